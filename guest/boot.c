@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Before the Snapshot: file systems, loopback, and the hello that says which kernel this is. */
+#include <elf.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+/* Nothing is checked here: a workload that needs what is missing says so itself. */
+void boot(void)
+{
+	static const char *const systems[][2] = {
+		{ "devtmpfs", "/dev" }, { "proc", "/proc" }, { "sysfs", "/sys" }, { "tmpfs", "/tmp" },
+	};
+	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
+		mkdir(systems[i][1], 0755);
+		mount(systems[i][0], systems[i][1], systems[i][0], 0, NULL);
+	}
+	ioctl(fd, SIOCSIFFLAGS, &lo);
+	close(fd);
+}
+
+/* Writes the GNU build-id of the notes as hex digits; false where there is none. */
+static bool build_id(char *hex, size_t size, const char *notes, size_t length)
+{
+	while (length >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr note;
+		memcpy(&note, notes, sizeof(note));
+		size_t name = sizeof(note), value = name + ((note.n_namesz + 3ul) & ~3ul);
+		size_t next = value + ((note.n_descsz + 3ul) & ~3ul);
+		if (next > length)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    !memcmp(notes + name, "GNU", 4) && 2ul * note.n_descsz < size) {
+			for (size_t i = 0; i < note.n_descsz; i++) {
+				unsigned char byte = notes[value + i];
+				*hex++ = "0123456789abcdef"[byte >> 4];
+				*hex++ = "0123456789abcdef"[byte & 15];
+			}
+			*hex = 0;
+			return true;
+		}
+		notes += next;
+		length -= next;
+	}
+	return false;
+}
+
+void hello(void)
+{
+	static char notes[4096], hex[129];
+	struct utsname name;
+	int fd = open("/sys/kernel/notes", O_RDONLY);
+	ssize_t length = read(fd, notes, sizeof(notes));
+
+	close(fd);
+	uname(&name);
+	SAY("ktax 1");
+	SAY("release ", name.release);
+	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
+		SAY("build-id ", hex);
+	SAY("ready");
+}
+
+uint64_t boot_param(const char *name)
+{
+	static char line[4096];
+	static const char prefix[] = " ktax.";
+	int fd = open("/proc/cmdline", O_RDONLY);
+	ssize_t length = read(fd, line + 1, sizeof(line) - 2);
+	uint64_t value = 0;
+
+	close(fd);
+	line[0] = ' ';
+	line[length > 0 ? length + 1 : 1] = 0;
+	for (const char *at = line; (at = strstr(at, prefix)); ) {
+		at += sizeof(prefix) - 1;
+		if (strncmp(at, name, strlen(name)) || at[strlen(name)] != '=')
+			continue;
+		for (at += strlen(name) + 1; *at >= '0' && *at <= '9'; at++)
+			value = value * 10 + (*at - '0');
+	}
+	return value;
+}

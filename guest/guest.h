@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the workloads do not see: how the parts of the guest hang together. */
+#ifndef KTAX_GUEST_H
+#define KTAX_GUEST_H
+
+#include "ktax.h"
+
+/* boot.c: before the Snapshot */
+void boot(void);
+void hello(void);
+
+/* clock.c */
+void delay(uint64_t iterations);
+void wait_until(uint64_t end);
+
+/* machine.c: the ports; only where in_guest */
+void machine_freeze(void);
+void machine_order(char *text, size_t size); /* zeroed text; stays so where there is no order */
+void machine_write(const char *text, size_t length);
+void machine_stop(void) __attribute__((noreturn));
+
+/* order.c */
+const char *order_parse(struct order *o, char *text); /* NULL, or what is wrong */
+bool order_set(struct order *o, const char *name, const char *value);
+bool order_name(char *to, const char *name);
+
+/* scratch.c */
+void scratch_remove(void);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* One program, two ways in: /init of the guest, and `ktax-guest NAME ops=N …` for people. */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+extern const struct workload *const __start_ktax_workloads[], *const __stop_ktax_workloads[];
+extern char **environ;
+
+static const struct workload *find(const char *name)
+{
+	for (const struct workload *const *w = __start_ktax_workloads; w < __stop_ktax_workloads; w++)
+		if (!strcmp((*w)->name, name))
+			return *w;
+	return NULL;
+}
+
+static __attribute__((noreturn)) void reject(const char *why)
+{
+	SAY("fail order: ", why);
+	finish(1);
+}
+
+static void run(const struct order *o)
+{
+	const struct workload *w = find(o->name);
+
+	if (!w)
+		reject("no such workload in this guest");
+	SAY("start ", o->name);
+	delay(o->phase);
+	w->run(o);
+	/* Natively the counter is time: it would make equal answers differ. */
+	if (in_guest && region_ticks)
+		say_number("tsc ", region_ticks);
+	SAY("end");
+	finish(0);
+}
+
+static void run_guest(char **argv)
+{
+	static char text[4096]; /* the longest order */
+	static struct order order;
+
+	/*
+	 * The kernel hands unknown boot parameters to init as arguments and environment, which
+	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
+	 */
+	if (argv[1] || environ[0])
+		execve("/init", (char *[]){ "/init", NULL }, (char *[]){ NULL });
+	in_guest = true;
+	boot();
+	hello();
+	machine_freeze();
+	machine_order(text, sizeof(text));
+	SAY("ktax 1");
+	const char *wrong = order_parse(&order, text);
+	if (wrong)
+		reject(wrong);
+	run(&order);
+}
+
+static void list(void)
+{
+	for (const struct workload *const *w = __start_ktax_workloads; w < __stop_ktax_workloads; w++)
+		if (strncmp((*w)->name, "bad-", 4))
+			SAY((*w)->name);
+	finish(0);
+}
+
+int main(int argc, char **argv)
+{
+	static struct order order = { .ops = 1 };
+
+	/* A container may run this program as PID 1 too; only the kernel calls it /init. */
+	if (getpid() == 1 && argc > 0 && !strcmp(argv[0], "/init"))
+		run_guest(argv);
+	signal(SIGPIPE, SIG_IGN); /* a closed stdout is noticed by write(), which cleans up */
+	if (argc < 2)
+		list();
+	SAY("ktax 1");
+	if (!order_name(order.name, argv[1]))
+		reject("a name is [a-z0-9-], at most 32 of them");
+	for (int i = 2; i < argc; i++) {
+		char *value = argv[i], *name = strsep(&value, "=");
+		if (!value || !order_set(&order, name, value))
+			reject("arguments are NAME ops=N PARAM=N ..., all decimal");
+	}
+	run(&order);
+}

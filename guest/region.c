@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "ktax.h"
+
+uint64_t region_start, region_ticks, region_faults;
+
+/*
+ * Warm-up and Region run the same instructions of this one loop: a copy of it, inlined, could
+ * sit on a page that is touched first inside the Region.
+ */
+static __attribute__((noinline, noclone)) uint64_t repeat(uint64_t times, int (*op)(void))
+{
+	uint64_t failed = 0;
+
+	for (uint64_t i = 0; i < times; i++)
+		failed += op() != 0;
+	return failed;
+}
+
+void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const char *what)
+{
+	uint64_t failed;
+
+	errno = 0;
+	if (repeat(warm_up, op))
+		fail("warm-up");
+	region_faults = faults();
+	region_begin();
+	failed = repeat(o->ops, op);
+	region_end();
+	region_faults = faults() - region_faults;
+	sig(what, o->ops - failed);
+	sig("failed", failed);
+}
+
+uint64_t faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+char *pages(uint64_t n)
+{
+	const uintptr_t huge = 2ul << 20;
+	size_t size = n * PAGE + huge;
+	char *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	/* 4 KiB pages and a fixed place in the page tables: the same faults on every kernel. */
+	if (all == MAP_FAILED)
+		fail("mmap");
+	if (madvise(all, size, MADV_NOHUGEPAGE) && errno != EINVAL) /* EINVAL: no THP to avoid */
+		fail("madvise");
+	return (char *)(((uintptr_t)all + huge - 1) & ~(huge - 1));
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines to the host. Nothing is kept back: a child, a crash or a panic loses no earlier line. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+void wire_write(const char *text, size_t length)
+{
+	if (in_guest) {
+		machine_write(text, length);
+		return;
+	}
+	while (length) {
+		ssize_t n = write(STDOUT_FILENO, text, length);
+		if (n < 0) { /* nobody reads any more */
+			scratch_remove();
+			_exit(1);
+		}
+		text += n;
+		length -= n;
+	}
+}
+
+void say(const char *const *words)
+{
+	static char line[1024];
+	size_t used = 0;
+
+	for (; *words; words++)
+		for (const char *c = *words; *c && used < sizeof(line) - 1; c++)
+			line[used++] = *c;
+	line[used++] = '\n';
+	wire_write(line, used);
+}
+
+void say_number(const char *before, uint64_t value)
+{
+	char digits[21];
+	char *at = digits + sizeof(digits) - 1;
+
+	*at = 0;
+	do
+		*--at = '0' + value % 10;
+	while (value /= 10);
+	SAY(before, at);
+}
+
+void sig(const char *name, uint64_t value)
+{
+	char before[8 + NAME_MAX_LENGTH] = "sig ";
+
+	strncat(before, name, NAME_MAX_LENGTH);
+	strcat(before, " ");
+	say_number(before, value);
+}
+
+void fail(const char *what)
+{
+	SAY("fail ", what, ": ", errno ? strerror(errno) : "not the result it must have");
+	finish(1);
+}
+
+void finish(int status)
+{
+	scratch_remove();
+	if (in_guest)
+		machine_stop();
+	_exit(status);
+}
