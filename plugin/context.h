@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who executes: follows interrupts and task switches. */
+#ifndef KTAX_CONTEXT_H
+#define KTAX_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "qemu_api.h"
+
+/* At the first instruction of an entry function. */
+void ktax_on_interrupt(unsigned int vcpu, void *data);
+void ktax_on_exception(unsigned int vcpu, void *data);
+/* At each instruction of the stubs that jump to one. */
+void ktax_on_stub(unsigned int vcpu, void *data);
+/* At an iretq of the entry code; counts it in its slot, which is `data`. */
+void ktax_on_iretq(unsigned int vcpu, void *data);
+/* At the memory access that saves the old task's stack pointer or loads the new one's. */
+void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+/* Where a new task begins. */
+void ktax_on_new_task(unsigned int vcpu, void *data);
+/* At the markers. */
+void ktax_on_region_begin(unsigned int vcpu, void *data);
+void ktax_on_region_end(unsigned int vcpu, void *data);
+
+/* Has user mode been seen inside an interrupt, so that a return has been missed? */
+bool ktax_context_lost(void);
+
+#endif

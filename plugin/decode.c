@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "decode.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is(const uint8_t *bytes, size_t size, const char *start, size_t length, size_t whole)
+{
+    return size == whole && memcmp(bytes, start, length) == 0;
+}
+
+/* Operand size, address size, segment, REX. */
+static bool is_prefix(uint8_t byte)
+{
+    return (byte & 0xfc) == 0x64 || (byte & 0xe7) == 0x26 || (byte & 0xf0) == 0x40;
+}
+
+/* F2 or F3 among the prefixes, then ins, outs, movs, cmps, stos, lods or scas. */
+static bool is_rep(const uint8_t *bytes, size_t size)
+{
+    bool rep = false;
+    size_t i = 0;
+
+    for (; i < size; i++) {
+        if (bytes[i] == 0xf2 || bytes[i] == 0xf3) {
+            rep = true;
+        } else if (!is_prefix(bytes[i])) {
+            break;
+        }
+    }
+    if (!rep || i + 1 != size) {
+        return false;
+    }
+    uint8_t op = bytes[i];
+    return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
+}
+
+enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size)
+{
+    if (is_rep(bytes, size)) {
+        return KIND_REP;
+    }
+    if (is(bytes, size, "\x48\xcf", 2, 2)) {
+        return KIND_IRETQ;
+    }
+    if (is(bytes, size, "\x48\x89\xa7", 3, 7)) {
+        return KIND_SAVE_STACK;
+    }
+    if (is(bytes, size, "\x48\x8b\xa6", 3, 7)) {
+        return KIND_LOAD_STACK;
+    }
+    if (is(bytes, size, "\x0f\x1f\x80\x01\x00\x54\x4b", 7, 7)) {
+        return KIND_REGION_BEGIN;
+    }
+    if (is(bytes, size, "\x0f\x1f\x80\x02\x00\x54\x4b", 7, 7)) {
+        return KIND_REGION_END;
+    }
+    return KIND_PLAIN;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The few x86 instructions that the plugin knows by their bytes. */
+#ifndef KTAX_DECODE_H
+#define KTAX_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ktax_kind {
+    KIND_PLAIN,
+    KIND_REP,          /* a REP string instruction */
+    KIND_IRETQ,
+    KIND_SAVE_STACK,   /* mov %rsp, disp32(%rdi) */
+    KIND_LOAD_STACK,   /* mov disp32(%rsi), %rsp */
+    KIND_REGION_BEGIN,
+    KIND_REGION_END,
+};
+
+enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);
+
+/*
+ * Does the instruction surely complete, so that the next one of its translation block is
+ * dispatched too? True only for well-known instructions.
+ */
+bool ktax_completes(const uint8_t *bytes, size_t size, bool kernel);
+
+#endif

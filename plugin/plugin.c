@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
+ * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "counters.h"
+#include "report.h"
+#include "symbols.h"
+#include "watch.h"
+
+/*
+ * Instructions of one block that are dispatched together are counted together, at the first of
+ * them: each but the last surely completes, none but the first has a callback, and all are of one
+ * function.
+ */
+struct stretch {
+    struct qemu_plugin_insn *first;
+    int slot;
+    unsigned in_slot;
+    unsigned in_total;
+    bool open; /* may the next instruction join? */
+};
+
+static void finish(struct stretch *stretch)
+{
+    if (stretch->in_slot > 0) {
+        ktax_count_slot(stretch->first, stretch->slot, stretch->in_slot);
+    }
+    if (stretch->in_total > 0) {
+        ktax_count_total(stretch->first, stretch->in_total);
+    }
+    *stretch = (struct stretch){ 0 };
+}
+
+/*
+ * QEMU up to 8.1 shows the plugin one instruction too many, and not all of its bytes, when it
+ * would run into the next page: that one is dispatched as the first of the next block. An x86
+ * instruction has 15 bytes at most.
+ */
+static bool may_cross_page(uint64_t address)
+{
+    return ((address + 14) ^ address) >> 12;
+}
+
+static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
+{
+    uint8_t bytes[16];
+    size_t size = ktax_insn_bytes(handle, bytes, sizeof(bytes));
+    uint64_t address = qemu_plugin_insn_vaddr(handle);
+    bool kernel = address >> 63;
+    struct ktax_function *function = kernel ? ktax_symbols_find(address) : NULL;
+    struct ktax_insn insn = {
+        .insn = handle,
+        .address = address,
+        .kind = ktax_decode(bytes, size),
+        .function = function,
+        .slot = kernel ? ktax_slot_of(function) : SLOT_USER,
+    };
+    enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
+    bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->slot &&
+                 !may_cross_page(address);
+
+    if (!joins) {
+        finish(stretch);
+        stretch->first = handle;
+        stretch->slot = insn.slot;
+    }
+    stretch->in_slot += watched == WATCH_NOTHING || watched == WATCH_CALLBACK;
+    stretch->in_total += watched != WATCH_MARKER;
+    stretch->open = watched < WATCH_COUNTED && ktax_completes(bytes, size, kernel);
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    struct stretch stretch = { 0 };
+
+    (void)id;
+    for (size_t i = 0; i < count; i++) {
+        instrument(&stretch, qemu_plugin_tb_get_insn(tb, i));
+    }
+    finish(&stretch);
+}
+
+static void on_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
+{
+    (void)id;
+    (void)vcpu;
+    ktax_counters_start();
+}
+
+static void on_exit(qemu_plugin_id_t id, void *data)
+{
+    (void)id;
+    (void)data;
+    ktax_report_write();
+}
+
+static bool refuse(const char *why)
+{
+    fprintf(stderr, "ktax plugin: %s\n", why);
+    return false;
+}
+
+static bool accept_machine(const qemu_info_t *info)
+{
+    if (!info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
+        return refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
+    }
+    if (info->system.smp_vcpus != 1 || info->system.max_vcpus != 1) {
+        return refuse("counts one vCPU only; run QEMU with -smp 1");
+    }
+    return true;
+}
+
+static bool read_arguments(int argc, char **argv)
+{
+    const char *out = NULL;
+    const char *symbols = NULL;
+
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], "out=", 4) == 0) {
+            out = argv[i] + 4;
+        } else if (strncmp(argv[i], "symbols=", 8) == 0) {
+            symbols = argv[i] + 8;
+        } else {
+            return refuse("has an unknown argument; it takes symbols=FILE and out=FILE");
+        }
+    }
+    if (!out) {
+        return refuse("needs the argument out=FILE, the profile to write");
+    }
+    return (!symbols || ktax_symbols_load(symbols)) && ktax_report_open(out);
+}
+
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    if (!accept_machine(info) || !read_arguments(argc, argv)) {
+        return 1;
+    }
+    if (!ktax_counters_init()) {
+        refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
+        return 1;
+    }
+    qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    qemu_plugin_register_atexit_cb(id, on_exit, NULL);
+    return 0;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The generated code adds at fixed addresses and knows no contexts. So at each change of context
+ * the counts since the last change are added to the bucket of the context that ends: a pass over
+ * the slots in use, some thousand of them, twice for an interrupt.
+ */
+#include "region.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters.h"
+
+struct bucket {
+    uint64_t insns[KTAX_SLOTS];
+    uint64_t reps[KTAX_SLOTS];
+};
+
+struct ktax_region ktax_regions[KTAX_REGIONS];
+int ktax_region_count;
+bool ktax_regions_full;
+
+static struct bucket buckets[CONTEXT_COUNT + 1]; /* and CONTEXT_PENDING */
+static struct bucket seen;                       /* the running counts at the last flush */
+static uint64_t total_at_begin;
+static bool is_open;
+
+static void move(uint64_t *to, uint64_t *from, const uint64_t *now)
+{
+    for (int i = 0; i < ktax_slots; i++) {
+        to[i] += now[i] - from[i];
+        from[i] = now[i];
+    }
+}
+
+void ktax_flush(enum ktax_context context)
+{
+    if (is_open) {
+        move(buckets[context].insns, seen.insns, ktax_counters->insns);
+        move(buckets[context].reps, seen.reps, ktax_reps);
+    }
+}
+
+static void settle(uint64_t *to, uint64_t *pending)
+{
+    for (int i = 0; i < ktax_slots; i++) {
+        to[i] += pending[i];
+        pending[i] = 0;
+    }
+}
+
+void ktax_settle(enum ktax_context context)
+{
+    if (is_open) {
+        settle(buckets[context].insns, buckets[CONTEXT_PENDING].insns);
+        settle(buckets[context].reps, buckets[CONTEXT_PENDING].reps);
+    }
+}
+
+void ktax_region_begin(void)
+{
+    size_t size = (size_t)ktax_slots * sizeof(uint64_t);
+
+    for (int i = 0; i <= CONTEXT_COUNT; i++) {
+        memset(buckets[i].insns, 0, size);
+        memset(buckets[i].reps, 0, size);
+    }
+    memcpy(seen.insns, ktax_counters->insns, size);
+    memcpy(seen.reps, ktax_reps, size);
+    total_at_begin = ktax_counters->total;
+    is_open = true;
+}
+
+static bool keep(struct ktax_region *region)
+{
+    size_t slots = (size_t)ktax_slots;
+    size_t size = slots * sizeof(uint64_t);
+
+    region->total = ktax_counters->total - total_at_begin;
+    region->slots = ktax_slots;
+    region->insns = malloc(size * CONTEXT_COUNT);
+    region->reps = malloc(size * CONTEXT_COUNT);
+    if (!region->insns || !region->reps) {
+        return false;
+    }
+    for (size_t i = 0; i < CONTEXT_COUNT; i++) {
+        memcpy(region->insns + i * slots, buckets[i].insns, size);
+        memcpy(region->reps + i * slots, buckets[i].reps, size);
+    }
+    return true;
+}
+
+void ktax_region_end(void)
+{
+    if (!is_open) {
+        return;
+    }
+    is_open = false;
+    if (ktax_region_count == KTAX_REGIONS || !keep(&ktax_regions[ktax_region_count])) {
+        ktax_regions_full = true;
+        return;
+    }
+    ktax_region_count++;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Regions: what ran between the markers, by context and slot. */
+#ifndef KTAX_REGION_H
+#define KTAX_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The order is that of the profile's lines. */
+enum ktax_context {
+    CONTEXT_PROCESS,
+    CONTEXT_INTERRUPT,
+    CONTEXT_KTHREAD,
+    CONTEXT_COUNT,
+    CONTEXT_PENDING = CONTEXT_COUNT, /* a task that may yet enter user mode */
+};
+
+struct ktax_region {
+    uint64_t total;
+    int slots;
+    /* [context * slots + slot] */
+    uint64_t *insns;
+    uint64_t *reps;
+};
+
+enum { KTAX_REGIONS = 64 };
+extern struct ktax_region ktax_regions[KTAX_REGIONS];
+extern int ktax_region_count;
+extern bool ktax_regions_full;
+
+void ktax_region_begin(void);
+void ktax_region_end(void);
+
+/* Gives everything counted since the last flush to this context. Nothing to do outside a region. */
+void ktax_flush(enum ktax_context context);
+
+/* Gives what is pending to this context. */
+void ktax_settle(enum ktax_context context);
+
+#endif

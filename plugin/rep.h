@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * REP string instructions. Under icount QEMU dispatches each iteration, so the second and further
+ * dispatches of one such instruction must be told from new ones.
+ */
+#ifndef KTAX_REP_H
+#define KTAX_REP_H
+
+#include <stdint.h>
+
+/* Names a REP instruction: its address and its slot. Never 0 for code that can run. */
+uint64_t ktax_rep_site(uint64_t address, int slot);
+
+/* To be called at each dispatch of a REP instruction; counts it in its slot. */
+void ktax_on_rep(unsigned int vcpu, void *site);
+
+/* The REP instruction that the very last dispatch was, or 0. */
+uint64_t ktax_rep_current(void);
+
+/* This REP instruction continues after the instruction that is dispatched now. */
+void ktax_rep_resume(uint64_t site);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters.h"
+#include "region.h"
+#include "watch.h"
+
+struct row {
+    const char *name;
+    uint64_t insns;
+    uint64_t reps;
+};
+
+static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
+static FILE *file;
+static const char *file_path;
+
+/* Created at the start: a run whose profile cannot be written need not begin. */
+bool ktax_report_open(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    file = fd < 0 ? NULL : fdopen(fd, "w");
+    file_path = strdup(path);
+    if (!file || !file_path) {
+        fprintf(stderr, "ktax plugin: cannot create profile %s: %s; give out=FILE that is new\n",
+                path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name);
+}
+
+/* The rows of one context, sorted; functions of the same name (static ones) become one row. */
+static int make_rows(struct row *rows, const struct ktax_region *region, int context)
+{
+    int count = 0;
+    int merged = 0;
+
+    for (int slot = 0; slot < region->slots; slot++) {
+        uint64_t insns = region->insns[context * region->slots + slot];
+        uint64_t reps = region->reps[context * region->slots + slot];
+        if (insns != 0 || reps != 0) {
+            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps };
+        }
+    }
+    qsort(rows, (size_t)count, sizeof(*rows), by_name);
+    for (int i = 0; i < count; i++) {
+        if (merged > 0 && strcmp(rows[merged - 1].name, rows[i].name) == 0) {
+            rows[merged - 1].insns += rows[i].insns;
+            rows[merged - 1].reps += rows[i].reps;
+        } else {
+            rows[merged++] = rows[i];
+        }
+    }
+    return merged;
+}
+
+static bool write_region(const struct ktax_region *region, int number)
+{
+    struct row *rows = malloc((size_t)region->slots * sizeof(*rows));
+
+    if (!rows) {
+        return false;
+    }
+    fprintf(file, "region\t%d\ntotal\t%" PRIu64 "\n", number, region->total);
+    for (int context = 0; context < CONTEXT_COUNT; context++) {
+        int count = make_rows(rows, region, context);
+        for (int i = 0; i < count; i++) {
+            fprintf(file, "fn\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", context_names[context],
+                    rows[i].insns, rows[i].reps, rows[i].name);
+        }
+    }
+    free(rows);
+    return true;
+}
+
+static void write_split(const char *what, const char *reason)
+{
+    if (reason) {
+        fprintf(file, "split\t%s\t%s\n", what, reason);
+    }
+}
+
+void ktax_report_write(void)
+{
+    bool complete = true;
+
+    fprintf(file, "ktax-profile\t1\napi\t%d\n", qemu_plugin_version);
+    write_split("kthread", ktax_kthread_split_failed());
+    write_split("interrupt", ktax_interrupt_split_failed());
+    write_split("function", ktax_slots_full ? "more functions than slots" : NULL);
+    write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
+    for (int i = 0; i < ktax_region_count && complete; i++) {
+        complete = write_region(&ktax_regions[i], i + 1);
+    }
+    if (complete) {
+        fprintf(file, "end\n");
+    }
+    complete = complete && !ferror(file);
+    if (fclose(file) != 0 || !complete) {
+        fprintf(stderr, "ktax plugin: profile %s is incomplete: %s; make room and run again\n",
+                file_path, strerror(errno));
+    }
+}

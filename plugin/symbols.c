@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbols.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No kernel function is larger; what lies farther behind a symbol is not its code. */
+#define LARGEST_FUNCTION (64u << 10)
+/* The last entry function is this long at most. */
+#define LARGEST_ENTRY 4096u
+
+static struct ktax_function *functions;
+static size_t count;
+static size_t room;
+static unsigned roles;
+static uint64_t entry_begin = UINT64_MAX;
+static uint64_t entry_end;
+
+static bool starts(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* The names are those of Linux 5.8 and later. */
+static enum ktax_role role_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum ktax_role role;
+    } exact[] = {
+        { "asm_common_interrupt", ROLE_INTERRUPT },
+        { "asm_spurious_interrupt", ROLE_INTERRUPT },
+        { "asm_exc_nmi", ROLE_INTERRUPT },
+        { "asm_exc_machine_check", ROLE_INTERRUPT },
+        { "irq_entries_start", ROLE_STUBS },
+        { "spurious_entries_start", ROLE_STUBS },
+        { "__switch_to_asm", ROLE_SWITCH },
+        { "ret_from_fork_asm", ROLE_NEW_TASK },
+        { "ret_from_fork", ROLE_NEW_TASK }, /* since 6.6 called by the former: harmless */
+    };
+
+    for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
+        if (strcmp(name, exact[i].name) == 0) {
+            return exact[i].role;
+        }
+    }
+    if (starts(name, "asm_sysvec_")) {
+        return ROLE_INTERRUPT;
+    }
+    return starts(name, "asm_exc_") ? ROLE_EXCEPTION : ROLE_NONE;
+}
+
+static void note_role(struct ktax_function *f, enum ktax_role role)
+{
+    if (role == ROLE_NONE) {
+        return;
+    }
+    f->role = role;
+    roles |= 1u << role;
+    if (role == ROLE_INTERRUPT || role == ROLE_EXCEPTION) {
+        entry_begin = f->begin < entry_begin ? f->begin : entry_begin;
+        entry_end = f->begin + LARGEST_ENTRY;
+    }
+}
+
+/* Of several names at one address the first counts; any of them may have the role. */
+static bool add(uint64_t address, const char *name)
+{
+    if (count > 0 && functions[count - 1].begin == address) {
+        note_role(&functions[count - 1], role_of(name));
+        return true;
+    }
+    if (count == room) {
+        room = room ? room * 2 : 65536;
+        functions = realloc(functions, room * sizeof(*functions));
+    }
+    char *copy = functions ? strdup(name) : NULL;
+    if (!copy) {
+        return false;
+    }
+    functions[count] = (struct ktax_function){ .begin = address, .name = copy, .slot = -1 };
+    note_role(&functions[count], role_of(name));
+    count++;
+    return true;
+}
+
+static const char *add_line(const char *line)
+{
+    static const char name_chars[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$";
+    char name[128];
+    char after;
+    uint64_t address;
+
+    if (sscanf(line, "%16" SCNx64 " %127s%c", &address, name, &after) != 3 || after != '\n') {
+        return "is not `ADDRESS NAME`";
+    }
+    if (name[strspn(name, name_chars)] != '\0') {
+        return "has a name with other characters than A-Z a-z 0-9 _ . $";
+    }
+    if (count > 0 && address < functions[count - 1].begin) {
+        return "is not sorted by address";
+    }
+    if (!(address >> 63)) {
+        return NULL; /* per-CPU offsets and the like */
+    }
+    return add(address, name) ? NULL : "does not fit in memory";
+}
+
+static void set_ends(void)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t limit = functions[i].begin + LARGEST_FUNCTION;
+        uint64_t next = i + 1 < count ? functions[i + 1].begin : limit;
+        functions[i].end = next < limit ? next : limit;
+    }
+}
+
+bool ktax_symbols_load(const char *path)
+{
+    char line[512];
+    const char *wrong = NULL;
+    FILE *file = fopen(path, "re");
+
+    if (!file) {
+        fprintf(stderr, "ktax plugin: cannot read symbols %s: %s; give symbols=FILE\n", path,
+                strerror(errno));
+        return false;
+    }
+    for (size_t number = 1; !wrong && fgets(line, sizeof(line), file); number++) {
+        wrong = add_line(line);
+        if (wrong) {
+            fprintf(stderr, "ktax plugin: line %zu of symbols %s %s; write the file again\n",
+                    number, path, wrong);
+        }
+    }
+    if (!wrong && ferror(file)) {
+        wrong = "cannot be read";
+        fprintf(stderr, "ktax plugin: cannot read symbols %s to its end; write it again\n", path);
+    }
+    fclose(file);
+    set_ends();
+    return wrong == NULL;
+}
+
+struct ktax_function *ktax_symbols_find(uint64_t address)
+{
+    size_t low = 0;
+    size_t high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (functions[middle].begin <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 && address < functions[low - 1].end ? &functions[low - 1] : NULL;
+}
+
+bool ktax_symbols_have(enum ktax_role role)
+{
+    return roles & (1u << role);
+}
+
+bool ktax_symbols_in_entry(uint64_t address)
+{
+    return address >= entry_begin && address < entry_end;
+}

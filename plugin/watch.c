@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "watch.h"
+
+#include "context.h"
+#include "rep.h"
+#include "tasks.h"
+
+/* What has been translated of __switch_to_asm. */
+static bool switch_seen;
+static bool switch_saves;
+static bool switch_loads;
+
+static enum ktax_watch call(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
+{
+    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    return WATCH_CALLBACK;
+}
+
+static enum ktax_watch call_to_count(const struct ktax_insn *insn, qemu_plugin_exec_fn fn,
+                                     uint64_t value)
+{
+    void *data = (void *)(uintptr_t)value;
+
+    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, data);
+    return WATCH_COUNTED;
+}
+
+/*
+ * The callback of a memory access comes when the instruction has been counted. QEMU 7.2 confuses
+ * reads and writes here, so both are asked for.
+ */
+static void call_at_access(const struct ktax_insn *insn, qemu_plugin_mem_fn fn)
+{
+    qemu_plugin_register_vcpu_mem_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                     NULL);
+}
+
+static enum ktax_watch watch_switch(const struct ktax_insn *insn)
+{
+    switch_seen = true;
+    if (insn->kind == KIND_SAVE_STACK) {
+        switch_saves = true;
+        call_at_access(insn, ktax_on_save_stack);
+    } else if (insn->kind == KIND_LOAD_STACK) {
+        switch_loads = true;
+        call_at_access(insn, ktax_on_load_stack);
+    }
+    return WATCH_NOTHING;
+}
+
+static enum ktax_watch watch_function(const struct ktax_insn *insn)
+{
+    bool first = insn->address == insn->function->begin;
+
+    switch (insn->function->role) {
+    case ROLE_SWITCH:
+        return watch_switch(insn);
+    case ROLE_STUBS:
+        return call(insn, ktax_on_stub);
+    case ROLE_INTERRUPT:
+        return first ? call(insn, ktax_on_interrupt) : WATCH_NOTHING;
+    case ROLE_EXCEPTION:
+        return first ? call(insn, ktax_on_exception) : WATCH_NOTHING;
+    case ROLE_NEW_TASK:
+        return first ? call(insn, ktax_on_new_task) : WATCH_NOTHING;
+    case ROLE_NONE:
+        break;
+    }
+    return WATCH_NOTHING;
+}
+
+static enum ktax_watch watch_rep(const struct ktax_insn *insn)
+{
+    return call_to_count(insn, ktax_on_rep, ktax_rep_site(insn->address, insn->slot));
+}
+
+enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn)
+{
+    if (insn->kind == KIND_REP) {
+        return watch_rep(insn);
+    }
+    if (insn->kind == KIND_IRETQ && ktax_symbols_in_entry(insn->address)) {
+        return call_to_count(insn, ktax_on_iretq, (uint64_t)insn->slot);
+    }
+    return insn->function ? watch_function(insn) : WATCH_NOTHING;
+}
+
+enum ktax_watch ktax_watch_user(const struct ktax_insn *insn)
+{
+    switch (insn->kind) {
+    case KIND_REGION_BEGIN:
+        call(insn, ktax_on_region_begin);
+        return WATCH_MARKER;
+    case KIND_REGION_END:
+        call(insn, ktax_on_region_end);
+        return WATCH_MARKER;
+    case KIND_REP:
+        return watch_rep(insn);
+    default:
+        return WATCH_NOTHING;
+    }
+}
+
+const char *ktax_kthread_split_failed(void)
+{
+    if (!ktax_symbols_have(ROLE_SWITCH)) {
+        return "no symbol __switch_to_asm";
+    }
+    if (switch_seen && !(switch_saves && switch_loads)) {
+        return "__switch_to_asm not recognised";
+    }
+    return ktax_tasks_full() ? "more than 12288 tasks" : NULL;
+}
+
+const char *ktax_interrupt_split_failed(void)
+{
+    if (!ktax_symbols_have(ROLE_INTERRUPT)) {
+        return "no symbol asm_common_interrupt or asm_sysvec_*";
+    }
+    return ktax_context_lost() ? "the return of an interrupt was not seen" : NULL;
+}

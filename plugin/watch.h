@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses the callbacks of each instruction. */
+#ifndef KTAX_WATCH_H
+#define KTAX_WATCH_H
+
+#include "decode.h"
+#include "qemu_api.h"
+#include "symbols.h"
+
+struct ktax_insn {
+    struct qemu_plugin_insn *insn;
+    uint64_t address;
+    enum ktax_kind kind;
+    struct ktax_function *function; /* NULL outside every symbol */
+    int slot;
+};
+
+/* How an instruction is watched, and so how it is counted. */
+enum ktax_watch {
+    WATCH_NOTHING,
+    WATCH_CALLBACK, /* a callback before it */
+    WATCH_COUNTED,  /* a callback that counts it in its slot */
+    WATCH_MARKER,   /* a callback; not to be counted at all */
+};
+
+/*
+ * Registers what must be called when the instruction is dispatched. Its counters are registered
+ * after this, so that a callback sees the counts without the instruction.
+ */
+enum ktax_watch ktax_watch_user(const struct ktax_insn *insn);
+enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn);
+
+/* Why kthreads or interrupts could not be kept apart, or NULL. */
+const char *ktax_kthread_split_failed(void);
+const char *ktax_interrupt_split_failed(void);
+
+#endif
