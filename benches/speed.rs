@@ -1,0 +1,129 @@
+//! How fast ktax itself is: ratios of alternating pairs in one run, on the newest cloud kernel of the distribution.
+//!
+//! Wall times on a shared machine are not worth comparing between runs; these ratios are.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ktax::engine::exact::Exact;
+use ktax::engine::qemu::Qemu;
+use ktax::engine::{Cancel, Engine, Frozen, Limits, Request, Stop};
+use ktax::kernel::{self, KernelSpec};
+use ktax::model::{Layout, Machine, Workload};
+use ktax::{plan, wire};
+
+const PAIRS: usize = 5;
+
+fn main() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let request = request(&dir.path().join("kernels"));
+    boots(&dir.path().join("cold"), &request);
+    let engine = engine(&dir.path().join("warm"));
+    let boot = engine.boot(&request).map_err(describe).expect("the kernel boots");
+    let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
+    let fixed = order("getppid:ops=1");
+    let times = sample(|| boot.run(&fixed).map_err(describe).expect("it runs"));
+    let (least, middle, most) = spread(&times, Duration::as_secs_f64);
+    println!(
+        "one run, nothing to do   {middle:.3} s ({least:.3} to {most:.3})   wanted: at most 0.6 s"
+    );
+    for row in
+        ["getppid:ops=2000000", "pipe:ops=60000", "fork-exit:ops=3000", "open-close:ops=60000"]
+    {
+        let order = order(row);
+        pairs(
+            &format!("counted / not counted, {row}"),
+            1.15,
+            || drop(boot.run(&order).map_err(describe).expect("it runs")),
+            || drop(uncounted.run_uncounted(&order).map_err(describe).expect("it runs")),
+        );
+    }
+}
+
+/// Boots to the snapshot in a cache that has none, against the same machine run by hand to its end.
+fn boots(cache: &std::path::Path, request: &Request) {
+    let file = cache.with_extension("order");
+    std::fs::write(&file, order("getppid:ops=1")).expect("a writable directory");
+    let script = engine(cache).freeze(request).map_err(describe).expect("it boots").script();
+    let mut number = 0;
+    pairs(
+        "boot to the snapshot / boot by hand",
+        1.3,
+        || {
+            number += 1;
+            let cold = engine(&cache.with_extension(number.to_string()));
+            drop(cold.freeze(request).map_err(describe).expect("it boots"));
+        },
+        || {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, "sh"]).arg(&file).current_dir(cache);
+            let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+            assert_eq!(status.expect("sh starts").code(), Some(43));
+        },
+    );
+}
+
+fn engine(cache: &std::path::Path) -> Exact {
+    let qemu = Qemu::find(None).expect("QEMU");
+    Exact::new(qemu, cache, Limits::default(), Cancel::default()).expect("a writable cache")
+}
+
+fn request(cache: &std::path::Path) -> Request {
+    let spec: KernelSpec = "debian:cloud-amd64".parse().expect("a specification");
+    let kernel = kernel::obtain(&spec, cache, &|note| eprintln!("{note}")).expect("a kernel");
+    let image: PathBuf = kernel.image;
+    Request {
+        image,
+        image_sha256: kernel.identity.sha256,
+        boot_line: String::new(),
+        machine: Machine::default(),
+        layout: layout(),
+    }
+}
+
+fn layout() -> Layout {
+    Layout { seed: 1, padding: 0, phase: 0 }
+}
+
+fn order(row: &str) -> String {
+    let definitions = plan::definitions().expect("built-in workloads");
+    let rows: Vec<Workload> =
+        plan::select(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
+    wire::order(&rows[0], &layout())
+}
+
+fn describe(stop: Stop) -> String {
+    format!("{stop:?}")
+}
+
+fn time<T>(run: &mut impl FnMut() -> T) -> Duration {
+    let started = Instant::now();
+    run();
+    started.elapsed()
+}
+
+fn sample<T>(mut run: impl FnMut() -> T) -> Vec<Duration> {
+    run();
+    (0..PAIRS).map(|_| time(&mut run)).collect()
+}
+
+/// Times A and B in turn and prints the ratio pair by pair.
+fn pairs(what: &str, wanted: f64, mut a: impl FnMut(), mut b: impl FnMut()) {
+    a();
+    b();
+    let pairs: Vec<(f64, f64)> =
+        (0..PAIRS).map(|_| (time(&mut a).as_secs_f64(), time(&mut b).as_secs_f64())).collect();
+    let (least, middle, most) = spread(&pairs, |(a, b)| a / b);
+    let (_, seconds, _) = spread(&pairs, |(a, _)| *a);
+    println!(
+        "{what}   {middle:.3} ({least:.3} to {most:.3}, {PAIRS} pairs of {seconds:.1} s)   \
+         wanted: at most {wanted}"
+    );
+}
+
+fn spread<T>(values: &[T], of: impl Fn(&T) -> f64) -> (f64, f64, f64) {
+    let mut sorted: Vec<f64> = values.iter().map(of).collect();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
+}

@@ -1,0 +1,78 @@
+//! Compiles the guest programs and the plugin, and lists the workload definitions, all of which become
+//! part of the one file that ktax is.
+
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for (name, path, sources, flags) in [
+        ("KTAX_GUEST", "ktax-guest", guest_sources(), &["-static", "-O2", "-s"][..]),
+        (
+            "KTAX_HELLO",
+            "ktax-hello",
+            vec!["guest/hello.c".into()],
+            &["-static", "-nostdlib", "-Os", "-s"],
+        ),
+        ("KTAX_PLUGIN", "ktax-plugin.so", sources("plugin"), &["-shared", "-fPIC", "-O2"]),
+    ] {
+        let path = out.join(path);
+        compile(&path, &sources, flags);
+        println!("cargo::rustc-env={name}={}", path.display());
+    }
+    fs::write(out.join("workloads.rs"), workloads()).expect("OUT_DIR is writable");
+    for watched in ["guest", "plugin", "workloads"] {
+        println!("cargo::rerun-if-changed={watched}");
+    }
+}
+
+fn compile(output: &Path, sources: &[PathBuf], flags: &[&str]) {
+    let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).get_compiler();
+    let status = Command::new(compiler.path())
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-fno-ident", "-Wl,--build-id=none"])
+        .args(flags)
+        .arg("-o")
+        .arg(output)
+        .args(sources)
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        other => panic!(
+            "{} does not compile ({other:?}); install a C compiler with `make setup`",
+            output.display()
+        ),
+    }
+}
+
+fn sources(dir: &str) -> Vec<PathBuf> {
+    files(dir, "c")
+}
+
+fn guest_sources() -> Vec<PathBuf> {
+    let mut sources = sources("guest");
+    sources.retain(|path| !path.ends_with("hello.c"));
+    sources
+}
+
+fn workloads() -> String {
+    let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let mut list = String::from("&[\n");
+    for path in files("workloads", "toml") {
+        let full = Path::new(&root).join(&path);
+        writeln!(list, "    ({:?}, include_str!({:?})),", path.display().to_string(), full)
+            .expect("a String takes everything");
+    }
+    list + "]\n"
+}
+
+/// Sorted, so that the same tree gives the same bytes.
+fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{dir}: {error}"));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
+    paths.sort();
+    paths
+}

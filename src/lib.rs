@@ -1,0 +1,16 @@
+//! ktax says what a Linux kernel change costs.
+//!
+//! ```text
+//!  experiment.toml / flags + workloads/*.toml
+//!       │ plan       Request ─► Plan              plan.json
+//!       ▼
+//!       │ run        Step ─► Boot ─► Runs         boots/NNN-side/…
+//!       ▼
+//!       │ analyse    run directory ─► Comparison  comparison.json
+//!       ▼
+//!       └ report     Comparison ─► text, JSON, CSV, Markdown
+//! ```
+//!
+//! `cmd` is the only place where the phases are joined.
+
+pub mod model;

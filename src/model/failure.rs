@@ -1,0 +1,99 @@
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why a Boot or a Run has no Sample. Text from the guest is escaped before it gets in here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Failure {
+    /// The kernel panicked, at boot or later.
+    #[error("the kernel panicked: {message}")]
+    Panic { message: String },
+    /// No result within the limit in real time.
+    #[error("no result within {limit_s} s of real time")]
+    RealTime { limit_s: u64 },
+    /// No result within the limit in virtual time.
+    #[error("no result within {limit_s} s of virtual time since power-on")]
+    VirtualTime { limit_s: u64 },
+    /// The guest finished without an answer.
+    #[error("the guest ended without an answer{}", or_empty(": the console says ", .console))]
+    Silent { console: String },
+    /// The answer is not of the wire format.
+    #[error("the guest's answer is garbled: {reason}")]
+    Garbled { reason: String },
+    /// The guest wrote more than the limit.
+    #[error("the guest wrote more than {limit_bytes} bytes")]
+    Flood { limit_bytes: u64 },
+    /// The Workload says that it cannot run.
+    #[error("the workload could not run: {message}")]
+    Refused { message: String },
+    /// The Workload ran and did not do what it must.
+    #[error("the workload did not do its work: {deviations}")]
+    WrongWork { deviations: String },
+    /// Another kernel than the planned one answered.
+    #[error("the guest runs {found}, planned was {planned}")]
+    WrongKernel { planned: String, found: String },
+    /// QEMU could not be started.
+    #[error("QEMU could not be started: {reason}")]
+    NoQemu { reason: String },
+    /// QEMU ended by itself before the guest was done.
+    #[error("QEMU ended early ({status}){}", or_empty(": ", .stderr))]
+    QemuDied { status: String, stderr: String },
+    /// A file could not be written or read on the host.
+    #[error("{operation}: {reason}")]
+    Host { operation: String, reason: String },
+    /// The plugin's profile is not of its format, or does not add up.
+    #[error("the plugin's profile cannot be used: {reason}")]
+    Profile { reason: String },
+}
+
+impl Failure {
+    /// Whether the host may be the reason, so that trying again is worth it; all others are the guest's,
+    /// which does the same thing every time.
+    pub fn is_of_the_host(&self) -> bool {
+        match self {
+            Failure::NoQemu { .. }
+            | Failure::QemuDied { .. }
+            | Failure::Host { .. }
+            | Failure::RealTime { .. }
+            | Failure::Profile { .. } => true,
+            Failure::Panic { .. }
+            | Failure::VirtualTime { .. }
+            | Failure::Silent { .. }
+            | Failure::Garbled { .. }
+            | Failure::Flood { .. }
+            | Failure::Refused { .. }
+            | Failure::WrongWork { .. }
+            | Failure::WrongKernel { .. } => false,
+        }
+    }
+
+    /// What to do next.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            Failure::Panic { .. } => "read serial.log in the boot's directory",
+            Failure::RealTime { .. } | Failure::VirtualTime { .. } => {
+                "read serial.log, or run the command in argv by hand to watch it"
+            }
+            Failure::Silent { .. } => {
+                "read serial.log; give the kernel initramfs support (CONFIG_BLK_DEV_INITRD) and \
+                 x86-64 ELF binaries"
+            }
+            Failure::Garbled { .. } | Failure::Flood { .. } => "look at wire.log beside the run",
+            Failure::Refused { .. } => "enable what the message names, or leave the workload out",
+            Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
+            Failure::WrongKernel { .. } => "plan again: the kernel file has changed",
+            Failure::NoQemu { .. } => "run `ktax doctor`",
+            Failure::QemuDied { .. } => {
+                "run the command in argv by hand; `ktax doctor` checks QEMU"
+            }
+            Failure::Host { .. } => {
+                "free space or mend the permissions, then resume with `ktax run DIR`"
+            }
+            Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
+        }
+    }
+}
+
+fn or_empty(prefix: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
+}

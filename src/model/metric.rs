@@ -1,0 +1,66 @@
+use serde::Serialize;
+
+use super::{Context, Counts, Sample};
+
+/// Which direction is an improvement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better.
+    Lower,
+}
+
+/// What may be assumed of repeated values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Assumption {
+    /// The same Boot gives the same value to the last digit; only the Layout moves it.
+    Exact,
+}
+
+/// One column: how a number is taken from a Sample, and what it means.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// The name in files and on the screen.
+    pub name: &'static str,
+    /// The unit of one value, per operation.
+    pub unit: &'static str,
+    /// Which direction is an improvement.
+    pub better: Better,
+    /// What may be assumed of repeats.
+    pub assumption: Assumption,
+    /// Whose counts it reads.
+    pub context: Context,
+    /// Which of the two counts it reads.
+    pub count: fn(&Counts) -> u64,
+}
+
+impl Metric {
+    /// The Region's raw count.
+    pub fn raw(&self, sample: &Sample) -> u64 {
+        sample.counts.get(&self.context).map_or(0, |counts| (self.count)(counts))
+    }
+}
+
+const fn exact(
+    name: &'static str,
+    unit: &'static str,
+    context: Context,
+    count: fn(&Counts) -> u64,
+) -> Metric {
+    let (better, assumption) = (Better::Lower, Assumption::Exact);
+    Metric { name, unit, better, assumption, context, count }
+}
+
+/// Every Metric of the exact engine. The first is the headline: it decides a row's Verdict.
+pub const METRICS: [Metric; 4] = [
+    exact("instructions", "instructions", Context::Process, |c| c.instructions),
+    exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations),
+    exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions),
+    exact("kthread", "instructions", Context::Kthread, |c| c.instructions),
+];
+
+/// The Metric of that name.
+pub fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}

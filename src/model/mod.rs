@@ -1,0 +1,24 @@
+//! The nouns of [the glossary](../../docs/glossary.md): plain data, no I/O, nothing of ours beneath them.
+
+mod comparison;
+mod failure;
+mod kernel;
+mod metric;
+mod plan;
+mod run;
+mod subject;
+mod warning;
+mod workload;
+
+pub use comparison::{Comparison, Effect, FunctionDelta, Row, RowFailure, Subjects, Verdict};
+pub use failure::Failure;
+pub use kernel::{Arch, Format, Identity};
+pub use metric::{Assumption, Better, METRICS, Metric, metric};
+pub use plan::{Key, Layout, Plan, Step};
+pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
+pub use subject::{Machine, Side, Sides, Subject};
+pub use warning::Warning;
+pub use workload::{Expected, Signature, Workload};
+
+/// The version of every file format that ktax writes; a reader refuses any other.
+pub const FORMAT: u32 = 1;

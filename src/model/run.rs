@@ -1,0 +1,110 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, Signature};
+
+/// Who executed an instruction of a Region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Context {
+    /// User mode, system calls and exceptions of tasks that enter user mode.
+    Process,
+    /// Hard interrupts, and the softirqs that run on their exit.
+    Interrupt,
+    /// Tasks that never enter user mode.
+    Kthread,
+}
+
+impl Context {
+    /// All Contexts, in the order in which they are printed.
+    pub const ALL: [Context; 3] = [Context::Process, Context::Interrupt, Context::Kthread];
+
+    /// `process`, `interrupt` or `kthread`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::Process => "process",
+            Context::Interrupt => "interrupt",
+            Context::Kthread => "kthread",
+        }
+    }
+}
+
+/// What was dispatched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Instructions; a REP string instruction counts once.
+    pub instructions: u64,
+    /// Repeats of REP string instructions.
+    pub rep_iterations: u64,
+}
+
+/// The counts of one Region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Operations that the Region performed.
+    pub ops: u64,
+    /// Counts by Context; an absent Context executed nothing.
+    pub counts: BTreeMap<Context, Counts>,
+    /// Everything dispatched, counted apart from the functions.
+    pub total: u64,
+    /// The guest's own time-stamp difference around the Region.
+    pub tsc: u64,
+    /// What the Workload says it did.
+    pub signature: Signature,
+    /// What the plugin could not keep apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A Sample, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was measured.
+    Measured(Sample),
+    /// It was not.
+    Failed(Failure),
+}
+
+/// One Workload in one Boot: `boots/NNN-side/runs/ROW.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The Workload's row.
+    pub row: String,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// One Boot: `boots/NNN-side/boot.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boot {
+    /// `uname -r` as the guest reports it.
+    pub release: Option<String>,
+    /// GNU build-id as the guest reports it.
+    pub build_id: Option<String>,
+    /// Why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
+    pub failure: Option<Failure>,
+}
+
+/// One function's counts in one Context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileLine {
+    /// Who executed it.
+    pub context: Context,
+    /// The function's symbol, `[user]` or `[kernel]`.
+    pub function: String,
+    /// What it executed itself, callees not included.
+    pub counts: Counts,
+}
+
+/// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Sorted by Context, then function.
+    pub lines: Vec<ProfileLine>,
+}

@@ -1,0 +1,56 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Named integers that say what a Workload did.
+pub type Signature = BTreeMap<String, u64>;
+
+/// What a signature entry must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Expected {
+    /// Exactly this.
+    Value(u64),
+    /// `"ops"`: the number of operations of the Run.
+    Name(String),
+}
+
+/// One row: a guest program with its parameters, resolved and ready to be ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The row's name, `fork-pages:pages=16`; also its file name in a run directory.
+    pub row: String,
+    /// One line for people.
+    pub title: String,
+    /// What one operation is.
+    pub operation: String,
+    /// The guest program's name.
+    pub program: String,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// Parameters by name.
+    pub params: BTreeMap<String, u64>,
+    /// What the work signature must contain.
+    pub signature: BTreeMap<String, Expected>,
+}
+
+impl Workload {
+    /// What of `signature` is not as expected: `calls 19999, expected 20000`.
+    pub fn deviations(&self, signature: &Signature) -> Vec<String> {
+        self.signature
+            .iter()
+            .filter_map(|(name, expected)| {
+                let wanted = match expected {
+                    Expected::Value(value) => *value,
+                    Expected::Name(_) => self.ops,
+                };
+                match signature.get(name) {
+                    Some(found) if *found == wanted => None,
+                    Some(found) => Some(format!("{name} {found}, expected {wanted}")),
+                    None => Some(format!("{name} missing, expected {wanted}")),
+                }
+            })
+            .collect()
+    }
+}
