@@ -14,3 +14,4 @@
 //! `cmd` is the only place where the phases are joined.
 
 pub mod model;
+pub mod stats;

@@ -1,0 +1,146 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn decide(base: &[f64], change: &[f64], threshold_percent: f64) -> Decision {
+    judge(base, change, threshold_percent).expect("as many of each").decision
+}
+
+#[test]
+fn range_is_largest_minus_smallest() {
+    assert_eq!(range(&[]), 0.0);
+    assert_eq!(range(&[7.0]), 0.0);
+    assert_eq!(range(&[3.0, -1.0, 2.0]), 4.0); // 3 - -1
+}
+
+#[test]
+fn the_median_is_an_index() {
+    assert_eq!(median_index(&[]), None);
+    assert_eq!(median_index(&[5.0]), Some(0));
+    assert_eq!(median_index(&[9.0, 1.0, 5.0]), Some(2)); // sorted 1 5 9, the middle is 5
+    assert_eq!(median_index(&[4.0, 1.0, 3.0, 2.0]), Some(3)); // sorted 1 2 3 4, lower middle is 2
+    assert_eq!(median_index(&[8.0, 2.0, 2.0, 2.0, 1.0]), Some(1)); // 2, first seen at 1
+}
+
+#[test]
+fn equal_pairs_are_the_same_however_few_and_however_noisy() {
+    assert_eq!(decide(&[100.0], &[100.0], 0.0), Decision::Same);
+    assert_eq!(decide(&[100.0, 170.0, 90.0], &[100.0, 170.0, 90.0], 0.0), Decision::Same);
+}
+
+#[test]
+fn two_layouts_are_too_few() {
+    assert_eq!(decide(&[100.0, 100.0], &[200.0, 200.0], 0.0), Decision::TooFew);
+    assert_eq!(decide(&[100.0, 100.0], &[100.0, 101.0], 50.0), Decision::TooFew);
+}
+
+#[test]
+fn nothing_and_unequal_lengths_give_nothing() {
+    assert_eq!(judge(&[], &[], 0.0), None);
+    assert_eq!(judge(&[1.0], &[1.0, 2.0], 0.0), None);
+}
+
+#[test]
+fn the_gap_must_pass_the_noise() {
+    let base = [100.0, 102.0, 101.0]; // range 2
+    // Ranges 2 and 1, noise 2; gap 104 - 102 = 2: not above 2.
+    assert_eq!(decide(&base, &[104.0, 105.0, 104.0], 0.0), Decision::Undetected);
+    // Gap 105 - 102 = 3 > 2.
+    assert_eq!(decide(&base, &[105.0, 106.0, 105.0], 0.0), Decision::Slower);
+    // The same with a noisier change: range 4, gap 3.
+    assert_eq!(decide(&base, &[105.0, 109.0, 105.0], 0.0), Decision::Undetected);
+    // Downwards: gap 100 - 97 = 3 > 2.
+    assert_eq!(decide(&base, &[96.0, 97.0, 96.0], 0.0), Decision::Faster);
+}
+
+#[test]
+fn one_instruction_counts_where_layouts_move_nothing() {
+    assert_eq!(decide(&[98.0; 5], &[99.0; 5], 0.0), Decision::Slower);
+}
+
+#[test]
+fn the_threshold_is_reached_not_passed() {
+    // 1 of 1000 is 0.1 %.
+    assert_eq!(decide(&[1000.0; 3], &[1001.0; 3], 0.1), Decision::Slower);
+    assert_eq!(decide(&[1000.0; 3], &[1001.0; 3], 0.11), Decision::Undetected);
+    assert_eq!(decide(&[1000.0; 3], &[999.0; 3], 0.1), Decision::Faster);
+}
+
+#[test]
+fn a_base_of_zero_has_no_threshold() {
+    assert_eq!(decide(&[0.0; 3], &[1.0; 3], 5.0), Decision::Slower);
+}
+
+#[test]
+fn a_finding_says_what_it_saw() {
+    // Deltas 5, 3, 7; sorted 3 5 7, so the median is pair 0.
+    // Ranges 2 and 4, noise 4; detectable is the larger of 2 × 4 and 1 % of 100.
+    let finding = judge(&[100.0, 102.0, 102.0], &[105.0, 105.0, 109.0], 1.0).unwrap();
+    assert_eq!((finding.median, finding.least, finding.most), (0, 3.0, 7.0));
+    assert_eq!((finding.noise, finding.detectable), (4.0, 8.0));
+    // Without noise the threshold is what limits: 1 % of 200.
+    assert_eq!(judge(&[200.0; 3], &[200.0; 3], 1.0).unwrap().detectable, 2.0);
+}
+
+fn mirrored(decision: Decision) -> Decision {
+    match decision {
+        Decision::Slower => Decision::Faster,
+        Decision::Faster => Decision::Slower,
+        other => other,
+    }
+}
+
+/// Counts as they come: integers, often equal, sometimes far apart.
+fn pairs() -> impl Strategy<Value = Vec<(u32, u32)>> {
+    let near = (1000u32..1010, 1000u32..1020);
+    let far = (0u32..5000, 0u32..5000);
+    proptest::collection::vec(prop_oneof![4 => near, 1 => far], 1..9)
+}
+
+fn sides(pairs: &[(u32, u32)]) -> (Vec<f64>, Vec<f64>) {
+    pairs.iter().map(|(base, change)| (f64::from(*base), f64::from(*change))).unzip()
+}
+
+proptest! {
+    /// Without a threshold, which is a share of the base and so has a side.
+    #[test]
+    fn swapping_the_sides_mirrors_the_decision(pairs in pairs()) {
+        let (base, change) = sides(&pairs);
+        prop_assert_eq!(decide(&base, &change, 0.0), mirrored(decide(&change, &base, 0.0)));
+    }
+
+    /// By powers of two, which are exact in `f64`.
+    #[test]
+    fn a_common_factor_changes_nothing(pairs in pairs(), power in -20i32..20, percent in 0.0..2.0) {
+        let (base, change) = sides(&pairs);
+        let factor = f64::powi(2.0, power);
+        let scaled = |values: &[f64]| values.iter().map(|v| v * factor).collect::<Vec<_>>();
+        let plain = judge(&base, &change, percent).unwrap();
+        let scaled = judge(&scaled(&base), &scaled(&change), percent).unwrap();
+        prop_assert_eq!(scaled.decision, plain.decision);
+        prop_assert_eq!(scaled.median, plain.median);
+        prop_assert_eq!(scaled.detectable, plain.detectable * factor);
+    }
+
+    /// What is called a change has a gap, so every pair agrees on its direction.
+    #[test]
+    fn a_change_moves_every_pair_the_same_way(pairs in pairs()) {
+        let (base, change) = sides(&pairs);
+        let finding = judge(&base, &change, 0.0).unwrap();
+        match finding.decision {
+            Decision::Slower => prop_assert!(finding.least > finding.noise),
+            Decision::Faster => prop_assert!(finding.most < -finding.noise),
+            _ => {}
+        }
+    }
+
+    /// A shift of all values by more than `detectable` is always called, one of less never.
+    #[test]
+    fn detectable_is_what_is_detected(values in prop::collection::vec(1000u32..1010, 3..9)) {
+        let base: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
+        let shifted = |by: f64| base.iter().map(|v| v + by).collect::<Vec<_>>();
+        let detectable = judge(&base, &base, 0.0).unwrap().detectable;
+        prop_assert_eq!(decide(&base, &shifted(detectable + 1.0), 0.0), Decision::Slower);
+        prop_assert_ne!(decide(&base, &shifted(detectable - 1.0), 0.0), Decision::Slower);
+    }
+}
