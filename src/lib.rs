@@ -15,3 +15,4 @@
 
 pub mod model;
 pub mod stats;
+pub mod wire;

@@ -1,0 +1,70 @@
+use serde::{Deserialize, Serialize};
+
+use super::WireError;
+use super::lines::Lines;
+
+/// What a guest says of itself before its freeze.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// `uname -r`.
+    pub release: String,
+    /// GNU build-id in hexadecimal.
+    pub build_id: Option<String>,
+}
+
+/// Parses a Hello up to and including `ready`.
+pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
+    let mut lines = Lines::after_version(wire)?;
+    let line = lines.next()?;
+    let release = line.expect("release")?;
+    if release.is_empty() || release.contains(' ') {
+        return Err(line.malformed());
+    }
+    let mut hello = Hello { release: release.to_owned(), build_id: None };
+    loop {
+        let line = lines.next()?;
+        match line.split()? {
+            ("build-id", id) if hello.build_id.is_none() && is_build_id(id) => {
+                hello.build_id = Some(id.to_owned());
+            }
+            ("ready", "") => break,
+            _ => return Err(line.malformed()),
+        }
+    }
+    lines.nothing_more()?;
+    Ok(hello)
+}
+
+fn is_build_id(text: &str) -> bool {
+    (8..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_has_a_release_and_maybe_a_build_id() {
+        let with = b"ktax 1\nrelease 6.1.0-56-cloud-amd64\nbuild-id 0123456789abcdef\nready\n";
+        let hello = parse_hello(with).unwrap();
+        assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
+        assert_eq!(hello.build_id.as_deref(), Some("0123456789abcdef"));
+        let without = parse_hello(b"ktax 1\nrelease 6.12.0\nready\n").unwrap();
+        assert_eq!(without.build_id, None);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for wire in [
+            &b""[..],
+            b"ktax 2\nrelease 6\nready\n",
+            b"ktax 1\nrelease \nready\n",
+            b"ktax 1\nrelease 6\nbuild-id zz\nready\n",
+            b"ktax 1\nrelease 6\nready\nready\n",
+            b"ktax 1\nrelease 6\nready",
+            b"ktax 1\nrelease \x1b[31m6\nready\n",
+        ] {
+            assert!(parse_hello(wire).is_err(), "{}", wire.escape_ascii());
+        }
+    }
+}
