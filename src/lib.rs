@@ -14,5 +14,6 @@
 //! `cmd` is the only place where the phases are joined.
 
 pub mod model;
+pub mod rundir;
 pub mod stats;
 pub mod wire;
