@@ -1,0 +1,254 @@
+//! The kernel cache: images by their SHA-256, and an index of them by package.
+//!
+//! ```text
+//! CACHE/kernels/<sha256 of the image>/{image,config,origin.json}
+//! CACHE/kernels/by-package/<name>_<version>.json
+//! CACHE/kernels/tmp/            downloads and files being written
+//! ```
+//!
+//! Each file is written to `tmp/`, synced and renamed into place, so a reader sees all of it or
+//! none. An image's name is its content, so two processes that write one at the same time write
+//! the same bytes; a damaged file is replaced, never removed from under a reader. Every read is
+//! re-hashed, and the Identity is made from the bytes each time: no file here is trusted.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::Kernel;
+use super::debian::Package;
+use super::error::KernelError;
+use super::image::{self, hex};
+use super::spec::printable;
+use crate::model::{Arch, Identity};
+
+/// The largest image that is read, in bytes: a vmlinux with debug information fits.
+pub(super) const IMAGE_MAX: u64 = 1 << 30;
+/// The largest config, in bytes.
+pub(super) const CONFIG_MAX: u64 = 4 << 20;
+const RECORD_MAX: u64 = 64 << 10;
+
+/// What the index says of one version of one package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    /// The package that was asked for; a meta-package perhaps.
+    pub package: Package,
+    /// The package that holds the kernel.
+    pub kernel: Package,
+    pub image_sha256: String,
+    pub config_sha256: Option<String>,
+}
+
+/// The directory `CACHE/kernels`.
+pub(super) struct Cache<'a> {
+    root: PathBuf,
+    note: &'a dyn Fn(&str),
+}
+
+impl<'a> Cache<'a> {
+    pub fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
+        let root = std::path::absolute(cache.join("kernels"))
+            .map_err(|error| failed("find", cache, error))?;
+        for directory in ["tmp", "by-package"] {
+            let path = root.join(directory);
+            fs::create_dir_all(&path).map_err(|error| failed("make", &path, error))?;
+        }
+        sweep(&root.join("tmp"));
+        Ok(Self { root, note })
+    }
+
+    /// Says `text` to the user.
+    pub fn note(&self, text: &str) {
+        (self.note)(text);
+    }
+
+    /// A directory of our own on the cache's filesystem, removed with the value.
+    pub fn scratch(&self) -> Result<TempDir, KernelError> {
+        let tmp = self.root.join("tmp");
+        TempDir::new_in(&tmp).map_err(|error| failed("write in", &tmp, error))
+    }
+
+    /// Stores an image and its config, unless they are there and whole. `source` is for the
+    /// Identity, and stands for the image in the errors.
+    pub fn put(
+        &self,
+        image: &[u8],
+        config: Option<&[u8]>,
+        source: &str,
+    ) -> Result<Kernel, KernelError> {
+        let kernel = self.kernel(image, config, source)?;
+        self.write_unless_same(&kernel.image, image)?;
+        if let (Some(path), Some(config)) = (&kernel.config, config) {
+            self.write_unless_same(path, config)?;
+        }
+        // A file knows less of the same image than a package, which has a config: it says nothing.
+        let origin = kernel.image.with_file_name("origin.json");
+        if config.is_some() || !origin.exists() {
+            self.write_json(&origin, &kernel.identity)?;
+        }
+        Ok(kernel)
+    }
+
+    /// The Kernel of `record`, or nothing (and a note) if its files are gone or damaged.
+    pub fn get(&self, record: &Record) -> Result<Option<Kernel>, KernelError> {
+        let entry = self.root.join(&record.image_sha256);
+        let Some(image) = self.read_whole(&entry.join("image"), IMAGE_MAX, &record.image_sha256)
+        else {
+            return Ok(None);
+        };
+        let config = match &record.config_sha256 {
+            None => None,
+            Some(sha256) => match self.read_whole(&entry.join("config"), CONFIG_MAX, sha256) {
+                None => return Ok(None),
+                some => some,
+            },
+        };
+        self.kernel(&image, config.as_deref(), &source_of(&record.kernel)).map(Some)
+    }
+
+    fn kernel(
+        &self,
+        image: &[u8],
+        config: Option<&[u8]>,
+        source: &str,
+    ) -> Result<Kernel, KernelError> {
+        let facts = image::inspect(image, source)?;
+        let identity = Identity {
+            source: source.to_owned(),
+            sha256: sha256(image),
+            release: facts.release,
+            build_id: facts.build_id,
+            config_sha256: config.map(sha256),
+            arch: Arch::X86_64,
+            format: facts.format,
+        };
+        let entry = self.root.join(&identity.sha256);
+        let config = config.map(|_| entry.join("config"));
+        Ok(Kernel { identity, image: entry.join("image"), config })
+    }
+
+    /// The record of one version of a package, if there is a valid one.
+    pub fn record(&self, package: &Package) -> Option<Record> {
+        let path = self.record_path(package);
+        let bytes = read_limited(&path, RECORD_MAX).ok()?;
+        match serde_json::from_slice::<Record>(&bytes) {
+            Ok(record) if record.package == *package && record.is_valid() => Some(record),
+            _ => {
+                self.note(&format!("{} is damaged: ktax makes it again", printable(&path)));
+                None
+            }
+        }
+    }
+
+    /// All records of the versions of the package called `name`, in no order.
+    pub fn records(&self, name: &str) -> Vec<Record> {
+        let Ok(entries) = fs::read_dir(self.root.join("by-package")) else { return Vec::new() };
+        let version = |entry: fs::DirEntry| {
+            let file = entry.file_name().into_string().ok()?;
+            let version = file.strip_prefix(name)?.strip_prefix('_')?.strip_suffix(".json")?;
+            self.record(&Package::new(name, version)?)
+        };
+        entries.filter_map(Result::ok).filter_map(version).collect()
+    }
+
+    pub fn remember(&self, record: &Record) -> Result<(), KernelError> {
+        self.write_json(&self.record_path(&record.package), record)
+    }
+
+    fn record_path(&self, package: &Package) -> PathBuf {
+        let name = format!("{}_{}.json", package.name, package.version);
+        self.root.join("by-package").join(name)
+    }
+
+    /// Reads a file whose SHA-256 must be `expected`.
+    fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
+        let bytes = read_limited(path, limit).ok()?;
+        if sha256(&bytes) == expected {
+            return Some(bytes);
+        }
+        self.note(&format!("{} is damaged: ktax gets it again", printable(path)));
+        None
+    }
+
+    fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+        if read_limited(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
+            return Ok(());
+        }
+        self.write(path, bytes)
+    }
+
+    fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), KernelError> {
+        let text = serde_json::to_vec_pretty(value).map_err(io::Error::from);
+        let mut text = text.map_err(|error| failed("write", path, error))?;
+        text.push(b'\n');
+        self.write_unless_same(path, &text)
+    }
+
+    /// Writes a file so that it is there whole or not at all, and read-only.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+        let write = || {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let mut file = tempfile::NamedTempFile::new_in(self.root.join("tmp"))?;
+            file.write_all(bytes)?;
+            file.as_file().set_permissions(fs::Permissions::from_mode(0o444))?;
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+            path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        };
+        write().map_err(|error| failed("write", path, error))
+    }
+}
+
+/// Removes what a killed process has left in `tmp` a day ago or more; a failure costs only space.
+fn sweep(tmp: &Path) {
+    const AGE: Duration = Duration::from_secs(24 * 60 * 60);
+    let old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > AGE))
+    };
+    for entry in fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok).filter(old) {
+        let path = entry.path();
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    }
+}
+
+impl Record {
+    fn is_valid(&self) -> bool {
+        let digits = |text: &String| {
+            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
+    }
+}
+
+/// How the kernel of a package is named so that it can be asked for again.
+pub(super) fn source_of(package: &Package) -> String {
+    format!("debian:{package}")
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Reads a file of at most `limit` bytes.
+pub(super) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file too large"));
+    }
+    Ok(bytes)
+}
+
+fn failed(action: &'static str, path: &Path, error: io::Error) -> KernelError {
+    KernelError::Cache { action, path: printable(path), error }
+}

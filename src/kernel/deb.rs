@@ -1,0 +1,181 @@
+//! Takes the kernel out of a package's file tree. A path in the archive selects an entry; it is
+//! never used as a path on disk.
+
+use std::io::{self, Read};
+
+use super::cache::CONFIG_MAX;
+use super::debian::{Contents, Package};
+use super::error::KernelError;
+use super::spec::escape;
+
+/// The largest image in a package, in bytes.
+const VMLINUZ_MAX: u64 = 256 << 20;
+/// The largest tree that is read, in bytes: no kernel package unpacks to more.
+const TREE_MAX: u64 = 8 << 30;
+/// More configs or kernels than this are not kept in memory.
+const FILES_MAX: usize = 8;
+
+/// Reads the tar stream `tree` of `package` and keeps `./boot/vmlinuz-X` and `./boot/config-X`.
+///
+/// # Errors
+/// When there is no kernel, or more than one, or one that is too large, or the stream is damaged.
+pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
+    let bad = |error: io::Error| KernelError::BadPackage {
+        package: package.clone(),
+        problem: escape(&error.to_string()),
+    };
+    let mut archive = tar::Archive::new(tree.take(TREE_MAX));
+    let mut kernels = Vec::new();
+    let mut configs = Vec::new();
+    for entry in archive.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = entry.path_bytes().into_owned();
+        let (files, release, limit) = match select(&path) {
+            Some(Boot::Vmlinuz(release)) => (&mut kernels, release, VMLINUZ_MAX),
+            Some(Boot::Config(release)) => (&mut configs, release, CONFIG_MAX),
+            None => continue,
+        };
+        if files.len() == FILES_MAX {
+            return Err(bad(io::Error::other("too many files in /boot")));
+        }
+        files.push((release.to_owned(), read(&mut entry, limit).map_err(bad)?));
+    }
+    one(kernels, configs, package)
+}
+
+type Files = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn one(mut kernels: Files, configs: Files, package: &Package) -> Result<Contents, KernelError> {
+    let package = package.clone();
+    let Some((release, image)) = kernels.pop() else {
+        return Err(KernelError::NoImageInPackage { package });
+    };
+    if !kernels.is_empty() {
+        let all = kernels.iter().map(|(release, _)| release).chain([&release]);
+        let names: Vec<_> = all.map(|name| escape(&String::from_utf8_lossy(name))).collect();
+        return Err(KernelError::SeveralKernels { package, names: names.join(", ") });
+    }
+    let config = configs.into_iter().find(|(of, _)| *of == release).map(|(_, config)| config);
+    Ok(Contents { image, config })
+}
+
+enum Boot<'a> {
+    Vmlinuz(&'a [u8]),
+    Config(&'a [u8]),
+}
+
+/// What the path of an entry says it is, with the release in its name.
+fn select(path: &[u8]) -> Option<Boot<'_>> {
+    let path = path.strip_prefix(b"./").unwrap_or(path);
+    let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
+    let of = |kind: &[u8]| name.strip_prefix(kind).filter(|release| !release.is_empty());
+    of(b"vmlinuz-").map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
+}
+
+fn read(entry: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    entry.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("a file in /boot has more than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn package() -> Package {
+        Package::new("linux-image-x", "1-1").unwrap()
+    }
+
+    fn tree(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            let mut header = tar::Header::new_gnu();
+            // Set by hand: `set_path` refuses what an evil archive may hold.
+            header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_size(content.len() as u64);
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_cksum();
+            tar.append(&header, *content).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents, KernelError> {
+        unpack(tree(files).as_slice(), &package())
+    }
+
+    #[test]
+    fn the_kernel_and_its_config() {
+        let files: &[(&str, &[u8])] = &[
+            ("./boot/System.map-6", b"map"),
+            ("./boot/config-5", b"five"),
+            ("./boot/vmlinuz-6", b"image"),
+            ("./boot/config-6", b"six"),
+            ("./usr/boot/vmlinuz-7", b"no"),
+            ("./boot/sub/vmlinuz-8", b"no"),
+            ("../boot/vmlinuz-9", b"no"),
+        ];
+        let contents = unpacked(files).unwrap();
+        assert_eq!((contents.image, contents.config), (b"image".into(), Some(b"six".into())));
+        assert_eq!(unpacked(&[("boot/vmlinuz-6", b"image")]).unwrap().config, None);
+    }
+
+    #[test]
+    fn none_several_or_too_many() {
+        let none = unpacked(&[("./usr/x", b"")]).unwrap_err();
+        assert!(matches!(none, KernelError::NoImageInPackage { .. }), "{none}");
+        let two = unpacked(&[("./boot/vmlinuz-a\x1b", b"1"), ("./boot/vmlinuz-b", b"2")]);
+        let two = two.unwrap_err().to_string();
+        assert!(two.contains("(a\\u{1b}, b)"), "{two}");
+        let many = [("./boot/config-a", b"1".as_slice()); FILES_MAX + 1];
+        let many = unpacked(&many).unwrap_err();
+        assert!(matches!(many, KernelError::BadPackage { .. }), "{many}");
+    }
+
+    #[test]
+    fn a_link_is_not_a_kernel() {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, "boot/vmlinuz-6", "/etc/shadow").unwrap();
+        let error = unpack(tar.into_inner().unwrap().as_slice(), &package()).unwrap_err();
+        assert!(matches!(error, KernelError::NoImageInPackage { .. }), "{error}");
+    }
+
+    #[test]
+    fn sizes_are_limited() {
+        let config = vec![b'#'; usize::try_from(CONFIG_MAX).unwrap() + 1];
+        let error = unpacked(&[("./boot/config-6", &config)]).unwrap_err().to_string();
+        assert!(error.contains("more than 4194304 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_tree_that_is_cut_off() {
+        let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
+        let error = unpack(&whole[..1500], &package()).unwrap_err();
+        assert!(matches!(error, KernelError::BadPackage { .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_answer_or_an_error(
+            bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            at in 0usize..1024,
+        ) {
+            let _ = unpack(bytes.as_slice(), &package());
+            let mut mutant = tree(&[("./boot/vmlinuz-6", b"image")]);
+            let end = mutant.len().min(at + bytes.len());
+            mutant[at..end].copy_from_slice(&bytes[..end - at]);
+            let _ = unpack(mutant.as_slice(), &package());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Reads an image that the user has named by its path.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::cache::{IMAGE_MAX, read_limited};
+use super::error::KernelError;
+use super::spec::printable;
+
+/// The whole image, read once, and its absolute path for the Identity.
+pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
+    let path = printable(given);
+    let metadata = match fs::metadata(given) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(KernelError::NotFound { path });
+        }
+        Err(error) => return Err(KernelError::Unreadable { path, error }),
+    };
+    if metadata.is_dir() {
+        return Err(KernelError::Directory { path });
+    }
+    // A pipe or a device could be read once only, or without end.
+    if !metadata.is_file() {
+        return Err(KernelError::NotAFile { path });
+    }
+    if metadata.len() > IMAGE_MAX {
+        let found = metadata.len();
+        return Err(KernelError::TooLarge { path, found, limit: IMAGE_MAX });
+    }
+    let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+    match read_limited(given, IMAGE_MAX) {
+        Ok(image) => Ok((image, printable(&absolute))),
+        Err(error) => Err(KernelError::Unreadable { path, error }),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the user types to name a Kernel.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::debian;
+use super::error::KernelError;
+
+/// How a Kernel is named: `debian:NAME`, `debian:NAME=VERSION`, or the path of a file.
+///
+/// `NAME` is a package; `linux-image-` in front of it may be left out, so `debian:cloud-amd64`
+/// is the newest kernel of the meta-package `linux-image-cloud-amd64`. A path that begins with
+/// `debian:` is written `./debian:…`. In JSON and TOML it is a string.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum KernelSpec {
+    /// A package of the distribution's archive, and its version unless the newest is meant.
+    Debian { package: String, version: Option<String> },
+    /// A bzImage or an ELF vmlinux.
+    File(PathBuf),
+}
+
+impl FromStr for KernelSpec {
+    type Err = KernelError;
+
+    fn from_str(text: &str) -> Result<Self, KernelError> {
+        let bad = |problem| {
+            let spec = text.chars().take(200).collect::<String>().escape_debug().to_string();
+            KernelError::BadSpec { spec, problem }
+        };
+        if text.is_empty() {
+            return Err(bad("it is empty"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(bad("it has a control character"));
+        }
+        match text.strip_prefix("debian:") {
+            Some(package) => debian_spec(package).map_err(bad),
+            None => Ok(Self::File(PathBuf::from(text))),
+        }
+    }
+}
+
+fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
+    let (name, version) = match text.split_once('=') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("no package after `debian:`");
+    }
+    let package = if name.starts_with("linux-image-") {
+        name.to_owned()
+    } else {
+        format!("linux-image-{name}")
+    };
+    if !debian::is_package_name(&package) {
+        return Err("not a package name (lower-case letters, digits, `+`, `-` and `.`)");
+    }
+    if package.ends_with("-dbg") {
+        return Err("a -dbg package holds debug symbols, not a kernel that boots");
+    }
+    if version.is_some_and(|version| !debian::is_version(version)) {
+        return Err("not a package version after `=`");
+    }
+    Ok(KernelSpec::Debian { package, version: version.map(str::to_owned) })
+}
+
+impl fmt::Display for KernelSpec {
+    /// The full form, which [`FromStr`] reads back to an equal value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Debian { package, version: None } => write!(f, "debian:{package}"),
+            Self::Debian { package, version: Some(version) } => {
+                write!(f, "debian:{package}={version}")
+            }
+            Self::File(path) if path.to_string_lossy().starts_with("debian:") => {
+                write!(f, "./{}", printable(path))
+            }
+            Self::File(path) => f.write_str(&printable(path)),
+        }
+    }
+}
+
+/// A path for the screen: what could move the cursor is escaped.
+pub(super) fn printable(path: &Path) -> String {
+    escape(&path.to_string_lossy())
+}
+
+/// Foreign text for the screen: control characters are escaped.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
+    }
+    out
+}
+
+impl TryFrom<String> for KernelSpec {
+    type Error = KernelError;
+
+    fn try_from(text: String) -> Result<Self, KernelError> {
+        text.parse()
+    }
+}
+
+impl From<KernelSpec> for String {
+    fn from(spec: KernelSpec) -> Self {
+        spec.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn debian(package: &str, version: Option<&str>) -> KernelSpec {
+        KernelSpec::Debian { package: package.to_owned(), version: version.map(str::to_owned) }
+    }
+
+    #[test]
+    fn names_of_packages() {
+        let cases = [
+            ("debian:cloud-amd64", debian("linux-image-cloud-amd64", None)),
+            ("debian:linux-image-amd64", debian("linux-image-amd64", None)),
+            ("debian:6.12.117+deb12-amd64", debian("linux-image-6.12.117+deb12-amd64", None)),
+            ("debian:amd64=1:6.1~rc1-1", debian("linux-image-amd64", Some("1:6.1~rc1-1"))),
+            ("./debian:x", KernelSpec::File("./debian:x".into())),
+            ("/boot/vmlinuz", KernelSpec::File("/boot/vmlinuz".into())),
+        ];
+        for (text, spec) in cases {
+            assert_eq!(text.parse::<KernelSpec>().unwrap(), spec);
+            assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
+        }
+    }
+
+    #[test]
+    fn what_is_no_name() {
+        let bad = [
+            "",
+            "a\nb",
+            "debian:",
+            "debian:../x",
+            "debian:a b",
+            "debian:linux-image-*",
+            "debian:amd64=",
+            "debian:amd64=../1",
+            "debian:amd64-dbg",
+            "debian:Amd64",
+        ];
+        for text in bad {
+            let error = text.parse::<KernelSpec>().unwrap_err().to_string();
+            assert!(error.ends_with("or the path of a bzImage"), "{error}");
+        }
+    }
+
+    #[test]
+    fn serde_is_a_string() {
+        let spec: KernelSpec = serde_json::from_str(r#""debian:cloud-amd64""#).unwrap();
+        assert_eq!(serde_json::to_string(&spec).unwrap(), r#""debian:linux-image-cloud-amd64""#);
+        assert!(serde_json::from_str::<KernelSpec>(r#""debian:""#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_is_read_back(text in "(debian:)?[ -~]{0,30}") {
+            if let Ok(spec) = text.parse::<KernelSpec>() {
+                prop_assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
+            }
+        }
+
+        #[test]
+        fn any_text_is_an_answer_or_an_error(text in "\\PC*|.*") {
+            let _ = text.parse::<KernelSpec>();
+        }
+    }
+}
