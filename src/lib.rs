@@ -15,6 +15,7 @@
 
 pub mod kernel;
 pub mod model;
+pub mod plan;
 pub mod rundir;
 pub mod stats;
 pub mod wire;

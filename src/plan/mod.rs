@@ -1,0 +1,75 @@
+//! Request → ordered, seeded, paired list of Boots. No side effects.
+
+mod definitions;
+mod experiment;
+mod layouts;
+mod select;
+
+use thiserror::Error;
+
+use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step};
+
+pub use definitions::{Definition, definitions};
+pub use experiment::Experiment;
+pub use select::select;
+
+/// Why there is no Plan. Each message ends with the next step.
+#[derive(Debug, Error, PartialEq)]
+pub enum PlanError {
+    #[error("{path} is no experiment: {reason}; experiments/lsm.toml shows every key")]
+    Experiment { path: String, reason: String },
+    #[error("{path}: {reason}")]
+    Definition { path: String, reason: String },
+    #[error("no workload is called {name:?}{}; `ktax workloads` lists them", hint(.near))]
+    UnknownWorkload { name: String, near: Option<String> },
+    #[error("{workload} has no parameter {name:?}; it has {known}")]
+    UnknownParameter { workload: String, name: String, known: String },
+    #[error("{text:?} is no parameter; write it as {workload}:NAME=NUMBER")]
+    BadParameter { workload: String, text: String },
+    #[error("{row} is named twice; name each row once")]
+    Twice { row: String },
+    #[error("no workload is named; leave `workloads` out for all of them")]
+    NoWorkload,
+    #[error("engine {engine:?} is not built in; write engine = \"exact\"")]
+    Engine { engine: String },
+    #[error("layouts must be 1 to 99, not {layouts}; 5 is the default")]
+    Layouts { layouts: u32 },
+    #[error("the threshold must be 0 to 100 percent, not {threshold_percent}; 0.1 is the default")]
+    Threshold { threshold_percent: f64 },
+    #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
+    Memory { memory_mib: u32 },
+    #[error("{what} must be one printable line of ASCII; take the rest out")]
+    Unprintable { what: &'static str },
+}
+
+fn hint(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+}
+
+/// Orders the Boots of an Experiment: each Layout is a pair of adjacent Steps, its first Side drawn.
+pub fn plan(
+    experiment: &Experiment,
+    kernels: Sides<Identity>,
+    key: Key,
+) -> Result<Plan, PlanError> {
+    let workloads = select(&definitions()?, experiment.workloads.as_deref())?;
+    let (layouts, firsts) = layouts::draw(experiment.seed, experiment.layouts);
+    let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
+        Side::Base => [(layout, Side::Base), (layout, Side::Change)],
+        Side::Change => [(layout, Side::Change), (layout, Side::Base)],
+    });
+    let steps = (0..).zip(pairs).map(|(index, (layout, side))| Step { index, side, layout });
+    Ok(Plan {
+        format: FORMAT,
+        title: experiment.title.clone(),
+        key,
+        seed: experiment.seed,
+        threshold_percent: experiment.threshold_percent,
+        machine: experiment.machine.clone(),
+        subjects: Sides { base: experiment.base.clone(), change: experiment.change.clone() },
+        kernels,
+        workloads,
+        steps: steps.collect(),
+        layouts,
+    })
+}
