@@ -1,0 +1,183 @@
+//! QEMU command lines: pure functions. The recipe is what makes two boots bit-identical; each option
+//! that is there for that reason says so.
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use super::Request;
+
+/// The machine type; its version is that of the QEMU in the Key.
+pub const MACHINE: &str = "q35";
+
+/// The port of the wire: `docs/wire.md`.
+const WIRE_PORT: u16 = 0x5e9;
+
+/// The fw_cfg item of the order: `docs/wire.md`.
+const ORDER_ITEM: &str = "opt/ktax/order";
+
+/// Where a VM's files are.
+#[derive(Debug)]
+pub struct Files {
+    /// The guest's memory.
+    pub ram: PathBuf,
+    /// The wire.
+    pub wire: PathBuf,
+    /// The console.
+    pub console: PathBuf,
+}
+
+/// The counting of a resumed VM.
+#[derive(Debug)]
+pub struct Plugin<'a> {
+    /// The plugin.
+    pub library: &'a Path,
+    /// The kernel's functions.
+    pub symbols: &'a Path,
+    /// Where the profile goes.
+    pub profile: &'a Path,
+}
+
+/// The boot line: what the engine needs, the Layout's padding, and the Subject's own.
+///
+/// A parameter with a dot is a module's: the kernel does not hand it to init, so that the padding
+/// moves the kernel and not the guest program's stack.
+pub fn boot_line(request: &Request) -> String {
+    let padding = "x".repeat(request.layout.padding as usize);
+    let own = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
+    format!("{own} ktax.pad={padding} {}", request.boot_line).trim_end().to_owned()
+}
+
+/// A VM that boots to its freeze, its memory in a file.
+pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(memory(request, &files.ram, true));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args
+}
+
+/// A VM that starts from a Snapshot: its memory is the file, privately mapped.
+pub fn resume(
+    request: &Request,
+    initrd: &Path,
+    files: &Files,
+    control: RawFd,
+    order: &Path,
+    plugin: Option<&Plugin>,
+) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(memory(request, &files.ram, false));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args.extend(["-incoming".into(), "defer".into()]);
+    args.extend(["-fw_cfg".into(), format!("name={ORDER_ITEM},file={}", escape(order))]);
+    if let Some(plugin) = plugin {
+        args.extend(["-plugin".into(), plugin_option(plugin)]);
+    }
+    args
+}
+
+/// The same machine for people: console on the terminal, wire in a file, no freeze.
+pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
+    args.extend(devices(Path::new("wire.log"), "stdio"));
+    args.extend(["-action".into(), "panic=none".into()]);
+    args
+}
+
+/// No machine at all, only the plugin.
+pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
+    let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
+    args.extend(["-icount", "shift=0,sleep=off", "-accel", "tcg,thread=single"].map(String::from));
+    args.extend(["-plugin".into(), plugin_option(plugin)]);
+    args.extend(monitor(control));
+    args
+}
+
+fn machine(request: &Request, initrd: &Path) -> Vec<String> {
+    [
+        // One vCPU on one thread: counts of several are not exact.
+        ["-accel", "tcg,thread=single"].map(String::from),
+        ["-smp", "1"].map(String::from),
+        ["-cpu".into(), request.machine.cpu.clone()],
+        // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
+        ["-icount", "shift=0,sleep=off"].map(String::from),
+        // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
+        ["-seed".into(), request.layout.seed.to_string()],
+        ["-rtc", "base=2020-01-01,clock=vm"].map(String::from),
+        // Nothing that the host's time could reach.
+        ["-display", "none"].map(String::from),
+        ["-kernel".into(), request.image.display().to_string()],
+        ["-initrd".into(), initrd.display().to_string()],
+        ["-append".into(), boot_line(request)],
+    ]
+    .into_iter()
+    .flatten()
+    .chain(["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from))
+    .collect()
+}
+
+/// The memory is a file. Booting writes it; a resumed VM maps it privately and reads it on demand.
+fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
+    let mib = request.machine.memory_mib;
+    let share = if share { "on" } else { "off" };
+    let path = escape(ram);
+    vec![
+        "-M".into(),
+        format!("{MACHINE},memory-backend=ram"),
+        "-m".into(),
+        mib.to_string(),
+        "-object".into(),
+        format!("memory-backend-file,id=ram,size={mib}M,mem-path={path},share={share}"),
+        "-action".into(),
+        "panic=pause".into(),
+    ]
+}
+
+fn devices(wire: &Path, console: &str) -> Vec<String> {
+    [
+        ["-serial".into(), console.into()],
+        ["-chardev".into(), format!("file,id=wire,path={}", escape(wire))],
+        ["-device".into(), format!("isa-debugcon,iobase={WIRE_PORT:#x},chardev=wire")],
+        ["-device".into(), "isa-debug-exit,iobase=0xf4,iosize=4".into()],
+        ["-device".into(), "pvpanic".into()],
+    ]
+    .concat()
+}
+
+fn monitor(control: RawFd) -> Vec<String> {
+    vec![
+        "-chardev".into(),
+        format!("socket,id=control,fd={control}"),
+        "-mon".into(),
+        "chardev=control,mode=control".into(),
+    ]
+}
+
+fn plugin_option(plugin: &Plugin) -> String {
+    format!(
+        "{},symbols={},out={}",
+        escape(plugin.library),
+        escape(plugin.symbols),
+        escape(plugin.profile)
+    )
+}
+
+/// In QEMU's option lists a comma in a value is written twice.
+fn escape(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// A shell script that boots the same machine by hand and runs the order that `$1` names.
+pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
+    let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
+    let mut lines = vec![quote(program.display().to_string())];
+    lines.extend(by_hand(request, initrd).into_iter().map(quote));
+    format!(
+        "#!/bin/sh\n# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
+         # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.\n\
+         exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
+        lines.join(" \\\n  ")
+    )
+}

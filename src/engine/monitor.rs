@@ -1,0 +1,83 @@
+//! QEMU's monitor (QMP), as far as ktax needs it.
+
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use qapi::qmp::{self, MigrationCapability, MigrationCapabilityStatus, MigrationStatus, RunState};
+use qapi::{Command, Qmp, Stream};
+
+/// One monitor connection. Every error means that QEMU is gone or does not answer.
+pub struct Monitor {
+    qmp: Qmp<Stream<BufReader<UnixStream>, UnixStream>>,
+}
+
+impl Monitor {
+    /// Greets a QEMU at the other end of `stream`.
+    pub fn connect(stream: UnixStream, timeout: Duration) -> io::Result<Monitor> {
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        let reader = BufReader::new(stream.try_clone()?);
+        let mut qmp = Qmp::new(Stream::new(reader, stream));
+        qmp.handshake()?;
+        let capability = MigrationCapability::x_ignore_shared;
+        let capabilities = vec![MigrationCapabilityStatus { capability, state: true }];
+        let mut monitor = Monitor { qmp };
+        monitor.execute(qmp::migrate_set_capabilities { capabilities })?;
+        Ok(monitor)
+    }
+
+    /// What the VM is doing.
+    pub fn status(&mut self) -> io::Result<RunState> {
+        Ok(self.execute(qmp::query_status {})?.status)
+    }
+
+    /// Lets a paused VM go on.
+    pub fn resume(&mut self) -> io::Result<()> {
+        self.execute(qmp::cont {}).map(drop)
+    }
+
+    /// Sends the device state (not the memory) to a listening socket; returns once it is sent.
+    pub fn send_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
+        let uri = Some(uri);
+        self.execute(qmp::migrate { channels: None, detach: None, resume: None, uri })?;
+        loop {
+            let info = self.execute(qmp::query_migrate {})?;
+            match info.status {
+                Some(MigrationStatus::completed) => return Ok(()),
+                Some(MigrationStatus::failed | MigrationStatus::cancelled) => {
+                    let why = info.error_desc.unwrap_or_else(|| "no reason given".into());
+                    return Err(io::Error::other(format!("saving the state failed: {why}")));
+                }
+                _ => std::thread::sleep(poll),
+            }
+        }
+    }
+
+    /// Reads the device state from a file descriptor that QEMU inherited, and waits for the end of it.
+    pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
+        let uri = Some(uri);
+        self.execute(qmp::migrate_incoming { channels: None, exit_on_error: None, uri })?;
+        while self.status()? == RunState::inmigrate {
+            std::thread::sleep(poll);
+        }
+        Ok(())
+    }
+
+    /// Virtual seconds since power-on: under icount the real-time clock is virtual, and the recipe starts
+    /// it on 2020-01-01. Months count 31 days, which is close enough for a limit.
+    pub fn guest_clock_s(&mut self) -> io::Result<u64> {
+        let (path, property) = ("/machine".into(), "rtc-time".into());
+        let time = self.execute(qmp::qom_get { path, property })?;
+        let field = |name: &str| time.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let months = field("tm_year").saturating_sub(120) * 12 + field("tm_mon");
+        let days = months * 31 + field("tm_mday").saturating_sub(1);
+        Ok(((days * 24 + field("tm_hour")) * 60 + field("tm_min")) * 60 + field("tm_sec"))
+    }
+
+    fn execute<C: Command>(&mut self, command: C) -> io::Result<C::Ok> {
+        let answer = self.qmp.execute(&command);
+        self.qmp.events().for_each(drop);
+        Ok(answer?)
+    }
+}

@@ -1,0 +1,52 @@
+//! What the build put into ktax, and its place on disk for QEMU to read.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::initramfs;
+use crate::rundir::write_atomically;
+
+const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
+const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
+const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
+
+/// The files that QEMU needs, in the cache.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    /// The guest's userspace.
+    pub initrd: PathBuf,
+    /// The counter.
+    pub plugin: PathBuf,
+}
+
+/// SHA-256 over the guest programs and the plugin: part of the Key.
+pub fn guest_sha256() -> String {
+    let mut hash = Sha256::new();
+    for part in [GUEST, HELLO, PLUGIN] {
+        hash.update(u64::to_le_bytes(part.len() as u64));
+        hash.update(part);
+    }
+    format!("{:x}", hash.finalize())
+}
+
+/// Puts the files where QEMU can read them, unless they are there already.
+pub fn install(cache: &Path) -> io::Result<Payload> {
+    let dir = cache.join("payload").join(guest_sha256());
+    fs::create_dir_all(&dir)?;
+    let payload =
+        Payload { initrd: dir.join("initramfs.cpio"), plugin: dir.join("ktax-plugin.so") };
+    put(&payload.initrd, &initramfs::build(GUEST, HELLO)?)?;
+    put(&payload.plugin, PLUGIN)?;
+    Ok(payload)
+}
+
+/// The content is compared, not the name trusted: a damaged file is replaced.
+fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    match fs::read(path) {
+        Ok(found) if found == content => Ok(()),
+        _ => write_atomically(path, content),
+    }
+}

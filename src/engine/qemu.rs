@@ -1,0 +1,96 @@
+//! Finding QEMU and asking which one it is.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use thiserror::Error;
+
+use crate::wire::escape;
+
+/// The oldest QEMU whose plugins and icount are enough.
+const OLDEST: (u32, u32) = (7, 2);
+
+/// Why there is no QEMU to run on. Each message ends with the next step.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum QemuError {
+    #[error(
+        "{program} cannot be started: {reason}; install QEMU with `sudo apt-get install qemu-system-x86`"
+    )]
+    Missing { program: String, reason: String },
+    #[error("{program} does not say its version: {said:?}; name another with --qemu")]
+    Unknown { program: String, said: String },
+    #[error("QEMU {found} is too old, 7.2 is the oldest that will do; name another with --qemu")]
+    TooOld { found: String },
+}
+
+/// A QEMU of known version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qemu {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version with the distribution's suffix: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+    pub version: String,
+}
+
+impl Qemu {
+    /// The program that `--qemu` or KTAX_QEMU names, else the distribution's.
+    pub fn find(named: Option<&Path>) -> Result<Qemu, QemuError> {
+        let program = named.unwrap_or(Path::new("qemu-system-x86_64"));
+        let missing =
+            |reason: String| QemuError::Missing { program: program.display().to_string(), reason };
+        let output = Command::new(program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| missing(error.to_string()))?;
+        if !output.status.success() {
+            return Err(missing(escape(&output.stderr)));
+        }
+        let version = parse_version(&output.stdout).ok_or_else(|| QemuError::Unknown {
+            program: program.display().to_string(),
+            said: escape(&output.stdout),
+        })?;
+        if number(&version) < Some(OLDEST) {
+            return Err(QemuError::TooOld { found: version });
+        }
+        Ok(Qemu { program: absolute(program), version })
+    }
+}
+
+fn parse_version(output: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(output).ok()?;
+    let version = text.lines().next()?.strip_prefix("QEMU emulator version ")?;
+    number(version).map(|_| escape(version.as_bytes()))
+}
+
+fn number(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// The program by its path, so that it stays the same one when the directory or PATH changes.
+fn absolute(program: &Path) -> PathBuf {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let candidates: Vec<PathBuf> = if program.components().count() > 1 {
+        vec![program.to_owned()]
+    } else {
+        std::env::split_paths(&search).map(|dir| dir.join(program)).collect()
+    };
+    let found = candidates.into_iter().find(|path| path.is_file());
+    found.and_then(|path| std::path::absolute(path).ok()).unwrap_or_else(|| program.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_with_their_suffix() {
+        let debian = b"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)\nCopyright\n";
+        let version = parse_version(debian).unwrap();
+        assert_eq!(version, "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)");
+        assert_eq!(number(&version), Some((7, 2)));
+        assert_eq!(number("10.0.2"), Some((10, 0)));
+        assert_eq!(parse_version(b"hello\n"), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Snapshots: a Boot frozen at a fixed instruction, kept in the cache under all that it depends on.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock, statvfs};
+use sha2::{Digest, Sha256};
+
+use super::exact::Exact;
+use super::scratch::Scratch;
+use super::vm::{Rest, Vm, Watch};
+use super::{Request, Stop, argv};
+use crate::model::Failure;
+use crate::wire::{self, Hello};
+
+/// A Snapshot on disk.
+#[derive(Debug)]
+pub struct Snapshot {
+    dir: PathBuf,
+    /// What the guest said before it was frozen.
+    pub hello: Hello,
+}
+
+impl Snapshot {
+    /// The guest's memory.
+    pub fn ram(&self) -> PathBuf {
+        self.dir.join("ram")
+    }
+
+    /// The state of everything else.
+    pub fn state(&self) -> PathBuf {
+        self.dir.join("state")
+    }
+
+    /// The console of the Boot.
+    pub fn console(&self) -> PathBuf {
+        self.dir.join("serial.log")
+    }
+
+    fn open(dir: &Path) -> Option<Snapshot> {
+        let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
+        Some(Snapshot { dir: dir.to_owned(), hello })
+    }
+}
+
+/// Finds the Snapshot of a Boot, or makes the Boot and the Snapshot.
+pub fn obtain(exact: &Exact, request: &Request) -> Result<Snapshot, Stop> {
+    let parent = exact.cache.join("snapshots");
+    fs::create_dir_all(&parent).map_err(host("cannot create the snapshot cache"))?;
+    let key = key(exact, request);
+    let dir = parent.join(&key);
+    // Two that want the same Snapshot, threads or processes: one makes it, the other waits.
+    let _lock = lock(&parent.join(format!("{key}.lock")), exact)?;
+    match Snapshot::open(&dir) {
+        Some(snapshot) => Ok(snapshot),
+        None => make(exact, request, &parent, &dir),
+    }
+}
+
+fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<Snapshot, Stop> {
+    check_space(parent, request.machine.memory_mib)?;
+    let scratch = Scratch::create(parent).map_err(host("cannot create a snapshot"))?;
+    let files = argv::Files {
+        ram: scratch.file("ram"),
+        wire: scratch.file("wire"),
+        console: scratch.file("serial.log"),
+    };
+    let initrd = &exact.payload.initrd;
+    let args = |control| argv::freeze(request, initrd, &files, control);
+    let stderr = scratch.file("stderr");
+    let mut vm = Vm::start(&exact.qemu.program, args, None, &stderr, &exact.limits)?;
+    let watch = Watch {
+        limits: &exact.limits,
+        cancel: &exact.cancel,
+        wire: (&files.wire, exact.limits.wire_bytes),
+        console: &files.console,
+    };
+    let rest = vm.wait(&watch)?;
+    let hello = read_hello(&rest, &files)?;
+    save_state(exact, &mut vm, &scratch.file("state"))?;
+    drop(vm);
+    drop(fs::remove_file(&stderr));
+    // A damaged Snapshot in the way is one that could not be opened.
+    drop(fs::remove_dir_all(dir));
+    fs::rename(scratch.keep(), dir).map_err(host("cannot keep the snapshot"))?;
+    Ok(Snapshot { dir: dir.to_owned(), hello })
+}
+
+fn read_hello(rest: &Rest, files: &argv::Files) -> Result<Hello, Failure> {
+    let console = super::vm::read_tail(&files.console);
+    let said = fs::read(&files.wire).unwrap_or_default();
+    match (wire::parse_hello(&said), wire::panic_message(&console)) {
+        (_, Some(message)) => Err(Failure::Panic { message }),
+        (Ok(hello), None) if *rest == Rest::Paused => Ok(hello),
+        (Err(error), None) if !said.is_empty() => {
+            Err(Failure::Garbled { reason: error.to_string() })
+        }
+        _ => Err(Failure::Silent { console: wire::tail(&console) }),
+    }
+}
+
+/// Takes QEMU's device state through a socket into a file.
+fn save_state(exact: &Exact, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
+    let failed = |error: io::Error| host("cannot save the snapshot")(error);
+    let dir = tempfile::Builder::new().prefix("ktax-").tempdir().map_err(failed)?;
+    let socket = dir.path().join("state");
+    let listener = UnixListener::bind(&socket).map_err(failed)?;
+    let mut file = File::create(path).map_err(failed)?;
+    std::thread::scope(|scope| {
+        let copying = scope.spawn(move || -> io::Result<u64> {
+            let (mut stream, _) = listener.accept()?;
+            let copied = io::copy(&mut stream, &mut file)?;
+            file.sync_all()?;
+            Ok(copied)
+        });
+        let uri = format!("unix:{}", socket.display());
+        let sent = vm.monitor(|monitor| monitor.send_state(uri, exact.limits.poll / 10));
+        if sent.is_err() {
+            // Lets the other end's accept return.
+            drop(std::os::unix::net::UnixStream::connect(&socket));
+        }
+        let copied = copying.join().unwrap_or_else(|_| Err(io::Error::other("copying failed")));
+        sent?;
+        copied.map(drop).map_err(failed)
+    })?;
+    Ok(())
+}
+
+/// Everything that a Boot's state depends on.
+fn key(exact: &Exact, request: &Request) -> String {
+    let mut hash = Sha256::new();
+    for part in [
+        request.image_sha256.as_str(),
+        &exact.guest_sha256,
+        &argv::boot_line(request),
+        &exact.qemu.version,
+        argv::MACHINE,
+        &request.machine.cpu,
+        &request.machine.memory_mib.to_string(),
+        &request.layout.seed.to_string(),
+    ] {
+        hash.update(u64::to_le_bytes(part.len() as u64));
+        hash.update(part);
+    }
+    format!("{:x}", hash.finalize())
+}
+
+/// The guest's memory is a sparse file; a filesystem that fills up under it would kill QEMU.
+fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
+    let space =
+        statvfs(parent).map_err(io::Error::from).map_err(host("cannot look at the cache"))?;
+    let free_mib = (space.f_bavail * space.f_frsize) >> 20;
+    let needed_mib = u64::from(memory_mib) + 32;
+    if free_mib >= needed_mib {
+        return Ok(());
+    }
+    let reason =
+        format!("{free_mib} MiB are free in {}, {needed_mib} are needed", parent.display());
+    Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })
+}
+
+/// Waits for the right to make a cache entry.
+pub fn lock(path: &Path, exact: &Exact) -> Result<File, Stop> {
+    let file = File::create(path).map_err(host("cannot lock the snapshot"))?;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if exact.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        std::thread::sleep(exact.limits.poll);
+    }
+    Ok(file)
+}
+
+/// An error of the host as a Failure.
+pub fn host(operation: &str) -> impl Fn(io::Error) -> Failure {
+    let operation = operation.to_owned();
+    move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
+}

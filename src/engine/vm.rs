@@ -1,0 +1,220 @@
+//! One QEMU process: started with nothing guessable, watched, and gone when dropped or when ktax dies.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use qapi::qmp::RunState;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
+};
+
+use super::Stop;
+use super::limits::{Cancel, Limits};
+use super::monitor::Monitor;
+use crate::model::Failure;
+
+/// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
+const FINISHED: i32 = 43;
+
+/// A running QEMU.
+pub struct Vm {
+    child: Child,
+    pidfd: OwnedFd,
+    monitor: Monitor,
+    started: Instant,
+    stderr: PathBuf,
+}
+
+/// What is watched while a VM runs.
+pub struct Watch<'a> {
+    pub limits: &'a Limits,
+    pub cancel: &'a Cancel,
+    /// The wire and its limit in bytes.
+    pub wire: (&'a Path, u64),
+    pub console: &'a Path,
+}
+
+/// How a VM came to rest.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Stopped by pvpanic: a freeze, or a panic of a kernel with a pvpanic driver.
+    Paused,
+    /// The guest said that it is done.
+    Finished,
+    /// The guest shut down or reset.
+    ShutDown,
+}
+
+impl Vm {
+    /// Starts QEMU. `args` gets the number of the control descriptor; `inherit` is passed on.
+    pub fn start(
+        program: &Path,
+        args: impl FnOnce(RawFd) -> Vec<String>,
+        inherit: Option<BorrowedFd<'_>>,
+        stderr: &Path,
+        limits: &Limits,
+    ) -> Result<Vm, Failure> {
+        let no_qemu = |error: io::Error| Failure::NoQemu { reason: error.to_string() };
+        let (ours, theirs) = UnixStream::pair().map_err(no_qemu)?;
+        let mut command = Command::new(program);
+        command.args(args(theirs.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(stderr).map_err(no_qemu)?);
+        let inherited = [Some(theirs.as_raw_fd()), inherit.map(|fd| fd.as_raw_fd())];
+        die_with_parent(&mut command, inherited);
+        let started = Instant::now();
+        let mut child = command.spawn().map_err(no_qemu)?;
+        drop(theirs);
+        let pid = Pid::from_child(&child);
+        let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let connected =
+            opened.and_then(|pidfd| Ok((pidfd, Monitor::connect(ours, limits.monitor)?)));
+        let (pidfd, monitor) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                drop(child.kill());
+                let status = child.wait().map_err(no_qemu)?;
+                return Err(died(status, stderr, &error.to_string()));
+            }
+        };
+        Ok(Vm { child, pidfd, monitor, started, stderr: stderr.to_owned() })
+    }
+
+    /// Runs a command on the monitor; its failure means that QEMU is gone.
+    pub fn monitor<T>(
+        &mut self,
+        command: impl FnOnce(&mut Monitor) -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
+    }
+
+    /// Lets the VM go on. A short Run may be over before QEMU has answered, so that a lost connection is
+    /// left to [`Vm::wait`] to judge.
+    pub fn go(&mut self) {
+        drop(self.monitor.resume());
+    }
+
+    /// Waits until the VM comes to rest, a limit is reached or the user cancels.
+    pub fn wait(&mut self, watch: &Watch) -> Result<Rest, Stop> {
+        loop {
+            if let Some(status) = self.wait_for_exit(watch.limits)? {
+                return self.at_exit(status, watch.console).map_err(Stop::from);
+            }
+            if watch.cancel.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            self.check_limits(watch)?;
+            match self.monitor.status() {
+                Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
+                Ok(_) => {}
+                // It may have ended between the two looks: the next one tells.
+                Err(error) if self.started.elapsed() > watch.limits.real => {
+                    return Err(self.lost(&error.to_string()).into());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn check_limits(&mut self, watch: &Watch) -> Result<(), Failure> {
+        let limits = watch.limits;
+        let (wire, wire_bytes) = watch.wire;
+        for (path, limit_bytes) in [(wire, wire_bytes), (watch.console, limits.console_bytes)] {
+            if fs::metadata(path).is_ok_and(|file| file.len() > limit_bytes) {
+                return Err(Failure::Flood { limit_bytes });
+            }
+        }
+        if self.started.elapsed() > limits.real {
+            return Err(Failure::RealTime { limit_s: limits.real.as_secs() });
+        }
+        if self.started.elapsed() > limits.virtual_grace {
+            let clock_s = self.monitor.guest_clock_s().unwrap_or(0);
+            if clock_s > limits.virtual_s {
+                return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(limits.poll.subsec_nanos()) };
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        // An interrupted poll is a poll that ended early.
+        let _ = poll(&mut fds, Some(&timeout));
+        self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
+    }
+
+    fn at_exit(&self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
+        match status.code() {
+            Some(FINISHED) => Ok(Rest::Finished),
+            Some(0) => match crate::wire::panic_message(&read_tail(console)) {
+                Some(message) => Err(Failure::Panic { message }),
+                None => Ok(Rest::ShutDown),
+            },
+            _ => Err(died(status, &self.stderr, "")),
+        }
+    }
+
+    fn lost(&mut self, reason: &str) -> Failure {
+        drop(self.child.kill());
+        match self.child.wait() {
+            Ok(status) => died(status, &self.stderr, reason),
+            Err(error) => Failure::NoQemu { reason: error.to_string() },
+        }
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // Already gone is as good as killed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The last part of a console, enough for a panic with its trace.
+pub fn read_tail(path: &Path) -> Vec<u8> {
+    const TAIL: usize = 64 << 10;
+    let bytes = fs::read(path).unwrap_or_default();
+    bytes[bytes.len().saturating_sub(TAIL)..].to_vec()
+}
+
+fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
+    let said = crate::wire::escape(&read_tail(stderr));
+    let status = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        // SIGBUS: the file behind the guest's memory could not grow.
+        (_, Some(7)) => "signal 7: the cache's filesystem is full".into(),
+        (_, Some(signal)) => format!("signal {signal}"),
+        _ => "unknown status".into(),
+    };
+    let stderr = if said.is_empty() { otherwise.to_owned() } else { said };
+    Failure::QemuDied { status, stderr }
+}
+
+fn die_with_parent(command: &mut Command, inherited: [Option<RawFd>; 2]) {
+    let parent = getpid();
+    let in_child = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the line above took effect.
+        if getppid() != Some(parent) {
+            return Err(io::Error::other("ktax has ended"));
+        }
+        for fd in inherited.into_iter().flatten() {
+            // SAFETY: the parent holds both descriptors open until spawn returns.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            fcntl_setfd(fd.as_fd(), FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec and only makes system calls: prctl, getppid,
+    // fcntl; it takes no lock and allocates nothing on its successful path.
+    unsafe { command.pre_exec(in_child) };
+}
