@@ -17,6 +17,7 @@ pub mod engine;
 pub mod kernel;
 pub mod model;
 pub mod plan;
+pub mod run;
 pub mod rundir;
 pub mod stats;
 pub mod wire;

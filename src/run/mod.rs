@@ -1,0 +1,189 @@
+//! Drives the Boots of a Plan through their Workloads, several at a time, and puts each result on disk
+//! before the next Run of that Boot starts.
+
+mod measure;
+mod timing;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::engine::{Cancel, Engine, Frozen, Request, Stop};
+use crate::model::{Boot, Failure, Outcome, Run, Sides, Step, Workload};
+use crate::rundir::{RunDir, RunDirError};
+use crate::wire;
+
+pub use timing::Timing;
+
+/// What happens, for whoever wants to show it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A Boot is being made, or found in the cache.
+    Booting(&'a Step),
+    /// A Workload starts.
+    Running(&'a Step, &'a Workload),
+    /// This many Runs are done or need not be made any more.
+    Done(usize),
+}
+
+/// How it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every Run of the Plan is on disk.
+    Complete,
+    /// The user stopped it; the rest can be made later.
+    Cancelled,
+}
+
+/// Everything that running a Plan needs.
+pub struct Driver<'a> {
+    /// Where results go.
+    pub dir: &'a RunDir,
+    /// What runs the Boots.
+    pub engine: &'a dyn Engine,
+    /// The Kernels' images.
+    pub images: Sides<PathBuf>,
+    /// VMs at a time.
+    pub jobs: usize,
+    /// Raised when the user wants to stop.
+    pub cancel: &'a Cancel,
+    /// The limit of virtual time for a Region.
+    pub virtual_s: u64,
+    /// Called from any thread.
+    pub observe: &'a (dyn Fn(Event) + Sync),
+}
+
+impl Driver<'_> {
+    /// Makes every Boot and Run of the Plan that is not on disk yet.
+    pub fn run(&self) -> Result<(Ended, Timing), RunDirError> {
+        let steps = &self.dir.plan().steps;
+        let next = AtomicUsize::new(0);
+        let shared = Mutex::new((Timing::default(), None));
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.clamp(1, steps.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(step) = steps.get(next.fetch_add(1, Ordering::SeqCst)) {
+                        let mut timing = Timing::default();
+                        let result = self.step(step, &mut timing);
+                        let mut shared = shared.lock().expect("no thread panics with the lock");
+                        shared.0.add(&timing);
+                        if let Err(error) = result {
+                            shared.1.get_or_insert(error);
+                        }
+                        if shared.1.is_some() || self.cancel.is_cancelled() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        match shared.into_inner().expect("no thread panics with the lock") {
+            (_, Some(error)) => Err(error),
+            (timing, None) if self.cancel.is_cancelled() => Ok((Ended::Cancelled, timing)),
+            (timing, None) => Ok((Ended::Complete, timing)),
+        }
+    }
+
+    fn step(&self, step: &Step, timing: &mut Timing) -> Result<(), RunDirError> {
+        let missing = self.missing(step)?;
+        (self.observe)(Event::Done(self.dir.plan().workloads.len() - missing.len()));
+        if missing.is_empty() || self.cancel.is_cancelled() {
+            return Ok(());
+        }
+        self.dir.prepare(step)?;
+        (self.observe)(Event::Booting(step));
+        let started = Instant::now();
+        let boot = self.engine.boot(&self.request(step)).and_then(|frozen| {
+            self.check_kernel(step, frozen.as_ref())?;
+            Ok(frozen)
+        });
+        timing.boot(started.elapsed());
+        match boot {
+            Ok(frozen) => self.runs(step, frozen.as_ref(), &missing, timing),
+            Err(Stop::Failed(failure)) => {
+                (self.observe)(Event::Done(missing.len()));
+                let boot = Boot { release: None, build_id: None, failure: Some(failure) };
+                self.dir.write_boot(step, &boot)
+            }
+            Err(Stop::Cancelled) => Ok(()),
+        }
+    }
+
+    fn runs(
+        &self,
+        step: &Step,
+        frozen: &dyn Frozen,
+        missing: &[&Workload],
+        timing: &mut Timing,
+    ) -> Result<(), RunDirError> {
+        let layout = &self.dir.plan().layouts[step.layout];
+        let hello = frozen.hello().clone();
+        self.dir.write_boot_file(step, "serial.log", &frozen.console())?;
+        self.dir.write_boot_file(step, "argv", frozen.script().as_bytes())?;
+        let (release, build_id) = (Some(hello.release), hello.build_id);
+        self.dir.write_boot(step, &Boot { release, build_id, failure: None })?;
+        for workload in missing {
+            (self.observe)(Event::Running(step, workload));
+            let started = Instant::now();
+            let order = wire::order(workload, layout);
+            let measured = measure::measure(frozen, workload, &order, self.virtual_s);
+            timing.run(&workload.row, started.elapsed());
+            let (outcome, profile) = match measured {
+                Ok(measured) => (Outcome::Measured(measured.sample), Some(measured.profile)),
+                Err(Stop::Failed(failure)) => (Outcome::Failed(failure), None),
+                Err(Stop::Cancelled) => return Ok(()),
+            };
+            self.dir.write_order(step, &workload.row, &order)?;
+            let run = Run { row: workload.row.clone(), outcome };
+            self.dir.write_run(step, &run, profile.as_deref())?;
+            (self.observe)(Event::Done(1));
+        }
+        Ok(())
+    }
+
+    /// What is still to run: what was never made, and what failed for a reason that may have gone away.
+    fn missing(&self, step: &Step) -> Result<Vec<&Workload>, RunDirError> {
+        let boot = self.dir.boot(step)?;
+        if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_of_the_host()) {
+            return Ok(Vec::new());
+        }
+        let mut missing = Vec::new();
+        for workload in &self.dir.plan().workloads {
+            match self.dir.run(step, &workload.row)?.map(|run| run.outcome) {
+                Some(Outcome::Measured(_)) => {}
+                Some(Outcome::Failed(failure)) if !failure.is_of_the_host() => {}
+                _ => missing.push(workload),
+            }
+        }
+        Ok(missing)
+    }
+
+    fn request(&self, step: &Step) -> Request {
+        let plan = self.dir.plan();
+        Request {
+            image: self.images.get(step.side).clone(),
+            image_sha256: plan.kernels.get(step.side).sha256.clone(),
+            boot_line: plan.subjects.get(step.side).boot_line.clone(),
+            machine: plan.machine.clone(),
+            layout: plan.layouts[step.layout].clone(),
+        }
+    }
+
+    /// The kernel that answers must be the one that was planned.
+    fn check_kernel(&self, step: &Step, frozen: &dyn Frozen) -> Result<(), Failure> {
+        let (planned, hello) = (self.dir.plan().kernels.get(step.side), frozen.hello());
+        let differs = |planned: &Option<String>, found: &Option<String>| match (planned, found) {
+            (Some(planned), Some(found)) => planned != found,
+            _ => false,
+        };
+        let (planned, found) = if differs(&planned.release, &Some(hello.release.clone())) {
+            (planned.release.clone(), hello.release.clone())
+        } else if differs(&planned.build_id, &hello.build_id) {
+            (planned.build_id.clone(), hello.build_id.clone().unwrap_or_default())
+        } else {
+            return Ok(());
+        };
+        Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
+    }
+}
