@@ -13,6 +13,7 @@
 //!
 //! `cmd` is the only place where the phases are joined.
 
+pub mod analyse;
 pub mod engine;
 pub mod kernel;
 pub mod model;
