@@ -18,6 +18,7 @@ pub mod engine;
 pub mod kernel;
 pub mod model;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod stats;

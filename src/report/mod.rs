@@ -1,0 +1,67 @@
+//! A [`Comparison`] as text for people, JSON and CSV for programs, Markdown for a review.
+//!
+//! Whatever came from outside (titles, boot lines, failures, symbols) goes through [`escape()`]
+//! first: no report can move a cursor, reorder a line or break out of a table cell.
+
+mod csv;
+mod escape;
+mod json;
+mod markdown;
+mod number;
+mod text;
+mod view;
+
+use thiserror::Error;
+
+use crate::model::Comparison;
+
+pub use escape::escape;
+pub use text::table;
+
+/// What a report can be. Adding one is one file, and one line in [`render`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For a terminal.
+    Text(TextOptions),
+    /// Everything, as in `comparison.json`.
+    Json,
+    /// One line for each row and metric, with all samples.
+    Csv,
+    /// For a mail or a review, as GitHub renders it.
+    Markdown,
+}
+
+/// How [`Format::Text`] looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns that a line may have; less than 40 counts as 40.
+    pub width: u16,
+    /// Whether verdicts are coloured.
+    pub colour: bool,
+}
+
+impl Default for TextOptions {
+    /// What a document has: 100 columns, no colour.
+    fn default() -> Self {
+        TextOptions { width: 100, colour: false }
+    }
+}
+
+/// Why a report cannot be made. No Comparison that ktax writes gets here.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    #[error("cannot write the comparison as JSON: {0}; make it again with `ktax analyse DIR`")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot write the comparison as CSV: {0}; make it again with `ktax analyse DIR`")]
+    Csv(String),
+}
+
+/// The report, ending in a newline.
+pub fn render(comparison: &Comparison, format: &Format) -> Result<String, ReportError> {
+    match format {
+        Format::Text(options) => Ok(text::render(comparison, *options)),
+        Format::Json => json::render(comparison),
+        Format::Csv => csv::render(comparison),
+        Format::Markdown => Ok(markdown::render(comparison)),
+    }
+}

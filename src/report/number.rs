@@ -1,0 +1,140 @@
+//! How numbers look.
+
+/// Counts per operation: `9 178.25`. Decimals by size alone, so that a column reads evenly: two
+/// below 100 000, three below 0.1, one below a million, then none. Zero is `0`.
+pub(super) fn count(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = match magnitude {
+        m if m == 0.0 || m >= 1e6 => 0,
+        m if m >= 1e5 => 1,
+        m if m >= 0.1 => 2,
+        _ => 3,
+    };
+    let text = format!("{magnitude:.decimals$}");
+    if magnitude > 0.0 && is_zero(&text) {
+        return "<0.001".to_owned();
+    }
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}{fraction}", grouped(whole))
+}
+
+/// A difference of counts: `+642.25`; no difference is `0`.
+pub(super) fn delta(value: f64) -> String {
+    signed(value, count(value))
+}
+
+/// Percent without the sign `%`: `+1.05`, `0`, `<0.01`; `new` where the base is 0.
+pub(super) fn percent(value: Option<f64>) -> String {
+    let Some(value) = value else { return "new".to_owned() };
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.abs() >= 1000.0 {
+        let sign = if value < 0.0 { "-" } else { "+" };
+        return format!("{sign}{}", grouped(&format!("{:.0}", value.abs())));
+    }
+    let text = format!("{value:+.2}");
+    if is_zero(&text) { "<0.01".to_owned() } else { text }
+}
+
+/// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read the
+/// same. Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays narrow.
+pub(super) fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
+    let end = |value: Option<f64>| match value {
+        Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),
+        other => percent(other),
+    };
+    let both_positive = least.zip(most).is_some_and(|(least, most)| least > 0.0 && most > 0.0);
+    let (least, most) = (end(least), end(most));
+    if least == most {
+        return least;
+    }
+    let most = most.strip_prefix('+').filter(|_| both_positive).unwrap_or(&most);
+    format!("{least}…{most}")
+}
+
+/// A limit above 0 in percent, never rounded down: what is above the printed one is above it.
+pub(super) fn limit(value: f64) -> String {
+    // A hair less before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
+    let hundredths = (value * 100.0 - 1e-6).ceil().max(1.0);
+    format!("{:.2}", hundredths / 100.0)
+}
+
+fn signed(value: f64, text: String) -> String {
+    if value > 0.0 && !text.starts_with('<') { format!("+{text}") } else { text }
+}
+
+fn is_zero(text: &str) -> bool {
+    !text.bytes().any(|b| (b'1'..=b'9').contains(&b))
+}
+
+fn grouped(digits: &str) -> String {
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lose_decimals_as_they_grow() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.0004, "<0.001"),
+            (0.05, "0.050"),
+            (98.0, "98.00"),
+            (9178.25, "9 178.25"),
+            (99_999.999, "100 000.00"),
+            (123_456.78, "123 456.8"),
+            (12_345_678.9, "12 345 679"),
+        ] {
+            assert_eq!(count(value), expected);
+        }
+    }
+
+    #[test]
+    fn differences_have_signs() {
+        for (value, expected) in
+            [(0.0, "0"), (642.25, "+642.25"), (-1642.25, "-1 642.25"), (-0.0001, "<0.001")]
+        {
+            assert_eq!(delta(value), expected);
+        }
+    }
+
+    #[test]
+    fn a_difference_is_never_zero_percent() {
+        for (value, expected) in [
+            (Some(0.0), "0"),
+            (Some(0.004), "<0.01"),
+            (Some(-0.004), "<0.01"),
+            (Some(0.005_1), "+0.01"),
+            (Some(-1.234), "-1.23"),
+            (Some(123_456.0), "+123 456"),
+            (None, "new"),
+        ] {
+            assert_eq!(percent(value), expected);
+        }
+        assert_eq!(percent_range(Some(1.021), Some(1.092)), "+1.02…1.09");
+        assert_eq!(percent_range(Some(12.89), Some(13.03)), "+12.9…13.0");
+        assert_eq!(percent_range(Some(-0.01), Some(0.02)), "-0.01…+0.02");
+        assert_eq!(percent_range(Some(-13.03), Some(-12.89)), "-13.0…-12.9");
+        assert_eq!(percent_range(Some(1.0), Some(1.0)), "+1.00");
+    }
+
+    #[test]
+    fn limits_are_rounded_up() {
+        for (value, expected) in
+            [(1e-9, "0.01"), (0.1, "0.10"), (0.100_000_000_000_000_02, "0.10"), (0.111, "0.12")]
+        {
+            assert_eq!(limit(value), expected);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Tables and paragraphs of a width; comfy-table measures, wraps and aligns.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
+
+use crate::model::Verdict;
+use crate::report::TextOptions;
+
+/// Spaces between two columns: one would read as part of `9 178.25`.
+pub(super) const GAP: u16 = 2;
+
+/// What everything is fitted to.
+pub(super) struct Page {
+    /// Columns that a line may have.
+    pub width: u16,
+    colour: bool,
+}
+
+impl Page {
+    pub fn new(options: TextOptions) -> Self {
+        Page { width: options.width.max(40), colour: options.colour }
+    }
+
+    /// The same, with room for an indentation.
+    pub fn narrower(&self, by: u16) -> Self {
+        Page { width: self.width.saturating_sub(by), colour: self.colour }
+    }
+
+    /// Wrapped text.
+    pub fn paragraph(&self, text: &str) -> String {
+        self.columns(&[[text]])
+    }
+
+    /// Columns to the left, the last of which wraps; none of the others may.
+    pub fn columns<T: Into<Row> + Clone>(&self, rows: &[T]) -> String {
+        let mut table = self.table();
+        table.add_rows(rows.iter().cloned());
+        let last = table.column_count().saturating_sub(1);
+        self.finish(&mut table, last)
+    }
+
+    pub fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(self.width);
+        table
+    }
+
+    /// Prints a table in which only one column gives way, and that one as far as it must.
+    pub fn finish(&self, table: &mut Table, elastic: usize) -> String {
+        let last = table.column_count().saturating_sub(1);
+        let widths = table.column_max_content_widths();
+        // Numbers are never that wide; names from outside may be.
+        let capped = |index: usize| widths[index].min(self.width / 2);
+        let fixed: u16 = (0..widths.len())
+            .filter(|index| *index != elastic)
+            .map(|index| capped(index).saturating_add(GAP))
+            .fold(0, u16::saturating_add);
+        let room = self.width.saturating_sub(fixed).max(10);
+        for (index, column) in table.column_iter_mut().enumerate() {
+            let padding = if index == last { 0 } else { GAP };
+            let width = if index == elastic { widths[index].min(room) } else { capped(index) };
+            let width = Width::Fixed(width.saturating_add(padding));
+            column.set_padding((0, padding)).set_constraint(ColumnConstraint::Absolute(width));
+        }
+        table.trim_fmt() + "\n"
+    }
+
+    /// The word in its colour, if there are colours.
+    fn coloured(&self, verdict: Verdict) -> Option<String> {
+        let code = match verdict {
+            Verdict::Slower => 31,
+            Verdict::Faster => 32,
+            Verdict::NoDetectedChange => return None,
+            Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed => 33,
+        };
+        self.colour.then(|| format!("\x1b[{code}m{}\x1b[0m", verdict.text()))
+    }
+
+    /// Colours the verdicts of a printed table whose last column they are. Afterwards, because
+    /// comfy-table would count the escapes as columns; and only after a gap, so that no workload
+    /// that is called `slower` is taken for one.
+    pub fn colour_verdicts(&self, text: &str, verdicts: &[Verdict]) -> String {
+        let mut coloured = String::with_capacity(text.len());
+        for line in text.lines() {
+            let (line, rep) = match line.strip_suffix(" (REP)") {
+                Some(line) => (line, " (REP)"),
+                None => (line, ""),
+            };
+            let found = verdicts.iter().find_map(|verdict| {
+                let cells = line.strip_suffix(verdict.text())?;
+                cells.ends_with("  ").then_some((cells, self.coloured(*verdict)?))
+            });
+            match found {
+                Some((cells, word)) => coloured.extend([cells, &word, rep, "\n"]),
+                None => coloured.extend([line, rep, "\n"]),
+            }
+        }
+        coloured
+    }
+}
+
+/// Every line moved to the right.
+pub(super) fn indented(text: &str, by: u16) -> String {
+    let margin = " ".repeat(usize::from(by));
+    text.lines().map(|line| format!("{margin}{line}\n")).collect()
+}
+
+/// A printed table with a line below its header, the only one that it has. Drawn here, because
+/// releases of comfy-table disagree on how such a line crosses the gaps between columns.
+pub(super) fn ruled(text: &str, header_lines: usize) -> String {
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let rule = "─".repeat(widest);
+    lines.insert(header_lines.min(lines.len()), &rule);
+    lines.join("\n") + "\n"
+}
+
+/// How wide a table is where nothing gives way.
+pub(super) fn natural_width(table: &Table) -> u16 {
+    let cells = table.column_max_content_widths().into_iter();
+    cells.map(|width| width.saturating_add(GAP)).fold(0, u16::saturating_add).saturating_sub(GAP)
+}
+
+/// A row's name on two lines, the parameters below.
+pub(super) fn folded(name: &str) -> String {
+    name.replacen(':', ":\n  ", 1)
+}
+
+/// Right-aligns numbers.
+pub(super) fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    for column in table.column_iter_mut() {
+        if columns.contains(&column.index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}

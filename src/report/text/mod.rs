@@ -1,0 +1,57 @@
+//! For a terminal.
+
+mod details;
+mod layout;
+mod table;
+
+use crate::model::{Comparison, Side};
+
+use super::{TextOptions, escape, view};
+use layout::Page;
+
+/// The whole report: what was compared, the table, what is behind it, what the numbers are.
+pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
+    let page = Page::new(options);
+    let sections = [
+        header(comparison, &page),
+        table::rows(comparison, &page),
+        details::functions(comparison, &page),
+        details::also_changed(comparison, &page),
+        details::different_work(comparison, &page),
+        details::failures(comparison, &page),
+        details::warnings(comparison, &page),
+        page.paragraph(&view::legend(comparison)),
+    ];
+    let sections: Vec<String> = sections.into_iter().filter(|text| !text.is_empty()).collect();
+    sections.join("\n")
+}
+
+fn header(comparison: &Comparison, page: &Page) -> String {
+    let subject = |side: Side| {
+        let boot_line = &comparison.subjects.get(side).subject.boot_line;
+        [side.name().to_owned(), escape(&view::kernel(comparison, side)), escape(boot_line)]
+    };
+    let mut text = page.paragraph(&escape(&comparison.title));
+    text.push('\n');
+    text.push_str(&page.columns(&Side::BOTH.map(subject)));
+    text.push_str(&page.paragraph(&escape(&view::key(comparison))));
+    text
+}
+
+/// A table that is no Comparison, as wide as it likes up to 100 columns; the last column wraps.
+/// Columns of numbers are aligned to the right.
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let is_number = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
+    let page = Page::new(TextOptions::default());
+    let mut table = page.table();
+    table.set_header(header);
+    for column in 0..header.len() {
+        if rows.iter().all(|row| row.get(column).is_some_and(is_number)) {
+            layout::align_right(&mut table, column..column + 1);
+        }
+    }
+    for row in rows {
+        table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
+    }
+    layout::ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
+}

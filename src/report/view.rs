@@ -1,0 +1,181 @@
+//! What text and Markdown both show of a Comparison: the cells, the selection, the words.
+
+use crate::model::{Comparison, Effect, Failure, FunctionDelta, Identity, Row, Side, Verdict};
+
+use super::number;
+
+/// The main table's columns.
+pub(super) const HEADER: [&str; 8] =
+    ["workload", "base", "change", "delta", "%", "over layouts", "would see", "verdict"];
+
+/// Above the Metrics beside the headline.
+pub(super) const ALSO_CHANGED: &str =
+    "Also changed, per operation (interrupt, kthread: instructions in those contexts):";
+
+/// One row's cells below [`HEADER`], the row's name left out.
+pub(super) fn cells(row: &Row) -> [String; 7] {
+    let verdict = verdict(row);
+    let Some(effect) = row.effects.first() else {
+        let mut cells = <[String; 7]>::default();
+        cells[6] = verdict;
+        return cells;
+    };
+    [
+        number::count(effect.base),
+        number::count(effect.change),
+        number::delta(effect.delta),
+        number::percent(effect.percent),
+        over_layouts(effect),
+        would_see(effect),
+        verdict,
+    ]
+}
+
+/// The Verdict; with the Metric where it is not the headline that decided.
+pub(super) fn verdict(row: &Row) -> String {
+    match row.decided_by.as_str() {
+        "rep-iterations" => format!("{} (REP)", row.verdict.text()),
+        _ => row.verdict.text().to_owned(),
+    }
+}
+
+/// The least and the most delta over the Layouts in percent of the Effect's base.
+pub(super) fn over_layouts(effect: &Effect) -> String {
+    let percent = |delta: f64| match (delta, effect.base) {
+        (0.0, _) => Some(0.0),
+        (_, 0.0) => None,
+        (delta, base) => Some(delta / base * 100.0),
+    };
+    number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
+}
+
+/// `+404.00 instructions (+1.22 %, the same in every layout)`.
+pub(super) fn headline(effect: &Effect) -> String {
+    let (least, most) = effect.delta_range;
+    let layouts = if least == most {
+        "the same in every layout".to_owned()
+    } else {
+        format!("over layouts {} %", over_layouts(effect))
+    };
+    let (delta, percent) = (number::delta(effect.delta), number::percent(effect.percent));
+    let unit = if is_rep(effect) { "REP iterations" } else { "instructions" };
+    format!("{delta} {unit} ({percent} %, {layouts})")
+}
+
+/// The smallest change that would have got a verdict; `any` where nothing is too small.
+fn would_see(effect: &Effect) -> String {
+    match (effect.verdict, effect.detectable, effect.base) {
+        (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => String::new(),
+        (_, 0.0, _) => "any".to_owned(),
+        (_, _, 0.0) => String::new(),
+        (_, detectable, base) => number::limit(detectable / base * 100.0),
+    }
+}
+
+/// Whether the Effect is one of REP iterations.
+pub(super) fn is_rep(effect: &Effect) -> bool {
+    effect.metric == "rep-iterations"
+}
+
+/// The Metrics beside the headline that changed, with their rows.
+pub(super) fn also_changed(comparison: &Comparison) -> Vec<(&Row, &Effect)> {
+    comparison
+        .rows
+        .iter()
+        .flat_map(|row| row.effects.iter().skip(1).map(move |effect| (row, effect)))
+        .filter(|(_, effect)| effect.verdict.is_change())
+        .collect()
+}
+
+/// The functions shown, and of the others: how many, their instructions, their REP iterations.
+pub(super) fn largest(
+    effect: &Effect,
+    shown: usize,
+) -> (&[FunctionDelta], Option<(usize, f64, f64)>) {
+    let (shown, others) = effect.functions.split_at(effect.functions.len().min(shown));
+    let sum = |of: fn(&FunctionDelta) -> f64| others.iter().map(of).sum::<f64>();
+    let rest = (!others.is_empty()).then(|| (others.len(), sum(|f| f.delta), sum(|f| f.rep_delta)));
+    (shown, rest)
+}
+
+/// What the functions beyond the largest are called.
+pub(super) fn more(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("… {count} more function{plural}")
+}
+
+/// `+300.00`, `0 → 300.00`, `REP +16.00` of one function, per operation: what the Effect counts, from
+/// what to what, and the other count where it changed too.
+pub(super) fn carried(effect: &Effect, function: &FunctionDelta, ops: u64) -> [String; 3] {
+    let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
+    let counts = if is_rep(effect) { &function.rep_iterations } else { &function.instructions };
+    let from_to = format!("{} → {}", per_op(counts.base), per_op(counts.change));
+    let [delta, other] = both(effect, function.delta, function.rep_delta);
+    [delta, from_to, other]
+}
+
+/// `+300.00` and `REP +16.00`; of an Effect of REP iterations `+16.00` and `instructions +300.00`.
+pub(super) fn both(effect: &Effect, instructions: f64, rep: f64) -> [String; 2] {
+    let (delta, name, other) = match is_rep(effect) {
+        true => (rep, "instructions", instructions),
+        false => (instructions, "REP", rep),
+    };
+    let other = match other {
+        0.0 => String::new(),
+        other => format!("{name} {}", number::delta(other)),
+    };
+    [number::delta(delta), other]
+}
+
+/// The failures, each with all rows that it took: a Boot that failed is said once.
+pub(super) fn failures(comparison: &Comparison) -> Vec<(&str, &Failure, Vec<&str>)> {
+    let mut grouped: Vec<(&str, &Failure, Vec<&str>)> = Vec::new();
+    for row in &comparison.rows {
+        for failed in &row.failures {
+            let same = |(boot, failure, _): &&mut (&str, &Failure, Vec<&str>)| {
+                *boot == failed.boot && **failure == failed.failure
+            };
+            match grouped.iter_mut().find(same) {
+                Some((_, _, rows)) => rows.push(&row.row),
+                None => grouped.push((&failed.boot, &failed.failure, vec![&row.row])),
+            }
+        }
+    }
+    grouped
+}
+
+/// A side's Kernel; with a piece of its hash where the two have one name and are not the same.
+pub(super) fn kernel(comparison: &Comparison, side: Side) -> String {
+    let identity = |side| -> &Identity { &comparison.subjects.get(side).kernel };
+    let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
+    if base.name() == change.name() && base.sha256 != change.sha256 {
+        let hash: String = own.sha256.chars().take(12).collect();
+        format!("{} (sha256 {hash})", own.name())
+    } else {
+        own.name().to_owned()
+    }
+}
+
+/// `exact · QEMU 7.2.22 · pc-q35-7.2 · max · 512 MiB · 5 layouts`.
+pub(super) fn key(comparison: &Comparison) -> String {
+    let key = &comparison.key;
+    let plural = if comparison.layouts == 1 { "" } else { "s" };
+    format!(
+        "{} · QEMU {} · {} · {} · {} MiB · {} layout{plural}",
+        key.engine, key.qemu, key.machine, key.cpu, key.memory_mib, comparison.layouts
+    )
+}
+
+/// What the numbers are.
+pub(super) fn legend(comparison: &Comparison) -> String {
+    let threshold = match comparison.threshold_percent {
+        0.0 => String::new(),
+        percent => format!(" Below {percent} % there is no verdict."),
+    };
+    format!(
+        "Instructions per operation in process context, counted exactly; they are not time. base, \
+         change and delta are of the layout with the median delta. In percent: % is delta, over \
+         layouts the range of the deltas, would see the smallest change that would have got a \
+         verdict.{threshold}"
+    )
+}
