@@ -11,9 +11,10 @@
 //!       └ report     Comparison ─► text, JSON, CSV, Markdown
 //! ```
 //!
-//! `cmd` is the only place where the phases are joined.
+//! [`cmd`] is the only place where the phases are joined.
 
 pub mod analyse;
+pub mod cmd;
 pub mod engine;
 pub mod kernel;
 pub mod model;

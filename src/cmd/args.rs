@@ -1,0 +1,167 @@
+//! Arguments that several commands share.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::UsageError;
+use crate::engine::Limits;
+use crate::model::{Machine, Subject};
+use crate::plan::Experiment;
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// Experiment file; the flags below override what it says
+    #[arg(value_name = "EXPERIMENT.toml", required_unless_present_any = ["kernel", "base"])]
+    experiment: Option<PathBuf>,
+    /// Kernel of both sides: a bzImage or vmlinux file, debian:PACKAGE, or debian:cloud-amd64
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects", conflicts_with_all = ["base", "change"])]
+    kernel: Option<String>,
+    /// Kernel of the base
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    base: Option<String>,
+    /// Kernel of the change
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    change: Option<String>,
+    /// Kernel parameters of the base
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    base_boot_line: Option<String>,
+    /// Kernel parameters of the change
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    change_boot_line: Option<String>,
+    /// CPU model of the guest, in QEMU's words
+    #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
+    cpu: Option<String>,
+    /// Memory of the guest
+    #[arg(long, value_name = "MIB", help_heading = "Subjects")]
+    memory: Option<u32>,
+    /// Row to measure, as `ktax workloads` lists them; repeat for more [default: all]
+    #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
+    workloads: Vec<String>,
+    /// Layouts per side: irrelevant perturbations whose spread is the noise floor [default: 5]
+    #[arg(short, long, value_name = "N", help_heading = "Measuring")]
+    layouts: Option<u32>,
+    /// What the layouts are drawn from [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    seed: Option<u64>,
+    /// Smallest change that gets a verdict [default: 0.1]
+    #[arg(long, value_name = "PERCENT", help_heading = "Measuring")]
+    threshold: Option<f64>,
+}
+
+impl ExperimentArgs {
+    /// The Experiment that the file and the flags make together.
+    pub fn experiment(&self) -> anyhow::Result<Experiment> {
+        let mut experiment = match &self.experiment {
+            Some(path) => read(path)?,
+            None => self.flags_alone()?,
+        };
+        let both = [&mut experiment.base.kernel, &mut experiment.change.kernel];
+        for (kernel, own) in both.into_iter().zip([&self.base, &self.change]) {
+            set(kernel, own.as_ref().or(self.kernel.as_ref()));
+        }
+        set(&mut experiment.base.boot_line, self.base_boot_line.as_ref());
+        set(&mut experiment.change.boot_line, self.change_boot_line.as_ref());
+        set(&mut experiment.machine.cpu, self.cpu.as_ref());
+        set(&mut experiment.machine.memory_mib, self.memory.as_ref());
+        set(&mut experiment.layouts, self.layouts.as_ref());
+        set(&mut experiment.seed, self.seed.as_ref());
+        set(&mut experiment.threshold_percent, self.threshold.as_ref());
+        if !self.workloads.is_empty() {
+            experiment.workloads = Some(self.workloads.clone());
+        }
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    fn flags_alone(&self) -> Result<Experiment, UsageError> {
+        let base = self.base.as_ref().or(self.kernel.as_ref());
+        let change = self.change.as_ref().or(self.kernel.as_ref()).or(base);
+        let (Some(base), Some(change)) = (base, change) else {
+            let text = "no base kernel; give --base KERNEL, --kernel KERNEL or an experiment file";
+            return Err(UsageError::Text(text.into()));
+        };
+        let subject = |kernel: &str| Subject { kernel: kernel.into(), boot_line: String::new() };
+        Ok(Experiment {
+            title: self.title(base, change),
+            why: String::new(),
+            engine: "exact".into(),
+            layouts: 5,
+            seed: 1,
+            threshold_percent: 0.1,
+            workloads: None,
+            machine: Machine::default(),
+            base: subject(base),
+            change: subject(change),
+        })
+    }
+
+    fn title(&self, base: &str, change: &str) -> String {
+        let side = |kernel: &str, boot_line: &Option<String>| {
+            let boot_line = boot_line.as_deref().unwrap_or_default();
+            format!("{kernel} {boot_line}").trim_end().to_owned()
+        };
+        let (base, change) =
+            (side(base, &self.base_boot_line), side(change, &self.change_boot_line));
+        format!("{base} against {change}")
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Experiment> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| UsageError::Unreadable { path: name.clone(), source })?;
+    Ok(Experiment::parse(&text, &name)?)
+}
+
+fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        value.clone_into(place);
+    }
+}
+
+/// Where things are and how hard to work.
+#[derive(Debug, Clone, Args)]
+pub struct HostArgs {
+    /// QEMU to run [default: qemu-system-x86_64]
+    #[arg(long, value_name = "PROGRAM", env = "KTAX_QEMU", help_heading = "Host")]
+    pub qemu: Option<PathBuf>,
+    /// VMs at a time [default: one for each CPU]
+    #[arg(short, long, value_name = "N", help_heading = "Host")]
+    pub jobs: Option<usize>,
+    /// Kernels, snapshots and symbols are kept here [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
+    pub cache: Option<PathBuf>,
+    /// Give up on a boot or a run after this much real time
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
+    pub time_limit: u64,
+}
+
+impl HostArgs {
+    /// ktax's own directory for what can be made again.
+    pub fn cache(&self) -> anyhow::Result<PathBuf> {
+        let from =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let named = self.cache.as_deref().map(std::path::absolute).transpose()?;
+        named
+            .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
+            .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
+            .ok_or_else(|| {
+                UsageError::Text("no place for the cache; set HOME or give --cache DIR".into())
+                    .into()
+            })
+    }
+
+    /// VMs at a time.
+    pub fn jobs(&self) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(cpus).max(1)
+    }
+
+    /// The limits of Boots and Runs.
+    pub fn limits(&self) -> Limits {
+        Limits { real: Duration::from_secs(self.time_limit.max(1)), ..Limits::default() }
+    }
+}

@@ -1,0 +1,43 @@
+use std::path::{Path, PathBuf};
+
+use super::analyse::analyse_and_keep;
+use super::args::{ExperimentArgs, HostArgs};
+use super::drive;
+use super::exit::Exit;
+use super::output::OutputArgs;
+use super::run::cancelled;
+use crate::run::Ended;
+use crate::rundir::RunDir;
+
+/// Plan, run, analyse and report in one go.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Run directory to make [default: the first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// The four phases; each arrow between them is a file.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let plan = drive::plan(&args.experiment, &args.host)?;
+    let dir = RunDir::create(&args.out.clone().unwrap_or_else(first_free), plan)?;
+    let _lock = dir.lock()?;
+    if drive::run(&dir, &args.host)? == Ended::Cancelled {
+        return Ok(cancelled(&dir));
+    }
+    let comparison = analyse_and_keep(&dir)?;
+    let exit = args.output.print(&comparison)?;
+    eprintln!("ktax: everything is in {}", dir.root().display());
+    Ok(exit)
+}
+
+fn first_free() -> PathBuf {
+    let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
+    names.find(|name| !Path::exists(name)).expect("numbers do not run out")
+}

@@ -1,0 +1,134 @@
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::args::HostArgs;
+use super::exit::Exit;
+use super::output::write_stdout;
+use crate::engine::exact::Exact;
+use crate::engine::qemu::Qemu;
+use crate::engine::{Cancel, payload};
+
+/// Say what this machine can and cannot do, and the command that mends it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What one look found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    /// Whether ktax can do its main job with it as it is.
+    ok: bool,
+    found: String,
+    /// What mends it; empty where nothing needs to be.
+    mend: String,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let cache = args.host.cache()?;
+    let qemu = Qemu::find(args.host.qemu.as_deref());
+    let mut findings = vec![match &qemu {
+        Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
+        Err(error) => bad("QEMU", error.to_string(), "sudo apt-get install qemu-system-x86"),
+    }];
+    findings.push(look_at_cache(&cache));
+    if let Ok(qemu) = qemu {
+        findings.push(look_at_engine(qemu, &cache, &args.host));
+    }
+    findings.extend([look_at_packages(), look_at_machine(&args.host), look_at_kvm()]);
+    let healthy = findings.iter().all(|finding| finding.ok);
+    write_stdout(&match args.json {
+        true => serde_json::to_string_pretty(&findings)? + "\n",
+        false => findings.iter().map(line).collect(),
+    })?;
+    Ok(if healthy { Exit::Ok } else { Exit::NotRun })
+}
+
+fn good(what: &'static str, found: String) -> Finding {
+    Finding { what, ok: true, found, mend: String::new() }
+}
+
+fn bad(what: &'static str, found: String, mend: &str) -> Finding {
+    Finding { what, ok: false, found, mend: mend.to_owned() }
+}
+
+fn line(finding: &Finding) -> String {
+    let mark = if finding.ok { "ok  " } else { "BAD " };
+    let mend = match finding.mend.as_str() {
+        "" => String::new(),
+        mend => format!("\n             mend it: {mend}"),
+    };
+    format!("{mark} {:8} {}{mend}\n", finding.what, finding.found)
+}
+
+/// Starts QEMU with the plugin and without a machine: enough for it to refuse what it cannot do.
+fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Finding {
+    let tried = Exact::new(qemu, cache, host.limits(), Cancel::default())
+        .and_then(|engine| engine.try_plugin());
+    match tried {
+        Ok(()) => good("plugin", format!("loads; guest {}", &payload::guest_sha256()[..12])),
+        Err(failure) => bad("plugin", failure.to_string(), failure.next_step()),
+    }
+}
+
+fn look_at_cache(cache: &Path) -> Finding {
+    let path = cache.display();
+    let space = std::fs::create_dir_all(cache).and_then(|()| Ok(rustix::fs::statvfs(cache)?));
+    match space {
+        Ok(space) => {
+            let free_mib = (space.f_bavail * space.f_frsize) >> 20;
+            let found = format!("{path}, {free_mib} MiB free; a snapshot takes about 120 MiB");
+            match free_mib {
+                0..2048 => bad("cache", found, "free 2 GiB there, or give --cache DIR"),
+                _ => good("cache", found),
+            }
+        }
+        Err(error) => bad("cache", format!("{path}: {error}"), "give --cache DIR"),
+    }
+}
+
+fn look_at_packages() -> Finding {
+    let missing: Vec<&str> =
+        ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
+    match missing.as_slice() {
+        [] => good("packages", "debian: kernels can be fetched".into()),
+        tools => Finding {
+            what: "packages",
+            ok: true,
+            found: format!("no {}: debian: kernels cannot be fetched", tools.join(", ")),
+            mend: "give kernels as files".into(),
+        },
+    }
+}
+
+fn starts(tool: &str) -> bool {
+    let mut command = Command::new(tool);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn look_at_machine(host: &HostArgs) -> Finding {
+    let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
+    let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
+    let jobs = host.jobs();
+    let found = format!("{jobs} VMs at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
+    if memory_mib < 512 * jobs as u64 {
+        return bad("machine", found, "give a smaller --jobs");
+    }
+    good("machine", found)
+}
+
+fn look_at_kvm() -> Finding {
+    let found = match Path::new("/dev/kvm").exists() {
+        true => "there, and not used: the exact engine counts under TCG",
+        false => "not there, and not needed: the exact engine counts under TCG",
+    };
+    good("KVM", found.into())
+}

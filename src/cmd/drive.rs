@@ -1,0 +1,92 @@
+//! What `plan`, `run` and `compare` have in common: Kernels, the engine, progress.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Context;
+
+use super::args::{ExperimentArgs, HostArgs};
+use super::exit::UsageError;
+use super::progress::Progress;
+use crate::engine::Cancel;
+use crate::engine::exact::Exact;
+use crate::engine::qemu::Qemu;
+use crate::kernel::{self, Kernel, KernelSpec};
+use crate::model::{Plan, Side, Sides};
+use crate::plan;
+use crate::run::{Driver, Ended};
+use crate::rundir::RunDir;
+
+/// Resolves an Experiment: gets both Kernels, asks QEMU which one it is, draws the Layouts.
+pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan> {
+    let experiment = experiment.experiment()?;
+    // Names are checked before anything is fetched.
+    plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
+    let qemu = Qemu::find(host.qemu.as_deref())?;
+    let cache = host.cache()?;
+    let subjects = Sides { base: &experiment.base, change: &experiment.change };
+    let kernels = Sides::try_from_fn(|side| {
+        obtain(&subjects.get(side).kernel, &cache).map(|kernel| kernel.identity)
+    })?;
+    Ok(plan::plan(&experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
+}
+
+/// Makes every Boot that is missing.
+pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
+    let qemu = Qemu::find(host.qemu.as_deref())?;
+    let key = Exact::key(&qemu, &dir.plan().machine);
+    if key != dir.plan().key {
+        let planned = &dir.plan().key;
+        return Err(UsageError::Text(format!(
+            "the plan is for QEMU {} and this ktax is not the one that made it, or QEMU is {} now: \
+             counts would not compare; plan again with `ktax plan`",
+            planned.qemu, key.qemu
+        ))
+        .into());
+    }
+    let cache = host.cache()?;
+    let images = Sides::try_from_fn(|side| image(dir.plan(), side, &cache))?;
+    let cancel = Cancel::on_signals().context("cannot catch signals")?;
+    let limits = host.limits();
+    let virtual_s = limits.virtual_s;
+    let engine = Exact::new(qemu, &cache, limits, cancel.clone())
+        .map_err(|failure| anyhow::anyhow!("{failure}; {}", failure.next_step()))?;
+    let progress = Progress::new(dir.plan());
+    let observe = |event: crate::run::Event<'_>| progress.show(&event);
+    let driver = Driver {
+        dir,
+        engine: &engine,
+        images,
+        jobs: host.jobs(),
+        cancel: &cancel,
+        virtual_s,
+        observe: &observe,
+    };
+    let (ended, timing) = driver.run()?;
+    progress.finish(&timing);
+    Ok(ended)
+}
+
+/// Gets a Kernel by its specification, telling the user what is fetched.
+fn obtain(spec: &str, cache: &Path) -> anyhow::Result<Kernel> {
+    let spec = KernelSpec::from_str(spec)?;
+    Ok(kernel::obtain(&spec, cache, &|note| eprintln!("ktax: {note}"))?)
+}
+
+/// The image of a planned Kernel: from the cache by its hash, or fetched again.
+fn image(plan: &Plan, side: Side, cache: &Path) -> anyhow::Result<PathBuf> {
+    let planned = plan.kernels.get(side);
+    let cached = cache.join("kernels").join(&planned.sha256).join("image");
+    if cached.is_file() {
+        return Ok(cached);
+    }
+    let kernel = obtain(&planned.source, cache)?;
+    if kernel.identity.sha256 != planned.sha256 {
+        return Err(UsageError::Text(format!(
+            "{} is another kernel than when the plan was made; plan again with `ktax plan`",
+            planned.source
+        ))
+        .into());
+    }
+    Ok(kernel.image)
+}

@@ -1,0 +1,92 @@
+use std::io;
+use std::process::ExitCode;
+
+use crate::analyse::AnalyseError;
+use crate::engine::qemu::QemuError;
+use crate::kernel::KernelError;
+use crate::model::{Comparison, Verdict};
+use crate::plan::PlanError;
+use crate::rundir::RunDirError;
+
+/// What the exit status says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// No slowdown detected.
+    Ok = 0,
+    /// ktax or its host failed.
+    Internal = 1,
+    /// The command line, the experiment or the plan is wrong.
+    Usage = 2,
+    /// A slowdown above the threshold.
+    Slower = 3,
+    /// Too few boots, or different work.
+    Inconclusive = 4,
+    /// A guest could not be run.
+    NotRun = 69,
+    /// Stopped by the user.
+    Cancelled = 130,
+}
+
+impl Exit {
+    /// What a Comparison says as a whole: the first of slowdown, failure, doubt.
+    pub fn of_comparison(comparison: &Comparison) -> Exit {
+        let any = |verdict| comparison.rows.iter().any(|row| row.verdict == verdict);
+        if any(Verdict::Slower) {
+            Exit::Slower
+        } else if any(Verdict::Failed) {
+            Exit::NotRun
+        } else if any(Verdict::TooFewBoots) || any(Verdict::DifferentWork) {
+            Exit::Inconclusive
+        } else {
+            Exit::Ok
+        }
+    }
+
+    /// What an error says.
+    pub fn of_error(error: &anyhow::Error) -> Exit {
+        let is_usage = error.chain().any(|cause| {
+            cause.is::<PlanError>()
+                || cause.is::<KernelError>()
+                || cause.is::<UsageError>()
+                || matches!(
+                    cause.downcast_ref(),
+                    Some(
+                        AnalyseError::BootsMissing { .. }
+                            | AnalyseError::RunMissing { .. }
+                            | AnalyseError::Plan { .. }
+                    )
+                )
+                || matches!(
+                    cause.downcast_ref(),
+                    Some(
+                        RunDirError::Exists { .. }
+                            | RunDirError::NoPlan { .. }
+                            | RunDirError::InUse { .. }
+                            | RunDirError::Format { .. }
+                    )
+                )
+        });
+        if is_usage {
+            Exit::Usage
+        } else if error.chain().any(|cause| cause.is::<QemuError>()) {
+            Exit::NotRun
+        } else {
+            Exit::Internal
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A mistake on the command line that clap cannot see.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    #[error("{0}")]
+    Text(String),
+    #[error("cannot read {path}: {source}; give the path of an experiment file")]
+    Unreadable { path: String, source: io::Error },
+}

@@ -1,0 +1,80 @@
+//! One file per subcommand; the only place where the phases are joined.
+
+mod analyse;
+mod args;
+mod compare;
+mod doctor;
+mod drive;
+mod exit;
+mod generate;
+mod output;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod workloads;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Say what a Linux kernel change costs, to the instruction.
+///
+/// ktax boots two kernels, or one kernel with two boot lines, under QEMU, runs the workloads that kernel
+/// people argue with, and prints what changed, by how much, how sure it is, and in which kernel functions
+/// the difference sits. It needs no root, no KVM and no performance counters.
+#[derive(Debug, Parser)]
+#[command(name = "ktax", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  ktax compare experiments/lsm.toml
+  ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off
+  ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
+
+Exit status:
+  0  no slowdown detected        4  inconclusive: too few boots, or different work
+  1  ktax or its host failed     69 a guest could not be run
+  2  usage or plan error         130 stopped by Ctrl-C; `ktax run DIR` resumes
+  3  slowdown above the threshold";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plan, run, analyse and report in one go
+    Compare(compare::Args),
+    /// Write the list of boots to make, and make none
+    Plan(plan::Args),
+    /// Make the boots of a plan, or those that are still missing
+    Run(run::Args),
+    /// Work out what changed from what was run
+    Analyse(analyse::Args),
+    /// Print a finished comparison
+    Report(report::Args),
+    /// List the workloads
+    Workloads(workloads::Args),
+    /// Say what this machine can and cannot do, and the command that mends it
+    Doctor(doctor::Args),
+    /// Print a completion script for a shell
+    Completions(generate::CompletionArgs),
+    /// Print the manual page
+    Man,
+}
+
+/// Runs one command.
+pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
+    match &cli.command {
+        Command::Compare(args) => compare::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Analyse(args) => analyse::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Workloads(args) => workloads::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => generate::completions(args),
+        Command::Man => generate::man(),
+    }
+}

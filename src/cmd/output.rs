@@ -1,0 +1,75 @@
+//! How a Comparison reaches the user.
+
+use std::io::{IsTerminal, Write};
+
+use clap::{Args, ValueEnum};
+
+use super::exit::Exit;
+use crate::model::Comparison;
+use crate::report::{self, Format, TextOptions};
+
+/// How to print.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// What to print
+    #[arg(short, long, value_enum, default_value_t = Chosen::Text, help_heading = "Output")]
+    format: Chosen,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    json: bool,
+    /// Colour the verdicts
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN", help_heading = "Output")]
+    color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Chosen {
+    Text,
+    Json,
+    Csv,
+    Markdown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl OutputArgs {
+    /// Prints a Comparison and says what it means to a script.
+    pub fn print(&self, comparison: &Comparison) -> anyhow::Result<Exit> {
+        let format = match (self.json, self.format) {
+            (true, _) | (_, Chosen::Json) => Format::Json,
+            (_, Chosen::Text) => Format::Text(self.text_options()),
+            (_, Chosen::Csv) => Format::Csv,
+            (_, Chosen::Markdown) => Format::Markdown,
+        };
+        write_stdout(&report::render(comparison, &format)?)?;
+        Ok(Exit::of_comparison(comparison))
+    }
+
+    fn text_options(&self) -> TextOptions {
+        let stdout = std::io::stdout();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = match self.color {
+            Colour::Auto => stdout.is_terminal() && !no_color,
+            Colour::Always => true,
+            Colour::Never => false,
+        };
+        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+        // A pipe gets the width that documents have.
+        let width = if columns == 0 { 100 } else { columns.clamp(60, 100) };
+        TextOptions { width, colour }
+    }
+}
+
+/// Prints; a reader that has seen enough (`| head`) is no error.
+pub fn write_stdout(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

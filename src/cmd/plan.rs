@@ -1,0 +1,34 @@
+use std::path::PathBuf;
+
+use super::args::{ExperimentArgs, HostArgs};
+use super::exit::Exit;
+use super::{drive, output};
+use crate::rundir::RunDir;
+
+/// Write the list of boots to make, and make none.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Run directory to make; without it the plan is printed
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let plan = drive::plan(&args.experiment, &args.host)?;
+    match &args.out {
+        Some(out) => {
+            let (boots, rows) = (plan.steps.len(), plan.workloads.len());
+            RunDir::create(out, plan)?;
+            eprintln!(
+                "ktax: planned {boots} boots of {rows} rows; `ktax run {}` makes them",
+                out.display()
+            );
+        }
+        None => output::write_stdout(&(serde_json::to_string_pretty(&plan)? + "\n"))?,
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,67 @@
+//! What is running, how many of how many, time left: on stderr, and only if that is a terminal.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::model::Plan;
+use crate::run::{Event, Timing};
+
+/// The progress of one run directory.
+pub struct Progress {
+    bar: ProgressBar,
+    started: Instant,
+}
+
+impl Progress {
+    /// Shows a bar over all Runs of a Plan.
+    pub fn new(plan: &Plan) -> Progress {
+        let runs = plan.steps.len() * plan.workloads.len();
+        let target = match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+        let template = "{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}";
+        let style = ProgressStyle::with_template(template).expect("the template is well formed");
+        bar.set_style(style.progress_chars("━╸ "));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Progress { bar, started: Instant::now() }
+    }
+
+    /// Shows one event.
+    pub fn show(&self, event: &Event<'_>) {
+        match event {
+            Event::Booting(step) => self.bar.set_message(format!("{}: booting", step.name())),
+            Event::Running(step, workload) => {
+                self.bar.set_message(format!("{}: {}", step.name(), workload.row));
+            }
+            Event::Done(runs) => self.bar.inc(*runs as u64),
+        }
+    }
+
+    /// Takes the bar away and says where the time went.
+    pub fn finish(&self, timing: &Timing) {
+        self.bar.finish_and_clear();
+        let runs: usize = timing.runs.values().map(|(count, _)| count).sum();
+        if runs == 0 {
+            return;
+        }
+        eprintln!(
+            "ktax: {runs} runs in {:.1} s; summed over all VMs, {} boots took {:.1} s and runs {:.1} s",
+            self.started.elapsed().as_secs_f64(),
+            timing.boots,
+            timing.boot_time.as_secs_f64(),
+            timing.run_time().as_secs_f64(),
+        );
+        let mut rows: Vec<_> = timing.runs.iter().map(|(row, (n, time))| (time, n, row)).collect();
+        rows.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
+        let slowest: Vec<String> = rows
+            .iter()
+            .take(3)
+            .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
+            .collect();
+        eprintln!("ktax: longest runs: {}", slowest.join(", "));
+    }
+}
