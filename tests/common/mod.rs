@@ -1,0 +1,113 @@
+//! What the tests share: the binary, one cache of real kernels and snapshots, and looking at processes.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ktax::model::{Comparison, Row};
+use tempfile::TempDir;
+
+/// The kernel that the tests boot: the newest of the distribution.
+pub const KERNEL: &str = "debian:cloud-amd64";
+
+/// The built binary.
+pub fn ktax() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ktax"));
+    command.env("KTAX_CACHE", cache()).env_remove("NO_COLOR");
+    command
+}
+
+/// A cache that all tests share, so that each Boot is made once.
+pub fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// A directory that goes away with the test.
+pub fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// What came out of a command.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs to the end.
+pub fn run(command: &mut Command) -> Ran {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    Ran {
+        status: status.code().unwrap_or(-1),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+/// `ktax compare` of one Kernel with two boot lines; the output directory and what was printed.
+pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison) {
+    let ran = run(ktax()
+        .args(["compare", "--kernel", KERNEL, "--json", "--out"])
+        .arg(out)
+        .args(["--base-boot-line", lines[0], "--change-boot-line", lines[1]])
+        .args(args));
+    let comparison = serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.stdout, ran.stderr));
+    (ran, comparison)
+}
+
+/// The row of that name.
+pub fn row<'a>(comparison: &'a Comparison, name: &str) -> &'a Row {
+    comparison.rows.iter().find(|row| row.row == name).unwrap()
+}
+
+/// The content of every file below `dir` by its relative path.
+pub fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(at) = todo.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_owned();
+                files.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The samples and profiles of a run directory.
+pub fn measurements(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = tree(dir);
+    files.retain(|(path, _)| path.parent().is_some_and(|parent| parent.ends_with("runs")));
+    files
+}
+
+/// The processes whose command line mentions `needle`.
+pub fn processes(needle: &Path) -> Vec<String> {
+    let needle = needle.display().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains("qemu-system") && line.contains(&needle) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Waits until no process mentions `needle`; a killed one takes a moment to go.
+pub fn assert_no_orphans(needle: &Path) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !processes(needle).is_empty() {
+        assert!(std::time::Instant::now() < deadline, "orphans: {:?}", processes(needle));
+        std::thread::yield_now();
+    }
+}

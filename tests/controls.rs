@@ -1,0 +1,215 @@
+//! The promises of METHODOLOGY.md, each on real boots: zero is zero, the sum is the total, planted costs
+//! are found, meaningless changes are not.
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+
+use common::{compare, measurements, row, run, scratch, tree};
+use ktax::model::{Context, Outcome, Run, Verdict};
+use ktax::rundir::profile;
+
+/// Rows that together enter the kernel every way that the workloads do.
+const EVERY_WAY: [&str; 8] = [
+    "getppid",
+    "pipe",
+    "signal-handle",
+    "page-fault",
+    "fork-exec",
+    "create-delete:bytes=0",
+    "select-tcp",
+    "fork-pages:pages=64",
+];
+
+fn rows(names: &[&str]) -> Vec<String> {
+    names.iter().flat_map(|name| ["-w".to_owned(), (*name).to_owned()]).collect()
+}
+
+fn args<'a>(rows: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
+    rows.iter().map(String::as_str).chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn zero_is_zero_on_every_row_and_layout() {
+    let dir = scratch();
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(comparison.rows.len() > 25);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
+        for effect in &row.effects {
+            assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
+            assert_eq!(effect.samples.base.len(), 5);
+            assert_eq!(effect.delta_range, (0.0, 0.0));
+        }
+    }
+}
+
+/// A process that only takes time, ended with the test.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Hog {
+        Hog(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
+    let dir = scratch();
+    let rows = rows(&EVERY_WAY);
+    let mut results = Vec::new();
+    for (name, hogs) in [("quiet", 0), ("loaded", 2)] {
+        let _hogs: Vec<Hog> = (0..hogs).map(|_| Hog::start()).collect();
+        let cache = dir.path().join(format!("cache-{name}"));
+        // Own snapshots, so that every boot is made anew; the kernel itself is only fetched once.
+        std::fs::create_dir_all(&cache).unwrap();
+        copy(&common::cache().join("kernels"), &cache.join("kernels"));
+        let (out, cache) = (dir.path().join(name), cache.display().to_string());
+        let more = ["--layouts", "2", "--cache", &cache];
+        let (ran, _) = compare(&out, ["", "lsm=capability"], &args(&rows, &more));
+        assert!(matches!(ran.status, 3 | 4), "{}", ran.stderr);
+        results.push(measurements(&out));
+    }
+    let [quiet, loaded] = results.try_into().unwrap();
+    assert_eq!(quiet.len(), 4 * EVERY_WAY.len() * 2);
+    for (quiet, loaded) in quiet.iter().zip(&loaded) {
+        assert_eq!(quiet.0, loaded.0);
+        assert!(quiet.1 == loaded.1, "{} differs", quiet.0.display());
+    }
+}
+
+/// Fetches the kernel into the shared cache if need be, and copies it.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let fetched = run(common::ktax().args(["plan", "--kernel", common::KERNEL, "-w", "getppid"]));
+    assert_eq!(fetched.status, 0, "{}", fetched.stderr);
+    let status = Command::new("cp").arg("-a").args([from, to]).stdin(Stdio::null()).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn the_functions_add_up_to_the_total_of_every_run() {
+    let dir = scratch();
+    let rows = rows(&EVERY_WAY);
+    compare(dir.path().join("out").as_path(), ["", ""], &args(&rows, &["--layouts", "1"]));
+    let mut runs = 0;
+    for (path, content) in measurements(&dir.path().join("out")) {
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let run: Run = serde_json::from_slice(&content).unwrap();
+        let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
+        let tsv = dir.path().join("out").join(path.with_extension("profile.tsv"));
+        let text = std::fs::read_to_string(tsv).unwrap();
+        // By hand, not by the reader that refuses the file if it does not add up.
+        let columns = |n: usize| {
+            text.lines()
+                .filter(|line| line.starts_with("fn\t"))
+                .map(|line| line.split('\t').nth(n).unwrap().parse::<u64>().unwrap())
+                .sum::<u64>()
+        };
+        assert_eq!(columns(2) + columns(3), sample.total, "{}", run.row);
+        // The guest's own clock counts the same instructions, without those that fault and are retried.
+        let faults = sample.signature.get("faults").copied().unwrap_or(0);
+        assert!(sample.total + 100 >= sample.tsc, "{}: {sample:?}", run.row);
+        if run.row == "getppid" {
+            assert!(sample.tsc.abs_diff(sample.total) < 16, "{}: {sample:?}", run.row);
+        }
+        if run.row == "page-fault" {
+            assert!(sample.tsc.abs_diff(sample.total - faults) < 64, "{}: {sample:?}", run.row);
+        }
+        runs += 1;
+    }
+    assert_eq!(runs, 2 * EVERY_WAY.len());
+}
+
+#[test]
+fn a_profile_that_does_not_add_up_is_refused() {
+    let text = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t7\nfn\tprocess\t4\t2\tf\nend\n";
+    assert_eq!(profile::parse(text), Err(profile::ProfileError::Sum { sum: 6, total: 7 }));
+    assert!(profile::parse(&text.replace("\t7", "\t6")).is_ok());
+}
+
+#[test]
+fn rep_movsb_of_4096_is_one_instruction_and_4096_iterations() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let rows = rows(&["control-rep:bytes=4096,ops=1", "control-rep:bytes=4096,ops=1001"]);
+    let (_, comparison) = compare(&out, ["", ""], &args(&rows, &["--layouts", "1"]));
+    let counts = |name: &str| {
+        let sample = |metric: usize| row(&comparison, name).effects[metric].samples.base[0];
+        (sample(0), sample(1))
+    };
+    let (one, thousand) = (counts(&rows[1]), counts(&rows[3]));
+    assert_eq!(one.1, 4096);
+    assert_eq!(thousand.1, 1001 * 4096);
+    // What an operation adds besides its REP is the loop around it: the same for each.
+    assert_eq!((thousand.0 - one.0) % 1000, 0, "{one:?} {thousand:?}");
+    let profile = std::fs::read_to_string(
+        out.join("boots/000-base/runs").join(format!("{}.profile.tsv", rows[1])),
+    );
+    let user = profile.unwrap().lines().find(|line| line.ends_with("[user]")).unwrap().to_owned();
+    assert!(user.starts_with("fn\tprocess\t"), "{user}");
+}
+
+#[test]
+fn one_planted_instruction_is_found_exactly() {
+    let dir = scratch();
+    let rows = rows(&["control-loop"]);
+    let lines = ["ktax.extra=0", "ktax.extra=1"];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
+    let row = row(&comparison, "control-loop");
+    assert_eq!(row.verdict, Verdict::Slower);
+    assert_eq!(ran.status, 3);
+    let effect = &row.effects[0];
+    for (base, change) in effect.samples.base.iter().zip(&effect.samples.change) {
+        assert_eq!(change - base, row.ops, "{effect:?}");
+    }
+    assert_eq!((effect.delta, effect.delta_range), (1.0, (1.0, 1.0)));
+    assert_eq!(effect.functions.len(), 1);
+    assert_eq!((effect.functions[0].function.as_str(), effect.functions[0].delta), ("[user]", 1.0));
+}
+
+#[test]
+fn init_on_alloc_is_attributed_to_the_functions_that_do_it() {
+    let dir = scratch();
+    let rows = rows(&["af-unix", "getppid", "create-delete:bytes=0"]);
+    let lines = ["init_on_alloc=0", "init_on_alloc=1"];
+    let (_, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    // Clearing is REP work: one instruction each, thousands of iterations.
+    for (name, function, at_least) in
+        [("create-delete:bytes=0", "memset_erms", 4000.0), ("af-unix", "memset_erms", 500.0)]
+    {
+        let row = row(&comparison, name);
+        assert_eq!(row.verdict, Verdict::Slower, "{row:?}");
+        let rep = row.effects.iter().find(|effect| effect.metric == "rep-iterations").unwrap();
+        assert_eq!(rep.verdict, Verdict::Slower);
+        let first = &rep.functions[0];
+        assert_eq!((first.function.as_str(), first.context), (function, Context::Process));
+        assert!(first.rep_delta > at_least, "{first:?}");
+        // All functions together are the whole difference.
+        let sum: f64 = rep.functions.iter().map(|function| function.rep_delta).sum();
+        assert!((sum - rep.delta).abs() < 1e-6, "{sum} {}", rep.delta);
+    }
+}
+
+#[test]
+fn a_meaningless_change_gets_no_verdict_on_any_row() {
+    let dir = scratch();
+    // One more character on the boot line, in a parameter that nothing reads.
+    let lines = ["ktax.none=a", "ktax.none=ab"];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &[]);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects[0]);
+    }
+    assert_eq!(ran.status, 0);
+    assert!(tree(dir.path()).len() > 100);
+}

@@ -1,0 +1,232 @@
+//! Nothing hangs, nothing lies: every way in which a guest, a kernel file, QEMU or the disk can fail gives
+//! a typed Failure, a message that ends with the next step, the right exit code, and no orphan.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{KERNEL, Ran, assert_no_orphans, compare, ktax, row, run, scratch};
+use ktax::model::{Comparison, Failure, Verdict};
+
+/// Compares one kernel with itself over some rows, one layout, and returns what each Side's failure is.
+fn failures(lines: [&str; 2], rows: &[&str], more: &[&str]) -> (Ran, Comparison) {
+    let dir = scratch();
+    let mut args: Vec<&str> = rows.iter().flat_map(|row| ["-w", row]).collect();
+    args.extend(["--layouts", "1"]);
+    args.extend(more);
+    let result = compare(&dir.path().join("out"), lines, &args);
+    assert_no_orphans(dir.path());
+    result
+}
+
+fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a Failure {
+    let row = row(comparison, name);
+    assert_eq!(row.verdict, Verdict::Failed, "{row:?}");
+    &row.failures[0].failure
+}
+
+#[test]
+fn every_misbehaving_guest_is_a_failed_row_and_other_rows_stand() {
+    let bad = ["bad-garbage", "bad-longline", "bad-silent", "bad-escape", "bad-panic"];
+    let rows: Vec<&str> = bad.into_iter().chain(["getppid"]).collect();
+    let (ran, comparison) = failures(["", ""], &rows, &[]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    assert!(matches!(failure(&comparison, "bad-garbage"), Failure::Garbled { .. }));
+    let long = failure(&comparison, "bad-longline");
+    assert!(matches!(long, Failure::Garbled { .. } | Failure::Flood { .. }), "{long:?}");
+    assert!(matches!(
+        failure(&comparison, "bad-silent"),
+        Failure::Garbled { .. } | Failure::Silent { .. }
+    ));
+    assert!(matches!(failure(&comparison, "bad-escape"), Failure::Refused { .. }));
+    let panic = failure(&comparison, "bad-panic");
+    assert!(matches!(panic, Failure::Panic { message } if message.contains("sysrq")), "{panic:?}");
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let escapes = |text: &str| text.bytes().any(|byte| byte < b' ' && byte != b'\n');
+    assert!(!escapes(&ran.stdout) && !escapes(&ran.stderr), "{}", ran.stdout);
+}
+
+#[test]
+fn no_format_lets_an_escape_of_the_guest_through() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    compare(&out, ["", ""], &["-w", "bad-escape", "--layouts", "1"]);
+    for format in ["text", "json", "csv", "markdown"] {
+        let ran = run(ktax().arg("report").arg(&out).args(["--format", format]));
+        assert_eq!(ran.status, 69);
+        assert!(!ran.stdout.bytes().any(|byte| byte < b' ' && byte != b'\n'), "{format}");
+        assert!(format != "markdown" || !ran.stdout.contains("<script"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
+    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "20"]);
+    assert_eq!(ran.status, 69);
+    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 20 });
+    let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
+    assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
+}
+
+#[test]
+fn a_kernel_that_panics_at_boot_is_a_failed_row_with_its_own_words() {
+    let (ran, comparison) = failures(["", "rdinit=/nothing"], &["getppid"], &[]);
+    assert_eq!(ran.status, 69);
+    let row = row(&comparison, "getppid");
+    assert!(
+        matches!(&row.failures[0].failure, Failure::Panic { message } if message.contains("VFS"))
+    );
+    assert_eq!(row.failures.len(), 1, "the base is fine: {row:?}");
+}
+
+#[test]
+fn a_kernel_that_never_reports_is_stopped() {
+    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "1"]);
+    assert_eq!(ran.status, 69);
+    let found = failure(&comparison, "getppid");
+    assert!(matches!(found, Failure::RealTime { limit_s: 1 }), "{found:?}");
+}
+
+#[test]
+fn a_first_program_that_says_nothing_is_a_failed_row() {
+    // It exits at once, and a kernel without its first program panics.
+    let (_, comparison) = failures(["", "rdinit=/bin/hello"], &["getppid"], &[]);
+    assert!(matches!(failure(&comparison, "getppid"), Failure::Panic { .. }));
+}
+
+#[test]
+fn other_work_gets_no_verdict() {
+    let (ran, comparison) = failures(["ktax.value=1", "ktax.value=2"], &["bad-sig"], &[]);
+    assert_eq!(ran.status, 4, "{comparison:?}");
+    let row = row(&comparison, "bad-sig");
+    assert_eq!(row.verdict, Verdict::DifferentWork);
+    assert!(row.different_work[0].contains("value"), "{row:?}");
+    let (ran, _) = failures(["ktax.value=1", "ktax.value=1"], &["bad-sig"], &[]);
+    assert_eq!(ran.status, 0);
+}
+
+/// `ktax plan` with that kernel: what it says and its exit status.
+fn plan_with(kernel: &Path) -> Ran {
+    run(ktax().args(["plan", "-w", "getppid", "--kernel"]).arg(kernel))
+}
+
+/// The image of the kernel that the tests boot.
+fn image() -> Vec<u8> {
+    let dir = scratch();
+    let out = dir.path().join("plan");
+    let ran = run(ktax().args(["plan", "-w", "getppid", "--kernel", KERNEL, "--out"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let text = fs::read_to_string(out.join("plan.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let sha256 = plan["kernels"]["base"]["sha256"].as_str().unwrap();
+    fs::read(common::cache().join("kernels").join(sha256).join("image")).unwrap()
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_before_anything_boots() {
+    let dir = scratch();
+    let good = image();
+    let mut arm64 = vec![0u8; 4096];
+    arm64[56..60].copy_from_slice(b"ARM\x64");
+    for (name, content, word) in [
+        ("truncated", good[..good.len() / 2].to_vec(), "truncated"),
+        ("empty", Vec::new(), "empty"),
+        ("text", b"this is no kernel\n".to_vec(), "no kernel"),
+        ("arm64", arm64, "arm64"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        let ran = plan_with(&path);
+        assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{name}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains("; "), "no next step: {}", ran.stderr);
+    }
+    assert_eq!(plan_with(dir.path()).status, 2);
+    assert_eq!(plan_with(&dir.path().join("missing")).status, 2);
+}
+
+#[test]
+fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
+    let dir = scratch();
+    let mut image = image();
+    let middle = image.len() / 2;
+    image[middle..middle + 65536].fill(0xff);
+    let path = dir.path().join("damaged");
+    fs::write(&path, image).unwrap();
+    let ran = run(ktax()
+        .args(["compare", "-w", "getppid", "--layouts", "1", "--time-limit", "15", "--kernel"])
+        .arg(&path)
+        .arg("--out")
+        .arg(dir.path().join("out")));
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    assert!(ran.stdout.contains("failed"), "{}", ran.stdout);
+    assert_no_orphans(dir.path());
+}
+
+#[test]
+fn a_missing_and_a_dying_qemu_are_told_apart() {
+    let dir = scratch();
+    let ran =
+        run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--qemu", "/nonexistent"]));
+    assert_eq!(ran.status, 69);
+    assert!(ran.stderr.contains("apt-get install qemu-system-x86"), "{}", ran.stderr);
+    let fake = dir.path().join("qemu");
+    let version = "[ \"$1\" = --version ] && exec qemu-system-x86_64 --version";
+    fs::write(&fake, format!("#!/bin/sh\n{version}\necho 'no such device' >&2\nexit 1\n")).unwrap();
+    fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let fake = fake.display().to_string();
+    let cache = dir.path().join("cache").display().to_string();
+    let more = ["--qemu", fake.as_str(), "--cache", cache.as_str()];
+    let (ran, comparison) = failures(["", ""], &["pipe"], &more);
+    assert_eq!(ran.status, 69);
+    let found = failure(&comparison, "pipe");
+    assert!(
+        matches!(found, Failure::QemuDied { stderr, .. } if stderr == "no such device"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_refused_with_the_next_step() {
+    let args = ["plan", "-w", "pipe", "--kernel", KERNEL, "--out", "/dev/null/out"];
+    let ran = run(ktax().args(args));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_full_disk_is_a_failure_with_the_next_step() {
+    let dir = scratch();
+    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
+    fs::create_dir(&small).unwrap();
+    // A mount of our own, gone with the process. The kernels fit, a snapshot does not.
+    let script = "mount -t tmpfs -o size=64m none \"$2\" && cp -a \"$3\" \"$2/kernels\" && \
+         \"$1\" compare --kernel debian:cloud-amd64 -w getppid --layouts 1 --cache \"$2\" --out \"$4\"";
+    image();
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
+    command.arg(&small).arg(common::cache().join("kernels")).arg(dir.path().join("out"));
+    let ran = run(&mut command);
+    assert_eq!(ran.status, 69, "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("too full"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("ktax run DIR"), "{}", ran.stdout);
+}
+
+#[test]
+fn results_that_do_not_fit_end_the_run_with_the_next_step() {
+    let dir = scratch();
+    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
+    fs::create_dir(&small).unwrap();
+    compare(&dir.path().join("warm"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
+    let script = "mount -t tmpfs -o size=24k none \"$2\" && \"$1\" compare --kernel debian:cloud-amd64 \
+         -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
+    let ran = run(command.arg(&small).arg(common::cache()));
+    assert_eq!(ran.status, 1, "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("space"), "{}", ran.stderr);
+    assert_no_orphans(dir.path());
+}

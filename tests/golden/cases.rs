@@ -1,0 +1,152 @@
+//! The Comparisons that the golden files show.
+
+use std::sync::OnceLock;
+
+use ktax::analyse::analyse;
+use ktax::model::{Comparison, Failure, RowFailure, Side, Signature, Verdict, Warning};
+
+use super::fixtures::{Line, Made, run_dir};
+
+type Measured = Result<(Vec<Line>, Signature), Failure>;
+
+const CALL: Made = ("getppid", "one call", getppid);
+const STAT: Made = ("stat", "one call of a path with three components", stat);
+const FORK: Made = ("fork-pages:pages=16", "one fork with its exit and wait", fork);
+const FAULT: Made = ("page-fault", "one fault", page_fault);
+const PIPE: Made = ("context-switch:pages=4,procs=2", "one round trip", pipe);
+
+/// Every row by the name of its files.
+pub fn all() -> &'static [(&'static str, Comparison)] {
+    static ALL: OnceLock<Vec<(&str, Comparison)>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        vec![
+            ("changes", changes()),
+            ("troubles", troubles()),
+            ("two-layouts", made("Two layouts are too few", 2, &[CALL, FORK])),
+            ("hostile", hostile()),
+        ]
+    })
+}
+
+pub fn changes() -> Comparison {
+    let mut changes =
+        made("What do the security modules cost?", 5, &[CALL, STAT, FORK, FAULT, PIPE]);
+    changes.warnings.push(Warning {
+        fact:
+            "the plan asked for landlock, which this kernel does not have; the boot line names it, \
+               the log says `lsm=lockdown,yama,integrity,apparmor,selinux,bpf`"
+                .into(),
+        next_step: "choose a kernel that has it, or leave it out of the boot line".into(),
+    });
+    changes
+}
+
+fn troubles() -> Comparison {
+    let rows: &[Made] = &[
+        CALL,
+        ("fork-exec", "one fork with exec", |side, layout| match (side, layout) {
+            (Side::Change, 1) => Err(Failure::Refused { message: "CONFIG_BINFMT_ELF=n".into() }),
+            _ => fork(side, layout),
+        }),
+        ("mmap-touch", "one page", |side, layout| {
+            let (lines, _) = page_fault(side, layout)?;
+            Ok((lines, signature("faults", 400 + u64::from(side == Side::Change))))
+        }),
+        ("af-unix", "one round trip", pipe),
+        ("select-tcp", "one call over 100 sockets", pipe),
+    ];
+    let mut troubles = made("What can go wrong", 3, rows);
+    // One Boot that panicked takes every row with it; here two, to see them said once.
+    let failure = Failure::Panic { message: "VFS: Unable to mount root fs".into() };
+    for row in &mut troubles.rows[3..] {
+        let boot = "004-base".to_owned();
+        row.failures = vec![RowFailure { boot, side: Side::Base, failure: failure.clone() }];
+        row.verdict = Verdict::Failed;
+        row.effects.clear();
+        row.decided_by.clear();
+    }
+    troubles
+}
+
+/// Text that tries to reach the terminal, the table and the page.
+fn hostile() -> Comparison {
+    let mut hostile = changes();
+    let nasty = "\x1b]0;owned\x07\u{202e}|`<img src=x>`\r\n| a *b* [c](javascript:d)";
+    hostile.title = nasty.into();
+    hostile.subjects.change.subject.boot_line = format!("init=/bin/sh {nasty}");
+    hostile.rows.truncate(3);
+    hostile.rows[0].row = "=cmd|' /C calc'!A0\u{9b}2J".into();
+    hostile.rows[1].row = "stat:".to_owned() + &"very-".repeat(20);
+    hostile.subjects.change.kernel.release = Some("6.1.0-".to_owned() + &"x".repeat(70));
+    hostile.rows[2].operation = "\u{2066}</summary><script>\n".into();
+    hostile.rows[2].effects[0].functions[0].function = format!("a{nasty}");
+    hostile.warnings[0].fact = nasty.repeat(4);
+    hostile
+}
+
+fn made(title: &str, layouts: usize, rows: &[Made]) -> Comparison {
+    let root = tempfile::tempdir().unwrap();
+    analyse(&run_dir(&root.path().join("run"), title, layouts, rows)).unwrap()
+}
+
+fn signature(name: &str, value: u64) -> Signature {
+    Signature::from([(name.to_owned(), value)])
+}
+
+fn getppid(_: Side, _: usize) -> Measured {
+    let lines =
+        vec![("process", "entry_SYSCALL_64", 61, 0), ("process", "__x64_sys_getppid", 37, 0)];
+    Ok((lines, signature("calls", 400)))
+}
+
+/// One hook more, the same under every Layout.
+fn stat(side: Side, _: usize) -> Measured {
+    let mut lines = vec![("process", "vfs_statx", 1012, 0), ("process", "link_path_walk", 731, 0)];
+    lines.push(("process", "security_inode_getattr", 12, 0));
+    if side == Side::Change {
+        lines.push(("process", "apparmor_inode_getattr", 31, 0));
+    }
+    Ok((lines, signature("calls", 400)))
+}
+
+/// Many functions, clones under other names, and Layouts that move both Sides a little.
+fn fork(side: Side, layout: usize) -> Measured {
+    let change = u64::from(side == Side::Change);
+    let noise = [3, 0, 7, 5, 2][layout] + change * [0, 6, 1, 0, 9][layout];
+    let copy = if side == Side::Base { "copy_page_range.isra.0" } else { "copy_page_range" };
+    let lines = vec![
+        ("process", "copy_process", 9211 + noise, 0),
+        ("process", copy, 21_733 - 18 * change, 0),
+        ("process", "clear_page_erms", 48, 8176),
+        ("process", "security_task_alloc", 25 + 143 * change, 0),
+        ("process", "apparmor_task_alloc", 88 * change, 0),
+        ("process", "selinux_task_alloc", 61 * change, 0),
+        ("process", "apparmor_cred_prepare", 57 * change, 0),
+        ("process", "selinux_cred_prepare", 49 * change, 0),
+        ("process", "kmem_cache_alloc", 2100 + 24 * change, 0),
+        ("process", "memset_erms", 7, 310 + 96 * change),
+        ("interrupt", "tick_sched_timer", 880 + 120 * change, 0),
+        ("kthread", "rcu_gp_kthread", 310, 0),
+    ];
+    Ok((lines, signature("forks", 400)))
+}
+
+/// The Layouts move more than the change does.
+fn page_fault(side: Side, layout: usize) -> Measured {
+    let noise = [0, 4, 1, 9, 2][layout] + u64::from(side == Side::Change) * (layout as u64 % 2);
+    let lines = vec![
+        ("process", "handle_mm_fault", 1840 + noise, 0),
+        ("process", "clear_page_erms", 12, 511),
+    ];
+    Ok((lines, signature("faults", 400)))
+}
+
+/// Faster.
+fn pipe(side: Side, layout: usize) -> Measured {
+    let saved = if side == Side::Change { 512 } else { 0 };
+    let lines = vec![
+        ("process", "schedule", 3700 - saved + layout as u64, 0),
+        ("process", "pipe_write", 2150, 4),
+    ];
+    Ok((lines, signature("round trips", 400)))
+}

@@ -1,0 +1,244 @@
+//! House rules: sizes, the dependency rule of ARCHITECTURE.md, licences, and what must not be left lying.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FILE_LINES: usize = 300;
+const FUNCTION_LINES: usize = 70;
+const COLUMNS: usize = 100;
+const BLOB_BYTES: u64 = 256 << 10;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file of the project below `dir` with one of these extensions.
+fn files(dir: &str, extensions: &[&str]) -> Vec<PathBuf> {
+    let (mut found, mut todo) = (Vec::new(), vec![root().join(dir)]);
+    while let Some(at) = todo.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                todo.push(path);
+            } else if extensions.contains(&extension.as_str()) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources() -> Vec<PathBuf> {
+    ["src", "tests", "guest", "plugin"]
+        .iter()
+        .flat_map(|dir| files(dir, &["rs", "c", "h"]))
+        .collect()
+}
+
+fn complain(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn files_and_lines_are_short() {
+    let mut complaints = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().count();
+        if lines > FILE_LINES {
+            complaints.push(format!("{}: {lines} lines", path.display()));
+        }
+        for (number, line) in text.lines().enumerate() {
+            if line.chars().count() > COLUMNS && !line.contains("#[error(") {
+                complaints.push(format!("{}:{}: too wide", path.display(), number + 1));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut complaints = Vec::new();
+    for path in files("src", &["rs"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        // rustfmt closes a function in the column in which it began.
+        let mut open: Option<(usize, usize)> = None;
+        for (number, line) in text.lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let begins = line.trim_start().split(' ').take(4).any(|word| word == "fn");
+            if begins && open.is_none() && line.trim_end().ends_with(['{', '(']) {
+                open = Some((number, indent));
+            } else if let Some((start, at)) = open.filter(|(_, at)| *at == indent) {
+                if line.trim() == "}" {
+                    if number - start > FUNCTION_LINES {
+                        complaints.push(format!(
+                            "{}:{}: {}",
+                            path.display(),
+                            start + 1,
+                            number - start
+                        ));
+                    }
+                    let _ = at;
+                    open = None;
+                }
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// What each module may use of ours; `cmd` may use everything.
+fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
+    BTreeMap::from([
+        ("model", &[][..]),
+        ("stats", &[][..]),
+        ("wire", &["model"]),
+        ("rundir", &["model"]),
+        ("kernel", &["model"]),
+        ("plan", &["model"]),
+        ("engine", &["model", "wire", "rundir"]),
+        ("run", &["model", "wire", "rundir", "engine"]),
+        ("analyse", &["model", "stats", "rundir"]),
+        ("report", &["model"]),
+    ])
+}
+
+/// The modules of ours that a source text names by `crate::`.
+fn used(text: &str) -> Vec<String> {
+    let named = |tail: &str| {
+        tail.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>()
+    };
+    text.split("crate::").skip(1).map(named).filter(|name| !name.is_empty()).collect()
+}
+
+fn violations(module: &str, text: &str) -> Vec<String> {
+    let allowed = allowed();
+    let Some(allowed) = allowed.get(module) else { return Vec::new() };
+    used(text)
+        .into_iter()
+        .filter(|name| name != module && !allowed.contains(&name.as_str()))
+        .map(|name| format!("{module} uses {name}"))
+        .collect()
+}
+
+#[test]
+fn the_dependency_rule_holds() {
+    let mut complaints = Vec::new();
+    for path in files("src", &["rs"]) {
+        let relative = path.strip_prefix(root().join("src")).unwrap();
+        let module = relative.components().next().unwrap().as_os_str().to_string_lossy();
+        let text = fs::read_to_string(&path).unwrap();
+        for violation in violations(&module, &text) {
+            complaints.push(format!("{}: {violation}", path.display()));
+        }
+    }
+    complain(&complaints);
+    // The rule sees a violation.
+    assert_eq!(violations("stats", "use crate::model::Plan;"), ["stats uses model"]);
+    assert_eq!(violations("analyse", "crate::engine::Engine"), ["analyse uses engine"]);
+}
+
+#[test]
+fn every_module_of_the_rule_exists_and_the_other_way_round() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let declared = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let mut declared: Vec<&str> = declared.filter(|name| *name != "cmd").collect();
+    declared.sort_unstable();
+    assert_eq!(declared, allowed().keys().copied().collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_left_open_and_nothing_is_large() {
+    let mut complaints = Vec::new();
+    let marks =
+        [["TO", "DO"], ["FIX", "ME"], ["unimpl", "emented!"], ["to", "do!("]].map(|m| m.concat());
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        for mark in &marks {
+            if text.contains(mark.as_str()) {
+                complaints.push(format!("{}: {mark}", path.display()));
+            }
+        }
+    }
+    for dir in ["src", "tests", "guest", "plugin", "workloads", "experiments", "docs", "scripts"] {
+        let all = ["rs", "c", "h", "toml", "md", "txt", "json", "csv", "sh", "tsv"];
+        for path in files(dir, &all) {
+            if fs::metadata(&path).unwrap().len() > BLOB_BYTES {
+                complaints.push(format!("{}: large", path.display()));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn every_c_file_says_its_licence() {
+    for (dir, licence) in [("guest", "MIT"), ("plugin", "GPL-2.0-or-later")] {
+        for path in files(dir, &["c", "h"]) {
+            let text = fs::read_to_string(&path).unwrap();
+            let expected = format!("/* SPDX-License-Identifier: {licence} */\n");
+            assert!(text.starts_with(&expected), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_workload_is_a_program_and_every_program_a_workload() {
+    let definitions = files("workloads", &["toml"]);
+    let programs: Vec<String> = files("guest", &["c"])
+        .iter()
+        .flat_map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let names = text.split("WORKLOAD(\"").skip(1).filter_map(|tail| tail.split('"').next());
+            names.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let named: Vec<String> = definitions
+        .iter()
+        .map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let program = text.split("program = \"").nth(1).and_then(|tail| tail.split('"').next());
+            program.unwrap_or_else(|| panic!("{}", path.display())).to_owned()
+        })
+        .collect();
+    for program in &named {
+        assert!(programs.contains(program), "no guest program {program}");
+    }
+    for program in programs.iter().filter(|program| *program != "symbols") {
+        assert!(named.contains(program), "no workload file for {program}");
+    }
+}
+
+#[test]
+fn unsafe_is_rare_and_explained() {
+    let mut blocks = 0;
+    for path in files("src", &["rs"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        blocks += text.matches("unsafe {").count();
+    }
+    // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
+    assert!(blocks <= 2, "{blocks} unsafe blocks");
+}
+
+#[test]
+fn links_in_documents_lead_somewhere() {
+    let mut documents = files("docs", &["md"]);
+    for name in
+        ["README.md", "ARCHITECTURE.md", "METHODOLOGY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    {
+        documents.push(root().join(name));
+    }
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        for target in text.split("](").skip(1).filter_map(|tail| tail.split(')').next()) {
+            if !target.contains("://") {
+                let place = path.parent().unwrap().join(target.split('#').next().unwrap());
+                assert!(place.exists(), "{}: {target}", path.display());
+            }
+        }
+    }
+}
