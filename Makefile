@@ -1,0 +1,52 @@
+# The only door. `make demo` and `make test` work on a fresh Debian 12 machine.
+
+KTAX := target/release/ktax
+
+.PHONY: help setup build demo test check unit integration bench bless clean
+
+help:
+	@echo 'make setup   install what is missing from the distribution (called by the others)'
+	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
+	@echo 'make test    everything that needs no KVM: check, unit, integration'
+	@echo 'make check   formatting and lints'
+	@echo 'make bench   how fast ktax itself is, as ratios within one run'
+	@echo 'make bless   rewrite the golden files of the reports'
+
+setup:
+	@sh scripts/setup.sh
+
+build: setup
+	cargo build --release --locked
+
+demo: build
+	@rm -rf target/demo
+	$(KTAX) compare experiments/lsm.toml --out target/demo || test $$? -eq 3
+
+test: setup check unit integration
+
+check:
+	@cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || \
+	    { echo 'check: rustfmt or clippy is missing; on Debian 12 type: sudo apt-get install' \
+	      'rustfmt-web rust-web-clippy'; exit 1; }
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+unit:
+	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake
+
+# Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
+integration:
+	cargo test --locked --test cli --test controls --test docs --test failures --test resume -- --test-threads 2
+
+# Ratios in one run; the last lines say where the time of a warm demo goes.
+bench: build
+	cargo bench --locked --bench speed
+	@rm -rf target/bench && mkdir target/bench
+	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3
+	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
+
+bless:
+	BLESS=1 cargo test --locked --test golden
+
+clean:
+	cargo clean
