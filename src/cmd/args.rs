@@ -112,7 +112,7 @@ impl ExperimentArgs {
 fn read(path: &Path) -> anyhow::Result<Experiment> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|source| UsageError::Unreadable { path: name.clone(), source })?;
+        .map_err(|reason| UsageError::Unreadable { path: name.clone(), reason })?;
     Ok(Experiment::parse(&text, &name)?)
 }
 

@@ -60,6 +60,7 @@ impl Exit {
                     cause.downcast_ref(),
                     Some(
                         RunDirError::Exists { .. }
+                            | RunDirError::Create { .. }
                             | RunDirError::NoPlan { .. }
                             | RunDirError::InUse { .. }
                             | RunDirError::Format { .. }
@@ -87,6 +88,6 @@ impl From<Exit> for ExitCode {
 pub enum UsageError {
     #[error("{0}")]
     Text(String),
-    #[error("cannot read {path}: {source}; give the path of an experiment file")]
-    Unreadable { path: String, source: io::Error },
+    #[error("cannot read {path}: {reason}; give the path of an experiment file")]
+    Unreadable { path: String, reason: io::Error },
 }

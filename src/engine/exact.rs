@@ -63,10 +63,17 @@ impl Exact {
     }
 }
 
+impl Exact {
+    /// Boots to the Snapshot, or finds it.
+    pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
+        let snapshot = snapshot::obtain(self, request)?;
+        Ok(ExactBoot { exact: self, request: request.clone(), snapshot, symbols: None })
+    }
+}
+
 impl Engine for Exact {
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
-        let snapshot = snapshot::obtain(self, request)?;
-        let mut boot = ExactBoot { exact: self, request: request.clone(), snapshot, symbols: None };
+        let mut boot = self.freeze(request)?;
         boot.symbols = Some(symbols::obtain(self, request, &boot)?);
         Ok(Box::new(boot))
     }

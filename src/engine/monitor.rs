@@ -1,6 +1,6 @@
 //! QEMU's monitor (QMP), as far as ktax needs it.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -17,7 +17,11 @@ impl Monitor {
     pub fn connect(stream: UnixStream, timeout: Duration) -> io::Result<Monitor> {
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        let reader = BufReader::new(stream.try_clone()?);
+        let mut reader = BufReader::new(stream.try_clone()?);
+        // qapi takes a greeting for granted, and a QEMU that dies at once sends none.
+        if reader.fill_buf()?.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+        }
         let mut qmp = Qmp::new(Stream::new(reader, stream));
         qmp.handshake()?;
         let capability = MigrationCapability::x_ignore_shared;

@@ -1,14 +1,34 @@
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+
+/// What a name begins with until its content is whole.
+const UNFINISHED: &str = ".new-";
 
 /// Writes a file so that after a crash its place holds the whole content or what was there before:
 /// into an unguessable name beside it, synced, renamed, and the directory synced.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(dir)?.sync_all()
+}
+
+/// Whether a file of that name was never finished.
+pub(super) fn is_unfinished(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+}
+
+/// Removes what a killed writer left in `dir`; nobody else may be writing there.
+pub(super) fn remove_unfinished(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }

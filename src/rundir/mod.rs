@@ -5,6 +5,7 @@
 mod atomic;
 pub mod profile;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Step};
+use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Side, Step};
 
 pub use atomic::write_atomically;
 
@@ -29,20 +30,22 @@ pub enum RunDirError {
         "{path} is no run directory (it has no plan.json); make one with `ktax plan --out {path}`"
     )]
     NoPlan { path: String },
+    #[error("cannot create {path}: {reason}; give --out another place")]
+    Create { path: String, reason: io::Error },
     #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]
     InUse { path: String },
     #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
     Format { path: String, reason: String },
     #[error(
-        "{operation} {path}: {source}; check the permissions and the space left, or give --out another place"
+        "{operation} {path}: {reason}; check the permissions and the space left, or give --out another place"
     )]
-    Io { operation: &'static str, path: String, source: io::Error },
+    Io { operation: &'static str, path: String, reason: io::Error },
 }
 
 impl RunDirError {
     fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.display().to_string();
-        move |source| RunDirError::Io { operation, path, source }
+        move |reason| RunDirError::Io { operation, path, reason }
     }
 }
 
@@ -64,11 +67,13 @@ pub struct Lock {
 impl RunDir {
     /// Makes a new run directory with nothing in it but the Plan.
     pub fn create(root: &Path, plan: Plan) -> Result<RunDir> {
-        let occupied = root.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        let mut names = root.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
+        let occupied = names.any(|name| !atomic::is_unfinished(&name));
         if occupied {
             return Err(RunDirError::Exists { path: root.display().to_string() });
         }
-        fs::create_dir_all(root).map_err(RunDirError::io("cannot create", root))?;
+        let path = root.display().to_string();
+        fs::create_dir_all(root).map_err(|reason| RunDirError::Create { path, reason })?;
         let dir = RunDir { root: root.to_owned(), plan };
         dir.write_json("plan.json", &dir.plan)?;
         Ok(dir)
@@ -91,6 +96,7 @@ impl RunDir {
         let file = fs::File::create(&path).map_err(RunDirError::io("cannot create", &path))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| RunDirError::InUse { path: self.root.display().to_string() })?;
+        tidy(&self.root)?;
         Ok(Lock { _file: file })
     }
 
@@ -109,19 +115,19 @@ impl RunDir {
         self.root.join("boots").join(step.name())
     }
 
-    /// Makes the directories of one Boot.
+    /// Makes the directories of one Boot, with nothing half-written in them.
     pub fn prepare(&self, step: &Step) -> Result<()> {
         for name in ["runs", "orders"] {
             let path = self.boot_dir(step).join(name);
             fs::create_dir_all(&path).map_err(RunDirError::io("cannot create", &path))?;
+            tidy(&path)?;
         }
-        Ok(())
+        tidy(&self.boot_dir(step))
     }
 
     /// Keeps the order that a Run was given, for the script in `argv`.
     pub fn write_order(&self, step: &Step, row: &str, order: &str) -> Result<()> {
-        let path = self.boot_dir(step).join("orders").join(row);
-        fs::write(&path, order).map_err(RunDirError::io("cannot write", &path))
+        self.write_boot_file(step, &format!("orders/{row}"), order.as_bytes())
     }
 
     /// Writes one file of one Boot; `name` is ktax's own, never the guest's.
@@ -183,13 +189,22 @@ impl RunDir {
     }
 }
 
-/// A plan may come from anywhere, and its row names become file names.
+/// A plan may come from anywhere, and its row names and hashes become file names.
 fn check(plan: &Plan) -> std::result::Result<(), &'static str> {
     let of_row =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
     let is_row = |row: &str| (1..=100).contains(&row.len()) && row.bytes().all(of_row);
+    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
+    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
     if plan.format != FORMAT {
         Err("another format")
+    } else if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
+        Err("a kernel's sha256 is not of 64 hexadecimal digits")
+    } else if rows.len() != plan.workloads.len() {
+        Err("a row is there twice")
+    } else if names.len() != plan.steps.len() {
+        Err("a step is there twice")
     } else if !plan.workloads.iter().all(|workload| is_row(&workload.row)) {
         Err("a row's name is not of [a-z0-9:=,-]")
     } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
@@ -201,6 +216,10 @@ fn check(plan: &Plan) -> std::result::Result<(), &'static str> {
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
     write_atomically(path, content).map_err(RunDirError::io("cannot write", path))
+}
+
+fn tidy(dir: &Path) -> Result<()> {
+    atomic::remove_unfinished(dir).map_err(RunDirError::io("cannot tidy", dir))
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {
@@ -217,6 +236,14 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
         path: path.display().to_string(),
-        reason: error.to_string(),
+        reason: printable(&error.to_string()),
     })
+}
+
+/// The reason may quote a file that came from anywhere.
+fn printable(text: &str) -> String {
+    let escape = |c: char| c.escape_default().to_string();
+    text.chars()
+        .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { escape(c) })
+        .collect()
 }

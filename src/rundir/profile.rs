@@ -13,6 +13,8 @@ pub enum ProfileError {
     Line { line: usize },
     #[error("{regions} regions instead of one: the workload must begin and end exactly one")]
     Regions { regions: u64 },
+    #[error("it has no total")]
+    NoTotal,
     #[error("the file ends early")]
     Truncated,
     #[error("the functions add up to {sum}, the total is {total}")]
@@ -46,7 +48,7 @@ impl Parsed {
 /// Parses one profile and checks that its functions add up to its total.
 pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     let mut parsed = Parsed { profile: Profile::default(), total: 0, notes: Vec::new() };
-    let (mut regions, mut sum, mut ended) = (0u64, 0u64, false);
+    let (mut regions, mut sum, mut total, mut ended) = (0u64, 0u64, None, false);
     for (number, line) in text.lines().enumerate() {
         let malformed = || ProfileError::Line { line: number + 1 };
         let fields: Vec<&str> = line.split('\t').collect();
@@ -56,7 +58,9 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
             _ if ended => return Err(malformed()),
             (_, ["api", version]) => drop(decimal(version).ok_or_else(malformed)?),
             (_, ["region", _]) => regions += 1,
-            (_, ["total", total]) => parsed.total = decimal(total).ok_or_else(malformed)?,
+            (_, ["total", n]) if total.is_none() || regions > 1 => {
+                total = Some(decimal(n).ok_or_else(malformed)?);
+            }
             (_, ["split", what, why]) => parsed.notes.push(format!("{what}: {why}")),
             (_, ["fn", rest @ ..]) => {
                 let line = function(rest).ok_or_else(malformed)?;
@@ -70,11 +74,12 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
             _ => return Err(malformed()),
         }
     }
-    match (ended, regions) {
-        (false, _) => Err(ProfileError::Truncated),
-        (true, 1) if sum == parsed.total => Ok(parsed),
-        (true, 1) => Err(ProfileError::Sum { sum, total: parsed.total }),
-        (true, regions) => Err(ProfileError::Regions { regions }),
+    match (ended, regions, total) {
+        (false, ..) => Err(ProfileError::Truncated),
+        (true, 1, None) => Err(ProfileError::NoTotal),
+        (true, 1, Some(total)) if sum == total => Ok(Parsed { total, ..parsed }),
+        (true, 1, Some(total)) => Err(ProfileError::Sum { sum, total }),
+        (true, regions, _) => Err(ProfileError::Regions { regions }),
     }
 }
 

@@ -89,18 +89,29 @@ pub fn measurements(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The processes whose command line mentions `needle`.
-pub fn processes(needle: &Path) -> Vec<String> {
+/// The QEMU processes whose command line mentions `needle`: their ids and their command lines.
+fn qemus(needle: &Path) -> Vec<(i32, String)> {
     let needle = needle.display().to_string();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if line.contains("qemu-system") && line.contains(&needle) {
-            found.push(line);
+        let pid = entry.file_name().to_string_lossy().parse();
+        if let (Ok(pid), true) = (pid, line.contains("qemu-system") && line.contains(&needle)) {
+            found.push((pid, line));
         }
     }
     found
+}
+
+/// Their command lines.
+pub fn processes(needle: &Path) -> Vec<String> {
+    qemus(needle).into_iter().map(|(_, line)| line).collect()
+}
+
+/// Their ids.
+pub fn pids(needle: &Path) -> Vec<i32> {
+    qemus(needle).into_iter().map(|(pid, _)| pid).collect()
 }
 
 /// Waits until no process mentions `needle`; a killed one takes a moment to go.

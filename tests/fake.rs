@@ -1,0 +1,19 @@
+//! The driver against a fake engine: what is hard to provoke for real.
+
+#[path = "fake/cancel.rs"]
+mod cancel;
+mod common;
+#[path = "fake/disk.rs"]
+mod disk;
+#[path = "fake/engine.rs"]
+mod engine;
+#[path = "fake/failures.rs"]
+mod failures;
+#[path = "fake/order.rs"]
+mod order;
+#[path = "fake/plan.rs"]
+mod plan;
+#[path = "fake/scene.rs"]
+mod scene;
+#[path = "fake/verdicts.rs"]
+mod verdicts;

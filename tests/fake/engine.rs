@@ -1,0 +1,97 @@
+//! An [`Engine`] that does what the scene says, and writes down what it was asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use ktax::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
+use ktax::model::{Side, Step};
+use ktax::wire::Hello;
+
+use super::scene::{Scene, hello};
+
+pub struct Fake<'a> {
+    pub scene: &'a Scene,
+    pub root: &'a Path,
+    pub cancel: &'a Cancel,
+    pub calls: Mutex<Vec<String>>,
+    /// Now and at most.
+    pub booting: (Mutex<(usize, usize)>, Condvar),
+}
+
+struct FakeBoot<'a> {
+    fake: &'a Fake<'a>,
+    step: &'a Step,
+    hello: Hello,
+}
+
+impl Fake<'_> {
+    fn called(&self, step: &Step, what: &str) -> Result<(), Stop> {
+        let mut calls = self.calls.lock().unwrap();
+        if self.cancel.is_cancelled() {
+            return Err(Stop::Cancelled); // as the real one: every wait looks at the flag
+        }
+        calls.push(format!("{} {what}", step.name()));
+        for (_, hook) in self.scene.hooks.iter().filter(|(number, _)| *number == calls.len()) {
+            hook(self.root);
+        }
+        match self.scene.cancel {
+            Some((number, answers)) if number == calls.len() => {
+                self.cancel.cancel();
+                if answers { Ok(()) } else { Err(Stop::Cancelled) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The bound on waiting only turns a hang into a failed test.
+    fn wait_for_others(&self) {
+        let (booting, changed) = &self.booting;
+        let mut now = booting.lock().unwrap();
+        *now = (now.0 + 1, now.1.max(now.0 + 1));
+        changed.notify_all();
+        let short = |now: &mut (usize, usize)| now.1 < self.scene.together;
+        let waited = changed.wait_timeout_while(now, Duration::from_secs(20), short);
+        waited.unwrap().0.0 -= 1;
+    }
+}
+
+impl Engine for Fake<'_> {
+    fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let plan = &self.scene.plan;
+        let side = Side::BOTH.into_iter().find(|side| request.image == PathBuf::from(side.name()));
+        let side = side.unwrap();
+        assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);
+        assert_eq!(request.boot_line, plan.subjects.get(side).boot_line);
+        let layout = plan.layouts.iter().position(|layout| *layout == request.layout).unwrap();
+        let at = |step: &&Step| step.side == side && step.layout == layout;
+        let step = plan.steps.iter().find(at).unwrap();
+        self.called(step, "boot")?;
+        self.wait_for_others();
+        let hello =
+            self.scene.boots.get(&(side, layout)).cloned().unwrap_or_else(|| Ok(hello(side)))?;
+        Ok(Box::new(FakeBoot { fake: self, step, hello }))
+    }
+}
+
+impl Frozen for FakeBoot<'_> {
+    fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    fn console(&self) -> Vec<u8> {
+        format!("console of {}\n", self.step.name()).into_bytes()
+    }
+
+    fn script(&self) -> String {
+        format!("#!/bin/sh\n# {}\n", self.step.name())
+    }
+
+    fn run(&self, order: &str) -> Result<Answer, Stop> {
+        let row = order.lines().find_map(|line| line.strip_prefix("run ")).unwrap();
+        self.fake.called(self.step, row)?;
+        let (scene, Step { side, layout, .. }) = (self.fake.scene, self.step.clone());
+        let scripted = scene.runs.get(&(row.to_owned(), side, layout)).cloned();
+        Ok(scripted.unwrap_or_else(|| Ok(scene.good(row, side, layout)))?)
+    }
+}

@@ -1,0 +1,64 @@
+//! The Plan that every scene begins with.
+
+use ktax::model::{
+    Arch, Expected, FORMAT, Format, Identity, Key, Machine, Plan, Side, Sides, Subject, Workload,
+};
+
+use super::scene::{OPS, hello};
+
+pub fn plan(rows: &[&str]) -> Plan {
+    let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
+    let subject = |side: Side| Subject {
+        kernel: format!("/boot/{}", side.name()),
+        boot_line: format!("side={}", side.name()),
+    };
+    Plan {
+        format: FORMAT,
+        title: "a plan by hand".into(),
+        key: Key {
+            engine: "exact".into(),
+            qemu: "7.2".into(),
+            machine: "pc-q35-7.2".into(),
+            cpu: "max".into(),
+            memory_mib: 512,
+            guest: "9".repeat(64),
+        },
+        seed: 1,
+        threshold_percent: 0.1,
+        machine: Machine::default(),
+        subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
+        kernels: both(identity),
+        workloads: rows.iter().map(|row| workload(row)).collect(),
+        layouts: Vec::new(),
+        steps: Vec::new(),
+    }
+}
+
+fn identity(side: Side) -> Identity {
+    Identity {
+        source: format!("/boot/{}", side.name()),
+        sha256: if side == Side::Base { "ab" } else { "cd" }.repeat(32),
+        release: Some(hello(side).release),
+        build_id: hello(side).build_id,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: Format::Vmlinux,
+    }
+}
+
+/// `calls` must be the number of operations and nothing may fail.
+fn workload(row: &str) -> Workload {
+    Workload {
+        row: row.into(),
+        title: format!("{row}, faked"),
+        operation: "one call".into(),
+        program: row.into(),
+        ops: OPS,
+        params: [("pages".to_owned(), 16)].into(),
+        signature: [
+            ("calls".to_owned(), Expected::Name("ops".into())),
+            ("failed".to_owned(), Expected::Value(0)),
+        ]
+        .into(),
+    }
+}

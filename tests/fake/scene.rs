@@ -1,0 +1,219 @@
+//! A hand-made Plan and an engine that answers from a script: `Scene::new(&["pipe"]).layouts(2)…run(dir)`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Condvar, Mutex};
+
+use ktax::engine::{Answer, Cancel};
+use ktax::model::{Failure, Layout, Plan, Side, Sides, Step};
+use ktax::run::{Driver, Ended, Event};
+use ktax::rundir::{RunDir, RunDirError};
+use ktax::wire::Hello;
+
+use super::engine::Fake;
+use super::plan::plan;
+
+/// Operations of every Region.
+pub const OPS: u64 = 400;
+
+/// The limit of virtual time, in seconds.
+pub const VIRTUAL_S: u64 = 2;
+
+type Hook = Box<dyn Fn(&Path) + Sync>;
+
+/// What is asked of the fake, and what it answers; without more it answers well.
+pub struct Scene {
+    pub plan: Plan,
+    jobs: usize,
+    pub boots: BTreeMap<(Side, usize), Result<Hello, Failure>>,
+    pub runs: BTreeMap<(String, Side, usize), Result<Answer, Failure>>,
+    costs: BTreeMap<(String, Side, usize, String), u64>,
+    signatures: BTreeMap<(String, Side), String>,
+    pub hooks: Vec<(usize, Hook)>,
+    pub cancel: Option<(usize, bool)>,
+    pub together: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ran {
+    pub ended: Result<Ended, RunDirError>,
+    /// `000-base boot` or `000-base getppid`, in order.
+    pub calls: Vec<String>,
+    /// The most Boots that were being made at one time.
+    pub peak: usize,
+    /// The sum of all [`Event::Done`].
+    pub done: usize,
+}
+
+impl Ran {
+    pub fn complete(self) -> Ran {
+        assert!(matches!(self.ended, Ok(Ended::Complete)), "{:?}", self.ended);
+        self
+    }
+
+    pub fn runs(&self) -> usize {
+        self.calls.iter().filter(|call| !call.ends_with(" boot")).count()
+    }
+}
+
+impl Scene {
+    /// Both Sides of one Layout; every other Layout begins with the change.
+    pub fn new(rows: &[&str]) -> Scene {
+        Scene {
+            plan: plan(rows),
+            jobs: 1,
+            boots: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            costs: BTreeMap::new(),
+            signatures: BTreeMap::new(),
+            hooks: Vec::new(),
+            cancel: None,
+            together: 1,
+        }
+        .layouts(1)
+    }
+
+    pub fn layouts(mut self, count: usize) -> Scene {
+        let sides = |layout| match layout % 2 {
+            0 => [Side::Base, Side::Change],
+            _ => [Side::Change, Side::Base],
+        };
+        let pairs = (0..count).flat_map(|layout| sides(layout).map(|side| (layout, side)));
+        let step = |(index, (layout, side))| Step { index, side, layout };
+        self.plan.steps = (0..).zip(pairs).map(step).collect();
+        let layout = |n: usize| Layout { seed: n as u32, padding: 7, phase: 1000 * n as u64 };
+        self.plan.layouts = (0..count).map(layout).collect();
+        self
+    }
+
+    pub fn jobs(mut self, jobs: usize) -> Scene {
+        self.jobs = jobs;
+        self
+    }
+
+    /// No Boot is ready before this many are being made.
+    pub fn together(mut self, boots: usize) -> Scene {
+        self.together = boots;
+        self
+    }
+
+    pub fn boot(mut self, side: Side, layout: usize, boot: Result<Hello, Failure>) -> Scene {
+        self.boots.insert((side, layout), boot);
+        self
+    }
+
+    pub fn answer(self, row: &str, side: Side, layout: usize, answer: Answer) -> Scene {
+        self.outcome(row, side, layout, Ok(answer))
+    }
+
+    pub fn fails(self, row: &str, side: Side, layout: usize, failure: Failure) -> Scene {
+        self.outcome(row, side, layout, Err(failure))
+    }
+
+    fn outcome(
+        mut self,
+        row: &str,
+        side: Side,
+        layout: usize,
+        outcome: Result<Answer, Failure>,
+    ) -> Scene {
+        self.runs.insert((row.to_owned(), side, layout), outcome);
+        self
+    }
+
+    /// Instructions of a function in the Region, by Layout.
+    pub fn costs(mut self, row: &str, side: Side, function: &str, by_layout: &[u64]) -> Scene {
+        for (layout, cost) in by_layout.iter().enumerate() {
+            self.costs.insert((row.to_owned(), side, layout, function.to_owned()), *cost);
+        }
+        self
+    }
+
+    /// `sig` lines beyond those that the Plan expects.
+    pub fn signs(mut self, row: &str, side: Side, lines: &str) -> Scene {
+        self.signatures.insert((row.to_owned(), side), lines.to_owned());
+        self
+    }
+
+    /// Does something with the run directory during the call of that number, from 1.
+    pub fn at_call(mut self, number: usize, hook: impl Fn(&Path) + Sync + 'static) -> Scene {
+        self.hooks.push((number, Box::new(hook)));
+        self
+    }
+
+    /// The user stops it during the call of that number, which still answers or does not.
+    pub fn cancel_at(mut self, number: usize, answers: bool) -> Scene {
+        self.cancel = Some((number, answers));
+        self
+    }
+
+    /// Begins or goes on in `root`.
+    pub fn run(&self, root: &Path) -> Ran {
+        let dir = match root.join("plan.json").exists() {
+            true => RunDir::open(root).unwrap(),
+            false => RunDir::create(root, self.plan.clone()).unwrap(),
+        };
+        let _lock = dir.lock().unwrap();
+        let (cancel, done) = (Cancel::default(), Mutex::new(0));
+        let fake = Fake {
+            scene: self,
+            root,
+            cancel: &cancel,
+            calls: Mutex::default(),
+            booting: (Mutex::default(), Condvar::new()),
+        };
+        let observe = |event: Event| {
+            if let Event::Done(runs) = event {
+                *done.lock().unwrap() += runs;
+            }
+        };
+        let ended = Driver {
+            dir: &dir,
+            engine: &fake,
+            images: Sides { base: "base".into(), change: "change".into() },
+            jobs: self.jobs,
+            cancel: &cancel,
+            virtual_s: VIRTUAL_S,
+            observe: &observe,
+        }
+        .run()
+        .map(|(ended, _)| ended);
+        let (calls, peak) =
+            (fake.calls.into_inner().unwrap(), fake.booting.0.into_inner().unwrap().1);
+        let done = done.into_inner().unwrap();
+        Ran { ended, calls, peak, done }
+    }
+
+    /// What a good guest and plugin leave.
+    pub fn good(&self, row: &str, side: Side, layout: usize) -> Answer {
+        let more = self.signatures.get(&(row.to_owned(), side)).map_or("", String::as_str);
+        let wire = format!("ktax 1\nstart {row}\nsig calls {OPS}\nsig failed 0\n{more}");
+        let mut functions: BTreeMap<&str, u64> =
+            [("[user]", 5), ("do_work", 10 * OPS), ("entry", 90 * OPS)].into();
+        for ((of_row, of_side, of_layout, function), cost) in &self.costs {
+            if (of_row.as_str(), *of_side, *of_layout) == (row, side, layout) {
+                functions.insert(function, *cost);
+            }
+        }
+        let functions: Vec<(&str, u64)> = functions.into_iter().collect();
+        let wire = format!("{wire}tsc {}\nend\n", 200 * OPS).into_bytes();
+        Answer { wire, profile: profile(&functions), console_tail: String::new() }
+    }
+}
+
+/// As the plugin writes it, with an interrupt.
+pub fn profile(functions: &[(&str, u64)]) -> String {
+    let total: u64 = functions.iter().map(|(_, count)| count).sum::<u64>() + 212 + 30;
+    let mut text = format!("ktax-profile\t1\napi\t1\nregion\t1\ntotal\t{total}\n");
+    for (function, count) in functions {
+        text += &format!("fn\tprocess\t{count}\t0\t{function}\n");
+    }
+    text + "fn\tinterrupt\t212\t30\ttick\nend\n"
+}
+
+/// The Hello of the planned Kernel.
+pub fn hello(side: Side) -> Hello {
+    let build_id = Some("ab".repeat(20));
+    Hello { release: format!("6.1.0-{}", side.name()), build_id }
+}

@@ -1,0 +1,15 @@
+//! The guest programs run natively; the documents' examples; the parsers on noise.
+
+mod common;
+#[path = "wire/examples.rs"]
+mod examples;
+#[path = "wire/guest.rs"]
+mod guest;
+#[path = "wire/mutate.rs"]
+mod mutate;
+#[path = "wire/native.rs"]
+mod native;
+#[path = "wire/noise.rs"]
+mod noise;
+#[path = "wire/size.rs"]
+mod size;

@@ -1,0 +1,124 @@
+//! The examples in docs/wire.md are what the parsers take and what ktax says.
+
+use std::fs;
+
+use ktax::model::Layout;
+use ktax::plan::{definitions, select};
+use ktax::rundir::profile;
+use ktax::wire::{self, Answer, WireError, parse_answer, parse_hello, parse_symbols};
+
+fn document() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wire.md")).unwrap()
+}
+
+/// Heading and text of every example.
+fn examples(document: &str) -> Vec<(String, String)> {
+    let (mut found, mut heading, mut open) = (Vec::new(), "", None::<String>);
+    for line in document.lines() {
+        match (&mut open, line) {
+            (None, "```text") => open = Some(String::new()),
+            (Some(text), "```") => {
+                found.push((heading.to_owned(), std::mem::take(text)));
+                open = None;
+            }
+            (Some(text), line) => *text += &format!("{line}\n"),
+            (None, line) => heading = line.strip_prefix("## ").unwrap_or(heading),
+        }
+    }
+    found
+}
+
+/// The one example under a heading that begins like this.
+fn example(heading: &str) -> String {
+    let mut all = examples(&document());
+    all.retain(|(found, _)| found.starts_with(heading));
+    assert_eq!(all.len(), 1, "{heading}");
+    all.remove(0).1
+}
+
+#[test]
+fn every_example_belongs_to_a_test() {
+    let headings: Vec<String> =
+        examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
+    assert_eq!(headings, ["Hello", "Order", "Answer", "Answer", "Answer", "Profile"]);
+}
+
+#[test]
+fn the_hello_is_parsed() {
+    // Forty digits would only make the document wider.
+    let text = example("Hello").replace("3f6c…40 hex digits…", &"3f6c".repeat(10));
+    let hello = parse_hello(text.as_bytes()).unwrap();
+    assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
+    assert_eq!(hello.build_id, Some("3f6c".repeat(10)));
+}
+
+#[test]
+fn the_order_is_what_ktax_says() {
+    let name = "fork-pages:pages=16,ops=20000".to_owned();
+    let workload = select(&definitions().unwrap(), Some(&[name])).unwrap().remove(0);
+    let layout = Layout { seed: 1, padding: 0, phase: 1_370_000 };
+    assert_eq!(wire::order(&workload, &layout), example("Order"));
+}
+
+#[test]
+fn the_answers_are_parsed() {
+    let all = examples(&document());
+    let answers = all.iter().filter(|(heading, _)| heading.starts_with("Answer"));
+    let parsed: Vec<Answer> =
+        answers.map(|(_, text)| parse_answer(text.as_bytes(), "fork-pages").unwrap()).collect();
+    let signature = [("children".to_owned(), 400), ("failed".to_owned(), 0)].into();
+    assert_eq!(
+        parsed,
+        [
+            Answer::Done { signature, tsc: 104_857_600 },
+            Answer::Refused("mmap: Cannot allocate memory".into()),
+            Answer::Refused("order: no such workload in this guest".into()),
+        ]
+    );
+}
+
+#[test]
+fn the_profile_adds_up() {
+    let parsed = profile::parse(&example("Profile")).unwrap();
+    assert_eq!(parsed.profile.lines.len(), 4);
+    assert_eq!(parsed.counts().len(), 2);
+}
+
+#[test]
+fn the_symbol_line_is_what_the_plugin_gets() {
+    let document = document();
+    let line = document.split("## Symbols").nth(1).unwrap().split('`').nth(1).unwrap();
+    let (address, name) = line.split_once(' ').unwrap();
+    let wire = format!("ktax 1\nstart symbols\n{address} T {name}\nend\n");
+    assert_eq!(parse_symbols(wire.as_bytes()).unwrap(), format!("{line}\n"));
+}
+
+#[test]
+fn the_limits_are_those_that_are_enforced() {
+    let limits = "Limits: 4096 bytes a line, 1 MiB an answer (64 MiB for `symbols`), 64 `sig` lines, \
+        names `[a-z0-9-]{1,32}`, values unsigned 64-bit decimal";
+    assert!(document().replace('\n', " ").contains(limits), "the document says something else");
+    let answer = |middle: &str| {
+        let text = format!("ktax 1\nstart pipe\n{middle}tsc 1\nend\n");
+        parse_answer(text.as_bytes(), "pipe")
+    };
+    let fail = |bytes: usize| answer(&format!("fail {}\n", "x".repeat(bytes - 5)));
+    assert!(matches!(fail(4096), Ok(Answer::Refused(_))));
+    assert_eq!(fail(4097), Err(WireError::LongLine { line: 3, limit: 4096 }));
+    let sigs =
+        |count: usize| answer(&(0..count).map(|n| format!("sig s{n} 1\n")).collect::<String>());
+    assert!(sigs(64).is_ok());
+    assert_eq!(sigs(65), Err(WireError::TooMany { limit: 64 }));
+    let named = |name: &str| answer(&format!("sig {name} 1\n"));
+    assert!(named(&"x".repeat(32)).is_ok());
+    for name in [&*"x".repeat(33), "", "X", "a_b", "ä"] {
+        assert!(named(name).is_err(), "{name}");
+    }
+    let valued = |value: &str| answer(&format!("sig x {value}\n"));
+    assert!(valued("18446744073709551615").is_ok());
+    for value in ["18446744073709551616", "", "+1", "-1", "0x1", "1.0", " 1"] {
+        assert!(valued(value).is_err(), "{value}");
+    }
+    let limits = ktax::engine::Limits::default();
+    assert_eq!((limits.wire_bytes, limits.symbols_bytes), (1 << 20, 64 << 20));
+}

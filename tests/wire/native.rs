@@ -1,0 +1,152 @@
+//! Every workload does its work on the machine at hand, says so in the format, and tidies up.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use ktax::model::Workload;
+use ktax::plan::{Definition, definitions};
+use ktax::wire::{Answer, parse_answer};
+
+use super::guest::{arguments, guest, run};
+
+/// Operations natively, where the signature does not depend on them.
+const OPS: u64 = 20;
+
+fn is_bad(definition: &Definition) -> bool {
+    definition.name.starts_with("bad-")
+}
+
+/// Every row of every definition with few operations, but those of mmap-stress as they are: their
+/// signature says what exactly their calls did.
+fn rows() -> Vec<Workload> {
+    let good = definitions().unwrap().into_iter().filter(|definition| !is_bad(definition));
+    let mut rows: Vec<Workload> = good.flat_map(|definition| definition.rows()).collect();
+    for row in &mut rows {
+        if row.program != "mmap-stress" {
+            row.ops = OPS;
+        }
+    }
+    rows
+}
+
+/// What it says, with the line that only a guest has.
+fn answer(workload: &Workload) -> Answer {
+    let output = run(workload);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}: {text}", workload.row);
+    assert!(!text.contains("\ntsc "), "{}: natively the counter is time", workload.row);
+    let body = text.strip_suffix("end\n").unwrap_or_else(|| panic!("{}: {text}", workload.row));
+    parse_answer(format!("{body}tsc 1\nend\n").as_bytes(), &workload.program).unwrap()
+}
+
+/// The directories that a guest makes natively: `/tmp/ktax-XXXXXX`.
+fn scratches() -> BTreeSet<String> {
+    let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
+    let of_guest = |name: &String| name.len() == 11 && name.starts_with("ktax-");
+    names.filter_map(|name| name.into_string().ok()).filter(of_guest).collect()
+}
+
+/// Other tests make and remove theirs at the same time: what is new must go.
+fn assert_all_go(before: &BTreeSet<String>) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let new: BTreeSet<String> = scratches().difference(before).cloned().collect();
+    while let Some(left) = scratches().intersection(&new).next() {
+        assert!(Instant::now() < deadline, "/tmp/{left} is left");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn every_workload_does_exactly_its_work_and_leaves_nothing() {
+    let before = scratches();
+    let rows = rows();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for workload in &rows {
+        let Answer::Done { signature, .. } = answer(workload) else { panic!("{}", workload.row) };
+        let deviations = workload.deviations(&signature);
+        assert!(deviations.is_empty(), "{}: {deviations:?}", workload.row);
+        assert!(!signature.is_empty(), "{} proves nothing", workload.row);
+    }
+    assert_all_go(&before);
+}
+
+#[test]
+fn the_mmap_stress_rows_are_checked_to_the_layout() {
+    let stress: Vec<_> = rows().into_iter().filter(|row| row.program == "mmap-stress").collect();
+    let ops: Vec<u64> = stress.iter().map(|row| row.ops).collect();
+    assert_eq!(ops, [50_000, 1_000_000]);
+    for mut workload in stress {
+        assert!(workload.signature.contains_key("layout-hash"), "{}", workload.row);
+        // One call fewer is another layout: the hash sees it.
+        workload.ops = 49_999;
+        let Answer::Done { signature, .. } = answer(&workload) else { panic!("{}", workload.row) };
+        let deviations = workload.deviations(&signature);
+        assert!(deviations.iter().any(|text| text.starts_with("layout-hash ")), "{deviations:?}");
+    }
+}
+
+#[test]
+fn the_misbehaving_ones_refuse_outside_a_guest() {
+    let bad: Vec<_> = definitions().unwrap().into_iter().filter(is_bad).collect();
+    assert!(bad.len() >= 8, "{}", bad.len());
+    // bad-sig only says a number.
+    for definition in bad.iter().filter(|definition| definition.name != "bad-sig") {
+        let output = run(&definition.rows()[0]);
+        assert_eq!(output.status.code(), Some(1), "{}", definition.name);
+        let refused = Answer::Refused("misbehave: Operation not permitted".into());
+        assert_eq!(parse_answer(&output.stdout, &definition.program), Ok(refused));
+    }
+}
+
+#[test]
+fn the_list_of_programs_is_that_of_the_definitions() {
+    let output = guest().output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let listed: BTreeSet<&str> = text.lines().collect();
+    assert_eq!(listed.len(), text.lines().count(), "{text}");
+    let good: Vec<_> = definitions().unwrap().into_iter().filter(|d| !is_bad(d)).collect();
+    let planned: BTreeSet<&str> = good.iter().map(|definition| &*definition.program).collect();
+    // Not measured, so it has no definition.
+    let others: Vec<&&str> = listed.symmetric_difference(&planned).collect();
+    assert_eq!(others, [&"symbols"]);
+}
+
+#[test]
+fn what_is_no_order_is_refused() {
+    for arguments in [
+        &["no-such-program"][..],
+        &["Pipe"],
+        &["pipe", "ops"],
+        &["pipe", "ops="],
+        &["pipe", "ops=-1"],
+        &["pipe", "ops=18446744073709551616"],
+        &["pipe", "ops=1", "p=1", "p=1", "p=1", "p=1", "p=1", "p=1", "p=1", "p=1", "p=1"],
+        &["a-name-of-more-than-thirty-two-bytes"],
+    ] {
+        let output = guest().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let answer = parse_answer(&output.stdout, "pipe").unwrap();
+        assert!(
+            matches!(&answer, Answer::Refused(text) if text.starts_with("order: ")),
+            "{answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_guest_whose_reader_is_gone_tidies_up() {
+    let before = scratches();
+    let mut rows = rows();
+    rows.retain(|row| ["stat", "open-close", "create-delete:bytes=0"].contains(&&*row.row));
+    assert_eq!(rows.len(), 3);
+    for workload in rows {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(ours);
+        let status = guest().args(arguments(&workload)).stdout(OwnedFd::from(theirs)).status();
+        assert_eq!(status.unwrap().code(), Some(1), "{}", workload.row);
+    }
+    assert_all_go(&before);
+}
