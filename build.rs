@@ -1,5 +1,5 @@
-//! Compiles the guest programs and the plugin, and lists the workload definitions, all of which become
-//! part of the one file that ktax is.
+//! Compiles the guest programs and the plugin, and lists the workload definitions, all of which
+//! become part of the one file that ktax is.
 
 use std::env;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! How fast ktax itself is: ratios of alternating pairs in one run, on the newest cloud kernel of the distribution.
+//! How fast ktax itself is: ratios of alternating pairs in one run, on the newest cloud kernel of
+//! the distribution.
 //!
 //! Wall times on a shared machine are not worth comparing between runs; these ratios are.
 

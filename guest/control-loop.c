@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Control: an operation of exactly 3 + `extra` instructions in user mode. Every value of extra,
- * from the order and from the boot parameter ktax.extra together, runs the same loop and only enters its run of one-byte NOPs at another place.
+ * from the order and from the boot parameter ktax.extra together, runs the same loop and only
+ * enters its run of one-byte NOPs at another place.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
-//! The promises of METHODOLOGY.md, each on real boots: zero is zero, the sum is the total, planted costs
-//! are found, meaningless changes are not.
+//! The promises of METHODOLOGY.md, each on real boots: zero is zero, the sum is the total, planted
+//! costs are found, meaningless changes are not.
 
 mod common;
 
@@ -116,7 +116,8 @@ fn the_functions_add_up_to_the_total_of_every_run() {
                 .sum::<u64>()
         };
         assert_eq!(columns(2) + columns(3), sample.total, "{}", run.row);
-        // The guest's own clock counts the same instructions, without those that fault and are retried.
+        // The guest's own clock counts the same instructions, without those that fault and are
+        // retried.
         let faults = sample.signature.get("faults").copied().unwrap_or(0);
         assert!(sample.total + 100 >= sample.tsc, "{}: {sample:?}", run.row);
         if run.row == "getppid" {

@@ -1,5 +1,6 @@
-//! Nothing hangs, nothing lies: every way in which a guest, a kernel file, QEMU or the disk can fail gives
-//! a typed Failure, a message that ends with the next step, the right exit code, and no orphan.
+//! Nothing hangs, nothing lies: every way in which a guest, a kernel file, QEMU or the disk can
+//! fail gives a typed Failure, a message that ends with the next step, the right exit code, and no
+//! orphan.
 
 mod common;
 
@@ -10,7 +11,8 @@ use std::process::Command;
 use common::{KERNEL, Ran, assert_no_orphans, compare, ktax, row, run, scratch};
 use ktax::model::{Comparison, Failure, Verdict};
 
-/// Compares one kernel with itself over some rows, one layout, and returns what each Side's failure is.
+/// Compares one kernel with itself over some rows, one layout, and returns what each Side's failure
+/// is.
 fn failures(lines: [&str; 2], rows: &[&str], more: &[&str]) -> (Ran, Comparison) {
     let dir = scratch();
     let mut args: Vec<&str> = rows.iter().flat_map(|row| ["-w", row]).collect();
@@ -233,7 +235,8 @@ fn a_full_disk_is_a_failure_with_the_next_step() {
     fs::create_dir(&small).unwrap();
     // A mount of our own, gone with the process. The kernels fit, a snapshot does not.
     let script = "mount -t tmpfs -o size=64m none \"$2\" && cp -a \"$3\" \"$2/kernels\" && \
-         \"$1\" compare --kernel debian:cloud-amd64 -w getppid --layouts 1 --cache \"$2\" --out \"$4\"";
+         \"$1\" compare --kernel debian:cloud-amd64 -w getppid --layouts 1 --cache \"$2\" \
+         --out \"$4\"";
     image();
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
@@ -250,7 +253,8 @@ fn results_that_do_not_fit_end_the_run_with_the_next_step() {
     let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
     fs::create_dir(&small).unwrap();
     compare(&dir.path().join("warm"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
-    let script = "mount -t tmpfs -o size=24k none \"$2\" && \"$1\" compare --kernel debian:cloud-amd64 \
+    let script = "mount -t tmpfs -o size=24k none \"$2\" && \
+         \"$1\" compare --kernel debian:cloud-amd64 \
          -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);

@@ -102,8 +102,9 @@ fn row(dir: &RunDir, workload: &Workload, gathered: Gathered) -> Result<Row> {
     Ok(Row { effects, decided_by, ..empty(workload, verdict) })
 }
 
-/// A row changed if its headline did, or else its REP iterations in process context: clearing and copying
-/// memory is work that hardware retires as a single instruction. Other Contexts are shown and decide nothing.
+/// A row changed if its headline did, or else its REP iterations in process context: clearing and
+/// copying memory is work that hardware retires as a single instruction. Other Contexts are shown
+/// and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
     let in_process = effects.iter().zip(&METRICS).filter(|(_, m)| m.context == Context::Process);
     let changed = in_process.map(|(effect, _)| effect).find(|effect| effect.verdict.is_change());

@@ -17,7 +17,8 @@ pub struct ExperimentArgs {
     #[arg(value_name = "EXPERIMENT.toml", required_unless_present_any = ["kernel", "base"])]
     experiment: Option<PathBuf>,
     /// Kernel of both sides: a bzImage or vmlinux file, debian:PACKAGE, or debian:cloud-amd64
-    #[arg(long, value_name = "KERNEL", help_heading = "Subjects", conflicts_with_all = ["base", "change"])]
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    #[arg(conflicts_with_all = ["base", "change"])]
     kernel: Option<String>,
     /// Kernel of the base
     #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]

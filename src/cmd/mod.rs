@@ -20,9 +20,9 @@ pub use exit::Exit;
 
 /// Say what a Linux kernel change costs, to the instruction.
 ///
-/// ktax boots two kernels, or one kernel with two boot lines, under QEMU, runs the workloads that kernel
-/// people argue with, and prints what changed, by how much, how sure it is, and in which kernel functions
-/// the difference sits. It needs no root, no KVM and no performance counters.
+/// ktax boots two kernels, or one kernel with two boot lines, under QEMU, runs the workloads that
+/// kernel people argue with, and prints what changed, by how much, how sure it is, and in which
+/// kernel functions the difference sits. It needs no root, no KVM and no performance counters.
 #[derive(Debug, Parser)]
 #[command(name = "ktax", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {

@@ -18,7 +18,8 @@ pub struct OutputArgs {
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     json: bool,
     /// Colour the verdicts
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN", help_heading = "Output")]
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    #[arg(help_heading = "Output")]
     color: Colour,
 }
 

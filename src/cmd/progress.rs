@@ -49,7 +49,7 @@ impl Progress {
             return;
         }
         eprintln!(
-            "ktax: {runs} runs in {:.1} s; summed over all VMs, {} boots took {:.1} s and runs {:.1} s",
+            "ktax: {runs} runs in {:.1} s; all VMs together: {} boots {:.1} s, runs {:.1} s",
             self.started.elapsed().as_secs_f64(),
             timing.boots,
             timing.boot_time.as_secs_f64(),

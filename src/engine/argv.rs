@@ -1,5 +1,5 @@
-//! QEMU command lines: pure functions. The recipe is what makes two boots bit-identical; each option
-//! that is there for that reason says so.
+//! QEMU command lines: pure functions. The recipe is what makes two boots bit-identical; each
+//! option that is there for that reason says so.
 
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};

@@ -111,7 +111,8 @@ impl ExactBoot<'_> {
         self.resume(order, None, self.exact.limits.wire_bytes)
     }
 
-    /// Starts from the Snapshot, hands over an order, waits for the end; counts if there are symbols.
+    /// Starts from the Snapshot, hands over an order, waits for the end; counts if there are
+    /// symbols.
     pub(super) fn resume(
         &self,
         order: &str,

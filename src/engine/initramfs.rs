@@ -6,7 +6,8 @@ const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const CONSOLE: u32 = 0o020_600;
 
-/// The whole userspace of a guest, as an uncompressed cpio archive: the same bytes for the same programs.
+/// The whole userspace of a guest, as an uncompressed cpio archive: the same bytes for the same
+/// programs.
 pub fn build(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
     let mut archive = Vec::with_capacity(init.len() + hello.len() + 4096);
     for name in ["dev", "proc", "sys", "tmp", "bin"] {

@@ -58,7 +58,8 @@ impl Monitor {
         }
     }
 
-    /// Reads the device state from a file descriptor that QEMU inherited, and waits for the end of it.
+    /// Reads the device state from a file descriptor that QEMU inherited, and waits for the end of
+    /// it.
     pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         let uri = Some(uri);
         self.execute(qmp::migrate_incoming { channels: None, exit_on_error: None, uri })?;
@@ -68,8 +69,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// Virtual seconds since power-on: under icount the real-time clock is virtual, and the recipe starts
-    /// it on 2020-01-01. Months count 31 days, which is close enough for a limit.
+    /// Virtual seconds since power-on: under icount the real-time clock is virtual, and the recipe
+    /// starts it on 2020-01-01. Months count 31 days, which is close enough for a limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());
         let time = self.execute(qmp::qom_get { path, property })?;

@@ -14,7 +14,8 @@ const OLDEST: (u32, u32) = (7, 2);
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum QemuError {
     #[error(
-        "{program} cannot be started: {reason}; install QEMU with `sudo apt-get install qemu-system-x86`"
+        "{program} cannot be started: {reason}; \
+         install QEMU with `sudo apt-get install qemu-system-x86`"
     )]
     Missing { program: String, reason: String },
     #[error("{program} does not say its version: {said:?}; name another with --qemu")]

@@ -1,4 +1,5 @@
-//! Private directories for what must not outlive a VM, and the removal of those whose owner was killed.
+//! Private directories for what must not outlive a VM, and the removal of those whose owner was
+//! killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +10,8 @@ use tempfile::TempDir;
 
 const PREFIX: &str = ".vm-";
 
-/// A private directory in the cache, removed when dropped. Its lock tells a living owner from a dead one.
+/// A private directory in the cache, removed when dropped. Its lock tells a living owner from a
+/// dead one.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -49,8 +51,8 @@ pub fn remove_stale(parent: &Path) {
     }
 }
 
-/// A directory without its lock file is one that is just being made, or was never finished: only the
-/// first is worth keeping, and it is younger than a minute.
+/// A directory without its lock file is one that is just being made, or was never finished: only
+/// the first is worth keeping, and it is younger than a minute.
 fn is_owned(lock: &Path) -> bool {
     let Ok(file) = File::open(lock) else {
         let dir = lock.parent().and_then(|dir| dir.metadata().ok());

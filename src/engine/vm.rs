@@ -1,4 +1,5 @@
-//! One QEMU process: started with nothing guessable, watched, and gone when dropped or when ktax dies.
+//! One QEMU process: started with nothing guessable, watched, and gone when dropped or when ktax
+//! dies.
 
 use std::fs::{self, File};
 use std::io;
@@ -95,8 +96,8 @@ impl Vm {
         command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
     }
 
-    /// Lets the VM go on. A short Run may be over before QEMU has answered, so that a lost connection is
-    /// left to [`Vm::wait`] to judge.
+    /// Lets the VM go on. A short Run may be over before QEMU has answered, so that a lost
+    /// connection is left to [`Vm::wait`] to judge.
     pub fn go(&mut self) {
         drop(self.monitor.resume());
     }
@@ -114,9 +115,10 @@ impl Vm {
             match self.monitor.status() {
                 Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
                 Ok(_) => {}
-                // It may have ended between the two looks: the next one tells.
-                Err(error) if self.started.elapsed() > watch.limits.real => {
-                    return Err(self.lost(&error.to_string()).into());
+                // A QEMU that is alive and does not answer hangs; one that has just ended is seen
+                // at the next look.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(self.lost("its monitor does not answer").into());
                 }
                 Err(_) => {}
             }

@@ -45,7 +45,8 @@ impl Verdict {
 pub struct Effect {
     /// The Metric's name.
     pub metric: String,
-    /// The base's value in the Layout whose delta is the median; so is `change`, so `delta` is exact.
+    /// The base's value in the Layout whose delta is the median; so is `change`, so `delta` is
+    /// exact.
     pub base: f64,
     /// The change's value in that Layout.
     pub change: f64,
@@ -65,7 +66,8 @@ pub struct Effect {
     pub samples: Sides<Vec<u64>>,
     /// What follows.
     pub verdict: Verdict,
-    /// What carries the delta, largest first: all functions that differ, if the Verdict is a change.
+    /// What carries the delta, largest first: all functions that differ, if the Verdict is a
+    /// change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionDelta>,
 }
@@ -112,8 +114,8 @@ pub struct Row {
     pub operation: String,
     /// Operations in the Region.
     pub ops: u64,
-    /// The Verdict of the first Effect in process context that changed, else the headline's; unless the row
-    /// failed or did different work.
+    /// The Verdict of the first Effect in process context that changed, else the headline's; unless
+    /// the row failed or did different work.
     pub verdict: Verdict,
     /// The Metric that decided; empty where the row failed.
     pub decided_by: String,

@@ -47,8 +47,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the host may be the reason, so that trying again is worth it; all others are the guest's,
-    /// which does the same thing every time.
+    /// Whether the host may be the reason, so that trying again is worth it; all others are the
+    /// guest's, which does the same thing every time.
     pub fn is_of_the_host(&self) -> bool {
         match self {
             Failure::NoQemu { .. }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// `debian:NAME=VERSION`, or the absolute path of the file: either can be given as a kernel again.
+    /// `debian:NAME=VERSION`, or the absolute path of the file: either can be given as a kernel
+    /// again.
     pub source: String,
     /// SHA-256 of the image, in lower-case hexadecimal.
     pub sha256: String,

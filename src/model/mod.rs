@@ -1,4 +1,5 @@
-//! The nouns of [the glossary](../../docs/glossary.md): plain data, no I/O, nothing of ours beneath them.
+//! The nouns of [the glossary](../../docs/glossary.md): plain data, no I/O, nothing of ours beneath
+//! them.
 
 mod comparison;
 mod failure;

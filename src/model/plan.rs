@@ -6,7 +6,8 @@ use super::{Identity, Machine, Side, Sides, Subject, Workload};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack offsets.
+    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
+    /// offsets.
     pub seed: u32,
     /// Characters of padding on the boot line.
     pub padding: u32,

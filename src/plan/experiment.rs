@@ -56,7 +56,7 @@ impl Experiment {
     /// Parses an experiment file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
         let experiment: Experiment = toml::from_str(text).map_err(|error| {
-            let reason = error.to_string().trim_end().to_owned();
+            let reason = printable(error.to_string().trim_end());
             PlanError::Experiment { path: path.to_owned(), reason }
         })?;
         experiment.check()?;
@@ -90,4 +90,11 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+/// The reason quotes the file, which may come from anywhere; its lines stay lines.
+fn printable(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_graphic() || matches!(c, ' ' | '\n');
+    let escape = |c: char| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() };
+    text.chars().map(escape).collect()
 }

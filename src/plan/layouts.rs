@@ -1,7 +1,7 @@
 use crate::model::{Layout, Side};
 
-/// The longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual time, the
-/// longest period of a timer tick (HZ=100).
+/// The longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual
+/// time, the longest period of a timer tick (HZ=100).
 const LONGEST_PHASE: u64 = 5_000_000;
 
 /// The longest padding of the boot line, in characters.

@@ -46,7 +46,8 @@ fn hint(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
-/// Orders the Boots of an Experiment: each Layout is a pair of adjacent Steps, its first Side drawn.
+/// Orders the Boots of an Experiment: each Layout is a pair of adjacent Steps, its first Side
+/// drawn.
 pub fn plan(
     experiment: &Experiment,
     kernels: Sides<Identity>,

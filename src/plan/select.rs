@@ -4,8 +4,8 @@ use super::{Definition, PlanError};
 use crate::model::Workload;
 
 /// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload,
-/// `NAME:PARAM=NUMBER,…` for one row, where PARAM may also be `ops`. `None` asks for everything that is
-/// not hidden.
+/// `NAME:PARAM=NUMBER,…` for one row, where PARAM may also be `ops`. `None` asks for everything
+/// that is not hidden.
 pub fn select(
     definitions: &[Definition],
     names: Option<&[String]>,

@@ -38,8 +38,9 @@ pub(super) fn percent(value: Option<f64>) -> String {
     if is_zero(&text) { "<0.01".to_owned() } else { text }
 }
 
-/// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read the
-/// same. Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays narrow.
+/// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read
+/// the same. Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays
+/// narrow.
 pub(super) fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     let end = |value: Option<f64>| match value {
         Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),

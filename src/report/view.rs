@@ -104,8 +104,8 @@ pub(super) fn more(count: usize) -> String {
     format!("… {count} more function{plural}")
 }
 
-/// `+300.00`, `0 → 300.00`, `REP +16.00` of one function, per operation: what the Effect counts, from
-/// what to what, and the other count where it changed too.
+/// `+300.00`, `0 → 300.00`, `REP +16.00` of one function, per operation: what the Effect counts,
+/// from what to what, and the other count where it changed too.
 pub(super) fn carried(effect: &Effect, function: &FunctionDelta, ops: u64) -> [String; 3] {
     let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
     let counts = if is_rep(effect) { &function.rep_iterations } else { &function.instructions };

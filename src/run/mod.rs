@@ -1,5 +1,5 @@
-//! Drives the Boots of a Plan through their Workloads, several at a time, and puts each result on disk
-//! before the next Run of that Boot starts.
+//! Drives the Boots of a Plan through their Workloads, several at a time, and puts each result on
+//! disk before the next Run of that Boot starts.
 
 mod measure;
 mod timing;
@@ -142,7 +142,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What is still to run: what was never made, and what failed for a reason that may have gone away.
+    /// What is still to run: what was never made, and what failed for a reason that may have gone
+    /// away.
     fn missing(&self, step: &Step) -> Result<Vec<&Workload>, RunDirError> {
         let boot = self.dir.boot(step)?;
         if matches!(boot, Some(Boot { failure: Some(failure), .. }) if !failure.is_of_the_host()) {

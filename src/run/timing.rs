@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Where the time went, in real time summed over all VMs. It is shown, never stored: results have no
-/// times in them.
+/// Where the time went, in real time summed over all VMs. It is shown, never stored: results have
+/// no times in them.
 #[derive(Debug, Clone, Default)]
 pub struct Timing {
     /// Boots, made or found in the cache.

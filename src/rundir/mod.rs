@@ -1,6 +1,7 @@
 //! The only reader and writer of a run directory; `docs/rundir.md` lists every file.
 //!
-//! Every file is written beside its place, synced and renamed, so that a file that is there is whole.
+//! Every file is written beside its place, synced and renamed, so that a file that is there is
+//! whole.
 
 mod atomic;
 pub mod profile;
@@ -37,7 +38,8 @@ pub enum RunDirError {
     #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
     Format { path: String, reason: String },
     #[error(
-        "{operation} {path}: {reason}; check the permissions and the space left, or give --out another place"
+        "{operation} {path}: {reason}; check the permissions and the space left, \
+         or give --out another place"
     )]
     Io { operation: &'static str, path: String, reason: io::Error },
 }
@@ -58,7 +60,8 @@ pub struct RunDir {
     plan: Plan,
 }
 
-/// The right to write; held until dropped, and by the operating system let go when the process ends.
+/// The right to write; held until dropped, and by the operating system let go when the process
+/// ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: fs::File,

@@ -25,7 +25,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
     let first = lines.next()?;
     let found = match first.split()? {
         ("start", name) => name,
-        ("fail", text) => return Ok(Answer::Refused(escape(text.as_bytes()))),
+        ("fail", text) => return refused(text.as_bytes(), lines),
         _ => return Err(first.malformed()),
     };
     if found != program {
@@ -37,7 +37,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
         let line = lines.next()?;
         // A reason may quote what the kernel said; it is escaped, not refused.
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return Ok(Answer::Refused(escape(text)));
+            return refused(text, lines);
         }
         match line.split()? {
             ("sig", entry) => {
@@ -60,6 +60,12 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
             _ => return Err(line.malformed()),
         }
     }
+}
+
+/// The reason is the last line.
+fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
+    lines.nothing_more()?;
+    Ok(Answer::Refused(escape(text)))
 }
 
 fn signature_entry(entry: &str) -> Option<(String, u64)> {

@@ -1,8 +1,8 @@
 use super::WireError;
 use super::lines::Lines;
 
-/// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: functions of the
-/// kernel image only, sorted by address, one for each address.
+/// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: functions of
+/// the kernel image only, sorted by address, one for each address.
 pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;

@@ -1,4 +1,5 @@
-//! What the tests share: the binary, one cache of real kernels and snapshots, and looking at processes.
+//! What the tests share: the binary, one cache of real kernels and snapshots, and looking at
+//! processes.
 #![allow(dead_code)]
 
 use std::fs;

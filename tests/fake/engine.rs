@@ -1,6 +1,6 @@
 //! An [`Engine`] that does what the scene says, and writes down what it was asked.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Fake<'_> {
 impl Engine for Fake<'_> {
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
         let plan = &self.scene.plan;
-        let side = Side::BOTH.into_iter().find(|side| request.image == PathBuf::from(side.name()));
+        let side = Side::BOTH.into_iter().find(|side| request.image == Path::new(side.name()));
         let side = side.unwrap();
         assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);
         assert_eq!(request.boot_line, plan.subjects.get(side).boot_line);

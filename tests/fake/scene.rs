@@ -1,4 +1,5 @@
-//! A hand-made Plan and an engine that answers from a script: `Scene::new(&["pipe"]).layouts(2)…run(dir)`.
+//! A hand-made Plan and an engine that answers from a script:
+//! `Scene::new(&["pipe"]).layouts(2)…run(dir)`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

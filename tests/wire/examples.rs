@@ -95,14 +95,19 @@ fn the_symbol_line_is_what_the_plugin_gets() {
 
 #[test]
 fn the_limits_are_those_that_are_enforced() {
-    let limits = "Limits: 4096 bytes a line, 1 MiB an answer (64 MiB for `symbols`), 64 `sig` lines, \
-        names `[a-z0-9-]{1,32}`, values unsigned 64-bit decimal";
+    let limits = "Limits: 4096 bytes a line, 1 MiB an answer (64 MiB for `symbols`), \
+        64 `sig` lines, names `[a-z0-9-]{1,32}`, values unsigned 64-bit decimal";
     assert!(document().replace('\n', " ").contains(limits), "the document says something else");
     let answer = |middle: &str| {
         let text = format!("ktax 1\nstart pipe\n{middle}tsc 1\nend\n");
         parse_answer(text.as_bytes(), "pipe")
     };
-    let fail = |bytes: usize| answer(&format!("fail {}\n", "x".repeat(bytes - 5)));
+    let fail = |bytes: usize| {
+        parse_answer(
+            format!("ktax 1\nstart pipe\nfail {:x<1$}\n", "", bytes - 5).as_bytes(),
+            "pipe",
+        )
+    };
     assert!(matches!(fail(4096), Ok(Answer::Refused(_))));
     assert_eq!(fail(4097), Err(WireError::LongLine { line: 3, limit: 4096 }));
     let sigs =

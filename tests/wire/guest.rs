@@ -1,7 +1,7 @@
 //! The guest programs that the build put into ktax, as files that can be run here.
 
 use std::fs::{self, Permissions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use cpio::newc;
 use ktax::engine::payload;
 use ktax::model::Workload;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::common::scratch;
 
@@ -67,26 +68,39 @@ pub fn arguments(workload: &Workload) -> Vec<String> {
     [workload.program.clone(), format!("ops={}", workload.ops)].into_iter().chain(params).collect()
 }
 
-/// Runs a workload in an empty directory, and looks at what it leaves there and among the processes.
+/// Runs a workload in an empty directory, and looks at what it leaves there and among the
+/// processes.
 pub fn run(workload: &Workload) -> Output {
-    let dir = scratch();
+    let (dir, mut said) =
+        (scratch(), [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()]);
     let mut command = guest();
     command.args(arguments(workload)).current_dir(dir.path());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let group = child.id();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(group_members(group), [0u32; 0], "{}: processes are left", workload.row);
+    // Files: the end of a pipe would only come when every process that is left is gone.
+    let [stdout, stderr] = said.each_ref().map(|file| file.try_clone().unwrap());
+    let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
+    let (group, status) = (Pid::from_child(&child), child.wait().unwrap());
+    if !group_members(group).is_empty() {
+        kill_process_group(group, Signal::KILL).unwrap();
+        panic!("{}: processes are left", workload.row);
+    }
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(left.is_empty(), "{}: {left:?}", workload.row);
-    output
+    let [stdout, stderr] = said.each_mut().map(|file| {
+        let mut content = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut content).unwrap();
+        content
+    });
+    Output { status, stdout, stderr }
 }
 
 /// The processes of a group: field 5 of stat, behind the name in parentheses.
-fn group_members(group: u32) -> Vec<u32> {
+fn group_members(group: Pid) -> Vec<u32> {
+    let group = group.as_raw_nonzero().to_string();
     let of_group = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-        fields.split(' ').nth(2) == Some(&group.to_string())
+        fields.split(' ').nth(2) == Some(&group)
     };
     let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.to_str()?.parse().ok()).filter(of_group).collect()
