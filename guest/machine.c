@@ -81,9 +81,11 @@ void machine_write(const char *text, size_t length)
 	ports(false);
 }
 
+/* The host stops the machine at the first port; where none does, the second ends it. */
 void machine_stop(void)
 {
 	ports(true);
+	outb(1, FREEZE);
 	outb(21, FINISH);
 	for (;;)
 		pause();

@@ -24,10 +24,12 @@ pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan
     plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
     let cache = host.cache()?;
-    let subjects = Sides { base: &experiment.base, change: &experiment.change };
-    let kernels = Sides::try_from_fn(|side| {
-        obtain(&subjects.get(side).kernel, &cache).map(|kernel| kernel.identity)
-    })?;
+    let base = obtain(&experiment.base.kernel, &cache)?.identity;
+    let change = match experiment.change.kernel == experiment.base.kernel {
+        true => base.clone(),
+        false => obtain(&experiment.change.kernel, &cache)?.identity,
+    };
+    let kernels = Sides { base, change };
     Ok(plan::plan(&experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
 }
 

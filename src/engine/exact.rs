@@ -151,7 +151,9 @@ impl ExactBoot<'_> {
             console: &files.console,
         };
         let rest = vm.wait(&watch)?;
-        drop(vm);
+        if rest == Rest::Paused {
+            vm.quit(&exact.limits)?;
+        }
         collect(&rest, &files, &profile).map_err(Stop::from)
     }
 }
@@ -162,7 +164,7 @@ fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<Answer, Failure
         return Err(Failure::Panic { message });
     }
     let console_tail = wire::tail(&console);
-    if *rest != Rest::Finished {
+    if *rest == Rest::ShutDown {
         return Err(Failure::Silent { console: console_tail });
     }
     let wire = fs::read(&files.wire).map_err(host("cannot read the wire"))?;

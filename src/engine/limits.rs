@@ -33,7 +33,7 @@ impl Default for Limits {
             wire_bytes: 1 << 20,
             symbols_bytes: 64 << 20,
             console_bytes: 16 << 20,
-            poll: Duration::from_millis(50),
+            poll: Duration::from_millis(200),
             monitor: Duration::from_secs(20),
             virtual_grace: Duration::from_secs(3),
         }

@@ -9,6 +9,7 @@ use qapi::{Command, Qmp, Stream};
 
 /// One monitor connection. Every error means that QEMU is gone or does not answer.
 pub struct Monitor {
+    socket: UnixStream,
     qmp: Qmp<Stream<BufReader<UnixStream>, UnixStream>>,
 }
 
@@ -17,6 +18,7 @@ impl Monitor {
     pub fn connect(stream: UnixStream, timeout: Duration) -> io::Result<Monitor> {
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
+        let socket = stream.try_clone()?;
         let mut reader = BufReader::new(stream.try_clone()?);
         // qapi takes a greeting for granted, and a QEMU that dies at once sends none.
         if reader.fill_buf()?.is_empty() {
@@ -26,9 +28,19 @@ impl Monitor {
         qmp.handshake()?;
         let capability = MigrationCapability::x_ignore_shared;
         let capabilities = vec![MigrationCapabilityStatus { capability, state: true }];
-        let mut monitor = Monitor { qmp };
+        let mut monitor = Monitor { socket, qmp };
         monitor.execute(qmp::migrate_set_capabilities { capabilities })?;
         Ok(monitor)
+    }
+
+    /// Becomes readable when something happens: a VM that stops says so without being asked.
+    pub fn events(&self) -> &UnixStream {
+        &self.socket
+    }
+
+    /// Ends QEMU.
+    pub fn quit(&mut self) -> io::Result<()> {
+        self.execute(qmp::quit {}).map(drop)
     }
 
     /// What the VM is doing.

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use qapi::qmp::RunState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,9 +46,10 @@ pub struct Watch<'a> {
 /// How a VM came to rest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Stopped by pvpanic: a freeze, or a panic of a kernel with a pvpanic driver.
+    /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a driver for
+    /// it.
     Paused,
-    /// The guest said that it is done.
+    /// Exited by itself as a machine does that is run by hand.
     Finished,
     /// The guest shut down or reset.
     ShutDown,
@@ -118,7 +119,11 @@ impl Vm {
                 // A QEMU that is alive and does not answer hangs; one that has just ended is seen
                 // at the next look.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(self.lost("its monitor does not answer").into());
+                    let panicked = crate::wire::panic_message(&read_tail(watch.console));
+                    return Err(match panicked {
+                        Some(message) => Failure::Panic { message }.into(),
+                        None => self.lost("its monitor does not answer").into(),
+                    });
                 }
                 Err(_) => {}
             }
@@ -145,11 +150,30 @@ impl Vm {
         Ok(())
     }
 
+    /// Ends a VM that has come to rest, so that the plugin writes what it counted.
+    ///
+    /// The VM is told and not left to exit by itself: QEMU 10 can hang for ever if it exits while a
+    /// command is on the monitor, and the state of a living VM is asked for again and again.
+    pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
+        drop(self.monitor.quit());
+        let timeout = timespec(limits.monitor);
+        let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
+        match self.child.try_wait() {
+            Ok(Some(status)) if status.success() => Ok(()),
+            Ok(Some(status)) => Err(died(status, &self.stderr, "")),
+            Ok(None) => Err(self.lost("it does not quit")),
+            Err(error) => Err(self.lost(&error.to_string())),
+        }
+    }
+
+    /// Returns at the exit, at an event, or after a while.
     fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(limits.poll.subsec_nanos()) };
-        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let mut fds = [
+            PollFd::new(&self.pidfd, PollFlags::IN),
+            PollFd::new(self.monitor.events(), PollFlags::IN),
+        ];
         // An interrupted poll is a poll that ended early.
-        let _ = poll(&mut fds, Some(&timeout));
+        let _ = poll(&mut fds, Some(&timespec(limits.poll)));
         self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
     }
 
@@ -179,6 +203,11 @@ impl Drop for Vm {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// The last part of a console, enough for a panic with its trace.

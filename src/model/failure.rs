@@ -78,7 +78,8 @@ impl Failure {
                 "read serial.log; give the kernel initramfs support (CONFIG_BLK_DEV_INITRD) and \
                  x86-64 ELF binaries"
             }
-            Failure::Garbled { .. } | Failure::Flood { .. } => "look at wire.log beside the run",
+            Failure::Garbled { .. } => "look at ROW.wire.log beside the run",
+            Failure::Flood { .. } => "leave the workload out, or mend what it prints",
             Failure::Refused { .. } => "enable what the message names, or leave the workload out",
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
             Failure::WrongKernel { .. } => "plan again: the kernel file has changed",

@@ -1,4 +1,4 @@
-use crate::engine::{Frozen, Stop};
+use crate::engine::Answer as EngineAnswer;
 use crate::model::{Failure, Sample, Workload};
 use crate::rundir::profile;
 use crate::wire::{self, Answer, WireError};
@@ -9,29 +9,27 @@ pub struct Measured {
     pub profile: String,
 }
 
-/// Runs one Workload and judges what comes back: the guest is trusted with nothing.
+/// Judges what a Run left behind: the guest is trusted with nothing.
 pub fn measure(
-    frozen: &dyn Frozen,
+    answer: &EngineAnswer,
     workload: &Workload,
-    order: &str,
     virtual_s: u64,
-) -> Result<Measured, Stop> {
-    let answer = frozen.run(order)?;
+) -> Result<Measured, Failure> {
     let (signature, tsc) = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done { signature, tsc }) => (signature, tsc),
-        Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }.into()),
+        Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(WireError::Nothing) => {
-            return Err(Failure::Silent { console: answer.console_tail }.into());
+            return Err(Failure::Silent { console: answer.console_tail.clone() });
         }
-        Err(error) => return Err(Failure::Garbled { reason: error.to_string() }.into()),
+        Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
     let deviations = workload.deviations(&signature).join("; ");
     if !deviations.is_empty() {
-        return Err(Failure::WrongWork { deviations }.into());
+        return Err(Failure::WrongWork { deviations });
     }
     // Under icount a time-stamp count is a virtual nanosecond.
     if tsc > virtual_s.saturating_mul(1_000_000_000) {
-        return Err(Failure::VirtualTime { limit_s: virtual_s }.into());
+        return Err(Failure::VirtualTime { limit_s: virtual_s });
     }
     let parsed = profile::parse(&answer.profile)
         .map_err(|error| Failure::Profile { reason: error.to_string() })?;
@@ -43,5 +41,5 @@ pub fn measure(
         signature,
         notes: parsed.notes,
     };
-    Ok(Measured { sample, profile: answer.profile })
+    Ok(Measured { sample, profile: answer.profile.clone() })
 }

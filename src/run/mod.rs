@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::engine::{Cancel, Engine, Frozen, Request, Stop};
+use crate::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
 use crate::model::{Boot, Failure, Outcome, Run, Sides, Step, Workload};
 use crate::rundir::{RunDir, RunDirError};
 use crate::wire;
@@ -127,10 +127,10 @@ impl Driver<'_> {
             (self.observe)(Event::Running(step, workload));
             let started = Instant::now();
             let order = wire::order(workload, layout);
-            let measured = measure::measure(frozen, workload, &order, self.virtual_s);
+            let answer = frozen.run(&order);
             timing.run(&workload.row, started.elapsed());
-            let (outcome, profile) = match measured {
-                Ok(measured) => (Outcome::Measured(measured.sample), Some(measured.profile)),
+            let (outcome, profile) = match answer {
+                Ok(answer) => self.judge(step, workload, &answer)?,
                 Err(Stop::Failed(failure)) => (Outcome::Failed(failure), None),
                 Err(Stop::Cancelled) => return Ok(()),
             };
@@ -140,6 +140,24 @@ impl Driver<'_> {
             (self.observe)(Event::Done(1));
         }
         Ok(())
+    }
+
+    /// A garbled answer is kept for whoever has to mend the workload.
+    fn judge(
+        &self,
+        step: &Step,
+        workload: &Workload,
+        answer: &Answer,
+    ) -> Result<(Outcome, Option<String>), RunDirError> {
+        match measure::measure(answer, workload, self.virtual_s) {
+            Ok(measured) => Ok((Outcome::Measured(measured.sample), Some(measured.profile))),
+            Err(failure) => {
+                if matches!(failure, Failure::Garbled { .. }) {
+                    self.dir.write_wire(step, &workload.row, &wire::escape_lines(&answer.wire))?;
+                }
+                Ok((Outcome::Failed(failure), None))
+            }
+        }
     }
 
     /// What is still to run: what was never made, and what failed for a reason that may have gone

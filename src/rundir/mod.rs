@@ -148,6 +148,11 @@ impl RunDir {
         read_json(&self.boot_dir(step).join("boot.json"))
     }
 
+    /// Keeps what a guest printed that could not be read; `text` is escaped.
+    pub fn write_wire(&self, step: &Step, row: &str, text: &str) -> Result<()> {
+        self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
+    }
+
     /// Records a Run; the profile first, so that a Run that is there has its profile.
     pub fn write_run(&self, step: &Step, run: &Run, profile: Option<&str>) -> Result<()> {
         if let Some(profile) = profile {

@@ -17,6 +17,11 @@ pub fn escape(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
+/// Lines from outside, each escaped, for a file that someone will look at in a terminal.
+pub fn escape_lines(bytes: &[u8]) -> String {
+    bytes.split(|byte| *byte == b'\n').map(|line| escape(line) + "\n").collect()
+}
+
 /// What follows `Kernel panic - not syncing: ` on the console, escaped.
 pub fn panic_message(console: &[u8]) -> Option<String> {
     const MARK: &[u8] = b"Kernel panic - not syncing: ";

@@ -8,7 +8,7 @@ mod order;
 mod symbols;
 
 pub use answer::{Answer, parse_answer};
-pub use console::{escape, panic_message, tail};
+pub use console::{escape, escape_lines, panic_message, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, order};
 pub use symbols::parse_symbols;
