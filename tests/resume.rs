@@ -40,7 +40,10 @@ fn start(out: &Path) -> Child {
 fn runs(out: &Path) -> usize {
     let found = tree(&out.join("boots"));
     let is_run = |path: &Path| path.parent().is_some_and(|dir| dir.ends_with("runs"));
-    found.iter().filter(|(path, _)| is_run(path) && path.extension().unwrap() == "json").count()
+    found
+        .iter()
+        .filter(|(path, _)| is_run(path) && path.extension().is_some_and(|end| end == "json"))
+        .count()
 }
 
 #[test]

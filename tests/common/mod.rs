@@ -115,11 +115,27 @@ pub fn pids(needle: &Path) -> Vec<i32> {
     qemus(needle).into_iter().map(|(pid, _)| pid).collect()
 }
 
-/// Waits until no process mentions `needle`; a killed one takes a moment to go.
+/// The QEMUs of the shared cache and of `needle` whose parent is no ktax any more.
+fn orphans(needle: &Path) -> Vec<String> {
+    let of_ktax = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // After the name in parentheses: the state, then the parent.
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        let line = fs::read(format!("/proc/{}/cmdline", parent.unwrap_or("0"))).unwrap_or_default();
+        // A process that has just gone has neither.
+        stat.is_empty() || String::from_utf8_lossy(&line).contains("ktax")
+    };
+    let mut all = qemus(&cache());
+    all.extend(qemus(needle));
+    all.retain(|(pid, _)| !of_ktax(pid));
+    all.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Waits until no QEMU is left alone; a killed one takes a moment to go.
 pub fn assert_no_orphans(needle: &Path) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while !processes(needle).is_empty() {
-        assert!(std::time::Instant::now() < deadline, "orphans: {:?}", processes(needle));
+    while !orphans(needle).is_empty() {
+        assert!(std::time::Instant::now() < deadline, "orphans: {:?}", orphans(needle));
         std::thread::yield_now();
     }
 }
