@@ -1,6 +1,6 @@
 # The only door. `make demo` and `make test` work on a fresh Debian 12 machine.
 
-KTAX := target/release/ktax
+KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
 .PHONY: help setup build demo test check unit integration newer-qemu bench bless clean
 
@@ -42,7 +42,7 @@ unit:
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test cli --test controls --test docs --test failures --test newer_qemu \
+	cargo test --locked --test cli --test controls --test docs --test failures --test kernels --test newer_qemu \
 	    --test resume -- --test-threads 2
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
@@ -53,7 +53,7 @@ bench: build
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
 
 bless:
-	BLESS=1 cargo test --locked --test golden
+	BLESS=1 cargo test --locked --test golden --test docs
 
 clean:
 	cargo clean

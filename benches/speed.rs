@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ktax::engine::exact::Exact;
 use ktax::engine::qemu::Qemu;
-use ktax::engine::{Cancel, Engine, Frozen, Limits, Request, Stop};
+use ktax::engine::{Cancel, Engine, Limits, Request, Stop};
 use ktax::kernel::{self, KernelSpec};
 use ktax::model::{Layout, Machine, Workload};
 use ktax::{plan, wire};
@@ -46,7 +46,9 @@ fn main() {
 fn boots(cache: &std::path::Path, request: &Request) {
     let file = cache.with_extension("order");
     std::fs::write(&file, order("getppid:ops=1")).expect("a writable directory");
-    let script = engine(cache).freeze(request).map_err(describe).expect("it boots").script();
+    let warm = engine(cache);
+    drop(warm.freeze(request).map_err(describe).expect("it boots"));
+    let script = warm.script(request);
     let mut number = 0;
     pairs(
         "boot to the snapshot / boot by hand",

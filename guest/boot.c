@@ -56,6 +56,12 @@ static bool build_id(char *hex, size_t size, const char *notes, size_t length)
 	return false;
 }
 
+/* The kernel hands parameters that it does not know to init: most are mistyped. */
+void ignored(const char *parameter)
+{
+	SAY("ignored ", parameter);
+}
+
 void hello(void)
 {
 	static char notes[4096], hex[129];
@@ -65,30 +71,9 @@ void hello(void)
 
 	close(fd);
 	uname(&name);
-	SAY("ktax 1");
+	never();
 	SAY("release ", name.release);
 	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
 		SAY("build-id ", hex);
 	SAY("ready");
-}
-
-uint64_t boot_param(const char *name)
-{
-	static char line[4096];
-	static const char prefix[] = " ktax.";
-	int fd = open("/proc/cmdline", O_RDONLY);
-	ssize_t length = read(fd, line + 1, sizeof(line) - 2);
-	uint64_t value = 0;
-
-	close(fd);
-	line[0] = ' ';
-	line[length > 0 ? length + 1 : 1] = 0;
-	for (const char *at = line; (at = strstr(at, prefix)); ) {
-		at += sizeof(prefix) - 1;
-		if (strncmp(at, name, strlen(name)) || at[strlen(name)] != '=')
-			continue;
-		for (at += strlen(name) + 1; *at >= '0' && *at <= '9'; at++)
-			value = value * 10 + (*at - '0');
-	}
-	return value;
 }

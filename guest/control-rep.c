@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Control: one REP MOVSB of `bytes` bytes; REP iterations without any kernel in them. */
+/* Control: an operation of six instructions in user mode, one of them a REP MOVSB. */
 #include <errno.h>
 #include <string.h>
 
 #include "ktax.h"
 
 static char from[65536], to[65536];
-static uint64_t bytes;
 
-static int op(void)
+static __attribute__((noinline, noclone)) void loop(uint64_t times, uint64_t bytes)
 {
-	char *source = from, *target = to;
-	uint64_t left = bytes;
-
-	__asm__ volatile("rep movsb" : "+S"(source), "+D"(target), "+c"(left)::"memory");
-	return target != to + bytes;
+	__asm__ volatile("1: mov %1, %%rsi\n"
+			 "mov %2, %%rdi\n"
+			 "mov %3, %%rcx\n"
+			 "rep movsb\n"
+			 "dec %0\n"
+			 "jnz 1b\n"
+			 : "+&r"(times)
+			 : "r"(from), "r"(to), "r"(bytes)
+			 : "rsi", "rdi", "rcx", "cc", "memory");
 }
 
 static void control_rep_run(const struct order *o)
 {
-	bytes = param(o, "bytes", 4096);
+	uint64_t bytes = param(o, "bytes", 4096);
+
 	errno = EFBIG;
 	if (bytes > sizeof(from))
 		fail("bytes");
 	memset(from, 'x', sizeof(from));
 	memset(to, 0, sizeof(to));
-	measure(o, 10, op, "copies");
+	loop(10, bytes);
+	region_begin();
+	loop(o->ops, bytes);
+	region_end();
+	sig("copies", o->ops);
+	sig("failed", 0);
 	sig("same", !memcmp(from, to, bytes));
 }
 

@@ -7,7 +7,11 @@
 
 /* boot.c: before the Snapshot */
 void boot(void);
+void ignored(const char *parameter);
 void hello(void);
+
+/* cmdline.c: returns unless the boot line says ktax.never=1 or 2 */
+void never(void);
 
 /* clock.c */
 void delay(uint64_t iterations);

@@ -48,9 +48,16 @@ static void run_guest(char **argv)
 	 * The kernel hands unknown boot parameters to init as arguments and environment, which
 	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
 	 */
-	if (argv[1] || environ[0])
-		execve("/init", (char *[]){ "/init", NULL }, (char *[]){ NULL });
 	in_guest = true;
+	if (argv[1] || environ[0]) {
+		SAY("ktax 1");
+		for (char **word = argv + 1; *word; word++)
+			ignored(*word);
+		for (char **word = environ; *word; word++)
+			if (strncmp(*word, "HOME=", 5) && strncmp(*word, "TERM=", 5))
+				ignored(*word);
+		execve("/init", (char *[]){ "/init", NULL }, (char *[]){ NULL });
+	}
 	boot();
 	hello();
 	machine_freeze();

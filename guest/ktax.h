@@ -51,7 +51,7 @@ struct workload {
 /* order.c: the parameter, or `otherwise` where the order has none of that name */
 uint64_t param(const struct order *o, const char *name, uint64_t otherwise);
 
-/* boot.c: the number behind ktax.NAME= on the boot line, else 0: how a control differs by Side */
+/* cmdline.c: the number behind ktax.NAME= on the boot line, else 0 */
 uint64_t boot_param(const char *name);
 
 /* wire.c: lines to the host; SAY joins its strings to one line */

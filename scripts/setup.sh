@@ -9,6 +9,21 @@ say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
+as_root=
+can_install() {
+    has apt-get || return 1
+    [ "$(id -u)" = 0 ] && return 0
+    as_root="sudo -n"
+    has sudo && sudo -n true 2>/dev/null
+}
+
+# Kernels and packages are looked up in these lists.
+if has apt-cache && ! apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; then
+    can_install || fail "apt has no package lists; type: sudo apt-get update"
+    say "apt has no package lists, to be fetched"
+    $as_root apt-get update -q
+fi
+
 packages=
 has qemu-system-x86_64 || packages="$packages qemu-system-x86"
 has gcc || packages="$packages gcc"
@@ -19,13 +34,7 @@ if [ -n "$packages" ]; then
     has apt-get || fail "install with your package manager:$packages"
     command="apt-get install --yes --no-install-recommends$packages"
     say "missing, to be installed:$packages"
-    if [ "$(id -u)" = 0 ]; then
-        as_root=
-    elif has sudo && sudo -n true 2>/dev/null; then
-        as_root="sudo -n"
-    else
-        fail "cannot install as this user; type: sudo apt-get update && sudo $command"
-    fi
+    can_install || fail "cannot install as this user; type: sudo apt-get update && sudo $command"
     $as_root apt-get update -q
     # Word splitting is wanted: the list is ours.
     $as_root $command

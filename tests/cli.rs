@@ -105,7 +105,7 @@ fn the_phases_one_by_one_give_what_compare_gives() {
     let dir = scratch();
     let (joined, apart) = (dir.path().join("joined"), dir.path().join("apart"));
     let subjects = ["", "lsm=capability"];
-    let rows = ["-w", "getppid", "-w", "stat", "--layouts", "3"];
+    let rows = ["-w", "getppid", "-w", "stat"];
     let (ran, _) = compare(&joined, subjects, &rows);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let change = ["--change-boot-line", subjects[1]];

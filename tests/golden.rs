@@ -77,10 +77,18 @@ fn colour_adds_escapes_to_verdicts_and_nothing_else() {
     let coloured = show(comparison, Format::Text(TextOptions { width: 100, colour: true }));
     assert!(coloured.contains("  \x1b[31mslower\x1b[0m\n"));
     assert!(coloured.contains("  \x1b[32mfaster\x1b[0m\n"));
-    let plain = ["31", "32", "33", "0"]
-        .iter()
-        .fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
-    assert_eq!(plain, text(comparison, 100));
+    let plain = |coloured: String| {
+        ["31", "32", "33", "0"]
+            .iter()
+            .fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
+    };
+    assert_eq!(plain(coloured), text(comparison, 100));
+    // Of a verdict that says more, the first word.
+    let comparison = &cases::all()[4].1;
+    let coloured = show(comparison, Format::Text(TextOptions { width: 100, colour: true }));
+    assert!(coloured.contains("  \x1b[31mslower\x1b[0m (REP)\n"));
+    assert!(coloured.contains("  \x1b[32mfaster\x1b[0m, REP slower\n"));
+    assert_eq!(plain(coloured), text(comparison, 100));
 }
 
 #[test]
@@ -104,6 +112,7 @@ fn verdicts_are_what_the_runs_say() {
     assert_eq!(all[0], [NoDetectedChange, Slower, Slower, NoDetectedChange, Faster]);
     assert_eq!(all[1], [NoDetectedChange, Failed, DifferentWork, Failed, Failed]);
     assert_eq!(all[2], [NoDetectedChange, TooFewBoots]);
+    assert_eq!(all[4], [Slower, Faster, NoDetectedChange]);
 }
 
 #[test]
@@ -128,10 +137,10 @@ fn functions_add_up_to_the_delta() {
     }
 }
 
-/// A directory with one row, three Layouts, and everything measured.
+/// A directory with one row, five Layouts, and everything measured.
 fn small(root: &Path) -> RunDir {
     let measure: fixtures::Measure = |_, _| Ok((vec![("process", "f", 10, 0)], [].into()));
-    fixtures::run_dir(root, "small", 3, &[("row", "one call", measure)])
+    fixtures::run_dir(root, "small", 5, &[("row", "one call", measure)])
 }
 
 #[test]
@@ -146,7 +155,7 @@ fn an_unfinished_directory_says_how_to_go_on() {
     assert!(error.to_string().ends_with(&next), "{error}");
     std::fs::remove_file(dir.boot_dir(&step).join("boot.json")).unwrap();
     let error = analyse(&dir).unwrap_err();
-    assert!(matches!(error, AnalyseError::BootsMissing { missing: 1, planned: 6, .. }));
+    assert!(matches!(error, AnalyseError::BootsMissing { missing: 1, planned: 10, .. }));
     assert!(error.to_string().ends_with(&next), "{error}");
 }
 
@@ -157,7 +166,8 @@ fn a_failed_boot_fails_its_rows_without_their_runs() {
     let step = dir.plan().steps[1].clone();
     std::fs::remove_file(dir.boot_dir(&step).join("runs/row.json")).unwrap();
     let failure = Failure::RealTime { limit_s: 60 };
-    let boot = Boot { release: None, build_id: None, failure: Some(failure.clone()) };
+    let failed = Some(failure.clone());
+    let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: failed };
     dir.write_boot(&step, &boot).unwrap();
     let row = &analyse(&dir).unwrap().rows[0];
     assert_eq!(row.verdict, Verdict::Failed);

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -93,6 +94,7 @@ fn a_half_written_result_is_made_again() {
     fs::remove_file(out.join("boots/000-base/runs/pipe.json"))
         .or_else(|_| fs::remove_file(out.join("boots/000-change/runs/pipe.json")))
         .unwrap();
+    fs::write(out.join("boots/000-base/runs/.new-left"), "half").ok();
     fs::remove_file(out.join("comparison.json")).unwrap();
     finish(&out);
     assert!(result(&out) == wanted);
@@ -131,18 +133,22 @@ fn ctrl_c_cleans_up_and_says_how_to_resume() {
     plan(&out);
     let mut command = ktax();
     command.arg("run").arg(&out).arg("--cache").arg(&cache).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    let child = command.process_group(0).spawn().unwrap();
     // In the middle of the first boots: the snapshots are not there yet.
     while common::processes(&cache).is_empty() {
         std::thread::yield_now();
     }
     let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    // As a terminal does: to everything that ktax has started as well.
+    rustix::process::kill_process_group(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("resume with `ktax run"), "{stderr}");
     assert_no_orphans(&cache);
+    let stored = tree(&out);
+    let is_boot = |path: &Path| path.file_name().is_some_and(|name| name == "boot.json");
+    assert!(!stored.iter().any(|(path, _)| is_boot(path)), "stopping is no result: {stored:?}");
     let left = tree(&cache.join("snapshots"));
     assert!(left.iter().all(|(path, _)| path.extension().is_some_and(|e| e == "lock")), "{left:?}");
 }

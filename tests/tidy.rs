@@ -73,7 +73,7 @@ fn functions_fit_a_screen() {
             let begins = line.trim_start().split(' ').take(4).any(|word| word == "fn");
             if begins && open.is_none() && line.trim_end().ends_with(['{', '(']) {
                 open = Some((number, indent));
-            } else if let Some((start, at)) = open.filter(|(_, at)| *at == indent) {
+            } else if let Some((start, _)) = open.filter(|(_, at)| *at == indent) {
                 if line.trim() == "}" {
                     if number - start > FUNCTION_LINES {
                         complaints.push(format!(
@@ -83,7 +83,6 @@ fn functions_fit_a_screen() {
                             number - start
                         ));
                     }
-                    let _ = at;
                     open = None;
                 }
             }
@@ -116,14 +115,20 @@ fn used(text: &str) -> Vec<String> {
     text.split("crate::").skip(1).map(named).filter(|name| !name.is_empty()).collect()
 }
 
+/// Ways to name a module that [`used`] does not see; nowhere in src.
+const HIDDEN: [&str; 2] = ["crate::{", "super::super::super"];
+
 fn violations(module: &str, text: &str) -> Vec<String> {
-    let allowed = allowed();
-    let Some(allowed) = allowed.get(module) else { return Vec::new() };
-    used(text)
-        .into_iter()
-        .filter(|name| name != module && !allowed.contains(&name.as_str()))
-        .map(|name| format!("{module} uses {name}"))
-        .collect()
+    let hidden = HIDDEN.iter().filter(|way| text.contains(**way));
+    let mut found: Vec<String> =
+        hidden.map(|way| format!("{module} has {way}, which hides what it uses")).collect();
+    if let Some(allowed) = allowed().get(module) {
+        let forbidden =
+            |name: &String| name.as_str() != module && !allowed.contains(&name.as_str());
+        let forbidden = used(text).into_iter().filter(forbidden);
+        found.extend(forbidden.map(|name| format!("{module} uses {name}")));
+    }
+    found
 }
 
 #[test]
@@ -141,6 +146,10 @@ fn the_dependency_rule_holds() {
     // The rule sees a violation.
     assert_eq!(violations("stats", "use crate::model::Plan;"), ["stats uses model"]);
     assert_eq!(violations("analyse", "crate::engine::Engine"), ["analyse uses engine"]);
+    let grouped = violations("analyse", "use crate::{engine as _, run as _};");
+    assert_eq!(grouped, ["analyse has crate::{, which hides what it uses"]);
+    let climbing = violations("report", "use super::super::super::run::Failure;");
+    assert_eq!(climbing, ["report has super::super::super, which hides what it uses"]);
 }
 
 #[test]

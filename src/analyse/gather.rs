@@ -52,6 +52,13 @@ impl<'a> Boots<'a> {
         Ok(Boots { dir, pairs })
     }
 
+    /// The boot parameters of one Side that its kernel does not know.
+    pub fn ignored(&self, side: Side) -> Vec<String> {
+        let boots = self.pairs.iter().flat_map(|pair| pair.get(side).1.ignored.iter());
+        let distinct: std::collections::BTreeSet<&String> = boots.collect();
+        distinct.into_iter().cloned().collect()
+    }
+
     /// The Runs of one Workload.
     pub fn gather(&self, workload: &Workload) -> Result<Gathered<'a>> {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());

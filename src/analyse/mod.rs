@@ -46,7 +46,7 @@ pub fn analyse(dir: &RunDir) -> Result<Comparison> {
     let plan = dir.plan();
     let boots = Boots::read(dir)?;
     let mut rows = Vec::with_capacity(plan.workloads.len());
-    let mut warnings = Vec::new();
+    let mut warnings = unknown_parameters(&boots);
     for workload in &plan.workloads {
         let gathered = boots.gather(workload)?;
         if let Gathered::Measured(pairs) = &gathered {
@@ -64,6 +64,20 @@ pub fn analyse(dir: &RunDir) -> Result<Comparison> {
         rows,
         warnings,
     })
+}
+
+/// A mistyped parameter changes nothing, and then nothing is found.
+fn unknown_parameters(boots: &Boots) -> Vec<Warning> {
+    let of = |side: Side| {
+        boots.ignored(side).into_iter().map(move |parameter| Warning {
+            fact: format!(
+                "the {}'s kernel does not know the boot parameter {parameter}",
+                side.name()
+            ),
+            next_step: "check its spelling, and whether this kernel is built with it".into(),
+        })
+    };
+    Side::BOTH.into_iter().flat_map(of).collect()
 }
 
 fn subjects(plan: &Plan) -> Sides<Subjects> {

@@ -98,6 +98,12 @@ fn look_at_packages() -> Finding {
     let missing: Vec<&str> =
         ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
     match missing.as_slice() {
+        [] if !knows_kernels() => Finding {
+            what: "packages",
+            ok: true,
+            found: "apt knows no linux-image-cloud-amd64: debian: kernels cannot be fetched".into(),
+            mend: "sudo apt-get update".into(),
+        },
         [] => good("packages", "debian: kernels can be fetched".into()),
         tools => Finding {
             what: "packages",
@@ -108,9 +114,16 @@ fn look_at_packages() -> Finding {
     }
 }
 
+fn knows_kernels() -> bool {
+    succeeds(Command::new("apt-cache").args(["show", "linux-image-cloud-amd64"]))
+}
+
 fn starts(tool: &str) -> bool {
-    let mut command = Command::new(tool);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    succeeds(Command::new(tool).arg("--version"))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 

@@ -35,6 +35,7 @@ pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan
 
 /// Makes every Boot that is missing.
 pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
+    let cancel = Cancel::on_signals().context("cannot catch signals")?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
     let key = Exact::key(&qemu, &dir.plan().machine);
     if key != dir.plan().key {
@@ -48,7 +49,6 @@ pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
     }
     let cache = host.cache()?;
     let images = Sides::try_from_fn(|side| image(dir.plan(), side, &cache))?;
-    let cancel = Cancel::on_signals().context("cannot catch signals")?;
     let limits = host.limits();
     let virtual_s = limits.virtual_s;
     let engine = Exact::new(qemu, &cache, limits, cancel.clone())
@@ -78,8 +78,7 @@ fn obtain(spec: &str, cache: &Path) -> anyhow::Result<Kernel> {
 /// The image of a planned Kernel: from the cache by its hash, or fetched again.
 fn image(plan: &Plan, side: Side, cache: &Path) -> anyhow::Result<PathBuf> {
     let planned = plan.kernels.get(side);
-    let cached = cache.join("kernels").join(&planned.sha256).join("image");
-    if cached.is_file() {
+    if let Some(cached) = kernel::cached(&planned.sha256, cache) {
         return Ok(cached);
     }
     let kernel = obtain(&planned.source, cache)?;

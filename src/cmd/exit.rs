@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use crate::analyse::AnalyseError;
 use crate::engine::qemu::QemuError;
 use crate::kernel::KernelError;
-use crate::model::{Comparison, Verdict};
+use crate::model::{Comparison, Context, Effect, Verdict, metric};
 use crate::plan::PlanError;
 use crate::rundir::RunDirError;
 
@@ -31,7 +31,12 @@ impl Exit {
     /// What a Comparison says as a whole: the first of slowdown, failure, doubt.
     pub fn of_comparison(comparison: &Comparison) -> Exit {
         let any = |verdict| comparison.rows.iter().any(|row| row.verdict == verdict);
-        if any(Verdict::Slower) {
+        // Fewer instructions do not make up for more REP iterations: neither is the other's unit.
+        let slower = |effect: &Effect| {
+            let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
+            in_process && effect.verdict == Verdict::Slower
+        };
+        if comparison.rows.iter().any(|row| row.effects.iter().any(slower)) {
             Exit::Slower
         } else if any(Verdict::Failed) {
             Exit::NotRun
@@ -46,7 +51,7 @@ impl Exit {
     pub fn of_error(error: &anyhow::Error) -> Exit {
         let is_usage = error.chain().any(|cause| {
             cause.is::<PlanError>()
-                || cause.is::<KernelError>()
+                || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
                 || cause.is::<UsageError>()
                 || matches!(
                     cause.downcast_ref(),

@@ -20,8 +20,23 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = RunDir::open(&args.dir)?;
     let _lock = dir.lock()?;
     Ok(match drive::run(&dir, &args.host)? {
-        Ended::Complete => Exit::Ok,
+        Ended::Complete => complete(&dir)?,
         Ended::Cancelled => cancelled(&dir),
+    })
+}
+
+/// Says what came of it, and what comes next.
+fn complete(dir: &RunDir) -> anyhow::Result<Exit> {
+    let path = dir.root().display();
+    Ok(match dir.failures()? {
+        0 => {
+            eprintln!("ktax: every run is there; compare them with `ktax analyse {path}`");
+            Exit::Ok
+        }
+        failures => {
+            eprintln!("ktax: {failures} boots or runs failed; `ktax analyse {path}` says why");
+            Exit::NotRun
+        }
     })
 }
 

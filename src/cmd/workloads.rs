@@ -1,9 +1,9 @@
-use comfy_table::{Table, presets};
 use serde_json::json;
 
 use super::exit::Exit;
 use super::output::write_stdout;
 use crate::plan::{Definition, definitions};
+use crate::report;
 
 /// List the workloads.
 #[derive(Debug, clap::Args)]
@@ -23,16 +23,16 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         let all: Vec<_> = definitions.iter().map(to_json).collect();
         serde_json::to_string_pretty(&all)? + "\n"
     } else {
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_header(["row", "ops", "one operation is"]);
-        for row in definitions.iter().flat_map(Definition::rows) {
-            table.add_row([row.row, row.ops.to_string(), row.operation]);
-        }
-        let mut text = table.trim_fmt() + "\n";
+        let rows = definitions.iter().flat_map(Definition::rows);
+        let rows = rows.map(|row| vec![row.row, row.ops.to_string(), row.operation]);
+        let mut text = report::table(&["row", "ops", "one operation is"], rows.collect());
         if args.all {
-            for definition in &definitions {
-                text += &format!("\n{}: {}\n", definition.name, definition.why);
-            }
+            let reasons = definitions.iter().map(|definition| {
+                let words: Vec<&str> = definition.why.split_whitespace().collect();
+                vec![definition.name.clone(), words.join(" ")]
+            });
+            text += "\n";
+            text += &report::table(&["workload", "why"], reasons.collect());
         }
         text
     };

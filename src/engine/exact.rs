@@ -72,6 +72,10 @@ impl Exact {
 }
 
 impl Engine for Exact {
+    fn script(&self, request: &Request) -> String {
+        argv::script(&self.qemu.program, request, &self.payload.initrd)
+    }
+
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.freeze(request)?;
         boot.symbols = Some(symbols::obtain(self, request, &boot)?);
@@ -94,10 +98,6 @@ impl Frozen for ExactBoot<'_> {
 
     fn console(&self) -> Vec<u8> {
         read_tail(&self.snapshot.console())
-    }
-
-    fn script(&self) -> String {
-        argv::script(&self.exact.qemu.program, &self.request, &self.exact.payload.initrd)
     }
 
     fn run(&self, order: &str) -> Result<Answer, Stop> {
@@ -150,11 +150,13 @@ impl ExactBoot<'_> {
             wire: (&files.wire, wire_bytes),
             console: &files.console,
         };
-        let rest = vm.wait(&watch)?;
-        if rest == Rest::Paused {
-            vm.quit(&exact.limits)?;
-        }
-        collect(&rest, &files, &profile).map_err(Stop::from)
+        let ended = vm.wait(&watch).and_then(|rest| {
+            if rest == Rest::Paused {
+                vm.quit(&exact.limits)?;
+            }
+            Ok(collect(&rest, &files, &profile)?)
+        });
+        ended.map_err(|stop| stop.with_console(&files.console))
     }
 }
 

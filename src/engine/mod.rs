@@ -12,7 +12,7 @@ mod snapshot;
 mod symbols;
 mod vm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::model::{Failure, Layout, Machine};
 use crate::wire::Hello;
@@ -23,15 +23,15 @@ pub use scratch::remove_stale;
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The guest or QEMU failed: a row.
-    Failed(Failure),
+    /// The guest or QEMU failed: a row. With it the end of the console, where there is one.
+    Failed(Failure, Vec<u8>),
     /// The user asked to stop: no row.
     Cancelled,
 }
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
-        Stop::Failed(failure)
+        Stop::Failed(failure, Vec::new())
     }
 }
 
@@ -50,8 +50,20 @@ pub struct Request {
     pub layout: Layout,
 }
 
+impl Stop {
+    /// The same, with the end of the console at `path`.
+    fn with_console(self, path: &Path) -> Stop {
+        match self {
+            Stop::Failed(failure, _) => Stop::Failed(failure, vm::read_tail(path)),
+            Stop::Cancelled => Stop::Cancelled,
+        }
+    }
+}
+
 /// An engine.
 pub trait Engine: Sync {
+    /// A shell script that repeats the Boot by hand, `$1` naming an order file.
+    fn script(&self, request: &Request) -> String;
     /// Boots, or finds the Boot's Snapshot.
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop>;
 }
@@ -62,8 +74,6 @@ pub trait Frozen {
     fn hello(&self) -> &Hello;
     /// The console up to the Snapshot.
     fn console(&self) -> Vec<u8>;
-    /// A shell script that repeats the Boot by hand, `$1` naming an order file.
-    fn script(&self) -> String;
     /// Hands over an order and waits for the end.
     fn run(&self, order: &str) -> Result<Answer, Stop>;
 }

@@ -10,6 +10,7 @@ use qapi::{Command, Qmp, Stream};
 /// One monitor connection. Every error means that QEMU is gone or does not answer.
 pub struct Monitor {
     socket: UnixStream,
+    ended_by_host: bool,
     qmp: Qmp<Stream<BufReader<UnixStream>, UnixStream>>,
 }
 
@@ -28,7 +29,7 @@ impl Monitor {
         qmp.handshake()?;
         let capability = MigrationCapability::x_ignore_shared;
         let capabilities = vec![MigrationCapabilityStatus { capability, state: true }];
-        let mut monitor = Monitor { socket, qmp };
+        let mut monitor = Monitor { socket, ended_by_host: false, qmp };
         monitor.execute(qmp::migrate_set_capabilities { capabilities })?;
         Ok(monitor)
     }
@@ -92,9 +93,25 @@ impl Monitor {
         Ok(((days * 24 + field("tm_hour")) * 60 + field("tm_min")) * 60 + field("tm_sec"))
     }
 
+    /// Of a QEMU that has exited: whether that was the host's doing (a signal) and not the guest's.
+    pub fn was_ended_by_host(&mut self) -> bool {
+        // Its last words are still in the socket; no answer will come.
+        drop(self.qmp.read_response::<qmp::query_status>());
+        self.note_events();
+        self.ended_by_host
+    }
+
+    fn note_events(&mut self) {
+        for event in self.qmp.events() {
+            if let qmp::Event::SHUTDOWN { data, .. } = event {
+                self.ended_by_host |= !data.guest;
+            }
+        }
+    }
+
     fn execute<C: Command>(&mut self, command: C) -> io::Result<C::Ok> {
         let answer = self.qmp.execute(&command);
-        self.qmp.events().for_each(drop);
+        self.note_events();
         Ok(answer?)
     }
 }

@@ -41,6 +41,9 @@ impl Snapshot {
 
     fn open(dir: &Path) -> Option<Snapshot> {
         let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
+        // What a full disk, a crash or a stranger has damaged is made again.
+        let sealed = fs::read_to_string(dir.join("seal")).ok()?;
+        (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
         Some(Snapshot { dir: dir.to_owned(), hello })
     }
 }
@@ -77,10 +80,12 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
         wire: (&files.wire, exact.limits.wire_bytes),
         console: &files.console,
     };
-    let rest = vm.wait(&watch)?;
-    let hello = read_hello(&rest, &files)?;
+    let booted = vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files)?));
+    let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(exact, &mut vm, &scratch.file("state"))?;
     drop(vm);
+    seal(&files.ram, &scratch.file("state"), &scratch.file("seal"))
+        .map_err(host("cannot keep the snapshot"))?;
     drop(fs::remove_file(&stderr));
     // A damaged Snapshot in the way is one that could not be opened.
     drop(fs::remove_dir_all(dir));
@@ -99,6 +104,18 @@ fn read_hello(rest: &Rest, files: &argv::Files) -> Result<Hello, Failure> {
         }
         _ => Err(Failure::Silent { console: wire::tail(&console) }),
     }
+}
+
+/// The memory's length and the state's hash: enough to notice a Snapshot that is not whole.
+fn seal_of(ram: &Path, state: &Path) -> io::Result<String> {
+    let state = Sha256::digest(fs::read(state)?);
+    Ok(format!("{} {state:x}\n", fs::metadata(ram)?.len()))
+}
+
+/// Puts the memory on the disk, and last of all the seal that says that it is.
+fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
+    File::open(ram)?.sync_data()?;
+    crate::rundir::write_atomically(seal, seal_of(ram, state)?.as_bytes())
 }
 
 /// Takes QEMU's device state through a socket into a file.

@@ -70,6 +70,8 @@ impl Vm {
         command.args(args(theirs.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(stderr).map_err(no_qemu)?);
         let inherited = [Some(theirs.as_raw_fd()), inherit.map(|fd| fd.as_raw_fd())];
+        // Ctrl-C at a terminal is for ktax alone, which then ends its VMs.
+        command.process_group(0);
         die_with_parent(&mut command, inherited);
         let started = Instant::now();
         let mut child = command.spawn().map_err(no_qemu)?;
@@ -177,11 +179,14 @@ impl Vm {
         self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
     }
 
-    fn at_exit(&self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
+    fn at_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
         match status.code() {
             Some(FINISHED) => Ok(Rest::Finished),
             Some(0) => match crate::wire::panic_message(&read_tail(console)) {
                 Some(message) => Err(Failure::Panic { message }),
+                None if self.monitor.was_ended_by_host() => {
+                    Err(died(status, &self.stderr, "something on this host ended it"))
+                }
                 None => Ok(Rest::ShutDown),
             },
             _ => Err(died(status, &self.stderr, "")),

@@ -52,6 +52,11 @@ pub(super) struct Cache<'a> {
     note: &'a dyn Fn(&str),
 }
 
+/// Whether the file is there and of that SHA-256.
+pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
+    read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(&bytes) == expected)
+}
+
 impl<'a> Cache<'a> {
     pub fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
         let root = std::path::absolute(cache.join("kernels"))

@@ -107,3 +107,11 @@ impl KernelError {
         matches!(self, Self::NoTool { tool: "apt-cache", .. } | Self::UnknownPackage { .. })
     }
 }
+
+impl KernelError {
+    /// Whether this host is the reason, and not what was asked for.
+    pub fn is_of_the_host(&self) -> bool {
+        use KernelError::{BadPackage, Cache, FetchFailed, ToolFailed};
+        matches!(self, ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } | Cache { .. })
+    }
+}

@@ -62,3 +62,9 @@ pub fn obtain(spec: &KernelSpec, cache: &Path, note: &dyn Fn(&str)) -> Result<Ke
         }
     }
 }
+
+/// The image of that SHA-256 in the cache, if it is there and whole.
+pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
+    let image = cache.join("kernels").join(sha256).join("image");
+    cache::is_whole(&image, sha256).then_some(image)
+}

@@ -52,7 +52,8 @@ const fn exact(
     Metric { name, unit, better, assumption, context, count }
 }
 
-/// Every Metric of the exact engine. The first is the headline: it decides a row's Verdict.
+/// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
+/// first in process context that changed.
 pub const METRICS: [Metric; 4] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations),

@@ -42,7 +42,7 @@ pub struct Key {
     pub engine: String,
     /// QEMU's version with the distribution's suffix, as `--version` prints it.
     pub qemu: String,
-    /// QEMU's machine type, pinned to a version (`pc-q35-7.2`).
+    /// QEMU's machine type; its version is QEMU's.
     pub machine: String,
     /// CPU model with features.
     pub cpu: String,

@@ -87,6 +87,9 @@ pub struct Boot {
     pub release: Option<String>,
     /// GNU build-id as the guest reports it.
     pub build_id: Option<String>,
+    /// Boot parameters that the kernel does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// Why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
     pub failure: Option<Failure>,
 }

@@ -3,6 +3,9 @@ use serde::Deserialize;
 use super::PlanError;
 use crate::model::{Machine, Subject};
 
+/// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
+const LONGEST_BOOT_LINE: usize = 1800;
+
 /// An experiment file: what is compared, over which rows, how often.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,6 +80,11 @@ impl Experiment {
         }
         if !(128..=65536).contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
+        }
+        for subject in [&self.base, &self.change] {
+            if subject.boot_line.len() > LONGEST_BOOT_LINE {
+                return Err(PlanError::BootLine { length: subject.boot_line.len() });
+            }
         }
         for (what, text) in [
             ("the title", &self.title),

@@ -38,6 +38,8 @@ pub enum PlanError {
     Threshold { threshold_percent: f64 },
     #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
     Memory { memory_mib: u32 },
+    #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]
+    BootLine { length: usize },
     #[error("{what} must be one printable line of ASCII; take the rest out")]
     Unprintable { what: &'static str },
 }

@@ -1,41 +1,27 @@
 //! How numbers look.
 
-/// Counts per operation: `9 178.25`. Decimals by size alone, so that a column reads evenly: two
-/// below 100 000, three below 0.1, one below a million, then none. Zero is `0`.
+/// Counts per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
 pub(super) fn count(value: f64) -> String {
-    let magnitude = value.abs();
-    let decimals = match magnitude {
-        m if m == 0.0 || m >= 1e6 => 0,
-        m if m >= 1e5 => 1,
-        m if m >= 0.1 => 2,
-        _ => 3,
-    };
-    let text = format!("{magnitude:.decimals$}");
-    if magnitude > 0.0 && is_zero(&text) {
-        return "<0.001".to_owned();
-    }
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}{fraction}", grouped(whole))
+    let text = digits(value);
+    if value != 0.0 && is_zero(&text) { "<0.001".to_owned() } else { text }
 }
 
-/// A difference of counts: `+642.25`; no difference is `0`.
+/// A difference of counts: `+642.25`; no difference is `0`, one that rounds to nothing `-0.000`.
 pub(super) fn delta(value: f64) -> String {
-    signed(value, count(value))
+    if value == 0.0 { "0".to_owned() } else { format!("{}{}", sign(value), digits(value.abs())) }
 }
 
-/// Percent without the sign `%`: `+1.05`, `0`, `<0.01`; `new` where the base is 0.
+/// Percent without the sign `%`: `+1.05`; no difference is `0`, one that rounds to nothing `-0.00`;
+/// `new` where the base is 0.
 pub(super) fn percent(value: Option<f64>) -> String {
-    let Some(value) = value else { return "new".to_owned() };
-    if value == 0.0 {
-        return "0".to_owned();
+    match value {
+        None => "new".to_owned(),
+        Some(0.0) => "0".to_owned(),
+        Some(value) if value.abs() >= 1000.0 => {
+            format!("{}{}", sign(value), grouped(&format!("{:.0}", value.abs())))
+        }
+        Some(value) => format!("{value:+.2}"),
     }
-    if value.abs() >= 1000.0 {
-        let sign = if value < 0.0 { "-" } else { "+" };
-        return format!("{sign}{}", grouped(&format!("{:.0}", value.abs())));
-    }
-    let text = format!("{value:+.2}");
-    if is_zero(&text) { "<0.01".to_owned() } else { text }
 }
 
 /// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read
@@ -62,8 +48,22 @@ pub(super) fn limit(value: f64) -> String {
     format!("{:.2}", hundredths / 100.0)
 }
 
-fn signed(value: f64, text: String) -> String {
-    if value > 0.0 && !text.starts_with('<') { format!("+{text}") } else { text }
+/// Decimals by size alone, so that a column reads evenly: two below 100 000, three below 0.1, one
+/// below a million, then none.
+fn digits(magnitude: f64) -> String {
+    let decimals = match magnitude {
+        m if m == 0.0 || m >= 1e6 => 0,
+        m if m >= 1e5 => 1,
+        m if m >= 0.1 => 2,
+        _ => 3,
+    };
+    let text = format!("{magnitude:.decimals$}");
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    format!("{}{fraction}", grouped(whole))
+}
+
+fn sign(value: f64) -> char {
+    if value < 0.0 { '-' } else { '+' }
 }
 
 fn is_zero(text: &str) -> bool {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn differences_have_signs() {
         for (value, expected) in
-            [(0.0, "0"), (642.25, "+642.25"), (-1642.25, "-1 642.25"), (-0.0001, "<0.001")]
+            [(0.0, "0"), (642.25, "+642.25"), (-1642.25, "-1 642.25"), (-0.0001, "-0.000")]
         {
             assert_eq!(delta(value), expected);
         }
@@ -114,8 +114,8 @@ mod tests {
     fn a_difference_is_never_zero_percent() {
         for (value, expected) in [
             (Some(0.0), "0"),
-            (Some(0.004), "<0.01"),
-            (Some(-0.004), "<0.01"),
+            (Some(0.004), "+0.00"),
+            (Some(-0.004), "-0.00"),
             (Some(0.005_1), "+0.01"),
             (Some(-1.234), "-1.23"),
             (Some(123_456.0), "+123 456"),
@@ -128,6 +128,10 @@ mod tests {
         assert_eq!(percent_range(Some(-0.01), Some(0.02)), "-0.01…+0.02");
         assert_eq!(percent_range(Some(-13.03), Some(-12.89)), "-13.0…-12.9");
         assert_eq!(percent_range(Some(1.0), Some(1.0)), "+1.00");
+        assert_eq!(percent_range(Some(-0.004), Some(0.01)), "-0.00…+0.01");
+        assert_eq!(percent_range(Some(-0.004), Some(0.004)), "-0.00…+0.00");
+        assert_eq!(percent_range(Some(0.0), Some(0.004)), "0…+0.00");
+        assert_eq!(percent_range(Some(0.001), Some(0.004)), "+0.00");
     }
 
     #[test]

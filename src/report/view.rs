@@ -12,6 +12,9 @@ pub(super) const HEADER: [&str; 8] =
 pub(super) const ALSO_CHANGED: &str =
     "Also changed, per operation (interrupt, kthread: instructions in those contexts):";
 
+/// The Metric of REP iterations in process context.
+const REP: &str = "rep-iterations";
+
 /// One row's cells below [`HEADER`], the row's name left out.
 pub(super) fn cells(row: &Row) -> [String; 7] {
     let verdict = verdict(row);
@@ -31,11 +34,17 @@ pub(super) fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// The Verdict; with the Metric where it is not the headline that decided.
+/// The Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower` where
+/// instructions did and REP iterations went the other way.
 pub(super) fn verdict(row: &Row) -> String {
-    match row.decided_by.as_str() {
-        "rep-iterations" => format!("{} (REP)", row.verdict.text()),
-        _ => row.verdict.text().to_owned(),
+    let verdict = row.verdict.text();
+    let rep = row.effects.iter().find(|effect| is_rep(effect));
+    match rep.map(|rep| rep.verdict) {
+        _ if row.decided_by == REP => format!("{verdict} (REP)"),
+        Some(rep) if rep.is_change() && row.verdict.is_change() && rep != row.verdict => {
+            format!("{verdict}, REP {}", rep.text())
+        }
+        _ => verdict.to_owned(),
     }
 }
 
@@ -74,7 +83,7 @@ fn would_see(effect: &Effect) -> String {
 
 /// Whether the Effect is one of REP iterations.
 pub(super) fn is_rep(effect: &Effect) -> bool {
-    effect.metric == "rep-iterations"
+    effect.metric == REP
 }
 
 /// The Metrics beside the headline that changed, with their rows.
@@ -172,10 +181,15 @@ pub(super) fn legend(comparison: &Comparison) -> String {
         0.0 => String::new(),
         percent => format!(" Below {percent} % there is no verdict."),
     };
+    let rep =
+        match comparison.rows.iter().any(|row| row.decided_by == REP && row.verdict.is_change()) {
+            true => " (REP): instructions show no change, the repeats of string instructions do.",
+            false => "",
+        };
     format!(
         "Instructions per operation in process context, counted exactly; they are not time. base, \
          change and delta are of the layout with the median delta. In percent: % is delta, over \
          layouts the range of the deltas, would see the smallest change that would have got a \
-         verdict.{threshold}"
+         verdict.{threshold}{rep}"
     )
 }

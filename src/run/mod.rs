@@ -91,19 +91,31 @@ impl Driver<'_> {
         if missing.is_empty() || self.cancel.is_cancelled() {
             return Ok(());
         }
+        self.dir.forget_comparison()?;
         self.dir.prepare(step)?;
         (self.observe)(Event::Booting(step));
-        let started = Instant::now();
-        let boot = self.engine.boot(&self.request(step)).and_then(|frozen| {
+        let (request, started) = (self.request(step), Instant::now());
+        let boot = self.engine.boot(&request).and_then(|frozen| {
             self.check_kernel(step, frozen.as_ref())?;
             Ok(frozen)
         });
         timing.boot(started.elapsed());
+        if boot.is_err() && self.cancel.is_cancelled() {
+            // A failure while everything is being stopped may be the stopping's own.
+            return Ok(());
+        }
+        self.dir.write_boot_file(step, "argv", self.engine.script(&request).as_bytes())?;
         match boot {
             Ok(frozen) => self.runs(step, frozen.as_ref(), &missing, timing),
-            Err(Stop::Failed(failure)) => {
+            Err(Stop::Failed(failure, console)) => {
+                self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(missing.len()));
-                let boot = Boot { release: None, build_id: None, failure: Some(failure) };
+                let boot = Boot {
+                    release: None,
+                    build_id: None,
+                    ignored: Vec::new(),
+                    failure: Some(failure),
+                };
                 self.dir.write_boot(step, &boot)
             }
             Err(Stop::Cancelled) => Ok(()),
@@ -120,18 +132,22 @@ impl Driver<'_> {
         let layout = &self.dir.plan().layouts[step.layout];
         let hello = frozen.hello().clone();
         self.dir.write_boot_file(step, "serial.log", &frozen.console())?;
-        self.dir.write_boot_file(step, "argv", frozen.script().as_bytes())?;
-        let (release, build_id) = (Some(hello.release), hello.build_id);
-        self.dir.write_boot(step, &Boot { release, build_id, failure: None })?;
+        let (release, build_id, ignored) = (Some(hello.release), hello.build_id, hello.ignored);
+        self.dir.write_boot(step, &Boot { release, build_id, ignored, failure: None })?;
         for workload in missing {
             (self.observe)(Event::Running(step, workload));
             let started = Instant::now();
             let order = wire::order(workload, layout);
+            self.dir.forget_run(step, &workload.row)?;
             let answer = frozen.run(&order);
             timing.run(&workload.row, started.elapsed());
             let (outcome, profile) = match answer {
                 Ok(answer) => self.judge(step, workload, &answer)?,
-                Err(Stop::Failed(failure)) => (Outcome::Failed(failure), None),
+                Err(_) if self.cancel.is_cancelled() => return Ok(()),
+                Err(Stop::Failed(failure, console)) => {
+                    self.dir.write_console(step, &workload.row, &console)?;
+                    (Outcome::Failed(failure), None)
+                }
                 Err(Stop::Cancelled) => return Ok(()),
             };
             self.dir.write_order(step, &workload.row, &order)?;

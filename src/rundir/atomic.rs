@@ -3,18 +3,32 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
+
 /// What a name begins with until its content is whole.
 const UNFINISHED: &str = ".new-";
 
 /// Writes a file so that after a crash its place holds the whole content or what was there before:
 /// into an unguessable name beside it, synced, renamed, and the directory synced.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (file, dir) = write_beside(path, content)?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+/// The same, for a file that must not be there yet.
+pub(super) fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (file, dir) = write_beside(path, content)?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+fn write_beside<'a>(path: &'a Path, content: &[u8]) -> io::Result<(NamedTempFile, &'a Path)> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    File::open(dir)?.sync_all()
+    Ok((file, dir))
 }
 
 /// Whether a file of that name was never finished.

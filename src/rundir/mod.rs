@@ -4,9 +4,9 @@
 //! whole.
 
 mod atomic;
+mod check;
 pub mod profile;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Side, Step};
+use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Step};
 
 pub use atomic::write_atomically;
 
@@ -37,10 +37,7 @@ pub enum RunDirError {
     InUse { path: String },
     #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
     Format { path: String, reason: String },
-    #[error(
-        "{operation} {path}: {reason}; check the permissions and the space left, \
-         or give --out another place"
-    )]
+    #[error("{operation} {path}: {reason}; check the permissions and the space left")]
     Io { operation: &'static str, path: String, reason: io::Error },
 }
 
@@ -78,15 +75,22 @@ impl RunDir {
         let path = root.display().to_string();
         fs::create_dir_all(root).map_err(|reason| RunDirError::Create { path, reason })?;
         let dir = RunDir { root: root.to_owned(), plan };
-        dir.write_json("plan.json", &dir.plan)?;
-        Ok(dir)
+        // Of two that make the same directory one comes first.
+        let path = root.join("plan.json");
+        match atomic::write_new_atomically(&path, &to_json(&dir.plan)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(RunDirError::Exists { path: root.display().to_string() })
+            }
+            Err(error) => Err(RunDirError::io("cannot write", &path)(error)),
+            Ok(()) => Ok(dir),
+        }
     }
 
     /// Opens an existing run directory, finished or not.
     pub fn open(root: &Path) -> Result<RunDir> {
         let plan = read_json(&root.join("plan.json"))?
             .ok_or_else(|| RunDirError::NoPlan { path: root.display().to_string() })?;
-        check(&plan).map_err(|reason| RunDirError::Format {
+        check::check(&plan).map_err(|reason| RunDirError::Format {
             path: root.join("plan.json").display().to_string(),
             reason: reason.into(),
         })?;
@@ -153,6 +157,21 @@ impl RunDir {
         self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
     }
 
+    /// Removes what an earlier, failed try of a Run has left for people.
+    pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
+        let runs = self.boot_dir(step).join("runs");
+        remove(&runs.join(format!("{row}.wire.log")))?;
+        remove(&runs.join(format!("{row}.serial.log")))
+    }
+
+    /// Keeps the end of the console of a Run that failed, if there was one.
+    pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
+        if console.is_empty() {
+            return Ok(());
+        }
+        self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
+    }
+
     /// Records a Run; the profile first, so that a Run that is there has its profile.
     pub fn write_run(&self, step: &Step, run: &Run, profile: Option<&str>) -> Result<()> {
         if let Some(profile) = profile {
@@ -187,9 +206,39 @@ impl RunDir {
         write(&self.root.join(name), text.as_bytes())
     }
 
+    /// Removes a Comparison that is about to be out of date.
+    pub fn forget_comparison(&self) -> Result<()> {
+        for name in ["comparison.json", "report.txt", "report.csv", "report.md"] {
+            remove(&self.root.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// How many Boots and Runs have failed.
+    pub fn failures(&self) -> Result<usize> {
+        let mut failures = 0;
+        for step in &self.plan.steps {
+            failures += usize::from(self.boot(step)?.is_some_and(|boot| boot.failure.is_some()));
+            for workload in &self.plan.workloads {
+                let run = self.run(step, &workload.row)?;
+                let failed = |run: Run| matches!(run.outcome, crate::model::Outcome::Failed(_));
+                failures += usize::from(run.is_some_and(failed));
+            }
+        }
+        Ok(failures)
+    }
+
     /// The Comparison; `None` if the directory was not analysed yet.
     pub fn comparison(&self) -> Result<Option<Comparison>> {
-        read_json(&self.root.join("comparison.json"))
+        let path = self.root.join("comparison.json");
+        let comparison: Option<Comparison> = read_json(&path)?;
+        match comparison.as_ref().map(|comparison| comparison.format) {
+            None | Some(FORMAT) => Ok(comparison),
+            Some(other) => Err(RunDirError::Format {
+                path: path.display().to_string(),
+                reason: format!("it is of format {other}"),
+            }),
+        }
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
@@ -197,33 +246,17 @@ impl RunDir {
     }
 }
 
-/// A plan may come from anywhere, and its row names and hashes become file names.
-fn check(plan: &Plan) -> std::result::Result<(), &'static str> {
-    let of_row =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
-    let is_row = |row: &str| (1..=100).contains(&row.len()) && row.bytes().all(of_row);
-    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
-    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
-    if plan.format != FORMAT {
-        Err("another format")
-    } else if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
-        Err("a kernel's sha256 is not of 64 hexadecimal digits")
-    } else if rows.len() != plan.workloads.len() {
-        Err("a row is there twice")
-    } else if names.len() != plan.steps.len() {
-        Err("a step is there twice")
-    } else if !plan.workloads.iter().all(|workload| is_row(&workload.row)) {
-        Err("a row's name is not of [a-z0-9:=,-]")
-    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
-        Err("a step's layout does not exist")
-    } else {
-        Ok(())
-    }
-}
-
 fn write(path: &Path, content: &[u8]) -> Result<()> {
     write_atomically(path, content).map_err(RunDirError::io("cannot write", path))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(RunDirError::io("cannot remove", path)(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn tidy(dir: &Path) -> Result<()> {
@@ -239,7 +272,7 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let text = match fs::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_absent(error.kind()) => return Ok(None),
         Err(error) => return Err(RunDirError::io("cannot read", path)(error)),
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
@@ -254,4 +287,9 @@ fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { escape(c) })
         .collect()
+}
+
+/// Nothing there, also because what should be a directory is a file.
+fn is_absent(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

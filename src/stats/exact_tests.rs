@@ -29,9 +29,10 @@ fn equal_pairs_are_the_same_however_few_and_however_noisy() {
 }
 
 #[test]
-fn two_layouts_are_too_few() {
-    assert_eq!(decide(&[100.0, 100.0], &[200.0, 200.0], 0.0), Decision::TooFew);
+fn four_layouts_are_too_few() {
+    assert_eq!(decide(&[100.0; 4], &[200.0; 4], 0.0), Decision::TooFew);
     assert_eq!(decide(&[100.0, 100.0], &[100.0, 101.0], 50.0), Decision::TooFew);
+    assert_eq!(decide(&[100.0; 5], &[200.0; 5], 0.0), Decision::Slower);
 }
 
 #[test]
@@ -42,15 +43,15 @@ fn nothing_and_unequal_lengths_give_nothing() {
 
 #[test]
 fn the_gap_must_pass_the_noise() {
-    let base = [100.0, 102.0, 101.0]; // range 2
+    let base = [100.0, 102.0, 101.0, 100.0, 101.0]; // range 2
     // Ranges 2 and 1, noise 2; gap 104 - 102 = 2: not above 2.
-    assert_eq!(decide(&base, &[104.0, 105.0, 104.0], 0.0), Decision::Undetected);
+    assert_eq!(decide(&base, &[104.0, 105.0, 104.0, 104.0, 105.0], 0.0), Decision::Undetected);
     // Gap 105 - 102 = 3 > 2.
-    assert_eq!(decide(&base, &[105.0, 106.0, 105.0], 0.0), Decision::Slower);
+    assert_eq!(decide(&base, &[105.0, 106.0, 105.0, 105.0, 106.0], 0.0), Decision::Slower);
     // The same with a noisier change: range 4, gap 3.
-    assert_eq!(decide(&base, &[105.0, 109.0, 105.0], 0.0), Decision::Undetected);
+    assert_eq!(decide(&base, &[105.0, 109.0, 105.0, 105.0, 109.0], 0.0), Decision::Undetected);
     // Downwards: gap 100 - 97 = 3 > 2.
-    assert_eq!(decide(&base, &[96.0, 97.0, 96.0], 0.0), Decision::Faster);
+    assert_eq!(decide(&base, &[96.0, 97.0, 96.0, 96.0, 97.0], 0.0), Decision::Faster);
 }
 
 #[test]
@@ -61,14 +62,14 @@ fn one_instruction_counts_where_layouts_move_nothing() {
 #[test]
 fn the_threshold_is_reached_not_passed() {
     // 1 of 1000 is 0.1 %.
-    assert_eq!(decide(&[1000.0; 3], &[1001.0; 3], 0.1), Decision::Slower);
-    assert_eq!(decide(&[1000.0; 3], &[1001.0; 3], 0.11), Decision::Undetected);
-    assert_eq!(decide(&[1000.0; 3], &[999.0; 3], 0.1), Decision::Faster);
+    assert_eq!(decide(&[1000.0; 5], &[1001.0; 5], 0.1), Decision::Slower);
+    assert_eq!(decide(&[1000.0; 5], &[1001.0; 5], 0.11), Decision::Undetected);
+    assert_eq!(decide(&[1000.0; 5], &[999.0; 5], 0.1), Decision::Faster);
 }
 
 #[test]
 fn a_base_of_zero_has_no_threshold() {
-    assert_eq!(decide(&[0.0; 3], &[1.0; 3], 5.0), Decision::Slower);
+    assert_eq!(decide(&[0.0; 5], &[1.0; 5], 5.0), Decision::Slower);
 }
 
 #[test]
@@ -136,7 +137,7 @@ proptest! {
 
     /// A shift of all values by more than `detectable` is always called, one of less never.
     #[test]
-    fn detectable_is_what_is_detected(values in prop::collection::vec(1000u32..1010, 3..9)) {
+    fn detectable_is_what_is_detected(values in prop::collection::vec(1000u32..1010, 5..9)) {
         let base: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
         let shifted = |by: f64| base.iter().map(|v| v + by).collect::<Vec<_>>();
         let detectable = judge(&base, &base, 0.0).unwrap().detectable;

@@ -10,17 +10,31 @@ pub struct Hello {
     pub release: String,
     /// GNU build-id in hexadecimal.
     pub build_id: Option<String>,
+    /// Boot parameters that the kernel does not know.
+    pub ignored: Vec<String>,
 }
+
+/// The most unknown boot parameters that are read.
+const IGNORED_LINES: usize = 64;
 
 /// Parses a Hello up to and including `ready`.
 pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     let mut lines = Lines::after_version(wire)?;
-    let line = lines.next()?;
+    let mut ignored = Vec::new();
+    let line = loop {
+        let line = lines.next()?;
+        match line.split()? {
+            ("ignored", parameter) if ignored.len() < IGNORED_LINES => {
+                ignored.push(parameter.to_owned());
+            }
+            _ => break line,
+        }
+    };
     let release = line.expect("release")?;
     if release.is_empty() || release.contains(' ') {
         return Err(line.malformed());
     }
-    let mut hello = Hello { release: release.to_owned(), build_id: None };
+    let mut hello = Hello { release: release.to_owned(), build_id: None, ignored };
     loop {
         let line = lines.next()?;
         match line.split()? {

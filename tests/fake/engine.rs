@@ -57,6 +57,10 @@ impl Fake<'_> {
 }
 
 impl Engine for Fake<'_> {
+    fn script(&self, request: &Request) -> String {
+        format!("#!/bin/sh\n# {}\n", request.boot_line)
+    }
+
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
         let plan = &self.scene.plan;
         let side = Side::BOTH.into_iter().find(|side| request.image == Path::new(side.name()));
@@ -81,10 +85,6 @@ impl Frozen for FakeBoot<'_> {
 
     fn console(&self) -> Vec<u8> {
         format!("console of {}\n", self.step.name()).into_bytes()
-    }
-
-    fn script(&self) -> String {
-        format!("#!/bin/sh\n# {}\n", self.step.name())
     }
 
     fn run(&self, order: &str) -> Result<Answer, Stop> {

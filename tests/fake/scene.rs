@@ -216,5 +216,5 @@ pub fn profile(functions: &[(&str, u64)]) -> String {
 /// The Hello of the planned Kernel.
 pub fn hello(side: Side) -> Hello {
     let build_id = Some("ab".repeat(20));
-    Hello { release: format!("6.1.0-{}", side.name()), build_id }
+    Hello { release: format!("6.1.0-{}", side.name()), build_id, ignored: Vec::new() }
 }

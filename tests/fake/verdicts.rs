@@ -15,8 +15,8 @@ fn compared(scene: &Scene) -> Comparison {
 
 #[test]
 fn one_more_instruction_an_operation_is_slower_and_the_function_is_named() {
-    let plus_one = [11 * OPS; 3];
-    let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
+    let plus_one = [11 * OPS; 5];
+    let scene = Scene::new(&["getppid", "pipe"]).layouts(5);
     let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &plus_one));
     assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
     let pipe = row(&comparison, "pipe");
@@ -29,17 +29,17 @@ fn one_more_instruction_an_operation_is_slower_and_the_function_is_named() {
 
 #[test]
 fn one_less_is_faster() {
-    let scene = Scene::new(&["pipe"]).layouts(3);
-    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[9 * OPS; 3]));
+    let scene = Scene::new(&["pipe"]).layouts(5);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[9 * OPS; 5]));
     assert_eq!(comparison.rows[0].verdict, Verdict::Faster);
 }
 
 #[test]
 fn a_change_within_what_the_layouts_do_is_not_detected() {
     // One more an operation; the layouts move two, on both sides alike.
-    let noise = |more: u64| [0, 2 * OPS, OPS].map(|noise| 10 * OPS + noise + more);
+    let noise = |more: u64| [0, 2 * OPS, OPS, OPS, OPS].map(|noise| 10 * OPS + noise + more);
     let scene = Scene::new(&["pipe"])
-        .layouts(3)
+        .layouts(5)
         .costs("pipe", Side::Base, "do_work", &noise(0))
         .costs("pipe", Side::Change, "do_work", &noise(OPS));
     let comparison = compared(&scene);
@@ -49,17 +49,17 @@ fn a_change_within_what_the_layouts_do_is_not_detected() {
 }
 
 #[test]
-fn two_layouts_are_too_few() {
-    let scene = Scene::new(&["pipe"]).layouts(2);
-    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[11 * OPS; 2]));
+fn four_layouts_are_too_few() {
+    let scene = Scene::new(&["pipe"]).layouts(4);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[11 * OPS; 4]));
     assert_eq!(comparison.rows[0].verdict, Verdict::TooFewBoots);
 }
 
 #[test]
 fn other_work_on_each_side_is_different_work() {
     let scene = Scene::new(&["getppid", "pipe"])
-        .layouts(3)
-        .costs("pipe", Side::Change, "do_work", &[11 * OPS; 3])
+        .layouts(5)
+        .costs("pipe", Side::Change, "do_work", &[11 * OPS; 5])
         .signs("pipe", Side::Base, "sig faults 400\n")
         .signs("pipe", Side::Change, "sig faults 401\nsig vmas 3\n");
     let comparison = compared(&scene);

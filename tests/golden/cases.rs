@@ -15,6 +15,10 @@ const FORK: Made = ("fork-pages:pages=16", "one fork with its exit and wait", fo
 const FAULT: Made = ("page-fault", "one fault", page_fault);
 const PIPE: Made = ("context-switch:pages=4,procs=2", "one round trip", pipe);
 
+const CLEAR: Made = ("pipe", "one round trip", clear);
+const LOOP: Made = ("create-delete", "one file", no_loop);
+const JITTER: Made = ("fork-exit", "one fork with its exit and wait", jitter);
+
 /// Every row by the name of its files.
 pub fn all() -> &'static [(&'static str, Comparison)] {
     static ALL: OnceLock<Vec<(&str, Comparison)>> = OnceLock::new();
@@ -22,8 +26,9 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
         vec![
             ("changes", changes()),
             ("troubles", troubles()),
-            ("two-layouts", made("Two layouts are too few", 2, &[CALL, FORK])),
+            ("four-layouts", made("Four layouts are too few", 4, &[CALL, FORK])),
             ("hostile", hostile()),
+            ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
         ]
     })
 }
@@ -149,4 +154,22 @@ fn pipe(side: Side, layout: usize) -> Measured {
         ("process", "pipe_write", 2150, 4),
     ];
     Ok((lines, signature("round trips", 400)))
+}
+
+/// Slower in REP iterations alone.
+fn clear(side: Side, _: usize) -> Measured {
+    let cleared = if side == Side::Change { 4096 } else { 0 };
+    Ok((vec![("process", "clear_page_erms", 12, 4096 + cleared)], signature("round trips", 400)))
+}
+
+/// A loop becomes a string instruction.
+fn no_loop(side: Side, _: usize) -> Measured {
+    let (instructions, rep) = if side == Side::Change { (2000, 512) } else { (2500, 0) };
+    Ok((vec![("process", "memset_orig", instructions, rep)], signature("files", 400)))
+}
+
+/// Differences that round to nothing.
+fn jitter(side: Side, layout: usize) -> Measured {
+    let noise = if side == Side::Change { [1, 3, 0, 2, 13][layout] } else { 2 };
+    Ok((vec![("process", "copy_process", 120_000 + noise, 0)], signature("forks", 400)))
 }

@@ -27,7 +27,8 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
     let _lock = dir.lock().unwrap();
     for step in &dir.plan().steps {
         dir.prepare(step).unwrap();
-        dir.write_boot(step, &Boot { release: None, build_id: None, failure: None }).unwrap();
+        let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: None };
+        dir.write_boot(step, &boot).unwrap();
         for (row, _, measure) in rows {
             let row = (*row).to_owned();
             match measure(step.side, step.layout) {

@@ -77,23 +77,21 @@ impl Page {
         self.colour.then(|| format!("\x1b[{code}m{}\x1b[0m", verdict.text()))
     }
 
-    /// Colours the verdicts of a printed table whose last column they are. Afterwards, because
-    /// comfy-table would count the escapes as columns; and only after a gap, so that no workload
-    /// that is called `slower` is taken for one.
+    /// Colours the verdicts of a printed table whose last column begins with them. Afterwards,
+    /// because comfy-table would count the escapes as columns; and only after a gap, so that no
+    /// workload that is called `slower` is taken for one. What follows the verdict stays as it is.
     pub fn colour_verdicts(&self, text: &str, verdicts: &[Verdict]) -> String {
         let mut coloured = String::with_capacity(text.len());
         for line in text.lines() {
-            let (line, rep) = match line.strip_suffix(" (REP)") {
-                Some(line) => (line, " (REP)"),
-                None => (line, ""),
-            };
+            let (cells, cell) = line.rsplit_once("  ").unwrap_or((line, ""));
             let found = verdicts.iter().find_map(|verdict| {
-                let cells = line.strip_suffix(verdict.text())?;
-                cells.ends_with("  ").then_some((cells, self.coloured(*verdict)?))
+                let rest = cell.strip_prefix(verdict.text())?;
+                let whole = rest.is_empty() || rest.starts_with([' ', ',']);
+                (whole && !cells.trim().is_empty()).then_some((self.coloured(*verdict)?, rest))
             });
             match found {
-                Some((cells, word)) => coloured.extend([cells, &word, rep, "\n"]),
-                None => coloured.extend([line, rep, "\n"]),
+                Some((word, rest)) => coloured.extend([cells, "  ", &word, rest, "\n"]),
+                None => coloured.extend([line, "\n"]),
             }
         }
         coloured

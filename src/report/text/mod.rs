@@ -38,11 +38,11 @@ fn header(comparison: &Comparison, page: &Page) -> String {
     text
 }
 
-/// A table that is no Comparison, as wide as it likes up to 100 columns; the last column wraps.
-/// Columns of numbers are aligned to the right.
+/// A table that is no Comparison, at most 80 columns wide; the last column wraps. Columns of
+/// numbers are aligned to the right.
 pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let is_number = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
-    let page = Page::new(TextOptions::default());
+    let page = Page::new(TextOptions { width: 80, colour: false });
     let mut table = page.table();
     table.set_header(header);
     for column in 0..header.len() {
