@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::output::write_stdout;
+use crate::model::Workload;
 use crate::plan::{Definition, definitions};
 use crate::report;
 
@@ -23,8 +24,13 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         let all: Vec<_> = definitions.iter().map(to_json).collect();
         serde_json::to_string_pretty(&all)? + "\n"
     } else {
-        let rows = definitions.iter().flat_map(Definition::rows);
-        let rows = rows.map(|row| vec![row.row, row.ops.to_string(), row.operation]);
+        let rows = definitions.iter().flat_map(|definition| {
+            let note = if definition.slow { " (slow: runs only when named)" } else { "" };
+            let cells = |row: Workload| {
+                vec![row.row, row.ops.to_string(), format!("{}{note}", row.operation)]
+            };
+            definition.rows().into_iter().map(cells).collect::<Vec<_>>()
+        });
         let mut text = report::table(&["row", "ops", "one operation is"], rows.collect());
         if args.all {
             let reasons = definitions.iter().map(|definition| {
@@ -46,6 +52,7 @@ fn to_json(definition: &Definition) -> serde_json::Value {
         "title": definition.title,
         "why": definition.why,
         "hidden": definition.hidden,
+        "slow": definition.slow,
         "rows": definition.rows(),
     })
 }

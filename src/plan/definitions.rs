@@ -27,6 +27,9 @@ pub struct Definition {
     /// Whether it runs only when named: the controls.
     #[serde(default)]
     pub hidden: bool,
+    /// Whether it takes minutes, so that it runs only when named too.
+    #[serde(default)]
+    pub slow: bool,
     /// Parameters with their defaults.
     #[serde(default)]
     pub params: BTreeMap<String, u64>,

@@ -5,13 +5,16 @@ use crate::model::Workload;
 
 /// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload,
 /// `NAME:PARAM=NUMBER,…` for one row, where PARAM may also be `ops`. `None` asks for everything
-/// that is not hidden.
+/// that is neither hidden nor slow.
 pub fn select(
     definitions: &[Definition],
     names: Option<&[String]>,
 ) -> Result<Vec<Workload>, PlanError> {
     let rows = match names {
-        None => definitions.iter().filter(|d| !d.hidden).flat_map(Definition::rows).collect(),
+        None => {
+            let usual = definitions.iter().filter(|d| !d.hidden && !d.slow);
+            usual.flat_map(Definition::rows).collect()
+        }
         Some([]) => return Err(PlanError::NoWorkload),
         Some(names) => {
             let mut rows = Vec::new();
