@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::UsageError;
 use crate::engine::Limits;
-use crate::model::{Machine, Subject};
+use crate::model::Subject;
 use crate::plan::Experiment;
 
 /// What to compare.
@@ -85,18 +85,7 @@ impl ExperimentArgs {
             return Err(UsageError::Text(text.into()));
         };
         let subject = |kernel: &str| Subject { kernel: kernel.into(), boot_line: String::new() };
-        Ok(Experiment {
-            title: self.title(base, change),
-            why: String::new(),
-            engine: "exact".into(),
-            layouts: 5,
-            seed: 1,
-            threshold_percent: 0.1,
-            workloads: None,
-            machine: Machine::default(),
-            base: subject(base),
-            change: subject(change),
-        })
+        Ok(Experiment::of(self.title(base, change), subject(base), subject(change)))
     }
 
     fn title(&self, base: &str, change: &str) -> String {

@@ -61,9 +61,17 @@ impl Exact {
             guest: payload::guest_sha256(),
         }
     }
-}
 
-impl Exact {
+    /// What is watched while a VM with these files runs.
+    pub(super) fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watch<'a> {
+        Watch {
+            limits: &self.limits,
+            cancel: &self.cancel,
+            wire: (&files.wire, wire_bytes),
+            console: &files.console,
+        }
+    }
+
     /// Boots to the Snapshot, or finds it.
     pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let snapshot = snapshot::obtain(self, request)?;
@@ -144,13 +152,7 @@ impl ExactBoot<'_> {
         let uri = format!("fd:{}", state.as_raw_fd());
         vm.monitor(|monitor| monitor.receive_state(uri, exact.limits.poll / 50))?;
         vm.go();
-        let watch = Watch {
-            limits: &exact.limits,
-            cancel: &exact.cancel,
-            wire: (&files.wire, wire_bytes),
-            console: &files.console,
-        };
-        let ended = vm.wait(&watch).and_then(|rest| {
+        let ended = vm.wait(&exact.watch(&files, wire_bytes)).and_then(|rest| {
             if rest == Rest::Paused {
                 vm.quit(&exact.limits)?;
             }

@@ -35,6 +35,16 @@ impl From<Failure> for Stop {
     }
 }
 
+impl Stop {
+    /// The same, with the end of the console at `path`.
+    fn with_console(self, path: &Path) -> Stop {
+        match self {
+            Stop::Failed(failure, _) => Stop::Failed(failure, vm::read_tail(path)),
+            Stop::Cancelled => Stop::Cancelled,
+        }
+    }
+}
+
 /// What to boot.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -48,16 +58,6 @@ pub struct Request {
     pub machine: Machine,
     /// The perturbation.
     pub layout: Layout,
-}
-
-impl Stop {
-    /// The same, with the end of the console at `path`.
-    fn with_console(self, path: &Path) -> Stop {
-        match self {
-            Stop::Failed(failure, _) => Stop::Failed(failure, vm::read_tail(path)),
-            Stop::Cancelled => Stop::Cancelled,
-        }
-    }
 }
 
 /// An engine.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::exact::Exact;
 use super::scratch::Scratch;
-use super::vm::{Rest, Vm, Watch};
+use super::vm::{Rest, Vm};
 use super::{Request, Stop, argv};
 use crate::model::Failure;
 use crate::wire::{self, Hello};
@@ -74,12 +74,7 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
     let args = |control| argv::freeze(request, initrd, &files, control);
     let stderr = scratch.file("stderr");
     let mut vm = Vm::start(&exact.qemu.program, args, None, &stderr, &exact.limits)?;
-    let watch = Watch {
-        limits: &exact.limits,
-        cancel: &exact.cancel,
-        wire: (&files.wire, exact.limits.wire_bytes),
-        console: &files.console,
-    };
+    let watch = exact.watch(&files, exact.limits.wire_bytes);
     let booted = vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files)?));
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(exact, &mut vm, &scratch.file("state"))?;

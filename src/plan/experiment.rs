@@ -56,6 +56,22 @@ fn tenth() -> f64 {
 }
 
 impl Experiment {
+    /// Two Subjects, and for all else what a file that says no more would get.
+    pub fn of(title: String, base: Subject, change: Subject) -> Experiment {
+        Experiment {
+            title,
+            why: String::new(),
+            engine: exact(),
+            layouts: five(),
+            seed: one(),
+            threshold_percent: tenth(),
+            workloads: None,
+            machine: Machine::default(),
+            base,
+            change,
+        }
+    }
+
     /// Parses an experiment file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
         let experiment: Experiment = toml::from_str(text).map_err(|error| {
