@@ -120,6 +120,7 @@ fn what_a_failure_tells_to_read_is_there() {
 fn a_mistyped_boot_parameter_is_a_warning() {
     let (ran, comparison) = failures(["", "mitigatons=off"], &["getppid"], &[]);
     assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
+    assert_eq!(comparison.warnings.len(), 1, "{comparison:?}");
     let warning = comparison.warnings.iter().find(|w| w.fact.contains("mitigatons=off"));
     assert!(warning.is_some_and(|warning| warning.fact.contains("change")), "{comparison:?}");
 }

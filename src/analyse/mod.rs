@@ -46,7 +46,7 @@ pub fn analyse(dir: &RunDir) -> Result<Comparison> {
     let plan = dir.plan();
     let boots = Boots::read(dir)?;
     let mut rows = Vec::with_capacity(plan.workloads.len());
-    let mut warnings = unknown_parameters(&boots);
+    let mut warnings = unknown_parameters(plan, &boots);
     for workload in &plan.workloads {
         let gathered = boots.gather(workload)?;
         if let Gathered::Measured(pairs) = &gathered {
@@ -66,10 +66,15 @@ pub fn analyse(dir: &RunDir) -> Result<Comparison> {
     })
 }
 
-/// A mistyped parameter changes nothing, and then nothing is found.
-fn unknown_parameters(boots: &Boots) -> Vec<Warning> {
+/// A mistyped parameter changes nothing, and then nothing is found. Only the Subject's own are
+/// named: of the engine's, `nokaslr` is read before the kernel proper starts, which does not know
+/// it.
+fn unknown_parameters(plan: &Plan, boots: &Boots) -> Vec<Warning> {
     let of = |side: Side| {
-        boots.ignored(side).into_iter().map(move |parameter| Warning {
+        let asked = move |word: &String| {
+            plan.subjects.get(side).boot_line.split_whitespace().any(|own| own == word)
+        };
+        boots.ignored(side).into_iter().filter(asked).map(move |parameter| Warning {
             fact: format!(
                 "the {}'s kernel does not know the boot parameter {parameter}",
                 side.name()
