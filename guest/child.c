@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes by the bare system calls: fork() of a C library runs handlers and takes locks. */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,18 @@
 pid_t child(void)
 {
 	return syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+pid_t worker(void)
+{
+	pid_t parent = getpid(), pid = child();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (syscall(SYS_getppid) != parent) /* it died before it could be said */
+		_exit(1);
+	return 0;
 }
 
 bool child_succeeded(pid_t pid)

@@ -29,6 +29,22 @@ bool order_set(struct order *o, const char *name, const char *value);
 bool order_name(char *to, const char *name);
 
 /* scratch.c */
+void scratch_share(void);
 void scratch_remove(void);
+
+/* janitor.c */
+void janitor_start(void);
+
+/* usage.c, counters.c */
+uint64_t region_nanoseconds(void);
+void usage_say(void);
+void counters_want(bool want);
+void counters_start(void);
+void counters_stop(void);
+void counters_say(void);
+
+/* role.c */
+void role_find(void);
+int role_run(int argc, char **argv);
 
 #endif

@@ -32,6 +32,7 @@ static void run(const struct order *o)
 	SAY("start ", o->name);
 	delay(o->phase);
 	w->run(o);
+	usage_say();
 	/* Natively the counter is time: it would make equal answers differ. */
 	if (in_guest && region_ticks)
 		say_number("tsc ", region_ticks);
@@ -49,6 +50,7 @@ static void run_guest(char **argv)
 	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
 	 */
 	in_guest = true;
+	role_find();
 	if (argv[1] || environ[0]) {
 		SAY("ktax 1");
 		for (char **word = argv + 1; *word; word++)
@@ -59,6 +61,7 @@ static void run_guest(char **argv)
 		execve("/init", (char *[]){ "/init", NULL }, (char *[]){ NULL });
 	}
 	boot();
+	scratch_share();
 	hello();
 	machine_freeze();
 	machine_order(text, sizeof(text));
@@ -84,6 +87,8 @@ int main(int argc, char **argv)
 	/* A container may run this program as PID 1 too; only the kernel calls it /init. */
 	if (getpid() == 1 && argc > 0 && !strcmp(argv[0], "/init"))
 		run_guest(argv);
+	if (argc > 0 && !strncmp(argv[0], "role:", 5))
+		return role_run(argc, argv);
 	signal(SIGPIPE, SIG_IGN); /* a closed stdout is noticed by write(), which cleans up */
 	if (argc < 2)
 		list();
@@ -95,5 +100,7 @@ int main(int argc, char **argv)
 		if (!value || !order_set(&order, name, value))
 			reject("arguments are NAME ops=N PARAM=N ..., all decimal");
 	}
+	role_find();
+	janitor_start();
 	run(&order);
 }

@@ -22,7 +22,7 @@
 
 extern bool in_guest; /* false: a plain process for people and tests, answers on stdout */
 
-enum { NAME_MAX_LENGTH = 32, PARAMS_MAX = 8, PAGE = 4096 };
+enum { NAME_MAX_LENGTH = 32, PARAMS_MAX = 12, PAGE = 4096 };
 
 struct param {
 	char name[NAME_MAX_LENGTH + 1];
@@ -48,6 +48,24 @@ struct workload {
 	static const struct workload *const entry_##RUN \
 	__attribute__((used, section("ktax_workloads"))) = &workload_##RUN
 
+/*
+ * A role is what this same program does when a workload executes it under another name, so that
+ * no shell, compiler or tool of the machine is needed. It returns its exit status.
+ */
+struct role {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+
+#define ROLE(NAME, RUN) \
+	static const struct role role_##RUN = { "role:" NAME, RUN }; \
+	static const struct role *const role_entry_##RUN \
+	__attribute__((used, section("ktax_roles"))) = &role_##RUN
+
+/* role.c: the path to execute with argv[0] = "role:NAME" */
+extern const char *role_program;
+const char *hello_program(void); /* the tiny static program that only exits */
+
 /* order.c: the parameter, or `otherwise` where the order has none of that name */
 uint64_t param(const struct order *o, const char *name, uint64_t otherwise);
 
@@ -59,24 +77,37 @@ uint64_t boot_param(const char *name);
 void say(const char *const *words);
 void wire_write(const char *text, size_t length);
 void say_number(const char *before, uint64_t value);
-void sig(const char *name, uint64_t value);
+void sig(const char *name, uint64_t value);   /* a fact that proves the work: never differs */
+void value(const char *name, uint64_t value); /* what was seen, beside what was to be done */
 void fail(const char *what) __attribute__((noreturn)); /* fail WHAT: strerror(errno) */
 void finish(int status) __attribute__((noreturn));
 
+/* usage.c: clocks and counters around the Region, outside the markers */
+void region_enter(void);
+void region_leave(void);
+extern uint64_t region_faults; /* minor faults of this process in the Region */
+
 /* region.c; op returns 0 for a success, `what` names the successes in the signature */
-extern uint64_t region_start, region_ticks, region_faults;
+extern uint64_t region_start, region_ticks;
 void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const char *what);
 uint64_t faults(void);   /* minor faults of this process so far */
 char *pages(uint64_t n); /* n fresh 4 KiB pages that start on a 2 MiB boundary, none touched */
 
 /* child.c: processes without the fork handlers of the C library */
 pid_t child(void);               /* as fork(), but only exit and exec are safe in the child */
+pid_t worker(void);              /* a child that waits for others: it dies with its parent */
 bool child_succeeded(pid_t pid); /* waits */
 int child_round(void);           /* an operation: fork, exit, wait */
 pid_t child_echo(int in, int out, int close_fd); /* sends every byte back until end of file */
 
-/* scratch.c: the path of the one file a workload may make; finish() removes it */
-const char *scratch(void);
+/*
+ * scratch.c: the one directory that a workload may write to, below $TMPDIR natively. It goes with
+ * everything in it when the workload ends, however it ends (janitor.c).
+ */
+const char *scratch_directory(void);
+const char *scratch(void);       /* a file in it, not yet made */
+void scratch_ipc(int type, int id); /* IPC_SHM or IPC_SEM: remove this too */
+enum { IPC_SHM, IPC_SEM };
 
 /* Seven-byte NOPs that the plugin knows by their immediate (docs/wire.md, Markers). */
 #define KTAX_MARK(ID) __asm__ volatile(".byte 0x0f, 0x1f, 0x80; .long " #ID ::: "memory")
@@ -90,6 +121,7 @@ static inline uint64_t ticks(void)
 
 static inline __attribute__((always_inline)) void region_begin(void)
 {
+	region_enter();
 	region_start = ticks();
 	KTAX_MARK(0x4b540001);
 }
@@ -98,6 +130,7 @@ static inline __attribute__((always_inline)) void region_end(void)
 {
 	KTAX_MARK(0x4b540002);
 	region_ticks = ticks() - region_start;
+	region_leave();
 }
 
 #endif

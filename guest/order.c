@@ -39,6 +39,10 @@ bool order_set(struct order *o, const char *name, const char *value)
 		return number(&o->ops, value);
 	if (!strcmp(name, "phase"))
 		return number(&o->phase, value);
+	if (!strcmp(name, "counters")) {
+		counters_want(!strcmp(value, "1"));
+		return true;
+	}
 	if (o->params == PARAMS_MAX || !order_name(p->name, name) || !number(&p->value, value))
 		return false;
 	o->params++;

@@ -27,11 +27,9 @@ void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const cha
 	errno = 0;
 	if (repeat(warm_up, op))
 		fail("warm-up");
-	region_faults = faults();
 	region_begin();
 	failed = repeat(o->ops, op);
 	region_end();
-	region_faults = faults() - region_faults;
 	sig(what, o->ops - failed);
 	sig("failed", failed);
 }

@@ -47,13 +47,24 @@ void say_number(const char *before, uint64_t value)
 	SAY(before, at);
 }
 
-void sig(const char *name, uint64_t value)
+static void say_entry(const char *kind, const char *name, uint64_t number)
 {
-	char before[8 + NAME_MAX_LENGTH] = "sig ";
+	char before[16 + NAME_MAX_LENGTH];
 
+	strcpy(before, kind);
 	strncat(before, name, NAME_MAX_LENGTH);
 	strcat(before, " ");
-	say_number(before, value);
+	say_number(before, number);
+}
+
+void sig(const char *name, uint64_t number)
+{
+	say_entry("sig ", name, number);
+}
+
+void value(const char *name, uint64_t number)
+{
+	say_entry("value ", name, number);
 }
 
 void fail(const char *what)

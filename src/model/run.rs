@@ -54,6 +54,9 @@ pub struct Sample {
     pub tsc: u64,
     /// What the Workload says it did.
     pub signature: Signature,
+    /// What the guest saw beside its work: page faults and context switches of the Workload.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: Signature,
     /// What the plugin could not keep apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -5,16 +5,6 @@ use serde::{Deserialize, Serialize};
 /// Named integers that say what a Workload did.
 pub type Signature = BTreeMap<String, u64>;
 
-/// What a signature entry must be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Expected {
-    /// Exactly this.
-    Value(u64),
-    /// `"ops"`: the number of operations of the Run.
-    Name(String),
-}
-
 /// One row: a guest program with its parameters, resolved and ready to be ordered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +22,7 @@ pub struct Workload {
     /// Parameters by name.
     pub params: BTreeMap<String, u64>,
     /// What the work signature must contain.
-    pub signature: BTreeMap<String, Expected>,
+    pub signature: Signature,
 }
 
 impl Workload {
@@ -40,16 +30,10 @@ impl Workload {
     pub fn deviations(&self, signature: &Signature) -> Vec<String> {
         self.signature
             .iter()
-            .filter_map(|(name, expected)| {
-                let wanted = match expected {
-                    Expected::Value(value) => *value,
-                    Expected::Name(_) => self.ops,
-                };
-                match signature.get(name) {
-                    Some(found) if *found == wanted => None,
-                    Some(found) => Some(format!("{name} {found}, expected {wanted}")),
-                    None => Some(format!("{name} missing, expected {wanted}")),
-                }
+            .filter_map(|(name, wanted)| match signature.get(name) {
+                Some(found) if found == wanted => None,
+                Some(found) => Some(format!("{name} {found}, expected {wanted}")),
+                None => Some(format!("{name} missing, expected {wanted}")),
             })
             .collect()
     }

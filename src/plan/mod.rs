@@ -3,15 +3,18 @@
 mod definitions;
 mod experiment;
 mod layouts;
+mod param;
+mod quantity;
 mod select;
 
 use thiserror::Error;
 
 use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step};
 
-pub use definitions::{Definition, definitions};
+pub use definitions::{Definition, Document, definitions};
 pub use experiment::Experiment;
-pub use select::select;
+pub use param::{Param, Value};
+pub use select::{find, select};
 
 /// Why there is no Plan. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq)]
@@ -24,8 +27,14 @@ pub enum PlanError {
     UnknownWorkload { name: String, near: Option<String> },
     #[error("{workload} has no parameter {name:?}; it has {known}")]
     UnknownParameter { workload: String, name: String, known: String },
-    #[error("{text:?} is no parameter; write it as {workload}:NAME=NUMBER")]
+    #[error("{text:?} is no parameter; write it as {workload}:NAME=VALUE")]
     BadParameter { workload: String, text: String },
+    #[error("{name} of {workload} cannot be {value:?}; it takes {range}")]
+    ParameterValue { workload: String, name: String, value: String, range: String },
+    #[error("{workload}: {quantity} is beyond every machine; ask for less")]
+    TooMuch { workload: String, quantity: String },
+    #[error("no workload is in the group {group:?}; the groups are {known}")]
+    UnknownGroup { group: String, known: String },
     #[error("{row} is named twice; name each row once")]
     Twice { row: String },
     #[error("no workload is named; leave `workloads` out for all of them")]

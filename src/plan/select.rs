@@ -1,29 +1,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Definition, PlanError};
+use super::{Definition, PlanError, Value};
 use crate::model::Workload;
 
-/// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload,
-/// `NAME:PARAM=NUMBER,…` for one row, where PARAM may also be `ops`. `None` asks for everything
-/// that is neither hidden nor slow.
+/// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload, `@GROUP`
+/// for those of a group, `NAME:PARAM=VALUE,…` for one row, where PARAM may also be `ops`. `None`
+/// asks for everything that is neither hidden nor to be named.
 pub fn select(
     definitions: &[Definition],
     names: Option<&[String]>,
 ) -> Result<Vec<Workload>, PlanError> {
-    let rows = match names {
+    let mut rows = Vec::new();
+    match names {
         None => {
-            let usual = definitions.iter().filter(|d| !d.hidden && !d.slow);
-            usual.flat_map(Definition::rows).collect()
+            for definition in definitions.iter().filter(|d| !d.hidden && !d.only_named) {
+                rows.extend(definition.rows()?);
+            }
         }
         Some([]) => return Err(PlanError::NoWorkload),
         Some(names) => {
-            let mut rows = Vec::new();
             for name in names {
                 rows.extend(named(definitions, name)?);
             }
-            rows
         }
-    };
+    }
     let mut seen = BTreeSet::new();
     match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
         Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),
@@ -31,48 +31,66 @@ pub fn select(
     }
 }
 
-fn named(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, PlanError> {
-    let (name, params) = text.split_once(':').unwrap_or((text, ""));
-    let Some(definition) = definitions.iter().find(|definition| definition.name == name) else {
+/// The Definition of that name.
+pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, PlanError> {
+    definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
         let near = nearest(definitions, name);
-        return Err(PlanError::UnknownWorkload { name: name.to_owned(), near });
-    };
-    if let Some(row) = definition.rows().into_iter().find(|workload| workload.row == text) {
-        return Ok(vec![row]);
+        PlanError::UnknownWorkload { name: name.to_owned(), near }
+    })
+}
+
+fn named(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, PlanError> {
+    if let Some(group) = text.strip_prefix('@') {
+        return of_group(definitions, group);
+    }
+    let (name, params) = text.split_once(':').unwrap_or((text, ""));
+    let definition = find(definitions, name)?;
+    let rows = definition.rows()?;
+    if let Some(row) = rows.iter().find(|workload| workload.row == text) {
+        return Ok(vec![row.clone()]);
     }
     if params.is_empty() {
-        return Ok(definition.rows());
+        return Ok(rows);
     }
     let mut given = BTreeMap::new();
     let mut ops = None;
     for param in params.split(',') {
         let (param, value) = parse_param(definition, param)?;
-        match param {
-            "ops" => ops = Some(value),
-            _ => drop(given.insert(param.to_owned(), value)),
+        match (param, value) {
+            ("ops", Value::Number(value)) => ops = Some(value),
+            (_, value) => drop(given.insert(param.to_owned(), value)),
         }
     }
-    let mut row = definition.row(&given, ops);
+    let mut row = definition.row(&given, ops)?;
     row.row = text.to_owned();
     Ok(vec![row])
 }
 
-fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, u64), PlanError> {
+fn of_group(definitions: &[Definition], group: &str) -> Result<Vec<Workload>, PlanError> {
+    let shown: Vec<&Definition> = definitions.iter().filter(|d| !d.hidden).collect();
+    let rows = shown.iter().filter(|d| d.group == group).map(|definition| definition.rows());
+    let rows = rows.collect::<Result<Vec<_>, _>>()?.concat();
+    if rows.is_empty() {
+        let known: BTreeSet<&str> = shown.iter().map(|d| d.group.as_str()).collect();
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(PlanError::UnknownGroup { group: group.to_owned(), known });
+    }
+    Ok(rows)
+}
+
+fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, Value), PlanError> {
     let workload = &definition.name;
     let bad = || PlanError::BadParameter { workload: workload.clone(), text: text.to_owned() };
     let (name, value) = text.split_once('=').ok_or_else(bad)?;
-    if name != "ops" && !definition.params.contains_key(name) {
-        let known: Vec<&str> =
-            definition.params.keys().map(String::as_str).chain(["ops"]).collect();
-        return Err(PlanError::UnknownParameter {
-            workload: workload.clone(),
-            name: name.to_owned(),
-            known: known.join(", "),
-        });
+    let value = Value::of(value);
+    if name == "ops" {
+        return match value {
+            Value::Number(1..) => Ok((name, value)),
+            _ => Err(bad()),
+        };
     }
-    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    let value = value.parse().ok().filter(|value| digits && (name != "ops" || *value > 0));
-    Ok((name, value.ok_or_else(bad)?))
+    definition.param(name)?.number(workload, name, &value)?;
+    Ok((name, value))
 }
 
 /// The name that shares the longest beginning, if it is half of what was typed.
@@ -107,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn a_group_asks_for_all_its_workloads() {
+        let all = rows(&["@lmbench"]).unwrap();
+        assert!(all.contains(&"pipe".into()) && all.contains(&"getppid".into()), "{all:?}");
+        assert!(matches!(rows(&["@lm"]), Err(PlanError::UnknownGroup { .. })));
+    }
+
+    #[test]
     fn parameters_make_a_row_of_their_own() {
         assert_eq!(rows(&["fork-pages:pages=100,ops=3"]).unwrap(), ["fork-pages:pages=100,ops=3"]);
         let names = ["getppid:ops=7".to_owned()];
@@ -122,8 +147,12 @@ mod tests {
             Err(PlanError::UnknownWorkload { name: "getpid".into(), near })
         );
         assert!(matches!(rows(&["pipe:x=1"]), Err(PlanError::UnknownParameter { .. })));
-        for bad in ["fork-pages:pages", "fork-pages:pages=", "fork-pages:pages=-1", "pipe:ops=0"] {
+        for bad in ["fork-pages:pages", "pipe:ops=0", "pipe:ops=a", "pipe:ops=-1"] {
             assert!(matches!(rows(&[bad]), Err(PlanError::BadParameter { .. })), "{bad}");
+        }
+        for bad in ["", "-1", "1000000000", "many"] {
+            let row = format!("fork-pages:pages={bad}");
+            assert!(matches!(rows(&[&row]), Err(PlanError::ParameterValue { .. })), "{bad}");
         }
         assert!(matches!(rows(&["pipe", "pipe"]), Err(PlanError::Twice { .. })));
         assert_eq!(rows(&[]), Err(PlanError::NoWorkload));

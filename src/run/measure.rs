@@ -18,15 +18,18 @@ pub fn measure(
     workload: &Workload,
     virtual_s: u64,
 ) -> Result<Measured, Failure> {
-    let (signature, tsc) = match wire::parse_answer(&answer.wire, &workload.program) {
-        Ok(Answer::Done { signature, tsc }) => (signature, tsc),
+    let done = match wire::parse_answer(&answer.wire, &workload.program) {
+        Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(WireError::Nothing) => {
             return Err(Failure::Silent { console: answer.console_tail.clone() });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
-    let deviations = workload.deviations(&signature).join("; ");
+    let Some(tsc) = done.tsc else {
+        return Err(Failure::Garbled { reason: "there is no time-stamp".into() });
+    };
+    let deviations = workload.deviations(&done.signature).join("; ");
     if !deviations.is_empty() {
         return Err(Failure::WrongWork { deviations });
     }
@@ -48,7 +51,8 @@ pub fn measure(
         counts: parsed.counts(),
         total: parsed.total,
         tsc,
-        signature,
+        signature: done.signature,
+        values: done.values,
         notes,
     };
     Ok(Measured { sample, profile: answer.profile.clone() })

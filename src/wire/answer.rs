@@ -1,22 +1,32 @@
-use super::lines::{Lines, decimal, is_name};
+use std::collections::BTreeMap;
+
+use super::lines::{Line, Lines, decimal, is_name};
 use super::{WireError, escape};
 use crate::model::Signature;
 
-/// The most signature entries that an answer may have.
-const SIGNATURE_LINES: usize = 64;
+/// The most entries of one kind that an answer may have.
+const ENTRIES: usize = 64;
 
 /// What a guest says of a Run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The Region ran to its end.
-    Done {
-        /// The work signature.
-        signature: Signature,
-        /// Time-stamp counts around the Region.
-        tsc: u64,
-    },
+    Done(Done),
     /// The Workload could not run; the text is escaped.
     Refused(String),
+}
+
+/// What a Run that ended says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The work signature.
+    pub signature: Signature,
+    /// What was seen beside the work: times, faults, context switches.
+    pub values: Signature,
+    /// What was to be counted and was not, with the escaped reason.
+    pub uncounted: BTreeMap<String, String>,
+    /// Time-stamp counts around the Region; only a guest of the exact engine says them.
+    pub tsc: Option<u64>,
 }
 
 /// Parses the answer to an order for `program`.
@@ -32,7 +42,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
         let (asked, found) = (program.to_owned(), escape(found.as_bytes()));
         return Err(WireError::OtherWorkload { asked, found });
     }
-    let (mut signature, mut tsc) = (Signature::new(), None);
+    let mut done = Done::default();
     loop {
         let line = lines.next()?;
         // A reason may quote what the kernel said; it is escaped, not refused.
@@ -40,26 +50,32 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
             return refused(text, lines);
         }
         match line.split()? {
-            ("sig", entry) => {
-                let (name, value) = signature_entry(entry).ok_or_else(|| line.malformed())?;
-                if signature.insert(name, value).is_some() {
-                    return Err(line.malformed());
-                }
-                if signature.len() > SIGNATURE_LINES {
-                    return Err(WireError::TooMany { limit: SIGNATURE_LINES });
-                }
-            }
-            ("tsc", value) if tsc.is_none() => {
-                tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
+            ("sig", entry) => insert(&mut done.signature, number(entry), line)?,
+            ("value", entry) => insert(&mut done.values, number(entry), line)?,
+            ("uncounted", entry) => insert(&mut done.uncounted, reason(entry), line)?,
+            ("tsc", value) if done.tsc.is_none() => {
+                done.tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
             }
             ("end", "") => {
-                let tsc = tsc.ok_or_else(|| line.malformed())?;
                 lines.nothing_more()?;
-                return Ok(Answer::Done { signature, tsc });
+                return Ok(Answer::Done(done));
             }
             _ => return Err(line.malformed()),
         }
     }
+}
+
+/// Puts an entry where none of its name may be yet.
+fn insert<T>(
+    to: &mut BTreeMap<String, T>,
+    entry: Option<(String, T)>,
+    line: Line,
+) -> Result<(), WireError> {
+    let (name, value) = entry.ok_or_else(|| line.malformed())?;
+    if to.insert(name, value).is_some() {
+        return Err(line.malformed());
+    }
+    if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
 }
 
 /// The reason is the last line.
@@ -68,10 +84,15 @@ fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
     Ok(Answer::Refused(escape(text)))
 }
 
-fn signature_entry(entry: &str) -> Option<(String, u64)> {
+fn number(entry: &str) -> Option<(String, u64)> {
     let (name, value) = entry.split_once(' ')?;
     is_name(name).then_some(())?;
     Some((name.to_owned(), decimal(value)?))
+}
+
+fn reason(entry: &str) -> Option<(String, String)> {
+    let (name, reason) = entry.split_once(' ')?;
+    is_name(name).then(|| (name.to_owned(), reason.to_owned()))
 }
 
 #[cfg(test)]
@@ -83,7 +104,17 @@ mod tests {
     #[test]
     fn an_answer_has_a_signature_and_a_time_stamp() {
         let signature = [("calls".to_owned(), 7), ("failed".to_owned(), 0)].into();
-        assert_eq!(parse_answer(DONE, "pipe"), Ok(Answer::Done { signature, tsc: 900 }));
+        let done = Done { signature, tsc: Some(900), ..Done::default() };
+        assert_eq!(parse_answer(DONE, "pipe"), Ok(Answer::Done(done)));
+    }
+
+    #[test]
+    fn what_was_seen_is_no_signature() {
+        let wire = b"ktax 1\nstart pipe\nvalue ns 5\nuncounted cycles No such file\nend\n";
+        let Ok(Answer::Done(done)) = parse_answer(wire, "pipe") else { panic!("not done") };
+        assert_eq!(done.values, [("ns".to_owned(), 5)].into());
+        assert_eq!(done.uncounted, [("cycles".to_owned(), "No such file".to_owned())].into());
+        assert!(done.signature.is_empty() && done.tsc.is_none());
     }
 
     #[test]

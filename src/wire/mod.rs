@@ -7,7 +7,7 @@ mod lines;
 mod order;
 mod symbols;
 
-pub use answer::{Answer, parse_answer};
+pub use answer::{Answer, Done, parse_answer};
 pub use console::{escape, escape_lines, panic_message, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, order};
@@ -29,7 +29,7 @@ pub enum WireError {
     LongLine { line: usize, limit: usize },
     #[error("it ends early, after line {line}")]
     Truncated { line: usize },
-    #[error("more than {limit} signature lines")]
+    #[error("more than {limit} lines of one kind")]
     TooMany { limit: usize },
     #[error("it answers {found:?} to {asked:?}")]
     OtherWorkload { asked: String, found: String },

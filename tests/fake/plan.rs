@@ -1,7 +1,7 @@
 //! The Plan that every scene begins with.
 
 use ktax::model::{
-    Arch, Expected, FORMAT, Format, Identity, Key, Machine, Plan, Side, Sides, Subject, Workload,
+    Arch, FORMAT, Format, Identity, Key, Machine, Plan, Side, Sides, Subject, Workload,
 };
 
 use super::scene::{OPS, hello};
@@ -55,10 +55,6 @@ fn workload(row: &str) -> Workload {
         program: row.into(),
         ops: OPS,
         params: [("pages".to_owned(), 16)].into(),
-        signature: [
-            ("calls".to_owned(), Expected::Name("ops".into())),
-            ("failed".to_owned(), Expected::Value(0)),
-        ]
-        .into(),
+        signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),
     }
 }

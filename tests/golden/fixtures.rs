@@ -51,7 +51,7 @@ fn sample(text: &str, signature: Signature) -> Sample {
     let parsed = profile::parse(text).unwrap();
     let counts = parsed.counts();
     let (total, notes) = (parsed.total, parsed.notes);
-    Sample { ops: OPS, counts, total, tsc: total, signature, notes }
+    Sample { ops: OPS, counts, total, tsc: total, signature, values: Signature::new(), notes }
 }
 
 /// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use ktax::model::Layout;
+use ktax::model::{Layout, Signature};
 use ktax::plan::{definitions, select};
 use ktax::rundir::profile;
-use ktax::wire::{self, Answer, WireError, parse_answer, parse_hello, parse_symbols};
+use ktax::wire::{self, Answer, Done, WireError, parse_answer, parse_hello, parse_symbols};
 
 fn document() -> String {
     fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wire.md")).unwrap()
@@ -40,7 +40,7 @@ fn example(heading: &str) -> String {
 fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
-    assert_eq!(headings, ["Hello", "Order", "Answer", "Answer", "Answer", "Profile"]);
+    assert_eq!(headings, ["Hello", "Order", "Answer", "Answer", "Answer", "Answer", "Profile"]);
 }
 
 #[test]
@@ -66,11 +66,26 @@ fn the_answers_are_parsed() {
     let answers = all.iter().filter(|(heading, _)| heading.starts_with("Answer"));
     let parsed: Vec<Answer> =
         answers.map(|(_, text)| parse_answer(text.as_bytes(), "fork-pages").unwrap()).collect();
-    let signature = [("children".to_owned(), 400), ("failed".to_owned(), 0)].into();
+    let signature: Signature = [("children".to_owned(), 400), ("failed".to_owned(), 0)].into();
     assert_eq!(
         parsed,
         [
-            Answer::Done { signature, tsc: 104_857_600 },
+            Answer::Done(Done {
+                signature: signature.clone(),
+                values: [("page-faults", 12_400), ("context-switches", 803)]
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+                tsc: Some(104_857_600),
+                ..Done::default()
+            }),
+            Answer::Done(Done {
+                signature,
+                values: [("nanoseconds", 30_561_009), ("task-clock-ns", 29_870_117)]
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+                uncounted: [("cycles".to_owned(), "No such file or directory".to_owned())].into(),
+                tsc: None,
+            }),
             Answer::Refused("mmap: Cannot allocate memory".into()),
             Answer::Refused("order: no such workload in this guest".into()),
         ]
@@ -96,7 +111,7 @@ fn the_symbol_line_is_what_the_plugin_gets() {
 #[test]
 fn the_limits_are_those_that_are_enforced() {
     let limits = "Limits: 4096 bytes a line, 1 MiB an answer (64 MiB for `symbols`), \
-        64 `sig` lines, names `[a-z0-9-]{1,32}`, values unsigned 64-bit decimal";
+        64 lines of one kind, names `[a-z0-9-]{1,32}`, values unsigned 64-bit decimal";
     assert!(document().replace('\n', " ").contains(limits), "the document says something else");
     let answer = |middle: &str| {
         let text = format!("ktax 1\nstart pipe\n{middle}tsc 1\nend\n");

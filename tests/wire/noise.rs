@@ -15,6 +15,7 @@ pub const HELLOS: &[&str] = &[
 pub const ANSWERS: &[&str] = &[
     "ktax 1\nstart pipe\nsig round-trips 7\nsig failed 0\nsig children 1\ntsc 900\nend\n",
     "ktax 1\nstart pipe\ntsc 18446744073709551615\nend\n",
+    "ktax 1\nstart pipe\nvalue nanoseconds 7\nuncounted cycles No such file\nend\n",
     "ktax 1\nstart pipe\nsig calls 7\nfail mmap: Cannot allocate memory\n",
     "ktax 1\nfail order: no such workload in this guest\n",
 ];
@@ -45,10 +46,15 @@ pub fn printable(text: &str) -> bool {
 fn answer_text(answer: &Answer) -> String {
     match answer {
         Answer::Refused(text) => format!("ktax 1\nstart pipe\nfail {text}\n"),
-        Answer::Done { signature, tsc } => {
-            let sigs: String =
-                signature.iter().map(|(name, value)| format!("sig {name} {value}\n")).collect();
-            format!("ktax 1\nstart pipe\n{sigs}tsc {tsc}\nend\n")
+        Answer::Done(done) => {
+            let mut text = "ktax 1\nstart pipe\n".to_owned();
+            text.extend(done.signature.iter().map(|(name, n)| format!("sig {name} {n}\n")));
+            text.extend(done.values.iter().map(|(name, n)| format!("value {name} {n}\n")));
+            text.extend(
+                done.uncounted.iter().map(|(name, why)| format!("uncounted {name} {why}\n")),
+            );
+            text.extend(done.tsc.map(|tsc| format!("tsc {tsc}\n")));
+            text + "end\n"
         }
     }
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's counters around the Region, children and threads included, where the order asks for
+ * them: inheriting them makes every fork dearer. What cannot be counted says why.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+static struct counter {
+	const char *name;
+	uint32_t type, config;
+	int fd, error;
+} counters[] = {
+	{ "task-clock-ns", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, -1, 0 },
+	{ "cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, -1, 0 },
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, -1, 0 },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, -1, 0 },
+	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, -1, 0 },
+	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, -1, 0 },
+};
+
+#define EACH(C) \
+	for (struct counter *C = counters; C < counters + sizeof(counters) / sizeof(*counters); C++)
+
+static bool wanted;
+
+void counters_want(bool want)
+{
+	wanted = want;
+}
+
+void counters_start(void)
+{
+	if (!wanted)
+		return;
+	EACH(c) {
+		struct perf_event_attr attributes = {
+			.size = sizeof(attributes),
+			.type = c->type,
+			.config = c->config,
+			.inherit = 1,
+			.disabled = 1,
+			.exclude_hv = 1,
+			.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		};
+		c->fd = syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		c->error = c->fd < 0 ? errno : 0;
+	}
+	EACH(c)
+		ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void counters_stop(void)
+{
+	EACH(c)
+		ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void counters_say(void)
+{
+	struct { uint64_t count, enabled, running; } seen;
+
+	if (!wanted)
+		return;
+	EACH(c) {
+		const char *why = c->error ? strerror(c->error) : "the counter never ran";
+		bool whole = c->fd >= 0 && read(c->fd, &seen, sizeof(seen)) == sizeof(seen) && seen.running;
+		if (!whole)
+			SAY("uncounted ", c->name, " ", why);
+		else /* the kernel may have shared one counter between several events */
+			value(c->name, (unsigned __int128)seen.count * seen.enabled / seen.running);
+		close(c->fd);
+	}
+}

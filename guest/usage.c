@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the Region used, of this process and of the children that it has waited for. A guest has no
+ * honest clock: under icount, time is instructions.
+ */
+#include <sys/resource.h>
+#include <time.h>
+
+#include "guest.h"
+
+struct usage {
+	struct timespec clock;
+	struct rusage self, children;
+};
+
+static struct usage before, after;
+static bool left;
+
+static void look(struct usage *u)
+{
+	getrusage(RUSAGE_SELF, &u->self);
+	getrusage(RUSAGE_CHILDREN, &u->children);
+}
+
+void region_enter(void)
+{
+	region_leave(); /* touches what the end will touch, so that its first time is not in the Region */
+	if (!in_guest)
+		counters_start();
+	look(&before);
+	clock_gettime(CLOCK_MONOTONIC, &before.clock);
+}
+
+void region_leave(void)
+{
+	clock_gettime(CLOCK_MONOTONIC, &after.clock);
+	if (!in_guest)
+		counters_stop();
+	look(&after);
+	region_faults = after.self.ru_minflt - before.self.ru_minflt;
+	left = true;
+}
+
+static uint64_t microseconds(struct timeval t)
+{
+	return t.tv_sec * 1000000ull + t.tv_usec;
+}
+
+#define GREW(FIELD) (after.self.FIELD - before.self.FIELD + \
+		     after.children.FIELD - before.children.FIELD)
+#define SPENT(FIELD) (microseconds(after.self.FIELD) - microseconds(before.self.FIELD) + \
+		      microseconds(after.children.FIELD) - microseconds(before.children.FIELD))
+
+uint64_t region_nanoseconds(void)
+{
+	return (after.clock.tv_sec - before.clock.tv_sec) * 1000000000ull +
+	       after.clock.tv_nsec - before.clock.tv_nsec;
+}
+
+void usage_say(void)
+{
+	if (!left)
+		return;
+	value("page-faults", GREW(ru_minflt) + GREW(ru_majflt));
+	value("context-switches", GREW(ru_nvcsw) + GREW(ru_nivcsw));
+	if (in_guest)
+		return;
+	value("nanoseconds", region_nanoseconds());
+	value("user-us", SPENT(ru_utime));
+	value("system-us", SPENT(ru_stime));
+	counters_say();
+}

@@ -1,0 +1,81 @@
+use serde_json::json;
+
+use super::super::exit::Exit;
+use super::super::output::write_stdout;
+use crate::plan::{Definition, PlanError, definitions};
+use crate::report;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Also the controls and the reasons
+    #[arg(short, long)]
+    all: bool,
+    /// Print as JSON, with everything that is known
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut definitions = definitions()?;
+    definitions.retain(|definition| args.all || !definition.hidden);
+    // By group, and the files' order within it.
+    definitions.sort_by(|left, right| left.group.cmp(&right.group));
+    let text = if args.json {
+        let all = definitions.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
+        serde_json::to_string_pretty(&all)? + "\n"
+    } else {
+        let mut text = table(&definitions)?;
+        if args.all {
+            let reasons = definitions.iter().map(|definition| {
+                let words: Vec<&str> = definition.why.split_whitespace().collect();
+                vec![definition.name.clone(), words.join(" ")]
+            });
+            text += "\n";
+            text += &report::table(&["workload", "why"], reasons.collect());
+        }
+        text + FOOT
+    };
+    write_stdout(&text)?;
+    Ok(Exit::Ok)
+}
+
+const FOOT: &str = "
+* only when it or its group is named: -w NAME, -w @GROUP
+`ktax workloads show NAME` prints parameters, signature and origin.
+";
+
+fn table(definitions: &[Definition]) -> Result<String, PlanError> {
+    let mut rows = Vec::new();
+    for definition in definitions {
+        let count = definition.rows()?.len();
+        let mark = if definition.only_named { "*" } else { "" };
+        rows.push(vec![
+            definition.group.clone(),
+            format!("{}{mark}", definition.name),
+            count.to_string(),
+            definition.title.clone(),
+            documents(definition).join(" "),
+        ]);
+    }
+    Ok(report::table(&["group", "workload", "rows", "what it is", "asked by"], rows))
+}
+
+/// The names of the documents that have this row.
+pub fn documents(definition: &Definition) -> Vec<String> {
+    definition.asked_by.iter().map(|document| document.name()).collect()
+}
+
+pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {
+    Ok(json!({
+        "name": definition.name,
+        "group": definition.group,
+        "title": definition.title,
+        "why": definition.why,
+        "modelled_on": definition.modelled_on,
+        "asked_by": definition.asked_by,
+        "hidden": definition.hidden,
+        "only_named": definition.only_named,
+        "params": definition.params,
+        "rows": definition.rows()?,
+    }))
+}

@@ -1,0 +1,35 @@
+//! `ktax workloads`: the list, one of them in full, and one of them run on this machine.
+
+mod list;
+mod run;
+mod show;
+
+use clap::Subcommand;
+
+use super::exit::Exit;
+
+/// List the workloads.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: list::Args,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print one workload's parameters, signature and origin
+    Show(show::Args),
+    /// Run one workload on the running kernel and print its samples
+    Run(run::Args),
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    match &args.command {
+        None => list::run(&args.list),
+        Some(Command::Show(args)) => show::run(args),
+        Some(Command::Run(args)) => run::run(args),
+    }
+}

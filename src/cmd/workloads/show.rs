@@ -1,0 +1,64 @@
+use super::super::exit::Exit;
+use super::super::output::write_stdout;
+use super::list;
+use crate::plan::{self, Definition, definitions};
+use crate::report;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The workload, as `ktax workloads` lists it
+    name: String,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let definitions = definitions()?;
+    let definition = plan::find(&definitions, &args.name)?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&list::to_json(definition)?)? + "\n",
+        false => describe(definition)?,
+    };
+    write_stdout(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn describe(definition: &Definition) -> anyhow::Result<String> {
+    let unit = if definition.bandwidth { "one KiB, as " } else { "" };
+    let mut text = format!(
+        "{}: {}\n\n{}\n\nmeasured     per operation: {unit}{}\n",
+        definition.name,
+        definition.title,
+        definition.why.trim(),
+        definition.operation
+    );
+    text += &format!("operations   {}", definition.ops);
+    if let Some(native) = definition.native_ops {
+        text += &format!(" in the exact engine, {native} natively");
+    }
+    text += "\n";
+    if let Some(original) = &definition.modelled_on {
+        text += &format!("modelled on  {original}\n");
+    }
+    if !definition.asked_by.is_empty() {
+        text += &format!("asked by     {}\n", list::documents(definition).join(", "));
+    }
+    let signature: Vec<String> =
+        definition.signature.iter().map(|(name, wanted)| format!("{name} = {wanted}")).collect();
+    text += &format!("signature    {}\n", signature.join(", "));
+    if !definition.params.is_empty() {
+        let params = definition.params.iter().map(|(name, param)| {
+            vec![name.clone(), param.default.to_string(), param.range(), param.about.clone()]
+        });
+        text += "\n";
+        text += &report::table(&["parameter", "default", "takes", "meaning"], params.collect());
+    }
+    let rows = definition.rows()?;
+    if rows.len() > 1 {
+        let rows = rows.into_iter().map(|row| vec![row.row, row.ops.to_string()]);
+        text += "\n";
+        text += &report::table(&["row", "operations"], rows.collect());
+    }
+    Ok(text)
+}
