@@ -1,9 +1,12 @@
 //! Pure mathematics: numbers in, numbers out; no files, no formats, nothing of ours beneath it.
 //!
 //! The caller states what may be assumed of its numbers by choosing the module; [`exact`] is for
-//! values that repeat to the last digit under one Layout and that only the Layout moves.
+//! values that repeat to the last digit under one Layout and that only the Layout moves,
+//! [`tables`] has the formulas of printed tables, [`growth`] says how a cost grows with a size.
 
 pub mod exact;
+pub mod growth;
+pub mod tables;
 
 #[cfg(test)]
 mod simulation;

@@ -1,0 +1,154 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Points at 16, 32, … 16384 of a cost beyond a base of 1000.
+fn points(cost: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    (4..=14).map(|power| f64::from(1 << power)).map(|n| (n, 1000.0 + cost(n))).collect()
+}
+
+fn order(points: &[(f64, f64)]) -> String {
+    fit(1000.0, points).unwrap().order("pages")
+}
+
+#[test]
+fn powers_without_noise_are_themselves() {
+    for (power, words) in [
+        (0.0, "O(1)"),
+        (1.0, "O(pages)"),
+        (1.3, "O(pages^1.3)"),
+        (0.5, "O(pages^0.5)"),
+        (2.0, "O(pages^2.0)"),
+        (-1.0, "O(pages^-1.0)"),
+    ] {
+        // Large enough for the power -1 not to sink below what is negligible.
+        let fit = fit(1000.0, &points(|n| 5e6 * n.powf(power))).unwrap();
+        assert!((fit.exponent - power).abs() < 1e-9, "{power}: {fit}");
+        assert!(fit.high - fit.low < 1e-6, "{power}: {fit}");
+        assert_eq!(fit.order("pages"), words);
+        // 16 to 16384 are eleven; the upper half are the five from 1024.
+        assert_eq!((fit.from, fit.points), (1024.0, 5));
+    }
+}
+
+#[test]
+fn nothing_beyond_the_base_is_constant_whichever_way_it_wobbles() {
+    assert_eq!(order(&points(|_| 0.0)), "O(1)");
+    assert_eq!(order(&points(|n| if n.log2() % 2.0 == 0.0 { 9.0 } else { -9.0 })), "O(1)");
+    assert_eq!(order(&points(|n| 1e-4 * n)), "O(1)"); // 1.6 at most, of 1000
+}
+
+#[test]
+fn the_upper_half_decides() {
+    // Shared page tables: a cost for each page until all are shared.
+    assert_eq!(order(&points(|n| 40.0 * n.min(1024.0))), "O(1)");
+    // A fixed cost that the pages outgrow.
+    assert_eq!(order(&points(|n| 2000.0 + 40.0 * n)), "O(pages)");
+    assert_eq!(order(&points(|n| 40.0 * n + if n < 600.0 { 1e6 } else { 0.0 })), "O(pages)");
+}
+
+/// Instructions in process context for one fork, exit and wait, counted by ktax on Debian's
+/// 6.1.0 cloud kernel: without extra anonymous pages, and with them.
+#[test]
+fn counted_anonymous_pages_are_linear() {
+    let counted = [
+        (16.0, 144_834.86),
+        (32.0, 150_621.27),
+        (64.0, 162_597.94),
+        (128.0, 186_108.5),
+        (256.0, 233_169.63),
+        (512.0, 340_588.98),
+        (1024.0, 541_777.23),
+        (2048.0, 944_877.4),
+        (4096.0, 1_750_431.7),
+        (8192.0, 3_360_981.17),
+        (16384.0, 6_574_172.25),
+        (32768.0, 12_996_107.5),
+    ];
+    let fit = fit(124_596.7, &counted).unwrap();
+    assert_eq!((fit.order("pages").as_str(), fit.points), ("O(pages)", 6));
+    assert_eq!(fit.to_string(), "0.99 (0.98…1.00)");
+}
+
+#[test]
+fn a_page_that_costs_up_to_twice_as_much_is_still_a_page() {
+    let cached = |cost: f64| move |n: f64| n * (40.0 + cost * (n / 1024.0).log2().clamp(0.0, 4.0));
+    assert_eq!(order(&points(cached(9.0))), "O(pages)"); // 40 to 76 for a page
+    assert_eq!(order(&points(cached(25.0))), "O(pages^1.4)"); // 40 to 140
+}
+
+#[test]
+fn what_is_all_over_the_place_is_unclear() {
+    let wild = |n: f64| if n.log2() % 2.0 == 0.0 { 4000.0 } else { 40_000.0 + n };
+    let fit = fit(1000.0, &points(wild)).unwrap();
+    assert_eq!(fit.growth, Growth::Unclear, "{fit}");
+    assert_eq!(fit.order("pages"), "unclear");
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused() {
+    let good = points(|n| n);
+    assert!(fit(1000.0, &good).is_some());
+    assert_eq!(fit(1000.0, &[]), None);
+    assert_eq!(fit(1000.0, &good[..2]), None);
+    assert_eq!(fit(1000.0, &good[..3]), None); // 16 to 64 is a span of 4
+    assert!(fit(1000.0, &good[..4]).is_none()); // and so is 32 to 128
+    assert!(fit(1000.0, &[good[0], good[2], good[4]]).is_some());
+    assert_eq!(fit(-1.0, &good), None);
+    assert_eq!(fit(f64::NAN, &good), None);
+    assert_eq!(fit(0.0, &points(|_| -1000.0)), None);
+    for bad in [(0.0, 1.0), (-1.0, 1.0), (f64::INFINITY, 1.0), (1e9, f64::NAN), (f64::NAN, 1.0)] {
+        assert_eq!(fit(1000.0, &[good[0], good[4], bad]), None, "{bad:?}");
+    }
+}
+
+#[test]
+fn the_interval_is_the_textbooks() {
+    // y = 1, 3, 2, 4 at x = 1 … 4: slope 0.8, residual 1.8, standard error sqrt(1.8 / 2 / 5).
+    let (slope, half_width) = slope(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0)]).unwrap();
+    assert!((slope - 0.8).abs() < 1e-12);
+    assert!((half_width - 4.303 * 0.18_f64.sqrt()).abs() < 1e-12);
+}
+
+/// The probability that |t| stays below `t`: the finite series for whole degrees of freedom
+/// (Abramowitz and Stegun 26.7.3 and 26.7.4).
+fn within(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let odd = freedom % 2;
+    let (mut term, mut sum) = (if odd == 1 { cosine } else { 1.0 }, 0.0);
+    for k in (2 + odd..=freedom).step_by(2) {
+        sum += term;
+        term *= cosine * cosine * (k - 1) as f64 / k as f64;
+    }
+    if odd == 1 { (angle + sine * sum) * std::f64::consts::FRAC_2_PI } else { sine * sum }
+}
+
+#[test]
+fn students_quantiles_hold_95_percent() {
+    for freedom in 1..=30 {
+        let held = within(student(freedom), freedom);
+        assert!((held - 0.95).abs() < 1e-4, "{freedom}: {held}");
+    }
+    assert!(within(student(1000), 1000) > 0.95);
+}
+
+proptest! {
+    #[test]
+    fn order_and_unit_do_not_matter(
+        costs in proptest::collection::vec(1.0..1e6f64, 4..12), scale in 1e-6..1e6f64
+    ) {
+        let sizes = (4..).map(|power| f64::from(1 << power));
+        let forward: Vec<(f64, f64)> = sizes.zip(costs.iter().copied()).collect();
+        let scaled = forward.iter().rev().map(|(size, cost)| (*size, cost * scale));
+        let backward: Vec<(f64, f64)> = scaled.collect();
+        match (fit(0.0, &forward), fit(0.0, &backward)) {
+            (None, None) => prop_assert!(costs.len() < 8, "span of the upper half"),
+            (Some(one), Some(other)) => {
+                prop_assert!((one.exponent - other.exponent).abs() < 1e-6);
+                prop_assert!((one.high - other.high).abs() < 1e-6);
+            }
+            different => prop_assert!(false, "{different:?}"),
+        }
+    }
+}

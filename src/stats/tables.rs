@@ -1,0 +1,102 @@
+//! The derived columns of the tables that kernel people print: one formula each, said once.
+//!
+//! Percents are in percent (5 is 5 %), everything else is in the unit of its input unless it says
+//! otherwise. A divisor of zero gives what IEEE 754 says, infinite or not a number; whoever may
+//! have one looks before. `tests/published.rs` recomputes five published documents with these.
+
+/// Which way a figure improves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// Times and counts.
+    Smaller,
+    /// Bandwidths and rates.
+    Larger,
+}
+
+/// How far `change` is above `base`, in percent of `base`; negative below it.
+pub fn percent_change(base: f64, change: f64) -> f64 {
+    (change - base) / base * 100.0
+}
+
+/// How much worse `change` is, in percent of `base`; negative where it is better. This is LMBench's
+/// column: a bandwidth that falls by 5 % is an overhead of 5 %.
+pub fn overhead_percent(better: Better, base: f64, change: f64) -> f64 {
+    match better {
+        Better::Smaller => percent_change(base, change),
+        Better::Larger => -percent_change(base, change),
+    }
+}
+
+/// What `part` is of `whole`, in percent.
+pub fn share_percent(part: f64, whole: f64) -> f64 {
+    part / whole * 100.0
+}
+
+/// The average of `count` durations that add up to `sum`.
+pub fn average(sum: f64, count: f64) -> f64 {
+    sum / count
+}
+
+/// The largest population standard deviation that values between `least` and `most` with this
+/// `mean` can have (Bhatia and Davis, 2000): all of them at the two ends. A printed deviation above
+/// it has the wrong unit. `None` if the mean does not lie between.
+pub fn widest_std_dev(least: f64, mean: f64, most: f64) -> Option<f64> {
+    (least <= mean && mean <= most).then(|| ((most - mean) * (mean - least)).sqrt())
+}
+
+/// AIM7's jobs per minute: `users` that do `jobs_per_user` jobs each, in `seconds` together.
+pub fn jobs_per_minute(jobs_per_user: f64, users: f64, seconds: f64) -> f64 {
+    jobs_per_user * users * 60.0 / seconds
+}
+
+/// AIM7's job timing index, of the seconds that each user took: 100 if all took the same, less the
+/// population standard deviation in percent of the mean; cut to a whole number, as AIM7 prints it.
+/// `None` for no users, or if they took no time.
+pub fn job_timing_index(seconds: &[f64]) -> Option<i64> {
+    let mean = mean(seconds).filter(|mean| *mean > 0.0)?;
+    Some(((1.0 - population_std_dev(seconds)? / mean) * 100.0) as i64)
+}
+
+/// What one page more costs one process, of what `pages` pages cost `processes` processes beyond
+/// the same processes without them; in the unit of `cost`.
+pub fn per_process_per_page(cost: f64, processes: f64, pages: f64) -> f64 {
+    cost / processes / pages
+}
+
+/// Contest's ratio: how many times as long as the reference, which had no load beside it.
+pub fn contest_ratio(seconds: f64, reference_seconds: f64) -> f64 {
+    seconds / reference_seconds
+}
+
+/// How far the largest value is above the smallest, in percent of the smallest. `None` for none.
+pub fn spread_percent(values: &[f64]) -> Option<f64> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    let most = values.iter().copied().reduce(f64::max)?;
+    Some(percent_change(least, most))
+}
+
+/// The arithmetic mean. `None` for no values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| average(values.iter().sum(), values.len() as f64))
+}
+
+/// The middle value, of an even number the mean of the middle two. `None` for no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = sorted.len() / 2;
+    let lower = sorted.len().checked_sub(1)? / 2;
+    mean(&[sorted[lower], sorted[upper]])
+}
+
+/// The standard deviation of these values and no others: divided by n, not by n - 1. Twice through
+/// the values instead of a sum of squares, which would cancel. `None` for no values.
+pub fn population_std_dev(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    let squares: Vec<f64> = values.iter().map(|value| (value - centre).powi(2)).collect();
+    mean(&squares).map(f64::sqrt)
+}
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

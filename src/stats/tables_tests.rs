@@ -1,0 +1,54 @@
+use super::*;
+
+#[test]
+fn overhead_is_positive_where_it_is_worse() {
+    assert_eq!(percent_change(4.0, 5.0), 25.0);
+    assert_eq!(percent_change(5.0, 4.0), -20.0);
+    assert_eq!(overhead_percent(Better::Smaller, 4.0, 5.0), 25.0);
+    assert_eq!(overhead_percent(Better::Larger, 4.0, 5.0), -25.0);
+    assert_eq!(overhead_percent(Better::Larger, 5.0, 4.0), 20.0);
+    assert_eq!(share_percent(1.0, 8.0), 12.5);
+}
+
+#[test]
+fn jobs_per_minute_counts_all_users() {
+    assert_eq!(jobs_per_minute(104.0, 500.0, 26.0), 120_000.0); // 52 000 jobs in 26 s
+}
+
+#[test]
+fn the_job_timing_index_is_cut_and_not_rounded() {
+    assert_eq!(job_timing_index(&[7.0, 7.0, 7.0]), Some(100));
+    assert_eq!(job_timing_index(&[9.0, 11.0]), Some(90)); // 1 - 1/10
+    assert_eq!(job_timing_index(&[29.0, 31.0]), Some(96)); // 1 - 1/30 = 0.9667
+    assert_eq!(job_timing_index(&[]), None);
+    assert_eq!(job_timing_index(&[0.0, 0.0]), None);
+}
+
+#[test]
+fn per_process_per_page_keeps_the_unit() {
+    assert_eq!(per_process_per_page(1_024_000.0, 1000.0, 512.0), 2.0);
+    assert_eq!(contest_ratio(90.0, 60.0), 1.5);
+}
+
+#[test]
+fn moments_of_few_values() {
+    assert_eq!((mean(&[]), median(&[]), population_std_dev(&[])), (None, None, None));
+    assert_eq!(spread_percent(&[]), None);
+    assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
+    assert_eq!(median(&[6.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[6.0, 1.0, 2.0, 4.0]), Some(3.0));
+    assert_eq!(median(&[5.0]), Some(5.0));
+    assert_eq!(population_std_dev(&[5.0]), Some(0.0));
+    // The textbook's eight: mean 5, squares 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, 32 / 8 = 4.
+    assert_eq!(population_std_dev(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some(2.0));
+    assert_eq!(spread_percent(&[110.0, 100.0, 105.0]), Some(10.0));
+}
+
+#[test]
+fn no_values_are_wider_than_the_widest() {
+    assert_eq!(widest_std_dev(0.0, 5.0, 10.0), Some(5.0)); // half at 0, half at 10
+    assert_eq!(population_std_dev(&[0.0, 10.0]), Some(5.0));
+    assert_eq!(widest_std_dev(7.0, 7.0, 7.0), Some(0.0));
+    assert_eq!(widest_std_dev(8.0, 7.0, 9.0), None);
+    assert_eq!(widest_std_dev(8.0, f64::NAN, 9.0), None);
+}
