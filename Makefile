@@ -38,7 +38,7 @@ check:
 	cargo clippy --locked --all-targets -- -D warnings
 
 unit:
-	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake
+	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
@@ -53,7 +53,7 @@ bench: build
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
 
 bless:
-	BLESS=1 cargo test --locked --test golden --test docs
+	BLESS=1 cargo test --locked --test golden --test docs --test published
 
 clean:
 	cargo clean

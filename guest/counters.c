@@ -62,6 +62,23 @@ void counters_stop(void)
 		ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+static const char *reason(const struct counter *c)
+{
+	switch (c->error) {
+	case 0:
+		return "it never ran: other users hold the counters";
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+		return "this machine has no such counter";
+	case EACCES:
+	case EPERM:
+		return "needs CAP_PERFMON or kernel.perf_event_paranoid of 1 or less";
+	default:
+		return strerror(c->error);
+	}
+}
+
 void counters_say(void)
 {
 	struct { uint64_t count, enabled, running; } seen;
@@ -69,10 +86,9 @@ void counters_say(void)
 	if (!wanted)
 		return;
 	EACH(c) {
-		const char *why = c->error ? strerror(c->error) : "the counter never ran";
 		bool whole = c->fd >= 0 && read(c->fd, &seen, sizeof(seen)) == sizeof(seen) && seen.running;
 		if (!whole)
-			SAY("uncounted ", c->name, " ", why);
+			SAY("uncounted ", c->name, " ", reason(c));
 		else /* the kernel may have shared one counter between several events */
 			value(c->name, (unsigned __int128)seen.count * seen.enabled / seen.running);
 		close(c->fd);

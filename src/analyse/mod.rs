@@ -5,15 +5,19 @@
 mod effect;
 mod functions;
 mod gather;
+mod growth;
+mod native;
 mod work;
 
 use thiserror::Error;
 
 use crate::model::{
-    Comparison, Context, Effect, FORMAT, METRICS, Outcome, Plan, Row, RowFailure, Side, Sides,
-    Subjects, Verdict, Warning, Workload,
+    Comparison, Context, Effect, FORMAT, Growth, METRICS, Outcome, Plan, Row, RowFailure, Side,
+    Sides, Signature, Subjects, Verdict, Warning, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
+pub use native::{Described, is_column, native_table, usual_columns};
+
 use gather::{Boots, Gathered, Pair};
 
 /// Why a run directory cannot be analysed. A failed Run is no reason: it is a row.
@@ -61,9 +65,31 @@ pub fn analyse(dir: &RunDir) -> Result<Comparison> {
         subjects: subjects(plan),
         layouts: plan.layouts.len(),
         threshold_percent: plan.threshold_percent,
+        growth: grown(plan, &rows),
         rows,
         warnings,
     })
+}
+
+/// How each Side's headline grows over the rows that were measured.
+fn grown(plan: &Plan, rows: &[Row]) -> Vec<Growth> {
+    let measured = || plan.workloads.iter().zip(rows);
+    let of = |side: Side| {
+        let cost = |effect: &Effect| if side == Side::Base { effect.base } else { effect.change };
+        let costs: Vec<growth::Cost<'_>> =
+            measured().filter_map(|(w, row)| Some((w, cost(row.effects.first()?)))).collect();
+        growth::growth(&costs, Some(side))
+    };
+    Side::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// What the guests saw in the headline's Layout.
+fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
+    let layout = effects.first()?.layout;
+    let pair = pairs.iter().find(|pair| pair.layout == layout)?;
+    let values = |side| pair.samples.get(side).values.clone();
+    let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
+    (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
 }
 
 /// A mistyped parameter changes nothing, and then nothing is found. Only the Subject's own are
@@ -118,7 +144,8 @@ fn row(dir: &RunDir, workload: &Workload, gathered: Gathered) -> Result<Row> {
         }
     }
     let (verdict, decided_by) = decide(&effects);
-    Ok(Row { effects, decided_by, ..empty(workload, verdict) })
+    let seen = seen(&effects, &pairs);
+    Ok(Row { effects, decided_by, seen, ..empty(workload, verdict) })
 }
 
 /// A row changed if its headline did, or else its REP iterations in process context: clearing and
@@ -142,6 +169,8 @@ fn empty(workload: &Workload, verdict: Verdict) -> Row {
         verdict,
         effects: Vec::new(),
         decided_by: String::new(),
+        params: workload.params.clone(),
+        seen: None,
         different_work: Vec::new(),
         failures: Vec::<RowFailure>::new(),
     }

@@ -132,16 +132,7 @@ pub struct HostArgs {
 impl HostArgs {
     /// ktax's own directory for what can be made again.
     pub fn cache(&self) -> anyhow::Result<PathBuf> {
-        let from =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let named = self.cache.as_deref().map(std::path::absolute).transpose()?;
-        named
-            .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
-            .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
-            .ok_or_else(|| {
-                UsageError::Text("no place for the cache; set HOME or give --cache DIR".into())
-                    .into()
-            })
+        cache_directory(self.cache.as_deref())
     }
 
     /// VMs at a time.
@@ -154,4 +145,16 @@ impl HostArgs {
     pub fn limits(&self) -> Limits {
         Limits { real: Duration::from_secs(self.time_limit.max(1)), ..Limits::default() }
     }
+}
+
+/// The cache's directory: as named, else below that of the user.
+pub fn cache_directory(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let named = named.map(std::path::absolute).transpose()?;
+    named
+        .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
+        .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
+        .ok_or_else(|| {
+            UsageError::Text("no place for the cache; set HOME or give --cache DIR".into()).into()
+        })
 }

@@ -47,6 +47,19 @@ impl Exit {
         }
     }
 
+    /// Which of several is said: as in [`Exit::of_comparison`].
+    pub fn severity(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Inconclusive => 1,
+            Exit::NotRun => 2,
+            Exit::Slower => 3,
+            Exit::Usage => 4,
+            Exit::Internal => 5,
+            Exit::Cancelled => 6,
+        }
+    }
+
     /// What an error says.
     pub fn of_error(error: &anyhow::Error) -> Exit {
         let is_usage = error.chain().any(|cause| {

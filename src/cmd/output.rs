@@ -41,17 +41,21 @@ enum Colour {
 impl OutputArgs {
     /// Prints a Comparison and says what it means to a script.
     pub fn print(&self, comparison: &Comparison) -> anyhow::Result<Exit> {
-        let format = match (self.json, self.format) {
+        write_stdout(&report::render(comparison, &self.format())?)?;
+        Ok(Exit::of_comparison(comparison))
+    }
+
+    fn format(&self) -> Format {
+        match (self.json, self.format) {
             (true, _) | (_, Chosen::Json) => Format::Json,
             (_, Chosen::Text) => Format::Text(self.text_options()),
             (_, Chosen::Csv) => Format::Csv,
             (_, Chosen::Markdown) => Format::Markdown,
-        };
-        write_stdout(&report::render(comparison, &format)?)?;
-        Ok(Exit::of_comparison(comparison))
+        }
     }
 
-    fn text_options(&self) -> TextOptions {
+    /// For a person at a terminal.
+    pub fn text_options(&self) -> TextOptions {
         let stdout = std::io::stdout();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colour = match self.color {
@@ -59,11 +63,16 @@ impl OutputArgs {
             Colour::Always => true,
             Colour::Never => false,
         };
-        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
-        // A pipe gets the width that documents have.
-        let width = if columns == 0 { 100 } else { columns.clamp(60, 100) };
-        TextOptions { width, colour }
+        TextOptions { colour, ..text_options() }
     }
+}
+
+/// As wide as the terminal and without colour.
+pub fn text_options() -> TextOptions {
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    // A pipe gets the width that documents have.
+    let width = if columns == 0 { 100 } else { columns.clamp(60, 100) };
+    TextOptions { width, colour: false }
 }
 
 /// Prints; a reader that has seen enough (`| head`) is no error.

@@ -1,26 +1,68 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
 
 use super::exit::{Exit, UsageError};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, write_stdout};
+use crate::model::Comparison;
+use crate::report::{self, Format, Shape};
 use crate::rundir::RunDir;
 
-/// Print a finished comparison.
+/// Print finished comparisons.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run directory that has been analysed
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
+    /// Print in the shape of a published table
+    #[arg(short = 'L', long, value_enum, conflicts_with_all = ["format", "json"])]
+    #[arg(help_heading = "Output")]
+    layout: Option<Published>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Published {
+    /// LMBench's tables of the LSM paper of 2002
+    Lmbench,
+    /// The performance counters of the PARAVIRT mail of 2009
+    Counters,
+    /// The fork test of the shared page tables of 2002
+    Pages,
+}
+
+/// Prints one after the other; the exit status is that of the worst.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let dir = RunDir::open(&args.dir)?;
-    let comparison = dir.comparison()?.ok_or_else(|| {
-        let path = args.dir.display();
+    let mut worst = Exit::Ok;
+    for dir in &args.dirs {
+        let exit = print(args, &comparison(dir)?)?;
+        if exit.severity() > worst.severity() {
+            worst = exit;
+        }
+    }
+    Ok(worst)
+}
+
+fn comparison(path: &Path) -> anyhow::Result<Comparison> {
+    let dir = RunDir::open(path)?;
+    let missing = || {
+        let path = path.display();
         UsageError::Text(format!(
             "{path} has no comparison yet; make it with `ktax analyse {path}`"
         ))
-    })?;
-    args.output.print(&comparison)
+    };
+    Ok(dir.comparison()?.ok_or_else(missing)?)
+}
+
+fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<Exit> {
+    let shape = match args.layout {
+        None => return args.output.print(comparison),
+        Some(Published::Lmbench) => Shape::Lmbench,
+        Some(Published::Counters) => Shape::Counters,
+        Some(Published::Pages) => Shape::Pages,
+    };
+    let format = Format::Shape(shape, args.output.text_options());
+    write_stdout(&report::render(comparison, &format)?)?;
+    Ok(Exit::of_comparison(comparison))
 }

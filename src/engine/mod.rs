@@ -2,10 +2,12 @@
 
 mod argv;
 pub mod exact;
+pub mod host;
 mod initramfs;
 pub mod limits;
 mod monitor;
 pub mod payload;
+mod process;
 pub mod qemu;
 mod scratch;
 mod snapshot;

@@ -43,6 +43,16 @@ pub fn install(cache: &Path) -> io::Result<Payload> {
     Ok(payload)
 }
 
+/// Puts the guest's programs, `ktax-guest` and `ktax-hello`, where this machine can execute them.
+pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let dir = cache.join("payload").join(guest_sha256());
+    fs::create_dir_all(&dir)?;
+    let (guest, hello) = (dir.join("ktax-guest"), dir.join("ktax-hello"));
+    put(&guest, GUEST)?;
+    put(&hello, HELLO)?;
+    Ok((guest, hello))
+}
+
 /// The content is compared, not the name trusted: a damaged file is replaced.
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     match fs::read(path) {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,12 @@ use std::time::{Duration, Instant};
 
 use qapi::qmp::RunState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
-};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::Stop;
 use super::limits::{Cancel, Limits};
 use super::monitor::Monitor;
+use super::process::die_with_parent;
 use crate::model::Failure;
 
 /// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
@@ -233,24 +231,4 @@ fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
     };
     let stderr = if said.is_empty() { otherwise.to_owned() } else { said };
     Failure::QemuDied { status, stderr }
-}
-
-fn die_with_parent(command: &mut Command, inherited: [Option<RawFd>; 2]) {
-    let parent = getpid();
-    let in_child = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above took effect.
-        if getppid() != Some(parent) {
-            return Err(io::Error::other("ktax has ended"));
-        }
-        for fd in inherited.into_iter().flatten() {
-            // SAFETY: the parent holds both descriptors open until spawn returns.
-            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-            fcntl_setfd(fd.as_fd(), FdFlags::empty())?;
-        }
-        Ok(())
-    };
-    // SAFETY: the closure runs between fork and exec and only makes system calls: prctl, getppid,
-    // fcntl; it takes no lock and allocates nothing on its successful path.
-    unsafe { command.pre_exec(in_child) };
 }

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Failure, Identity, Key, Side, Sides, Subject, Warning};
+use super::{Context, Failure, Identity, Key, Side, Sides, Signature, Subject, Warning};
 
 /// What a row says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +116,9 @@ pub struct Row {
     pub operation: String,
     /// Operations in the Region.
     pub ops: u64,
+    /// Parameters by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, u64>,
     /// The Verdict of the first Effect in process context that changed, else the headline's; unless
     /// the row failed or did different work.
     pub verdict: Verdict,
@@ -121,6 +126,10 @@ pub struct Row {
     pub decided_by: String,
     /// The headline first; empty where the row failed.
     pub effects: Vec<Effect>,
+    /// What each Side's guest saw beside its work, in the headline's Layout: page faults, context
+    /// switches. Absent where the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Sides<Signature>>,
     /// How the work differed: `faults 400 in base, 401 in change`.
     pub different_work: Vec<String>,
     /// The Runs without a Sample.
@@ -132,6 +141,29 @@ impl Row {
     pub fn deciding(&self) -> Option<&Effect> {
         self.effects.iter().find(|effect| effect.metric == self.decided_by)
     }
+}
+
+/// How the cost of an operation grows with a parameter, over rows that differ in nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// What the rows have in common: `fork-pages`.
+    pub family: String,
+    /// The parameter: `pages`.
+    pub parameter: String,
+    /// Of which Side; natively there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// `O(1)`, `O(pages)`, `O(pages^1.3)` or `unclear`.
+    pub order: String,
+    /// The power of the parameter with which the cost beyond that of 0 grows.
+    pub exponent: f64,
+    /// Its 95 % interval.
+    pub interval: (f64, f64),
+    /// The smallest value that was fitted: the upper half is.
+    pub from: f64,
+    /// How many rows were fitted.
+    pub points: usize,
 }
 
 /// What was compared.
@@ -162,6 +194,9 @@ pub struct Comparison {
     pub threshold_percent: f64,
     /// One for each Workload, in the Plan's order.
     pub rows: Vec<Row>,
+    /// How costs grow with a size, where the rows say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<Growth>,
     /// Facts to know.
     pub warnings: Vec<Warning>,
 }

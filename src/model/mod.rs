@@ -5,16 +5,20 @@ mod comparison;
 mod failure;
 mod kernel;
 mod metric;
+mod native;
 mod plan;
 mod run;
 mod subject;
 mod warning;
 mod workload;
 
-pub use comparison::{Comparison, Effect, FunctionDelta, Row, RowFailure, Subjects, Verdict};
+pub use comparison::{
+    Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
+};
 pub use failure::Failure;
 pub use kernel::{Arch, Format, Identity};
 pub use metric::{Assumption, Better, METRICS, Metric, metric};
+pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Key, Layout, Plan, Step};
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
 pub use subject::{Machine, Side, Sides, Subject};

@@ -21,8 +21,15 @@ pub struct Workload {
     pub ops: u64,
     /// Parameters by name.
     pub params: BTreeMap<String, u64>,
+    /// Bytes of memory that it needs at least; 0 where that is next to nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_bytes: u64,
     /// What the work signature must contain.
     pub signature: Signature,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl Workload {

@@ -1,17 +1,20 @@
 //! Request → ordered, seeded, paired list of Boots. No side effects.
 
 mod definitions;
+mod document;
 mod experiment;
 mod layouts;
 mod param;
 mod quantity;
+mod rows;
 mod select;
 
 use thiserror::Error;
 
-use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step};
+use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step, Workload};
 
-pub use definitions::{Definition, Document, definitions};
+pub use definitions::{Definition, definitions};
+pub use document::Document;
 pub use experiment::Experiment;
 pub use param::{Param, Value};
 pub use select::{find, select};
@@ -33,6 +36,8 @@ pub enum PlanError {
     ParameterValue { workload: String, name: String, value: String, range: String },
     #[error("{workload}: {quantity} is beyond every machine; ask for less")]
     TooMuch { workload: String, quantity: String },
+    #[error("{row} needs {needed_mib} MiB of memory and there are {there_mib}; ask for less")]
+    TooLarge { row: String, needed_mib: u64, there_mib: u64 },
     #[error("no workload is in the group {group:?}; the groups are {known}")]
     UnknownGroup { group: String, known: String },
     #[error("{row} is named twice; name each row once")]
@@ -57,6 +62,19 @@ fn hint(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
+/// Refuses rows that cannot fit: a quarter is left for the kernel and everything else.
+pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), PlanError> {
+    let fits = |workload: &&Workload| workload.memory_bytes <= there_bytes / 4 * 3;
+    match workloads.iter().find(|workload| !fits(workload)) {
+        None => Ok(()),
+        Some(workload) => Err(PlanError::TooLarge {
+            row: workload.row.clone(),
+            needed_mib: workload.memory_bytes >> 20,
+            there_mib: there_bytes >> 20,
+        }),
+    }
+}
+
 /// Orders the Boots of an Experiment: each Layout is a pair of adjacent Steps, its first Side
 /// drawn.
 pub fn plan(
@@ -65,6 +83,7 @@ pub fn plan(
     key: Key,
 ) -> Result<Plan, PlanError> {
     let workloads = select(&definitions()?, experiment.workloads.as_deref())?;
+    check_memory(&workloads, u64::from(experiment.machine.memory_mib) << 20)?;
     let (layouts, firsts) = layouts::draw(experiment.seed, experiment.layouts);
     let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
         Side::Base => [(layout, Side::Base), (layout, Side::Change)],

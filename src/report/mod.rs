@@ -7,7 +7,9 @@ mod csv;
 mod escape;
 mod json;
 mod markdown;
+mod native;
 mod number;
+mod shapes;
 mod text;
 mod view;
 
@@ -16,6 +18,8 @@ use thiserror::Error;
 use crate::model::Comparison;
 
 pub use escape::escape;
+pub use native::native;
+pub use shapes::Shape;
 pub use text::table;
 
 /// What a report can be. Adding one is one file, and one line in [`render`].
@@ -29,6 +33,8 @@ pub enum Format {
     Csv,
     /// For a mail or a review, as GitHub renders it.
     Markdown,
+    /// In the shape of a published table.
+    Shape(Shape, TextOptions),
 }
 
 /// How [`Format::Text`] looks.
@@ -63,5 +69,6 @@ pub fn render(comparison: &Comparison, format: &Format) -> Result<String, Report
         Format::Json => json::render(comparison),
         Format::Csv => csv::render(comparison),
         Format::Markdown => Ok(markdown::render(comparison)),
+        Format::Shape(shape, options) => Ok(shape.render(comparison, *options)),
     }
 }

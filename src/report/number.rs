@@ -48,6 +48,27 @@ pub(super) fn limit(value: f64) -> String {
     format!("{:.2}", hundredths / 100.0)
 }
 
+/// A whole number: `1 957 153 827`.
+pub(super) fn whole(value: f64) -> String {
+    let minus = if value < 0.0 { "-" } else { "" };
+    format!("{minus}{}", grouped(&format!("{:.0}", value.abs())))
+}
+
+/// What a clock or a counter said: four digits that count, whole numbers from 1000 on.
+pub(super) fn measured(value: f64) -> String {
+    let decimals = match value.abs() {
+        m if m == 0.0 || m >= 1000.0 => 0,
+        m if m >= 100.0 => 1,
+        m if m >= 10.0 => 2,
+        m if m >= 1.0 => 3,
+        _ => 4,
+    };
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let minus = if value < 0.0 { "-" } else { "" };
+    format!("{minus}{}{fraction}", grouped(whole))
+}
+
 /// Decimals by size alone, so that a column reads evenly: two below 100 000, three below 0.1, one
 /// below a million, then none.
 fn digits(magnitude: f64) -> String {

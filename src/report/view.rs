@@ -1,6 +1,8 @@
 //! What text and Markdown both show of a Comparison: the cells, the selection, the words.
 
-use crate::model::{Comparison, Effect, Failure, FunctionDelta, Identity, Row, Side, Verdict};
+use crate::model::{
+    Comparison, Effect, Failure, FunctionDelta, Growth, Identity, Row, Side, Verdict,
+};
 
 use super::number;
 
@@ -172,6 +174,18 @@ pub(super) fn key(comparison: &Comparison) -> String {
     format!(
         "{} · QEMU {} · {} · {} · {} MiB · {} layout{plural}",
         key.engine, key.qemu, key.machine, key.cpu, key.memory_mib, comparison.layouts
+    )
+}
+
+/// `fork-pages, base: O(pages); beyond that of 0 pages the cost grows with pages^1.02 (0.99…1.05)`.
+pub(super) fn growth(growth: &Growth) -> String {
+    let Growth { family, parameter, order, exponent, interval, from, points, .. } = growth;
+    let side = growth.side.map_or(String::new(), |side| format!(", {}", side.name()));
+    let (low, high) = interval;
+    format!(
+        "{family}{side}: {order}. Beyond that of 0 {parameter} the cost grows with \
+         {parameter}^{exponent:.2} ({low:.2}…{high:.2}), fitted to the {points} \
+         rows from {from} on."
     )
 }
 

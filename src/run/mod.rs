@@ -2,6 +2,7 @@
 //! disk before the next Run of that Boot starts.
 
 mod measure;
+mod native;
 mod timing;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::model::{Boot, Failure, Outcome, Run, Sides, Step, Workload};
 use crate::rundir::{RunDir, RunDirError};
 use crate::wire;
 
+pub use native::run_natively;
 pub use timing::Timing;
 
 /// What happens, for whoever wants to show it.

@@ -54,6 +54,7 @@ fn workload(row: &str) -> Workload {
         operation: "one call".into(),
         program: row.into(),
         ops: OPS,
+        memory_bytes: 0,
         params: [("pages".to_owned(), 16)].into(),
         signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),
     }

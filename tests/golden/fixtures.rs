@@ -122,6 +122,7 @@ fn workload(row: &str, operation: &str) -> Workload {
         operation: operation.into(),
         program: row.split(':').next().unwrap_or(row).into(),
         ops: OPS,
+        memory_bytes: 0,
         params: BTreeMap::new(),
         signature: BTreeMap::new(),
     }

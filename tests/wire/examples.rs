@@ -83,7 +83,8 @@ fn the_answers_are_parsed() {
                 values: [("nanoseconds", 30_561_009), ("task-clock-ns", 29_870_117)]
                     .map(|(name, value)| (name.to_owned(), value))
                     .into(),
-                uncounted: [("cycles".to_owned(), "No such file or directory".to_owned())].into(),
+                uncounted: [("cycles".to_owned(), "this machine has no such counter".to_owned())]
+                    .into(),
                 tsc: None,
             }),
             Answer::Refused("mmap: Cannot allocate memory".into()),

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ktax::model::Workload;
+use ktax::model::{Signature, Workload};
 use ktax::plan::{Definition, definitions};
 use ktax::wire::{Answer, Done, parse_answer};
 
@@ -58,8 +58,22 @@ fn every_workload_does_exactly_its_work_and_leaves_nothing() {
         let deviations = workload.deviations(&done.signature);
         assert!(deviations.is_empty(), "{}: {deviations:?}", workload.row);
         assert!(done.tsc.is_none(), "{}: natively the counter is time", workload.row);
+        assert_each_entry_counts(workload, &done.signature);
     }
     assert_all_go(&before);
+}
+
+/// Of a true signature with one entry missing, or one off, something is always said.
+fn assert_each_entry_counts(workload: &Workload, signature: &Signature) {
+    for name in workload.signature.keys() {
+        let mut missing = signature.clone();
+        missing.remove(name);
+        let mut off = signature.clone();
+        off.entry(name.clone()).and_modify(|value| *value = value.wrapping_add(1));
+        for wrong in [missing, off] {
+            assert_eq!(workload.deviations(&wrong).len(), 1, "{}: {name}", workload.row);
+        }
+    }
 }
 
 #[test]
@@ -81,7 +95,7 @@ fn the_misbehaving_ones_refuse_outside_a_guest() {
     let bad: Vec<_> = definitions().unwrap().into_iter().filter(is_bad).collect();
     assert!(bad.len() >= 8, "{}", bad.len());
     // bad-sig only says a number.
-    for definition in bad.iter().filter(|definition| definition.name != "bad-sig") {
+    for definition in bad.iter().filter(|definition| definition.program != "bad-sig") {
         let output = run(&definition.rows().unwrap()[0]);
         assert_eq!(output.status.code(), Some(1), "{}", definition.name);
         let refused = Answer::Refused("misbehave: Operation not permitted".into());

@@ -6,7 +6,7 @@ use crate::plan::{Definition, PlanError, definitions};
 use crate::report;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ListArgs {
     /// Also the controls and the reasons
     #[arg(short, long)]
     all: bool,
@@ -15,7 +15,7 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let mut definitions = definitions()?;
     definitions.retain(|definition| args.all || !definition.hidden);
     // By group, and the files' order within it.
@@ -46,23 +46,26 @@ const FOOT: &str = "
 
 fn table(definitions: &[Definition]) -> Result<String, PlanError> {
     let mut rows = Vec::new();
+    let mut group = "";
     for definition in definitions {
+        if definition.group != group {
+            group = &definition.group;
+            rows.push(vec![format!("@{group}"), String::new(), String::new(), String::new()]);
+        }
         let count = definition.rows()?.len();
         let mark = if definition.only_named { "*" } else { "" };
+        // The year is for those who look closer.
+        let asked = definition.asked_by.iter().map(|document| document.name());
+        let asked: Vec<&str> =
+            asked.map(|n| n.trim_end_matches(|c: char| !c.is_alphabetic())).collect();
         rows.push(vec![
-            definition.group.clone(),
-            format!("{}{mark}", definition.name),
+            format!("  {}{mark}", definition.name),
             count.to_string(),
+            asked.join(" "),
             definition.title.clone(),
-            documents(definition).join(" "),
         ]);
     }
-    Ok(report::table(&["group", "workload", "rows", "what it is", "asked by"], rows))
-}
-
-/// The names of the documents that have this row.
-pub fn documents(definition: &Definition) -> Vec<String> {
-    definition.asked_by.iter().map(|document| document.name()).collect()
+    Ok(report::table(&["workload", "rows", "asked by", "what it is"], rows))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {

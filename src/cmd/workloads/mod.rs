@@ -15,7 +15,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    list: list::Args,
+    list: list::ListArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,12 +1,163 @@
-use super::super::exit::Exit;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::super::args::cache_directory;
+use super::super::exit::{Exit, UsageError};
+use super::super::output::{text_options, write_stdout};
+use crate::analyse::{Described, native_table, usual_columns};
+use crate::engine::host::Host;
+use crate::engine::{Cancel, Limits};
+use crate::model::{NativeTable, Workload};
+use crate::plan::{self, Definition, Value, definitions};
+use crate::report;
+use crate::run::run_natively;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The workload, as `ktax workloads` lists it
     name: String,
+    /// Parameter, as `ktax workloads show NAME` lists it; several values make several rows
+    #[arg(short, long = "param", value_name = "NAME=VALUE[,VALUE…]")]
+    params: Vec<String>,
+    /// How often each row runs, each time in a new process
+    #[arg(short, long, value_name = "N", default_value_t = 11)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    samples: u32,
+    /// Also count: task clock, migrations, cycles, instructions, cache references and misses
+    #[arg(long)]
+    counters: bool,
+    /// Print as JSON, with all samples
+    #[arg(long)]
+    json: bool,
+    /// Give up on a run after this much time
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    time_limit: u64,
+    /// The programs are kept here [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
+    cache: Option<PathBuf>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  ktax workloads run pipe
+  ktax workloads run high-systime -p users=500,1000,1500,2000 --samples 1
+  ktax workloads run fork-pages -p pages=0,16,1024 --json";
+
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let _ = &args.name;
-    Ok(Exit::Ok)
+    let definitions = definitions()?;
+    let definition = plan::find(&definitions, &args.name)?;
+    let workloads = match args.params.as_slice() {
+        [] => definition.native_rows()?,
+        params => combinations(definition, params)?,
+    };
+    plan::check_memory(&workloads, available_memory_bytes()?)?;
+    let cancel = Cancel::on_signals().context("cannot catch signals")?;
+    let limits = Limits { real: Duration::from_secs(args.time_limit.max(1)), ..Limits::default() };
+    let cache = cache_directory(args.cache.as_deref())?;
+    let host = Host::new(&cache, limits, cancel)
+        .with_context(|| format!("cannot put the programs below {}", cache.display()))?;
+    let bar = progress(workloads.len() * args.samples as usize);
+    let mut rows = Vec::new();
+    for workload in &workloads {
+        bar.set_message(workload.row.clone());
+        let observe = || bar.inc(1);
+        let row = run_natively(&host, workload, args.samples as usize, args.counters, &observe);
+        let Some(row) = row else {
+            bar.finish_and_clear();
+            eprintln!("ktax: stopped; nothing is left of what ran");
+            return Ok(Exit::Cancelled);
+        };
+        rows.push(row);
+    }
+    bar.finish_and_clear();
+    let failed = rows.iter().any(|row| row.failure.is_some());
+    let table = native_table(&described(definition), rows);
+    print(&table, args)?;
+    Ok(if failed { Exit::NotRun } else { Exit::Ok })
+}
+
+/// What the kernel says can be had without swapping.
+fn available_memory_bytes() -> anyhow::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.context("/proc/meminfo has no MemAvailable")? << 10)
+}
+
+fn print(table: &NativeTable, args: &Args) -> anyhow::Result<()> {
+    let text = match args.json {
+        true => serde_json::to_string_pretty(table)? + "\n",
+        false => report::native(table, args.counters, text_options()),
+    };
+    Ok(write_stdout(&text)?)
+}
+
+fn described(definition: &Definition) -> Described<'_> {
+    let columns = match definition.columns.is_empty() {
+        true => usual_columns(definition.bandwidth),
+        false => definition.columns.clone(),
+    };
+    Described {
+        workload: &definition.name,
+        title: &definition.title,
+        operation: &definition.operation,
+        original: definition.original.as_deref(),
+        columns,
+        release: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// Every combination of the values, the last parameter changing fastest.
+fn combinations(definition: &Definition, params: &[String]) -> anyhow::Result<Vec<Workload>> {
+    let mut ops = vec![definition.native_ops];
+    let mut all: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
+    for param in params {
+        let (name, values) =
+            param.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(|| {
+                UsageError::Text(format!("{param:?} is no parameter; write it as NAME=VALUE"))
+            })?;
+        let values: Vec<Value> = values.split(',').map(Value::of).collect();
+        if name == "ops" {
+            ops = values.iter().map(operations).collect::<Result<_, _>>()?;
+            continue;
+        }
+        definition.param(name)?;
+        let with = |before: &BTreeMap<String, Value>, value: &Value| {
+            let mut after = before.clone();
+            after.insert(name.to_owned(), value.clone());
+            after
+        };
+        all = all.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
+    }
+    let rows =
+        all.iter().flat_map(|params| ops.iter().map(move |ops| definition.row(params, *ops)));
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn operations(value: &Value) -> Result<Option<u64>, UsageError> {
+    match value {
+        Value::Number(ops @ 1..) => Ok(Some(*ops)),
+        other => Err(UsageError::Text(format!("ops cannot be {other}; it takes numbers from 1"))),
+    }
+}
+
+fn progress(runs: usize) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}")
+        .expect("the template is well formed");
+    bar.set_style(style.progress_chars("━╸ "));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
 }

@@ -41,8 +41,9 @@ fn describe(definition: &Definition) -> anyhow::Result<String> {
     if let Some(original) = &definition.modelled_on {
         text += &format!("modelled on  {original}\n");
     }
-    if !definition.asked_by.is_empty() {
-        text += &format!("asked by     {}\n", list::documents(definition).join(", "));
+    let documents: Vec<&str> = definition.asked_by.iter().map(|asked| asked.name()).collect();
+    if !documents.is_empty() {
+        text += &format!("asked by     {}\n", documents.join(", "));
     }
     let signature: Vec<String> =
         definition.signature.iter().map(|(name, wanted)| format!("{name} = {wanted}")).collect();

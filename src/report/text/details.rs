@@ -10,6 +10,11 @@ use super::layout::{Page, align_right, folded, indented, natural_width};
 const INDENT: u16 = 2;
 const FUNCTIONS: usize = 5;
 
+/// How costs grow, a line for each family and Side.
+pub(super) fn growth(comparison: &Comparison, page: &Page) -> String {
+    comparison.growth.iter().map(|growth| page.paragraph(&escape(&view::growth(growth)))).collect()
+}
+
 /// For every changed row the functions that carry the difference.
 pub(super) fn functions(comparison: &Comparison, page: &Page) -> String {
     let changed = comparison.rows.iter().filter_map(|row| Some((row, row.deciding()?)));

@@ -4,6 +4,8 @@ mod details;
 mod layout;
 mod table;
 
+use std::ops::Range;
+
 use crate::model::{Comparison, Side};
 
 use super::{TextOptions, escape, view};
@@ -15,6 +17,7 @@ pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
     let sections = [
         header(comparison, &page),
         table::rows(comparison, &page),
+        details::growth(comparison, &page),
         details::functions(comparison, &page),
         details::also_changed(comparison, &page),
         details::different_work(comparison, &page),
@@ -54,4 +57,27 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
     }
     layout::ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
+}
+
+/// A table; `numbers` are the columns to align to the right, and the first gives way.
+pub(super) fn table_of_numbers(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    numbers: Range<usize>,
+    options: TextOptions,
+) -> String {
+    let page = Page::new(options);
+    let mut table = page.table();
+    table.set_header(header);
+    layout::align_right(&mut table, numbers);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
+    }
+    let lines = header.iter().map(|name| name.lines().count()).max().unwrap_or(1);
+    layout::ruled(&page.finish(&mut table, 0), lines)
+}
+
+/// Wrapped text.
+pub(super) fn paragraph(text: &str, options: TextOptions) -> String {
+    Page::new(options).paragraph(text)
 }

@@ -1,0 +1,122 @@
+use super::param;
+use crate::model::{NativeRow, NativeSample, Workload};
+use crate::stats::tables::{
+    contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent,
+};
+
+/// One Sample, with what it belongs to.
+pub(super) struct Point<'a> {
+    pub workload: &'a Workload,
+    pub sample: &'a NativeSample,
+    /// The first row of the table: what ratios and differences are to.
+    pub first: Option<&'a NativeRow>,
+}
+
+impl Point<'_> {
+    fn value(&self, name: &str) -> Option<f64> {
+        self.sample.values.get(name).map(|value| *value as f64)
+    }
+
+    fn did(&self, name: &str) -> Option<f64> {
+        self.sample.signature.get(name).map(|value| *value as f64)
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        Some(self.value("nanoseconds")? / 1e9)
+    }
+
+    fn ops(&self) -> f64 {
+        self.workload.ops as f64
+    }
+
+    /// The share of a second that a number of microseconds in the Region is, in percent.
+    fn busy_percent(&self, microseconds: &str) -> Option<f64> {
+        Some(share_percent(self.value(microseconds)? / 1e6, self.seconds()?))
+    }
+
+    /// The median of the first row's seconds.
+    fn first_seconds(&self) -> Option<f64> {
+        let seconds = |sample: &NativeSample| Some(*sample.values.get("nanoseconds")? as f64 / 1e9);
+        let all: Vec<f64> = self.first?.samples.iter().filter_map(seconds).collect();
+        median(&all)
+    }
+
+    /// Jobs a minute of all users together.
+    fn jobs_per_minute(&self) -> Option<f64> {
+        let users = param(self.workload, "users")?;
+        Some(jobs_per_minute(self.did("jobs")? / users, users, self.value("parent-us")? / 1e6))
+    }
+}
+
+/// How one number is taken from a Sample.
+pub(super) struct Column {
+    pub name: &'static str,
+    pub heading: &'static str,
+    pub unit: &'static str,
+    pub value: fn(&Point<'_>) -> Option<f64>,
+}
+
+const fn column(
+    name: &'static str,
+    heading: &'static str,
+    unit: &'static str,
+    value: fn(&Point<'_>) -> Option<f64>,
+) -> Column {
+    Column { name, heading, unit, value }
+}
+
+/// Every column that a workload file can name.
+pub(super) const COLUMNS: &[Column] = &[
+    // lmbench subtracts what passing the token costs without a switch; so does this.
+    column("time", "time", "µs", |p| {
+        let overhead = p.value("overhead-ns").unwrap_or(0.0);
+        Some((p.value("nanoseconds")? / p.ops() - overhead) / 1e3)
+    }),
+    column("bandwidth", "bandwidth", "MB/s", |p| Some(p.ops() * 1024.0 / 1e6 / p.seconds()?)),
+    column("seconds", "time", "s", |p| p.seconds()),
+    column("operations-per-second", "operations", "/s", |p| Some(p.ops() / p.seconds()?)),
+    column("user", "user", "s", |p| Some(p.value("user-us")? / 1e6)),
+    column("system", "system", "s", |p| Some(p.value("system-us")? / 1e6)),
+    column("context-switches", "switches", "", |p| p.value("context-switches")),
+    column("page-faults", "faults", "", |p| p.value("page-faults")),
+    // The multi-user load, as the original's table has them.
+    column("jobs-per-minute", "jobs/min", "", |p| p.jobs_per_minute()),
+    column("jobs-per-minute-per-user", "jobs/min/user", "", |p| {
+        Some(p.jobs_per_minute()? / param(p.workload, "users")?)
+    }),
+    column("parent-time", "parent", "s", |p| Some(p.value("parent-us")? / 1e6)),
+    column("child-system", "child sys", "s", |p| Some(p.value("system-us")? / 1e6)),
+    column("child-user", "child user", "s", |p| Some(p.value("user-us")? / 1e6)),
+    column("spread", "std dev", "%", |p| {
+        Some(100.0 * p.value("elapsed-stddev-us")? / p.value("elapsed-mean-us")?)
+    }),
+    column("jti", "JTI", "", |p| {
+        let spread = p.value("elapsed-stddev-us")? / p.value("elapsed-mean-us")?;
+        Some(((1.0 - spread) * 100.0).trunc())
+    }),
+    // Messaging.
+    column("messages-per-second", "messages", "/s", |p| Some(p.did("messages")? / p.seconds()?)),
+    column("system-per-message", "system/message", "ns", |p| {
+        Some(p.value("system-us")? * 1e3 / p.did("messages")?)
+    }),
+    column("last-message", "last message", "s", |p| Some(p.value("last-message-us")? / 1e6)),
+    // Locks.
+    column("acquisitions-per-second", "acquisitions", "/s", |p| {
+        Some(p.value("acquisitions")? / p.seconds()?)
+    }),
+    column("fairness", "min/max", "", |p| Some(p.value("min")? / p.value("max")?)),
+    column("slept", "slept", "", |p| p.value("slept")),
+    column("woken", "woken", "", |p| p.value("woken")),
+    // Fork and pages: what is above the first row is the pages'.
+    column("per-process", "per process", "µs", |p| Some(p.seconds()? * 1e6 / p.ops())),
+    column("per-process-per-page", "per process per page", "ns", |p| {
+        let overhead = p.first_seconds()? / p.first?.workload.ops as f64 * p.ops();
+        let pages = param(p.workload, "pages").filter(|pages| *pages > 0.0)?;
+        Some(per_process_per_page((p.seconds()? - overhead) * 1e9, p.ops(), pages))
+    }),
+    // Under load: the six columns of contest.
+    column("job-cpu", "CPU", "%", |p| p.busy_percent("job-cpu-us")),
+    column("loads", "loads", "", |p| p.value("load-count")),
+    column("load-cpu", "LCPU", "%", |p| p.busy_percent("load-cpu-us")),
+    column("ratio", "ratio", "", |p| Some(contest_ratio(p.seconds()?, p.first_seconds()?))),
+];

@@ -1,0 +1,52 @@
+use crate::engine::Stop;
+use crate::engine::host::Host;
+use crate::model::{Failure, NativeRow, NativeSample, Workload};
+use crate::wire::{self, Answer, Done, WireError};
+
+/// Runs a row `runs` times on the running kernel, each time in a new process. The first failure
+/// ends it; `None` where the user cancelled. `observe` is told after each Run.
+pub fn run_natively(
+    host: &Host,
+    workload: &Workload,
+    runs: usize,
+    counters: bool,
+    observe: &dyn Fn(),
+) -> Option<NativeRow> {
+    let mut row = NativeRow {
+        workload: workload.clone(),
+        samples: Vec::new(),
+        failure: None,
+        uncounted: Default::default(),
+        cells: Vec::new(),
+    };
+    for _ in 0..runs {
+        match host.run(workload, counters).map(|wire| judge(&wire, workload)) {
+            Ok(Ok(done)) => {
+                row.uncounted = done.uncounted;
+                let (signature, values) = (done.signature, done.values);
+                row.samples.push(NativeSample { signature, values });
+            }
+            Ok(Err(failure)) | Err(Stop::Failed(failure, _)) => {
+                row.failure = Some(failure);
+                return Some(row);
+            }
+            Err(Stop::Cancelled) => return None,
+        }
+        observe();
+    }
+    Some(row)
+}
+
+/// A native program is trusted no more than one in a guest.
+fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
+    let done = match wire::parse_answer(wire, &workload.program) {
+        Ok(Answer::Done(done)) => done,
+        Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
+        Err(WireError::Truncated { .. }) => {
+            return Err(Failure::Silent { console: wire::escape(wire) });
+        }
+        Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
+    };
+    let deviations = workload.deviations(&done.signature).join("; ");
+    if deviations.is_empty() { Ok(done) } else { Err(Failure::WrongWork { deviations }) }
+}
