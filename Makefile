@@ -2,7 +2,7 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu bench bless clean
+.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -10,6 +10,7 @@ help:
 	@echo 'make test    everything that needs no KVM: check, unit, integration'
 	@echo 'make check   formatting and lints'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
+	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
 
 setup:
@@ -38,7 +39,7 @@ check:
 	cargo clippy --locked --all-targets -- -D warnings
 
 unit:
-	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published
+	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published --test experiments
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
@@ -54,6 +55,10 @@ bench: build
 
 bless:
 	BLESS=1 cargo test --locked --test golden --test docs --test published
+
+# What each experiment says here and now, below its question. Half an hour.
+answers: build
+	sh scripts/answers.sh
 
 clean:
 	cargo clean

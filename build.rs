@@ -32,7 +32,7 @@ fn main() {
 fn compile(output: &Path, sources: &[PathBuf], flags: &[&str]) {
     let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).get_compiler();
     let status = Command::new(compiler.path())
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-fno-ident", "-Wl,--build-id=none"])
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Iguest", "-fno-ident", "-Wl,--build-id=none"])
         .args(flags)
         .arg("-o")
         .arg(output)
@@ -68,11 +68,20 @@ fn workloads() -> String {
     list + "]\n"
 }
 
-/// Sorted, so that the same tree gives the same bytes.
+/// Below `dir` too, and sorted, so that the same tree gives the same bytes.
 fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{dir}: {error}"));
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
-    paths.sort();
-    paths
+    let (mut found, mut dirs) = (Vec::new(), vec![PathBuf::from(dir)]);
+    while let Some(dir) = dirs.pop() {
+        let entries =
+            fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+        for path in entries.flatten().map(|entry| entry.path()) {
+            match path.extension() {
+                _ if path.is_dir() => dirs.push(path),
+                Some(is) if is == extension => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
 }

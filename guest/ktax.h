@@ -2,7 +2,7 @@
 /*
  * The guest's half of docs/wire.md and the whole contract of a workload.
  *
- * A workload is one .c file here and one .toml file in workloads/. Its run function does
+ * A workload is GROUP/NAME.c here and GROUP/NAME.toml in workloads/. Its run function does
  *
  *   set-up (not counted)  ->  some operations as warm-up (not counted)  ->  region_begin()
  *   ->  exactly o->ops operations  ->  region_end()  ->  sig() for each fact that proves the work

@@ -1,7 +1,7 @@
 //! ktax says what a Linux kernel change costs.
 //!
 //! ```text
-//!  experiment.toml / flags + workloads/*.toml
+//!  experiment.toml / flags + workloads/*/*.toml
 //!       │ plan       Request ─► Plan              plan.json
 //!       ▼
 //!       │ run        Step ─► Boot ─► Runs         boots/NNN-side/…

@@ -150,7 +150,7 @@ fn rep_movsb_of_4096_is_one_instruction_and_4096_iterations() {
     };
     let [one, thousand, nothing] = [1, 3, 5].map(|at| counts(&rows[at]));
     assert_eq!((one.1, thousand.1, nothing.1), (4096, 1001 * 4096, 0));
-    // Six instructions an operation stand in guest/control-rep.c, and the REP is one of them.
+    // Six instructions an operation stand in control-rep.c, and the REP is one of them.
     assert_eq!(thousand.0 - one.0, 1000 * 6, "{one:?} {thousand:?}");
     assert_eq!(thousand.0, nothing.0);
 }

@@ -1,6 +1,8 @@
 //! The guest programs run natively; the documents' examples; the parsers on noise.
 
 mod common;
+#[path = "wire/example.rs"]
+mod example;
 #[path = "wire/examples.rs"]
 mod examples;
 #[path = "wire/guest.rs"]

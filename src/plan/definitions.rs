@@ -8,7 +8,7 @@ use super::param::{Param, Value};
 use super::quantity::Quantity;
 
 /// Path and text of every workload file, put in by the build.
-const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
+pub(super) const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 
 /// A workload file: a guest program, its parameters, and the rows that it makes by default.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -152,6 +152,15 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_a_directory() {
+        for (path, text) in super::super::definitions::BUILT_IN {
+            let definition = parse(text, path).unwrap();
+            let wanted = format!("workloads/{}/{}.toml", definition.group, definition.name);
+            assert_eq!(*path, wanted);
+        }
+    }
+
+    #[test]
     fn a_signature_follows_the_parameters() {
         let fork = row(&[("pages", Value::Number(3))], Some(5)).unwrap();
         assert_eq!(fork.row, "fork:pages=3");

@@ -1,0 +1,42 @@
+//! Every experiment can be planned, and has its answer below its question.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ktax::plan::{Experiment, definitions, select};
+
+fn experiments() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn every_experiment_can_be_planned() {
+    let definitions = definitions().unwrap();
+    let paths = experiments();
+    assert!(paths.len() >= 14, "{paths:?}");
+    for path in paths {
+        let name = path.display().to_string();
+        let experiment = Experiment::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
+        experiment.check().unwrap();
+        let rows = select(&definitions, experiment.workloads.as_deref())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!rows.is_empty() && !experiment.why.is_empty(), "{name}");
+        assert_ne!(experiment.base, experiment.change, "{name} compares nothing");
+    }
+}
+
+#[test]
+fn every_experiment_has_an_answer_that_names_its_versions() {
+    for path in experiments() {
+        let text = fs::read_to_string(&path).unwrap();
+        let answer = text.split("written by `make answers`:\n").nth(1);
+        let answer = answer.unwrap_or_else(|| panic!("{}: type make answers", path.display()));
+        for word in ["exact · QEMU ", "base", "change", "cloud-amd64"] {
+            assert!(answer.contains(word), "{}: {word}", path.display());
+        }
+    }
+}
