@@ -28,6 +28,7 @@ void region_enter(void)
 	if (!in_guest)
 		counters_start();
 	look(&before);
+	region_start = 0; /* its page may be shared with a child still */
 	clock_gettime(CLOCK_MONOTONIC, &before.clock);
 }
 

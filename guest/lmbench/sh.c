@@ -4,6 +4,7 @@
  * shell is this program in the role "sh", so that no dynamic linker and no distribution's shell is
  * measured; real-shell=1 takes /bin/sh, natively.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,6 +43,9 @@ static void sh_run(const struct order *o)
 {
 	shell = role_program;
 	if (param(o, "real-shell", 0)) {
+		errno = ENOTSUP;
+		if (in_guest)
+			fail("real-shell: a guest has none");
 		shell = "/bin/sh";
 		arguments[0] = "sh";
 	}

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ktax.h"
+#include "overhead.h"
 
 static volatile uint64_t handled;
 static pid_t self;
@@ -22,6 +23,11 @@ static int op(void)
 	return syscall(SYS_kill, self, SIGUSR1) || handled != before + 1;
 }
 
+static int kill_nothing(void)
+{
+	return syscall(SYS_kill, self, 0) != 0;
+}
+
 static void signal_handle_run(const struct order *o)
 {
 	const struct sigaction action = { .sa_handler = handler };
@@ -30,6 +36,7 @@ static void signal_handle_run(const struct order *o)
 	if (sigaction(SIGUSR1, &action, NULL))
 		fail("sigaction");
 	measure(o, 100, op, "signals");
+	overhead(o, kill_nothing);
 }
 
 WORKLOAD("signal-handle", signal_handle_run);
