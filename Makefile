@@ -49,6 +49,7 @@ integration:
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build
 	cargo bench --locked --bench speed
+	cargo bench --locked --bench native
 	@rm -rf target/bench && mkdir target/bench
 	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3

@@ -32,6 +32,10 @@ bool order_name(char *to, const char *name);
 void scratch_share(void);
 void scratch_remove(void);
 
+/* keys.c, for scratch.c */
+void keys_share(void);
+void keys_remove(void);
+
 /* janitor.c */
 void janitor_start(void);
 

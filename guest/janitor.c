@@ -13,10 +13,11 @@
 
 #include "guest.h"
 
-static __attribute__((noreturn)) void watch(int pidfd, pid_t group)
+static __attribute__((noreturn)) void watch(int pidfd, pid_t group, int alive)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	sigset_t all;
+	char byte;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
@@ -28,6 +29,8 @@ static __attribute__((noreturn)) void watch(int pidfd, pid_t group)
 	 * it has none, not before all other numbers were.
 	 */
 	kill(-group, SIGKILL);
+	/* Whoever was killed in the middle of a call still ends it, and it may make a file. */
+	(void)!read(alive, &byte, 1);
 	scratch_remove();
 	_exit(0);
 }
@@ -35,12 +38,15 @@ static __attribute__((noreturn)) void watch(int pidfd, pid_t group)
 void janitor_start(void)
 {
 	pid_t self = getpid(), first;
+	int alive[2]; /* its end of file: this process is gone, and all that come from it */
 
 	scratch_share();
 	setpgid(0, 0); /* refused to a session leader, which has a group of its own already */
 	int pidfd = syscall(SYS_pidfd_open, self, 0);
 	if (pidfd < 0 || getpgrp() != self)
 		fail("pidfd_open needs Linux 5.3, and a process group");
+	if (pipe(alive))
+		fail("pipe");
 	first = fork();
 	if (first < 0)
 		fail("fork");
@@ -48,11 +54,14 @@ void janitor_start(void)
 		/* Not a child of who runs the workload, which may wait for any of its children. */
 		setsid();
 		pid_t second = fork();
-		if (!second)
-			watch(pidfd, self);
+		if (!second) {
+			close(alive[1]);
+			watch(pidfd, self, alive[0]);
+		}
 		_exit(second < 0);
 	}
 	if (!child_succeeded(first))
 		fail("fork");
 	close(pidfd);
+	close(alive[0]);
 }

@@ -106,8 +106,7 @@ pid_t child_echo(int in, int out, int close_fd); /* sends every byte back until 
  */
 const char *scratch_directory(void);
 const char *scratch(void);       /* a file in it, not yet made */
-void scratch_ipc(int type, int id); /* IPC_SHM or IPC_SEM: remove this too */
-enum { IPC_SHM, IPC_SEM };
+int scratch_keys(uint32_t count); /* keys.c: the first of so many keys of IPC objects, which go too */
 
 /* Seven-byte NOPs that the plugin knows by their immediate (docs/wire.md, Markers). */
 #define KTAX_MARK(ID) __asm__ volatile(".byte 0x0f, 0x1f, 0x80; .long " #ID ::: "memory")

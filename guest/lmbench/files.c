@@ -14,7 +14,7 @@
 
 #include "ktax.h"
 
-enum { WARM_UP = 100, PER_DIRECTORY = 100, NUMBERS = sizeof("/00000000/00") };
+enum { WARM_UP = 400, PER_DIRECTORY = 100, NUMBERS = sizeof("/00000000/00") };
 
 static char data[65536];
 static char *names, *next;

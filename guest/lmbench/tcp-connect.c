@@ -10,7 +10,7 @@
 #include "ktax.h"
 #include "loopback.h"
 
-enum { WARM_UP = 128, BATCH = 64, BACKLOG = 128 };
+enum { WARM_UP = 256, BATCH = 64, BACKLOG = 128 };
 
 static struct sockaddr_in at;
 static int server, done[2];

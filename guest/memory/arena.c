@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena stays a hole between the calls, so nothing else may map memory meanwhile: the tables
- * are static. They follow what is mapped, because an mremap of random pages would mostly hit
- * several mappings or none, and then measure how fast the kernel says no.
+ * An arena stays a hole between the calls, so nothing else may be mapped into it meanwhile. The
+ * tables follow what is mapped, because an mremap of random pages would mostly hit several
+ * mappings or none, and then measure how fast the kernel says no.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -11,90 +11,90 @@
 #include "arena.h"
 #include "ktax.h"
 
-static char *arena;
-static uint32_t owner[ARENA_PAGES], mappings; /* which mapping a page is part of; 0 is a hole */
-static uint8_t protection[ARENA_PAGES];
+/* The kernel allows a process 65530 mappings; an arena of 65536 pages comes to 9731. */
+enum { PAGES = 65536, PAGES_OF_ALL = 4 * PAGES, ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS };
 
-void arena_reserve(void)
+static struct { uint32_t owner[PAGES]; uint8_t protection[PAGES]; } first;
+
+void arena_reserve(struct arena *arenas, unsigned count)
 {
-	const uintptr_t giga = 1ul << 30; /* a fixed place in the page tables */
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	char *all = mmap(NULL, 2 * giga, PROT_NONE, flags, -1, 0);
+	const uintptr_t giga = 1ul << 30; /* fixed places in the page tables */
+	const uint32_t share = PAGES_OF_ALL / count, size = share < PAGES ? share : PAGES;
+	char *all = mmap(NULL, (count + 2) * giga, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (all == MAP_FAILED || munmap(all, 2 * giga))
+	if (all == MAP_FAILED)
 		fail("mmap");
-	arena = (char *)(((uintptr_t)all + giga - 1) & ~(giga - 1));
-}
-
-void arena_clear(void)
-{
-	if (munmap(arena, (size_t)ARENA_PAGES * PAGE))
+	/* Below the first and above the last is room for what the kernel places later. */
+	for (unsigned i = 0; i < count; i++) {
+		arenas[i].start = (char *)(((uintptr_t)all & ~(giga - 1)) + (i + 2) * giga);
+		arenas[i].pages = size;
+		arenas[i].owner = i ? (uint32_t *)pages(size / 1024 + 1) : first.owner;
+		arenas[i].protection = i ? (uint8_t *)pages(size / 4096 + 1) : first.protection;
+	}
+	if (munmap(all, (count + 2) * giga))
 		fail("munmap");
-	memset(owner, 0, sizeof(owner));
-	memset(protection, 0, sizeof(protection));
-	mappings = 0;
 }
 
-char *arena_page(uint32_t n)
+void arena_clear(struct arena *a)
 {
-	return arena + (size_t)n * PAGE;
+	if (munmap(a->start, (size_t)a->pages * PAGE))
+		fail("munmap");
+	memset(a->owner, 0, a->pages * sizeof(*a->owner));
+	memset(a->protection, 0, a->pages);
+	a->mappings = 0;
 }
 
-struct stretch arena_find(uint32_t at)
+struct stretch arena_find(struct arena *a, uint32_t at)
 {
-	const uint32_t scan = 64, from = at;
 	struct stretch s = { .length = 0 };
 
-	while (at < from + scan && at < ARENA_PAGES - 1 && !owner[at])
+	for (uint32_t end = at + 64; at < end && at < a->pages - 1 && !a->owner[at];)
 		at++;
-	if (!owner[at])
+	if (!a->owner[at])
 		return s;
-	s.at = at;
-	s.prot = protection[at];
-	while (s.length < MAPPING_PAGES && at < ARENA_PAGES && owner[at] == owner[s.at]) {
+	s = (struct stretch){ .at = at, .prot = a->protection[at] };
+	for (; s.length < MAPPING_PAGES && at < a->pages && a->owner[at] == a->owner[s.at]; at++)
 		s.length++;
-		at++;
-	}
 	return s;
 }
 
-static bool own(struct stretch s, uint32_t mapping)
+static bool own(struct arena *a, struct stretch s, uint32_t mapping)
 {
 	for (uint32_t i = s.at; i < s.at + s.length; i++) {
-		owner[i] = mapping;
-		protection[i] = s.prot;
+		a->owner[i] = mapping;
+		a->protection[i] = s.prot;
 	}
 	return true;
 }
 
 /* The C library's wrappers of these calls add nothing to them. */
-bool arena_map(struct stretch s)
+bool arena_map(struct arena *a, struct stretch s)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-	char *at = arena_page(s.at);
+	char *at = arena_page(a, s.at);
+	void *got = mmap(at, (size_t)s.length * PAGE, s.prot, ANONYMOUS | MAP_FIXED, -1, 0);
 
-	return mmap(at, (size_t)s.length * PAGE, s.prot, flags, -1, 0) == at && own(s, ++mappings);
+	return got == at && own(a, s, ++a->mappings);
 }
 
-bool arena_unmap(struct stretch s)
+bool arena_unmap(struct arena *a, struct stretch s)
 {
-	return !munmap(arena_page(s.at), (size_t)s.length * PAGE) && own(s, 0);
+	return !munmap(arena_page(a, s.at), (size_t)s.length * PAGE) && own(a, s, 0);
 }
 
-bool arena_move(struct stretch from, struct stretch to)
+bool arena_move(struct arena *a, struct stretch from, struct stretch to)
 {
 	const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
 	size_t size = (size_t)from.length * PAGE, new_size = (size_t)to.length * PAGE;
-	char *target = arena_page(to.at);
+	char *source = arena_page(a, from.at), *target = arena_page(a, to.at);
 
-	return mremap(arena_page(from.at), size, new_size, flags, target) == target &&
-	       own(from, 0) && own(to, ++mappings);
+	return mremap(source, size, new_size, flags, target) == target && own(a, from, 0) &&
+	       own(a, to, ++a->mappings);
 }
 
-bool arena_shrink(struct stretch s, uint32_t length)
+bool arena_shrink(struct arena *a, struct stretch s, uint32_t length)
 {
 	struct stretch rest = { .at = s.at + length, .length = s.length - length };
-	char *at = arena_page(s.at);
+	char *at = arena_page(a, s.at);
 
-	return mremap(at, (size_t)s.length * PAGE, (size_t)length * PAGE, 0) == at && own(rest, 0);
+	return mremap(at, (size_t)s.length * PAGE, (size_t)length * PAGE, 0) == at && own(a, rest, 0);
 }

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* What mmap-stress does its calls to: 65536 pages of address space that belong to it alone. */
+/* What mmap-stress does its calls to: address space that belongs to one thread alone. */
 #ifndef KTAX_ARENA_H
 #define KTAX_ARENA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { ARENA_PAGES = 65536, MAPPING_PAGES = 8 };
+#include "random.h"
+
+enum { MAPPING_PAGES = 8 };
+
+struct arena {
+	char *start;
+	uint32_t pages, mappings;
+	uint32_t *owner; /* which mapping a page is part of; 0 is a hole */
+	uint8_t *protection;
+};
 
 /* A stretch of one mapping; length 0 where there is none. */
 struct stretch { uint32_t at, length, prot; };
 
-void arena_reserve(void);
-void arena_clear(void);
-char *arena_page(uint32_t n);
-struct stretch arena_find(uint32_t at); /* the next mapped stretch, not far behind `at` */
+void arena_reserve(struct arena *arenas, unsigned count);
+void arena_clear(struct arena *a);
+struct stretch arena_find(struct arena *a, uint32_t at); /* the next one, not far behind `at` */
 
 /* Each is one system call; false where it failed. */
-bool arena_map(struct stretch s);
-bool arena_unmap(struct stretch s);
-bool arena_move(struct stretch from, struct stretch to);
-bool arena_shrink(struct stretch s, uint32_t length);
+bool arena_map(struct arena *a, struct stretch s);
+bool arena_unmap(struct arena *a, struct stretch s);
+bool arena_move(struct arena *a, struct stretch from, struct stretch to);
+bool arena_shrink(struct arena *a, struct stretch s, uint32_t length);
 
-/* splitmix64: the random numbers of a C library differ between libraries */
-static inline uint32_t below(uint64_t *state, uint32_t limit)
+static inline char *arena_page(const struct arena *a, uint32_t n)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	z ^= z >> 31;
-	return (z >> 32) * limit >> 32;
+	return a->start + (size_t)n * 4096;
 }
 
 /* layout.c: what the kernel says is mapped in the arena now */
 struct layout { uint64_t vmas, hash; };
-struct layout arena_layout(void);
+struct layout arena_layout(const struct arena *a);
 
 #endif

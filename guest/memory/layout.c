@@ -36,9 +36,9 @@ static uint64_t mix(uint64_t hash, uint64_t value)
  * Counts the VMAs as the kernel has them, but hashes what a program can tell apart: neighbours
  * of one protection are one area there. Whether the kernel merges them is the kernel's choice.
  */
-struct layout arena_layout(void)
+struct layout arena_layout(const struct arena *a)
 {
-	const uint64_t first = (uintptr_t)arena_page(0), last = (uintptr_t)arena_page(ARENA_PAGES);
+	const uint64_t first = (uintptr_t)a->start, last = first + (uint64_t)a->pages * PAGE;
 	struct layout layout = { .hash = 0xcbf29ce484222325 };
 	uint64_t start, area_end = first, area_prot = 0;
 	int fd = open("/proc/self/maps", O_RDONLY);

@@ -1,97 +1,98 @@
 /* SPDX-License-Identifier: MIT */
-/* Pseudo-random mmap, munmap and mremap of 1 to 8 pages, and now and then a touch. */
-#include <string.h>
-#include <sys/mman.h>
+/*
+ * A thread or several that stress the one memory map that they share. Each has an arena and a seed
+ * of its own, so that what each does depends on nothing; they meet only in the kernel.
+ */
+#include <errno.h>
+#include <pthread.h>
 
-#include "arena.h"
 #include "ktax.h"
+#include "stress.h"
+#include "team.h"
 
-static uint64_t state;
-static struct { uint64_t calls, mmap, munmap, mremap, failed, skipped, touches; } did;
+enum { THREADS_MAX = 64 };
 
-/* Makes `to` out of `from`: moves it, or shrinks it in its place where the two overlap. */
-static bool remap(struct stretch from, struct stretch *to)
+static struct arena arenas[THREADS_MAX];
+static struct stress all[THREADS_MAX];
+static uint64_t ops;
+static pthread_barrier_t prepared, begin;
+
+static void warm_up(struct stress *me)
 {
-	to->prot = from.prot;
-	if (to->at >= from.at + from.length || from.at >= to->at + to->length)
-		return arena_move(from, *to);
-	to->at = from.at;
-	if (to->length > from.length)
-		to->length = from.length;
-	return arena_shrink(from, to->length);
+	stress_steps(me, 1000);
+	arena_clear(me->arena);
 }
 
-/* One draw, one call; none where there is nothing to remap. */
-static void step(void)
+static void work(unsigned n)
 {
-	const uint32_t touch_percent = 12, last = ARENA_PAGES - MAPPING_PAGES;
-	/* Every number is drawn, used or not: the sequence never depends on a result. */
-	uint32_t kind = below(&state, 3), at = below(&state, last);
-	uint32_t length = 1 + below(&state, MAPPING_PAGES);
-	uint32_t prot = below(&state, 8) & (PROT_READ | PROT_WRITE);
-	uint32_t to = below(&state, last), new_length = 1 + below(&state, MAPPING_PAGES);
-	uint32_t chance = below(&state, 100), which = below(&state, 65536);
-	struct stretch s = { at, length, prot }, from = { .length = 0 };
-	bool done;
-
-	if (kind == 2)
-		from = arena_find(at);
-	if (kind == 2 && !from.length) {
-		did.skipped++;
-		return;
-	}
-	if (kind == 0) {
-		did.mmap++;
-		done = arena_map(s);
-	} else if (kind == 1) {
-		did.munmap++;
-		done = arena_unmap(s);
-	} else {
-		did.mremap++;
-		s = (struct stretch){ to, new_length, 0 };
-		done = remap(from, &s);
-	}
-	did.calls++;
-	did.failed += !done;
-	if (done && kind != 1 && s.prot && chance < touch_percent) {
-		volatile char *byte = arena_page(s.at + which % s.length);
-		if (s.prot & PROT_WRITE)
-			*byte = 1;
-		else
-			(void)*byte;
-		did.touches++;
-	}
+	warm_up(&all[n]);
+	pthread_barrier_wait(&prepared);
+	pthread_barrier_wait(&begin);
+	stress_steps(&all[n], ops);
 }
 
-/* From an empty arena and the same seed, so that a warm-up leaves no trace in what follows. */
-static __attribute__((noinline, noclone)) void steps(uint64_t calls)
+static void start(unsigned threads)
 {
-	state = 1;
-	memset(&did, 0, sizeof(did));
-	while (did.calls < calls)
-		step();
+	pthread_barrier_init(&prepared, NULL, threads + 1);
+	pthread_barrier_init(&begin, NULL, threads + 1);
+	team_start(threads, work);
+	pthread_barrier_wait(&prepared);
+}
+
+static void results(unsigned threads)
+{
+	struct stress sum = { .seed = 0 };
+	struct layout layout;
+	uint64_t vmas = 0;
+
+	for (unsigned i = 0; i < threads; i++) {
+		sum.did.calls += all[i].did.calls;
+		sum.did.mmap += all[i].did.mmap;
+		sum.did.munmap += all[i].did.munmap;
+		sum.did.mremap += all[i].did.mremap;
+		sum.did.failed += all[i].did.failed;
+		sum.did.skipped += all[i].did.skipped;
+		sum.did.touches += all[i].did.touches;
+		layout = arena_layout(&arenas[i]);
+		vmas += layout.vmas;
+	}
+	sig("calls", sum.did.calls);
+	sig("mmap", sum.did.mmap);
+	sig("munmap", sum.did.munmap);
+	sig("mremap", sum.did.mremap);
+	sig("failed", sum.did.failed);
+	sig("skipped", sum.did.skipped);
+	sig("touches", sum.did.touches);
+	sig("vmas", vmas);
+	if (threads == 1)
+		sig("layout-hash", layout.hash);
 }
 
 static void mmap_stress_run(const struct order *o)
 {
-	arena_reserve();
-	steps(1000);
-	arena_clear();
-	uint64_t before = faults();
+	const uint64_t threads = param(o, "threads", 1);
+
+	errno = EINVAL;
+	if (!threads || threads > THREADS_MAX)
+		fail("threads");
+	ops = o->ops;
+	arena_reserve(arenas, threads);
+	for (unsigned i = 0; i < threads; i++)
+		all[i] = (struct stress){ .seed = 1 + i, .arena = &arenas[i] };
+	if (threads > 1)
+		start(threads);
+	else /* in the main thread, so that there is no other */
+		warm_up(all);
 	region_begin();
-	steps(o->ops);
+	if (threads > 1) {
+		pthread_barrier_wait(&begin);
+		team_join();
+	} else {
+		stress_steps(all, ops);
+	}
 	region_end();
-	sig("faults", faults() - before);
-	sig("calls", did.calls);
-	sig("mmap", did.mmap);
-	sig("munmap", did.munmap);
-	sig("mremap", did.mremap);
-	sig("failed", did.failed);
-	sig("skipped", did.skipped);
-	sig("touches", did.touches);
-	struct layout now = arena_layout();
-	sig("vmas", now.vmas);
-	sig("layout-hash", now.hash);
+	sig("faults", region_faults);
+	results(threads);
 }
 
 WORKLOAD("mmap-stress", mmap_stress_run);

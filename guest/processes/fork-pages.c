@@ -1,15 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* fork-exit beside `pages` pages of the parent, which fork copies and exit drops one by one. */
+/*
+ * fork beside `pages` pages of the parent, which fork copies and exit drops one by one. One child
+ * after the other by default. With mode=fork the Region has only the forks, of children that stay
+ * until it is over; with mode=live it has their ends too, after the last fork.
+ */
+#include "backing.h"
+#include "crowd.h"
 #include "ktax.h"
+
+enum mode { FORK_EXIT_WAIT, FORK, LIVE };
+
+static void all_at_once(const struct order *o, enum mode mode)
+{
+	const uint64_t warm_up = 2;
+	uint64_t failed;
+
+	crowd_of(warm_up + o->ops);
+	failed = crowd_begin(warm_up);
+	if (failed + crowd_end(warm_up))
+		fail("warm-up");
+	region_begin();
+	failed = crowd_begin(o->ops);
+	if (mode == LIVE)
+		failed += crowd_end(o->ops);
+	region_end();
+	if (mode == FORK)
+		failed += crowd_end(o->ops);
+	sig("children", o->ops - failed);
+	sig("failed", failed);
+}
 
 static void fork_pages_run(const struct order *o)
 {
-	uint64_t extra = param(o, "pages", 16);
-	char *map = pages(extra);
+	enum mode mode = param(o, "mode", FORK_EXIT_WAIT);
+	uint64_t faults = backing_fill(param(o, "backing", ANONYMOUS), param(o, "pages", 16));
 
-	for (uint64_t i = 0; i < extra; i++)
-		map[i * PAGE] = 1;
-	measure(o, 2, child_round, "children");
+	if (mode == FORK_EXIT_WAIT)
+		measure(o, 2, child_round, "children");
+	else
+		all_at_once(o, mode);
+	sig("touch-faults", faults);
 }
 
 WORKLOAD("fork-pages", fork_pages_run);

@@ -60,14 +60,16 @@ impl Param {
     /// What a guest is told.
     pub fn number(&self, workload: &str, name: &str, value: &Value) -> Result<u64, PlanError> {
         let number = match value {
-            Value::Word(word) => self.choices.iter().position(|choice| choice == word),
             Value::Number(number) if self.choices.is_empty() => {
-                let bounds = self.min..=self.max;
-                bounds.contains(number).then_some(*number as usize)
+                (self.min..=self.max).contains(number).then_some(*number)
             }
-            Value::Number(_) => None,
+            // A word may be one of digits.
+            _ => {
+                let word = value.to_string();
+                self.choices.iter().zip(0..).find(|(choice, _)| **choice == word).map(|(_, at)| at)
+            }
         };
-        number.map(|number| number as u64).ok_or_else(|| PlanError::ParameterValue {
+        number.ok_or_else(|| PlanError::ParameterValue {
             workload: workload.to_owned(),
             name: name.to_owned(),
             value: value.to_string(),

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keys of System V IPC for a workload that makes and removes such objects all the time. An id is
+ * known only after the object is there, too late where the process is killed in between; a key is
+ * known before.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+
+#include "guest.h"
+
+static struct { uint32_t first, count; } *keys;
+
+void keys_share(void)
+{
+	const int flags = MAP_SHARED | MAP_ANONYMOUS;
+
+	keys = mmap(NULL, sizeof(*keys), PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (keys == MAP_FAILED)
+		fail("mmap");
+}
+
+/* Whether neither a segment nor a set has the key. */
+static bool unused(uint32_t key)
+{
+	bool found = shmget(key, 0, 0) >= 0 || errno != ENOENT ||
+		     semget(key, 0, 0) >= 0 || errno != ENOENT;
+
+	if (errno == ENOSYS)
+		fail("System V IPC");
+	return !found;
+}
+
+int scratch_keys(uint32_t count)
+{
+	uint32_t first = 0x6b746178; /* in a guest, which is alone, the same in each Run */
+
+	for (uint32_t free = 0; free < count; free++) {
+		if (free == 0 && !in_guest && getrandom(&first, sizeof(first), 0) != sizeof(first))
+			fail("getrandom");
+		if (first == IPC_PRIVATE || first > INT32_MAX - count || !unused(first + free))
+			free = -1;
+	}
+	keys->first = first;
+	keys->count = count;
+	return first;
+}
+
+void keys_remove(void)
+{
+	for (uint32_t i = 0; i < keys->count; i++) {
+		int segment = shmget(keys->first + i, 0, 0), set = semget(keys->first + i, 0, 0);
+		if (segment >= 0)
+			shmctl(segment, IPC_RMID, NULL);
+		if (set >= 0)
+			semctl(set, 0, IPC_RMID);
+	}
+	keys->count = 0;
+}

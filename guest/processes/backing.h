@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BACKING_H
+#define BACKING_H
+
+#include <stdint.h>
+
+enum backing { ANONYMOUS, THP, SHARED_FILE, HUGETLB };
+
+/* backing.c: makes n 4 KiB pages of a kind resident, and returns how many faults that took. */
+uint64_t backing_fill(enum backing kind, uint64_t n);
+
+#endif

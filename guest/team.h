@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads of this process with small stacks, and what many workers need. */
+#ifndef KTAX_TEAM_H
+#define KTAX_TEAM_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "ktax.h"
+
+enum { TEAM_MAX = 512 };
+
+/* Fails where there can be no more threads. */
+pthread_t team_thread(void *(*run)(void *), void *argument);
+
+void team_start(unsigned n, void (*work)(unsigned member)); /* members 0 to n - 1 */
+void team_join(void);                                       /* waits for the end of all */
+
+unsigned team_cpus(void);       /* how many CPUs this process may run on */
+void team_pin(unsigned member); /* the caller to one of them, members in turn */
+
+/* Raises a soft limit as far as it goes; fails where that is not `wanted`. */
+void raise_limit(int resource, uint64_t wanted, const char *name);
+
+static inline uint64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+#endif

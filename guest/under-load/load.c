@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A load counts in shared memory and is told there to stop. Its processes are children of the main
+ * process, die with it, and are waited for after the Region, so that their time is not the job's.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "load.h"
+
+static volatile struct { uint64_t count; bool stop; int error; } *shared;
+static pid_t pids[PROCESSES_MAX];
+static unsigned processes;
+
+void load_share(void)
+{
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		fail("mmap");
+}
+
+bool load_goes_on(void)
+{
+	__atomic_fetch_add(&shared->count, 1, __ATOMIC_RELAXED);
+	return !shared->stop;
+}
+
+static bool start(const struct load *load)
+{
+	pid_t pid = worker();
+
+	if (!pid) {
+		errno = 0;
+		load->run(processes);
+		if (!shared->stop)
+			shared->error = errno;
+		syscall(SYS_exit_group, !shared->stop);
+	}
+	if (pid > 0)
+		pids[processes++] = pid;
+	else
+		shared->error = errno;
+	return pid > 0;
+}
+
+void load_start(const struct load *load, uint64_t lead_ms)
+{
+	unsigned wanted = load->release ? FOR_EACH_JOB * build.jobs : 1;
+	bool runs = true;
+
+	shared->count = 0; /* prepare() may have counted, too */
+	while (runs && processes < wanted)
+		runs = start(load);
+	if (load->release)
+		load->release();
+	for (uint64_t ms = 0; runs && (!shared->count || ms < lead_ms); ms++) {
+		siginfo_t end = { .si_pid = 0 };
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		runs = !waitid(P_PID, pids[0], &end, WEXITED | WNOHANG | WNOWAIT) && !end.si_pid;
+	}
+	if (runs)
+		return;
+	load_stop();
+	fail("the load");
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+struct load_seen load_look(void)
+{
+	struct load_seen seen = { .count = shared->count, .nanoseconds = now(CLOCK_MONOTONIC) };
+	clockid_t clock;
+
+	for (unsigned i = 0; i < processes; i++)
+		if (!clock_getcpuclockid(pids[i], &clock))
+			seen.cpu_us += now(clock) / 1000;
+	return seen;
+}
+
+void load_stop(void)
+{
+	bool good = true;
+
+	shared->stop = true;
+	for (unsigned i = 0; i < processes; i++)
+		good &= child_succeeded(pids[i]);
+	errno = shared->error;
+	if (!good)
+		fail("the load");
+}
