@@ -5,8 +5,6 @@
  * known before.
  */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -26,27 +24,27 @@ void keys_share(void)
 		fail("mmap");
 }
 
-/* Whether neither a segment nor a set has the key. */
-static bool unused(uint32_t key)
+/* Whether neither a segment nor a set has one of the keys. */
+static bool unused(uint32_t first, uint32_t count)
 {
-	bool found = shmget(key, 0, 0) >= 0 || errno != ENOENT ||
-		     semget(key, 0, 0) >= 0 || errno != ENOENT;
-
-	if (errno == ENOSYS)
-		fail("System V IPC");
-	return !found;
+	for (uint32_t key = first; key < first + count; key++)
+		if (shmget(key, 0, 0) >= 0 || errno != ENOENT ||
+		    semget(key, 0, 0) >= 0 || errno != ENOENT) {
+			if (errno == ENOSYS)
+				fail("System V IPC");
+			return false;
+		}
+	return true;
 }
 
 int scratch_keys(uint32_t count)
 {
 	uint32_t first = 0x6b746178; /* in a guest, which is alone, the same in each Run */
 
-	for (uint32_t free = 0; free < count; free++) {
-		if (free == 0 && !in_guest && getrandom(&first, sizeof(first), 0) != sizeof(first))
+	do {
+		if (!in_guest && getrandom(&first, sizeof(first), 0) != sizeof(first))
 			fail("getrandom");
-		if (first == IPC_PRIVATE || first > INT32_MAX - count || !unused(first + free))
-			free = -1;
-	}
+	} while (first == IPC_PRIVATE || first > INT32_MAX - count || !unused(first, count));
 	keys->first = first;
 	keys->count = count;
 	return first;

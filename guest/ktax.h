@@ -106,7 +106,8 @@ pid_t child_echo(int in, int out, int close_fd); /* sends every byte back until 
  */
 const char *scratch_directory(void);
 const char *scratch(void);       /* a file in it, not yet made */
-int scratch_keys(uint32_t count); /* keys.c: the first of so many keys of IPC objects, which go too */
+/* keys.c: the first of so many keys for IPC objects, which go too */
+int scratch_keys(uint32_t count);
 
 /* Seven-byte NOPs that the plugin knows by their immediate (docs/wire.md, Markers). */
 #define KTAX_MARK(ID) __asm__ volatile(".byte 0x0f, 0x1f, 0x80; .long " #ID ::: "memory")

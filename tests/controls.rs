@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::{compare, measurements, row, run, scratch, tree};
 use ktax::model::{Context, Outcome, Run, Verdict};
+use ktax::plan::definitions;
 use ktax::rundir::profile;
 
 /// Rows that together enter the kernel every way that the workloads do.
@@ -42,6 +43,26 @@ fn zero_is_zero_on_every_row_and_layout() {
             assert_eq!(effect.samples.base.len(), 5);
             assert_eq!(effect.delta_range, (0.0, 0.0));
         }
+    }
+}
+
+/// A run of these takes most of a minute, or, of the last, needs what no guest has.
+const LONG: [&str; 5] = ["mmap-stress", "connect4-long", "high-systime", "fork-live", "lame"];
+
+#[test]
+fn every_row_of_every_group_repeats_to_the_last_digit() {
+    let dir = scratch();
+    let mut definitions = definitions().unwrap();
+    definitions.retain(|d| !d.hidden && !LONG.contains(&d.name.as_str()));
+    let names: Vec<&str> = definitions.iter().map(|d| d.name.as_str()).collect();
+    let rows = rows(&names);
+    let args = args(&rows, &["--layouts", "1"]);
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(comparison.rows.len() > 150, "{}", comparison.rows.len());
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
+        assert!(row.effects.iter().all(|effect| effect.delta == 0.0), "{}", row.row);
     }
 }
 

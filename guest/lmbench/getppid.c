@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cheapest system call that still enters the kernel: entry, table, return. The bare instruction,
- * because what the kernel does against speculation makes it forget who called whom: each return
- * after it is mispredicted, and syscall() would add one, natively 5 to 7 % of this row.
+ * The cheapest system call that still enters the kernel: entry, table, return. It is the bare
+ * instruction, because what the kernel does against speculation makes the CPU forget who called
+ * whom: each return after it is mispredicted, and syscall() would add one, natively 5 to 7 % of
+ * this row.
  */
 #include <sys/syscall.h>
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What make does: keeps a number of units going until all are done, then has them linked. */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "build.h"
+#include "team.h"
 
 struct build build;
 
@@ -62,14 +61,6 @@ __attribute__((noinline, noclone)) bool build_run(uint64_t units)
 	return pid > 0 && child_succeeded(pid);
 }
 
-static uint64_t cpus(void)
-{
-	cpu_set_t ours;
-	int n = sched_getaffinity(0, sizeof(ours), &ours) ? 1 : CPU_COUNT(&ours);
-
-	return n < JOBS_MAX ? n : JOBS_MAX;
-}
-
 void build_configure(const struct order *o)
 {
 	build.jobs = param(o, "jobs", 0);
@@ -77,7 +68,7 @@ void build_configure(const struct order *o)
 	if (build.jobs > JOBS_MAX)
 		fail("jobs");
 	if (!build.jobs)
-		build.jobs = cpus();
+		build.jobs = team_cpus() < JOBS_MAX ? team_cpus() : JOBS_MAX;
 	build.headers = param(o, "headers", 20);
 	for (int i = 0; i < ARGUMENTS; i++)
 		argv[i] = words[i];

@@ -40,7 +40,6 @@ static void under_load_run(const struct order *o)
 		per = load->prepare(mib);
 		load_start(load, param(o, "lead-ms", 0));
 	}
-	region_start = 0; /* its page, shared since the last fork, is copied now */
 	uint64_t job_us = children_us();
 	struct load_seen before = load_look();
 	region_begin();

@@ -47,6 +47,9 @@ pub struct Definition {
     /// nothing is said.
     #[serde(default)]
     pub columns: Vec<String>,
+    /// What of a machine or a guest it needs that not all have; without it the Workload refuses.
+    #[serde(default)]
+    pub needs: Option<String>,
     /// Whether it is a control or a trap of the tests.
     #[serde(default)]
     pub hidden: bool,

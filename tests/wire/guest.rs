@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use cpio::newc;
 use ktax::engine::payload;
@@ -71,10 +72,11 @@ pub fn arguments(workload: &Workload) -> Vec<String> {
 /// Runs a workload in an empty directory, and looks at what it leaves there and among the
 /// processes.
 pub fn run(workload: &Workload) -> Output {
-    let (dir, mut said) =
-        (scratch(), [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()]);
+    let (dir, temporary) = (scratch(), scratch());
+    let mut said = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
     let mut command = guest();
     command.args(arguments(workload)).current_dir(dir.path());
+    command.env("TMPDIR", temporary.path());
     // Files: the end of a pipe would only come when every process that is left is gone.
     let [stdout, stderr] = said.each_ref().map(|file| file.try_clone().unwrap());
     let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
@@ -85,6 +87,7 @@ pub fn run(workload: &Workload) -> Output {
     }
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert!(left.is_empty(), "{}: {left:?}", workload.row);
+    assert_goes(temporary.path());
     let [stdout, stderr] = said.each_mut().map(|file| {
         let mut content = Vec::new();
         file.rewind().unwrap();
@@ -92,6 +95,15 @@ pub fn run(workload: &Workload) -> Output {
         content
     });
     Output { status, stdout, stderr }
+}
+
+/// A workload's directory is gone, or goes soon: its janitor may still be at it.
+pub fn assert_goes(temporary: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Some(left) = fs::read_dir(temporary).unwrap().next() {
+        assert!(Instant::now() < deadline, "{left:?} is left");
+        std::thread::yield_now();
+    }
 }
 
 /// The processes of a group: field 5 of stat, behind the name in parentheses.

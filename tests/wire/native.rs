@@ -1,24 +1,27 @@
 //! Every workload does its work on the machine at hand, says so in the format, and tidies up.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Read;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use ktax::model::{Signature, Workload};
 use ktax::plan::{Definition, definitions};
 use ktax::wire::{Answer, Done, parse_answer};
 
-use super::guest::{arguments, guest, run};
+use super::common::scratch;
+use super::guest::{arguments, assert_goes, guest, run};
 
 fn is_bad(definition: &Definition) -> bool {
     definition.name.starts_with("bad-")
 }
 
 fn rows() -> Vec<Workload> {
-    let good = definitions().unwrap().into_iter().filter(|definition| !is_bad(definition));
-    good.flat_map(|definition| definition.rows().unwrap()).collect()
+    rows_of(|definition| !is_bad(definition) && definition.needs.is_none())
+}
+
+fn rows_of(chosen: impl Fn(&Definition) -> bool) -> Vec<Workload> {
+    let chosen = definitions().unwrap().into_iter().filter(chosen);
+    chosen.flat_map(|definition| definition.rows().unwrap()).collect()
 }
 
 fn answer(workload: &Workload) -> Done {
@@ -31,26 +34,8 @@ fn answer(workload: &Workload) -> Done {
     }
 }
 
-/// The directories that a guest makes natively: `/tmp/ktax-XXXXXX`.
-fn scratches() -> BTreeSet<String> {
-    let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
-    let of_guest = |name: &String| name.len() == 11 && name.starts_with("ktax-");
-    names.filter_map(|name| name.into_string().ok()).filter(of_guest).collect()
-}
-
-/// Other tests make and remove theirs at the same time: what is new must go.
-fn assert_all_go(before: &BTreeSet<String>) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let new: BTreeSet<String> = scratches().difference(before).cloned().collect();
-    while let Some(left) = scratches().intersection(&new).next() {
-        assert!(Instant::now() < deadline, "/tmp/{left} is left");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn every_workload_does_exactly_its_work_and_leaves_nothing() {
-    let before = scratches();
     let rows = rows();
     assert!(rows.len() > 30, "{}", rows.len());
     for workload in &rows {
@@ -60,7 +45,19 @@ fn every_workload_does_exactly_its_work_and_leaves_nothing() {
         assert!(done.tsc.is_none(), "{}: natively the counter is time", workload.row);
         assert_each_entry_counts(workload, &done.signature);
     }
-    assert_all_go(&before);
+}
+
+#[test]
+fn what_a_machine_lacks_is_said() {
+    let demanding = rows_of(|definition| definition.needs.is_some());
+    assert!(!demanding.is_empty());
+    for workload in demanding {
+        let output = run(&workload);
+        match parse_answer(&output.stdout, &workload.program).unwrap() {
+            Answer::Done(done) => assert_eq!(workload.deviations(&done.signature), [""; 0]),
+            Answer::Refused(why) => assert!(why.len() > 10, "{}: {why}", workload.row),
+        }
+    }
 }
 
 /// Of a true signature with one entry missing, or one off, something is always said.
@@ -142,13 +139,18 @@ fn what_is_no_order_is_refused() {
 
 #[test]
 fn a_guest_whose_reader_is_gone_tidies_up() {
-    let before = scratches();
+    let dir = scratch();
     let mut stat = rows().into_iter().find(|row| row.row == "stat").unwrap();
     // Long enough that the reader is gone before the Region ends and the next line is written.
     stat.ops = 3_000_000;
-    let mut child = guest().args(arguments(&stat)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = guest()
+        .args(arguments(&stat))
+        .env("TMPDIR", dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut start = [0; "ktax 1\nstart stat\n".len()];
     child.stdout.take().unwrap().read_exact(&mut start).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert_all_go(&before);
+    assert_goes(dir.path());
 }

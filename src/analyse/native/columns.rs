@@ -116,7 +116,7 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     // Under load: the six columns of contest.
     column("job-cpu", "CPU", "%", |p| p.busy_percent("job-cpu-us")),
-    column("loads", "loads", "", |p| p.value("load-count")),
+    column("loads", "loads", "", |p| Some(p.value("load-count")? / p.value("load-per")?)),
     column("load-cpu", "LCPU", "%", |p| p.busy_percent("load-cpu-us")),
     column("ratio", "ratio", "", |p| Some(contest_ratio(p.seconds()?, p.first_seconds()?))),
 ];

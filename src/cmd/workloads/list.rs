@@ -78,6 +78,7 @@ pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> 
         "asked_by": definition.asked_by,
         "hidden": definition.hidden,
         "only_named": definition.only_named,
+        "needs": definition.needs,
         "params": definition.params,
         "rows": definition.rows()?,
     }))

@@ -41,6 +41,9 @@ fn describe(definition: &Definition) -> anyhow::Result<String> {
     if let Some(original) = &definition.modelled_on {
         text += &format!("modelled on  {original}\n");
     }
+    if let Some(needs) = &definition.needs {
+        text += &format!("needs        {needs}\n");
+    }
     let documents: Vec<&str> = definition.asked_by.iter().map(|asked| asked.name()).collect();
     if !documents.is_empty() {
         text += &format!("asked by     {}\n", documents.join(", "));
