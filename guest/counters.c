@@ -35,7 +35,7 @@ void counters_want(bool want)
 	wanted = want;
 }
 
-void counters_start(void)
+void counters_open(void)
 {
 	if (!wanted)
 		return;
@@ -52,6 +52,11 @@ void counters_start(void)
 		c->fd = syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 		c->error = c->fd < 0 ? errno : 0;
 	}
+}
+
+/* Counts too what the workers do that there are already. */
+void counters_start(void)
+{
 	EACH(c)
 		ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
 }

@@ -43,6 +43,7 @@ void janitor_start(void);
 uint64_t region_nanoseconds(void);
 void usage_say(void);
 void counters_want(bool want);
+void counters_open(void); /* before the first worker, to be inherited */
 void counters_start(void);
 void counters_stop(void);
 void counters_say(void);

@@ -31,6 +31,8 @@ static void run(const struct order *o)
 		reject("no such workload in this guest");
 	SAY("start ", o->name);
 	delay(o->phase);
+	if (!in_guest)
+		counters_open();
 	w->run(o);
 	usage_say();
 	/* Natively the counter is time: it would make equal answers differ. */

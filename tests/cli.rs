@@ -48,7 +48,8 @@ fn workloads_are_listed_and_hidden_ones_only_on_request() {
 #[test]
 fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
     let dir = scratch();
-    let good = fs::read_to_string("experiments/lsm.toml").unwrap();
+    let good = "title = \"t\"\n[base]\nkernel = \"debian:cloud-amd64\"\n\
+        boot_line = \"lsm=capability\"\n[change]\nkernel = \"debian:cloud-amd64\"\n";
     for (name, text, word) in [
         ("key", good.replace("[base]", "[base]\nbootline = \"x\""), "bootline"),
         ("top", format!("laoyuts = 3\n{good}"), "laoyuts"),

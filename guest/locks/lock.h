@@ -24,8 +24,8 @@ struct waiter {
 struct lock {
 	union {
 		uint32_t word;
-		struct { uint16_t owner, next; };             /* ticket */
-		struct { uint8_t locked, pending; uint16_t tail; }; /* queued; on x86 */
+		struct { uint16_t owner, next; }; /* ticket */
+		struct { uint8_t locked, pending; uint16_t tail; }; /* queued, where x86 has them */
 	} LINE;
 	struct waiter *last;    /* MCS: the end of the queue */
 	struct waiter *sleeper; /* queued-pv: the head of the queue, where it sleeps */
@@ -54,11 +54,11 @@ uint64_t section_hammer(struct section *s, struct waiter *me);
 /* queued-pv: sleeps, wakes, and futex calls that failed */
 extern struct lock_calls { uint64_t slept, woken, failed; } lock_calls;
 
-extern bool lock_stop; /* nothing is left to do: everybody only has to get through and out */
+extern bool lock_stop; /* all is done: threads only have to get out */
 
 /*
- * Between two looks. At the end, those whose turn is last yield to those whose turn it is: on few
- * CPUs a fair lock would otherwise need a time slice for each of them.
+ * Between two looks. Once all is done, who waits lets others run: on few CPUs a fair lock would
+ * need a time slice for each thread to get out.
  */
 static inline void relax(void)
 {

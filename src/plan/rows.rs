@@ -16,8 +16,15 @@ impl Definition {
 
     /// The same rows with the operations of a native run.
     pub fn native_rows(&self) -> Result<Vec<Workload>, PlanError> {
-        let native = |variant: &Variant| variant.native_ops.or(self.native_ops).or(variant.ops);
-        self.variants().iter().map(|variant| self.row(&variant.params, native(variant))).collect()
+        self.variants().iter().map(|variant| self.native_row(&variant.params)).collect()
+    }
+
+    /// The row with these parameters and the operations of a native run: those of the variant that
+    /// they make, where there is one.
+    pub fn native_row(&self, params: &BTreeMap<String, Value>) -> Result<Workload, PlanError> {
+        let variant = self.variants().iter().find(|variant| variant.params == *params);
+        let of_variant = |variant: &Variant| variant.native_ops.or(self.native_ops).or(variant.ops);
+        self.row(params, variant.map_or(self.native_ops, of_variant))
     }
 
     fn variants(&self) -> &[Variant] {

@@ -117,7 +117,7 @@ fn described(definition: &Definition) -> Described<'_> {
 
 /// Every combination of the values, the last parameter changing fastest.
 fn combinations(definition: &Definition, params: &[String]) -> anyhow::Result<Vec<Workload>> {
-    let mut ops = vec![definition.native_ops];
+    let mut ops = vec![None];
     let mut all: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
     for param in params {
         let (name, values) =
@@ -137,8 +137,11 @@ fn combinations(definition: &Definition, params: &[String]) -> anyhow::Result<Ve
         };
         all = all.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
     }
-    let rows =
-        all.iter().flat_map(|params| ops.iter().map(move |ops| definition.row(params, *ops)));
+    let row = |params: &BTreeMap<String, Value>, ops: &Option<u64>| match ops {
+        Some(_) => definition.row(params, *ops),
+        None => definition.native_row(params),
+    };
+    let rows = all.iter().flat_map(|params| ops.iter().map(move |ops| row(params, ops)));
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
