@@ -1,4 +1,4 @@
-//! Every experiment can be planned, and has its answer below its question.
+//! Every experiment can be planned; an answer below its question says of which versions it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,13 +30,15 @@ fn every_experiment_can_be_planned() {
 }
 
 #[test]
-fn every_experiment_has_an_answer_that_names_its_versions() {
+fn an_answer_names_its_versions() {
+    let mut answers = 0;
     for path in experiments() {
         let text = fs::read_to_string(&path).unwrap();
-        let answer = text.split("written by `make answers`:\n").nth(1);
-        let answer = answer.unwrap_or_else(|| panic!("{}: type make answers", path.display()));
+        let Some(answer) = text.split("written by `make answers`:\n").nth(1) else { continue };
         for word in ["exact · QEMU ", "base", "change", "cloud-amd64"] {
             assert!(answer.contains(word), "{}: {word}", path.display());
         }
+        answers += 1;
     }
+    assert!(answers >= 5, "{answers} answers: type make answers");
 }

@@ -59,7 +59,8 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     layout::ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
 }
 
-/// A table; `numbers` are the columns to align to the right, and the first gives way.
+/// A table; `numbers` are the columns to align to the right. Where there is no room the first column
+/// gives way, or the last if numbers are first.
 pub(super) fn table_of_numbers(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -69,12 +70,13 @@ pub(super) fn table_of_numbers(
     let page = Page::new(options);
     let mut table = page.table();
     table.set_header(header);
+    let elastic = if numbers.start == 0 { header.len() - 1 } else { 0 };
     layout::align_right(&mut table, numbers);
     for row in rows {
         table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
     }
     let lines = header.iter().map(|name| name.lines().count()).max().unwrap_or(1);
-    layout::ruled(&page.finish(&mut table, 0), lines)
+    layout::ruled(&page.finish(&mut table, elastic), lines)
 }
 
 /// Wrapped text.
