@@ -59,8 +59,8 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     layout::ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
 }
 
-/// A table; `numbers` are the columns to align to the right. Where there is no room the first column
-/// gives way, or the last if numbers are first.
+/// A table; `numbers` are the columns to align to the right. Where there is no room the first
+/// column gives way, or the last if numbers are first.
 pub(super) fn table_of_numbers(
     header: &[&str],
     rows: Vec<Vec<String>>,
