@@ -4,9 +4,21 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{ktax, run, scratch};
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(path(name)).unwrap()
+}
+
+fn write(name: &str, text: &str) {
+    fs::write(path(name), text).unwrap();
+}
 
 /// The block of README.md that begins with `$ ktax`: its command and its output.
 fn block(text: &str) -> (&str, &str, &str, &str) {
@@ -26,8 +38,7 @@ fn subjects(output: &str) -> Vec<&str> {
 
 #[test]
 fn the_table_of_the_readme_is_what_its_command_prints() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = fs::read_to_string(&path).unwrap();
+    let (text, manual) = (read("README.md"), read("docs/report.md"));
     let (before, command, output, after) = block(&text);
     let dir = scratch();
     let mut ktax = ktax();
@@ -35,7 +46,8 @@ fn the_table_of_the_readme_is_what_its_command_prints() {
     let ran = run(&mut ktax);
     assert_eq!(ran.status, 3, "{}", ran.stderr);
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, format!("{before}{command}\n{}{after}", ran.stdout)).unwrap();
+        write("README.md", &format!("{before}{command}\n{}{after}", ran.stdout));
+        write("docs/report.md", &manual.replace(explained(&manual), explained(&ran.stdout)));
     } else if subjects(output) == subjects(&ran.stdout) {
         assert!(output == ran.stdout, "README.md:\n{output}\nnow:\n{}", ran.stdout);
     } else {
@@ -43,4 +55,15 @@ fn the_table_of_the_readme_is_what_its_command_prints() {
         println!("skipped: README.md is of other subjects: {then:?}, here {now:?}");
     }
     assert!(ran.stdout.contains("no detected change"));
+}
+
+/// The row that `docs/report.md` explains.
+fn explained(text: &str) -> &str {
+    text.lines().find(|line| line.starts_with("open-close ")).expect("it has the row")
+}
+
+#[test]
+fn the_row_that_the_manual_explains_is_the_readmes() {
+    let [manual, readme] = ["docs/report.md", "README.md"].map(read);
+    assert_eq!(explained(&manual), explained(&readme), "type make bless");
 }

@@ -7,15 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use common::{Ran, ktax, run, scratch};
+use common::{Ran, ktax, run, scratch, until};
 use ktax::analyse::is_column;
 use ktax::plan::definitions;
 use rustix::process::{Pid, Signal, getuid, kill_process};
-
-/// Generous: how long after a kill something may still be seen.
-const SOON: Duration = Duration::from_secs(20);
 
 fn workloads(args: &[&str]) -> Ran {
     run(ktax().arg("workloads").args(args))
@@ -166,14 +162,6 @@ fn processes(dir: &Path) -> Vec<u32> {
     };
     let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.to_str()?.parse().ok()).filter(ours).collect()
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + SOON;
-    while !condition() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
 }
 
 /// Shared memory and semaphores of this machine.

@@ -1,8 +1,6 @@
 //! How costs grow with the number of pages.
 
-use std::collections::BTreeMap;
-
-use crate::model::{Growth, Side, Workload};
+use crate::model::{Growth, Side, Workload, family};
 use crate::stats::growth::fit;
 
 /// The parameter whose growth is of interest.
@@ -14,17 +12,16 @@ pub(super) type Cost<'a> = (&'a Workload, f64);
 /// The growth of every family of rows that differ in [`PARAMETER`] alone and have a row where it is
 /// 0. Families of too few rows, or with too narrow a span, say nothing.
 pub(super) fn growth(costs: &[Cost<'_>], side: Option<Side>) -> Vec<Growth> {
-    let mut families: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
-    let mut order = Vec::new();
+    let mut families: Vec<(String, Vec<(u64, f64)>)> = Vec::new();
     for (workload, cost) in costs {
         let Some(size) = workload.params.get(PARAMETER) else { continue };
-        let family = family(workload);
-        if !order.contains(&family) {
-            order.push(family.clone());
+        let family = family(&workload.row, PARAMETER);
+        match families.iter_mut().find(|(name, _)| *name == family) {
+            Some((_, points)) => points.push((*size, *cost)),
+            None => families.push((family, vec![(*size, *cost)])),
         }
-        families.entry(family).or_default().push((*size, *cost));
     }
-    order.iter().filter_map(|family| of_family(family, &families[family], side)).collect()
+    families.iter().filter_map(|(name, points)| of_family(name, points, side)).collect()
 }
 
 fn of_family(family: &str, points: &[(u64, f64)], side: Option<Side>) -> Option<Growth> {
@@ -44,19 +41,10 @@ fn of_family(family: &str, points: &[(u64, f64)], side: Option<Side>) -> Option<
     })
 }
 
-/// The row's name without the parameter: `fork-pages:backing=thp`.
-fn family(workload: &Workload) -> String {
-    let (name, params) = workload.row.split_once(':').unwrap_or((&workload.row, ""));
-    let of_size = |param: &&str| {
-        let name = param.split('=').next().unwrap_or_default();
-        name != PARAMETER && name != "ops" && !name.is_empty()
-    };
-    let others: Vec<&str> = params.split(',').filter(of_size).collect();
-    if others.is_empty() { name.to_owned() } else { format!("{name}:{}", others.join(",")) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn workload(row: &str, pages: u64) -> Workload {

@@ -16,7 +16,7 @@ use crate::model::{
     Sides, Signature, Subjects, Verdict, Warning, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
-pub use native::{Described, is_column, native_table, usual_columns};
+pub use native::{derive_columns, is_column, usual_columns};
 
 use gather::{Boots, Gathered, Pair};
 
@@ -83,10 +83,15 @@ fn grown(plan: &Plan, rows: &[Row]) -> Vec<Growth> {
     Side::BOTH.into_iter().flat_map(of).collect()
 }
 
+/// The pair of an Effect's Layout.
+fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
+    // One pair for each Layout, so an index of the one is an index of the other.
+    &pairs[effect.layout]
+}
+
 /// What the guests saw in the headline's Layout.
 fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
-    let layout = effects.first()?.layout;
-    let pair = pairs.iter().find(|pair| pair.layout == layout)?;
+    let pair = pair_of(effects.first()?, pairs);
     let values = |side| pair.samples.get(side).values.clone();
     let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
     (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
@@ -139,8 +144,8 @@ fn row(dir: &RunDir, workload: &Workload, gathered: Gathered) -> Result<Row> {
     }
     for (effect, metric) in effects.iter_mut().zip(&METRICS) {
         if effect.verdict.is_change() {
-            // One pair for each Layout, so an index of the one is an index of the other.
-            effect.functions = functions::read(dir, workload, &pairs[effect.layout], metric)?;
+            let pair = pair_of(effect, &pairs);
+            effect.functions = functions::read(dir, workload, pair, metric)?;
         }
     }
     let (verdict, decided_by) = decide(&effects);

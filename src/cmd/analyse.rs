@@ -21,7 +21,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = RunDir::open(&args.dir)?;
     let _lock = dir.lock()?;
     let comparison = analyse_and_keep(&dir)?;
-    args.output.print(&comparison)
+    args.output.print(&comparison)?;
+    Ok(Exit::of_comparisons(&[comparison]))
 }
 
 /// Analyses a run directory and puts the Comparison into it, in every format.

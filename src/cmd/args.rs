@@ -1,7 +1,6 @@
 //! Arguments that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 
@@ -38,7 +37,8 @@ pub struct ExperimentArgs {
     /// Memory of the guest
     #[arg(long, value_name = "MIB", help_heading = "Subjects")]
     memory: Option<u32>,
-    /// Row to measure, as `ktax workloads` lists them; repeat for more [default: all]
+    /// Workload, @GROUP or row to measure, as `ktax workloads` lists them; repeat for more
+    /// [default: all but those marked *]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
     workloads: Vec<String>,
     /// Layouts per side: irrelevant perturbations whose spread is the noise floor [default: 5]
@@ -143,7 +143,7 @@ impl HostArgs {
 
     /// The limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
-        Limits { real: Duration::from_secs(self.time_limit.max(1)), ..Limits::default() }
+        Limits::of_real_time(self.time_limit)
     }
 }
 

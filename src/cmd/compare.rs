@@ -32,9 +32,9 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(cancelled(&dir));
     }
     let comparison = analyse_and_keep(&dir)?;
-    let exit = args.output.print(&comparison)?;
+    args.output.print(&comparison)?;
     eprintln!("ktax: everything is in {}", dir.root().display());
-    Ok(exit)
+    Ok(Exit::of_comparisons(&[comparison]))
 }
 
 fn first_free() -> PathBuf {

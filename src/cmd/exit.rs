@@ -28,15 +28,16 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What a Comparison says as a whole: the first of slowdown, failure, doubt.
-    pub fn of_comparison(comparison: &Comparison) -> Exit {
-        let any = |verdict| comparison.rows.iter().any(|row| row.verdict == verdict);
+    /// What Comparisons say as a whole: the first of slowdown, failure, doubt.
+    pub fn of_comparisons(comparisons: &[Comparison]) -> Exit {
+        let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
+        let any = |verdict| rows().any(|row| row.verdict == verdict);
         // Fewer instructions do not make up for more REP iterations: neither is the other's unit.
         let slower = |effect: &Effect| {
             let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
             in_process && effect.verdict == Verdict::Slower
         };
-        if comparison.rows.iter().any(|row| row.effects.iter().any(slower)) {
+        if rows().any(|row| row.effects.iter().any(slower)) {
             Exit::Slower
         } else if any(Verdict::Failed) {
             Exit::NotRun
@@ -44,19 +45,6 @@ impl Exit {
             Exit::Inconclusive
         } else {
             Exit::Ok
-        }
-    }
-
-    /// Which of several is said: as in [`Exit::of_comparison`].
-    pub fn severity(self) -> u8 {
-        match self {
-            Exit::Ok => 0,
-            Exit::Inconclusive => 1,
-            Exit::NotRun => 2,
-            Exit::Slower => 3,
-            Exit::Usage => 4,
-            Exit::Internal => 5,
-            Exit::Cancelled => 6,
         }
     }
 

@@ -4,7 +4,6 @@ use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 
-use super::exit::Exit;
 use crate::model::Comparison;
 use crate::report::{self, Format, TextOptions};
 
@@ -39,10 +38,9 @@ enum Colour {
 }
 
 impl OutputArgs {
-    /// Prints a Comparison and says what it means to a script.
-    pub fn print(&self, comparison: &Comparison) -> anyhow::Result<Exit> {
-        write_stdout(&report::render(comparison, &self.format())?)?;
-        Ok(Exit::of_comparison(comparison))
+    /// Prints a Comparison.
+    pub fn print(&self, comparison: &Comparison) -> anyhow::Result<()> {
+        Ok(write_stdout(&report::render(comparison, &self.format())?)?)
     }
 
     fn format(&self) -> Format {

@@ -8,6 +8,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::model::Plan;
 use crate::run::{Event, Timing};
 
+/// A bar over so many Runs.
+pub fn bar_of_runs(runs: usize) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+    let template = "{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}";
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    bar.set_style(style.progress_chars("━╸ "));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
 /// The progress of one run directory.
 pub struct Progress {
     bar: ProgressBar,
@@ -18,16 +32,7 @@ impl Progress {
     /// Shows a bar over all Runs of a Plan.
     pub fn new(plan: &Plan) -> Progress {
         let runs = plan.steps.len() * plan.workloads.len();
-        let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-        let template = "{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is well formed");
-        bar.set_style(style.progress_chars("━╸ "));
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Progress { bar, started: Instant::now() }
+        Progress { bar: bar_of_runs(runs), started: Instant::now() }
     }
 
     /// Shows one event.

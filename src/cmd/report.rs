@@ -32,16 +32,12 @@ enum Published {
     Pages,
 }
 
-/// Prints one after the other; the exit status is that of the worst.
+/// Prints one after the other; the exit status is that of all their rows together.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut worst = Exit::Ok;
-    for dir in &args.dirs {
-        let exit = print(args, &comparison(dir)?)?;
-        if exit.severity() > worst.severity() {
-            worst = exit;
-        }
-    }
-    Ok(worst)
+    let comparisons: Vec<Comparison> =
+        args.dirs.iter().map(|dir| comparison(dir)).collect::<Result<_, _>>()?;
+    comparisons.iter().try_for_each(|comparison| print(args, comparison))?;
+    Ok(Exit::of_comparisons(&comparisons))
 }
 
 fn comparison(path: &Path) -> anyhow::Result<Comparison> {
@@ -55,7 +51,7 @@ fn comparison(path: &Path) -> anyhow::Result<Comparison> {
     Ok(dir.comparison()?.ok_or_else(missing)?)
 }
 
-fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<Exit> {
+fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
     let shape = match args.layout {
         None => return args.output.print(comparison),
         Some(Published::Lmbench) => Shape::Lmbench,
@@ -63,6 +59,5 @@ fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<Exit> {
         Some(Published::Pages) => Shape::Pages,
     };
     let format = Format::Shape(shape, args.output.text_options());
-    write_stdout(&report::render(comparison, &format)?)?;
-    Ok(Exit::of_comparison(comparison))
+    Ok(write_stdout(&report::render(comparison, &format)?)?)
 }

@@ -1,16 +1,15 @@
 //! The running kernel: the guest's own programs as plain processes, one at a time.
 
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
-use super::limits::{Cancel, Limits};
+use super::limits::{Cancel, Limits, timespec};
 use super::process::die_with_parent;
 use super::{Stop, payload};
 use crate::model::{Failure, Workload};
@@ -30,9 +29,6 @@ impl Host {
     /// Puts the programs where they can be executed.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
         let (guest, hello) = payload::install_programs(cache)?;
-        for program in [&guest, &hello] {
-            fs::set_permissions(program, Permissions::from_mode(0o755))?;
-        }
         Ok(Host { guest, hello, limits, cancel })
     }
 
@@ -64,8 +60,7 @@ impl Host {
 
     fn start(&self, workload: &Workload, counters: bool, stderr: &File) -> io::Result<Child> {
         let mut command = Command::new(&self.guest);
-        command.arg(&workload.program).arg(format!("ops={}", workload.ops));
-        command.args(workload.params.iter().map(|(name, value)| format!("{name}={value}")));
+        command.args(crate::wire::arguments(workload));
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
@@ -106,12 +101,8 @@ impl Host {
 
 fn readable(stdout: &ChildStdout, within: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
-    let timeout = Timespec {
-        tv_sec: within.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: within.subsec_nanos().into(),
-    };
     // An interrupted poll is a poll that ended early.
-    matches!(poll(&mut fds, Some(&timeout)), Ok(1..))
+    matches!(poll(&mut fds, Some(&timespec(within))), Ok(1..))
 }
 
 fn drain(stdout: &mut ChildStdout, deadline: Instant) -> io::Result<()> {

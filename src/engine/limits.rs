@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::event::Timespec;
+
 /// What no guest may exceed.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -38,6 +40,19 @@ impl Default for Limits {
             virtual_grace: Duration::from_secs(3),
         }
     }
+}
+
+impl Limits {
+    /// The usual ones, with this many seconds of real time, at least one.
+    pub fn of_real_time(seconds: u64) -> Limits {
+        Limits { real: Duration::from_secs(seconds.max(1)), ..Limits::default() }
+    }
+}
+
+/// A duration as poll takes it.
+pub(super) fn timespec(time: Duration) -> Timespec {
+    let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// Set by Ctrl-C; every wait looks at it.

@@ -1,7 +1,8 @@
 //! What the build put into ktax, and its place on disk for QEMU to read.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -48,8 +49,10 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let dir = cache.join("payload").join(guest_sha256());
     fs::create_dir_all(&dir)?;
     let (guest, hello) = (dir.join("ktax-guest"), dir.join("ktax-hello"));
-    put(&guest, GUEST)?;
-    put(&hello, HELLO)?;
+    for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
+        put(path, content)?;
+        fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
     Ok((guest, hello))
 }
 

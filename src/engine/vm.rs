@@ -8,14 +8,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use qapi::qmp::RunState;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::Stop;
-use super::limits::{Cancel, Limits};
+use super::limits::{Cancel, Limits, timespec};
 use super::monitor::Monitor;
 use super::process::die_with_parent;
 use crate::model::Failure;
@@ -206,11 +206,6 @@ impl Drop for Vm {
         drop(self.child.kill());
         drop(self.child.wait());
     }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-    Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// The last part of a console, enough for a panic with its trace.

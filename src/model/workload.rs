@@ -45,3 +45,15 @@ impl Workload {
             .collect()
     }
 }
+
+/// What rows that differ in one parameter alone, or in their operations, have in common: of
+/// `fork-pages:backing=thp,pages=16` without `pages` it is `fork-pages:backing=thp`.
+pub fn family(row: &str, parameter: &str) -> String {
+    let (name, params) = row.split_once(':').unwrap_or((row, ""));
+    let is_other = |param: &&str| {
+        let name = param.split('=').next().unwrap_or_default();
+        name != parameter && name != "ops" && !name.is_empty()
+    };
+    let others: Vec<&str> = params.split(',').filter(is_other).collect();
+    if others.is_empty() { name.to_owned() } else { format!("{name}:{}", others.join(",")) }
+}

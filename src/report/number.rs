@@ -18,7 +18,7 @@ pub(super) fn percent(value: Option<f64>) -> String {
         None => "new".to_owned(),
         Some(0.0) => "0".to_owned(),
         Some(value) if value.abs() >= 1000.0 => {
-            format!("{}{}", sign(value), grouped(&format!("{:.0}", value.abs())))
+            format!("{}{}", sign(value), fixed(value.abs(), 0))
         }
         Some(value) => format!("{value:+.2}"),
     }
@@ -50,8 +50,7 @@ pub(super) fn limit(value: f64) -> String {
 
 /// A whole number: `1 957 153 827`.
 pub(super) fn whole(value: f64) -> String {
-    let minus = if value < 0.0 { "-" } else { "" };
-    format!("{minus}{}", grouped(&format!("{:.0}", value.abs())))
+    fixed(value, 0)
 }
 
 /// What a clock or a counter said: four digits that count, whole numbers from 1000 on.
@@ -63,10 +62,7 @@ pub(super) fn measured(value: f64) -> String {
         m if m >= 1.0 => 3,
         _ => 4,
     };
-    let text = format!("{:.decimals$}", value.abs());
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let minus = if value < 0.0 { "-" } else { "" };
-    format!("{minus}{}{fraction}", grouped(whole))
+    fixed(value, decimals)
 }
 
 /// Decimals by size alone, so that a column reads evenly: two below 100 000, three below 0.1, one
@@ -78,9 +74,15 @@ fn digits(magnitude: f64) -> String {
         m if m >= 0.1 => 2,
         _ => 3,
     };
-    let text = format!("{magnitude:.decimals$}");
+    fixed(magnitude, decimals)
+}
+
+/// So many decimals, the digits before them in threes.
+fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    format!("{}{fraction}", grouped(whole))
+    let minus = if value < 0.0 { "-" } else { "" };
+    format!("{minus}{}{fraction}", grouped(whole))
 }
 
 fn sign(value: f64) -> char {

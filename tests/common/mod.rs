@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use ktax::model::{Comparison, Row};
 use tempfile::TempDir;
@@ -133,9 +134,17 @@ fn orphans(needle: &Path) -> Vec<String> {
 
 /// Waits until no QEMU is left alone; a killed one takes a moment to go.
 pub fn assert_no_orphans(needle: &Path) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while !orphans(needle).is_empty() {
-        assert!(std::time::Instant::now() < deadline, "orphans: {:?}", orphans(needle));
-        std::thread::yield_now();
+    until("orphans go", || orphans(needle).is_empty());
+}
+
+/// Generous: how long after a kill something may still be seen.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Waits for what comes at once on an idle machine.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }

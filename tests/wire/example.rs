@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ktax::plan::Definition;
-use ktax::wire::{Answer, parse_answer};
+use ktax::wire::{Answer, arguments, parse_answer};
 
 use super::common::scratch;
-use super::guest::arguments;
 
 const PROGRAM: &str = r#"/* SPDX-License-Identifier: MIT */
 /* Ask for the process's own number. */

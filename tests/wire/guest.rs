@@ -7,14 +7,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use cpio::newc;
 use ktax::engine::payload;
 use ktax::model::Workload;
+use ktax::wire::arguments;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::common::scratch;
+use super::common::{scratch, until};
 
 /// The directory with `init` and `hello`, from the very archive that guests boot.
 pub fn programs() -> &'static Path {
@@ -63,12 +63,6 @@ pub fn guest() -> Command {
     command
 }
 
-/// The arguments that say what an order would.
-pub fn arguments(workload: &Workload) -> Vec<String> {
-    let params = workload.params.iter().map(|(name, value)| format!("{name}={value}"));
-    [workload.program.clone(), format!("ops={}", workload.ops)].into_iter().chain(params).collect()
-}
-
 /// Runs a workload in an empty directory, and looks at what it leaves there and among the
 /// processes.
 pub fn run(workload: &Workload) -> Output {
@@ -99,11 +93,7 @@ pub fn run(workload: &Workload) -> Output {
 
 /// A workload's directory is gone, or goes soon: its janitor may still be at it.
 pub fn assert_goes(temporary: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while let Some(left) = fs::read_dir(temporary).unwrap().next() {
-        assert!(Instant::now() < deadline, "{left:?} is left");
-        std::thread::yield_now();
-    }
+    until("the directory goes", || fs::read_dir(temporary).unwrap().next().is_none());
 }
 
 /// The processes of a group: field 5 of stat, behind the name in parentheses.

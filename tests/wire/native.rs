@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use ktax::model::{Signature, Workload};
 use ktax::plan::{Definition, definitions};
-use ktax::wire::{Answer, Done, parse_answer};
+use ktax::wire::{Answer, Done, arguments, parse_answer};
 
 use super::common::scratch;
-use super::guest::{arguments, assert_goes, guest, run};
+use super::guest::{assert_goes, guest, run};
 
 fn is_bad(definition: &Definition) -> bool {
     definition.name.starts_with("bad-")

@@ -74,7 +74,6 @@ pub(super) const COLUMNS: &[Column] = &[
     }),
     column("bandwidth", "bandwidth", "MB/s", |p| Some(p.ops() * 1024.0 / 1e6 / p.seconds()?)),
     column("seconds", "time", "s", |p| p.seconds()),
-    column("operations-per-second", "operations", "/s", |p| Some(p.ops() / p.seconds()?)),
     column("user", "user", "s", |p| Some(p.value("user-us")? / 1e6)),
     column("system", "system", "s", |p| Some(p.value("system-us")? / 1e6)),
     column("context-switches", "switches", "", |p| p.value("context-switches")),

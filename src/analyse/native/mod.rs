@@ -3,49 +3,22 @@
 mod columns;
 
 use super::growth;
-use crate::model::{FORMAT, Growth, NativeColumn, NativeRow, NativeTable, Summary, Workload};
+use crate::model::{Growth, NativeColumn, NativeRow, NativeTable, Summary, Workload};
 use crate::stats::tables::median;
 use columns::{COLUMNS, Column, Point};
 
-/// What to make a table of.
-#[derive(Debug)]
-pub struct Described<'a> {
-    /// The Workload's name.
-    pub workload: &'a str,
-    /// One line for people.
-    pub title: &'a str,
-    /// What one operation is.
-    pub operation: &'a str,
-    /// The words in which the original prints its result.
-    pub original: Option<&'a str>,
-    /// The columns, by name.
-    pub columns: Vec<String>,
-    /// `uname -r`.
-    pub release: String,
-    /// CPUs that may be used.
-    pub cpus: usize,
-}
-
-/// Derives the columns of every row. A column that no row has is left out.
-pub fn native_table(described: &Described<'_>, mut rows: Vec<NativeRow>) -> NativeTable {
-    let mut chosen: Vec<&Column> = described.columns.iter().filter_map(|n| column(n)).collect();
-    let first = rows.first().cloned();
-    chosen.retain(|column| rows.iter().any(|row| cell(column, row, first.as_ref()).is_some()));
-    for row in &mut rows {
-        row.cells = chosen.iter().map(|column| cell(column, row, first.as_ref())).collect();
+/// Derives these columns, by name, of every row, and how the rows grow. A column that no row has is
+/// left out.
+pub fn derive_columns(table: &mut NativeTable, names: &[String]) {
+    let first = table.rows.first().cloned();
+    let of = |column: &Column, row: &NativeRow| cell(column, row, first.as_ref());
+    let mut columns: Vec<&Column> = names.iter().filter_map(|name| column(name)).collect();
+    columns.retain(|column| table.rows.iter().any(|row| of(column, row).is_some()));
+    for row in &mut table.rows {
+        row.cells = columns.iter().map(|column| of(column, row)).collect();
     }
-    NativeTable {
-        format: FORMAT,
-        workload: described.workload.to_owned(),
-        title: described.title.to_owned(),
-        operation: described.operation.to_owned(),
-        original: described.original.map(str::to_owned),
-        release: described.release.clone(),
-        cpus: described.cpus,
-        columns: chosen.into_iter().map(head).collect(),
-        growth: grown(&rows),
-        rows,
-    }
+    table.columns = columns.into_iter().map(head).collect();
+    table.growth = grown(&table.rows);
 }
 
 /// How the median time of an operation grows.

@@ -1,22 +1,19 @@
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::super::args::cache_directory;
 use super::super::exit::{Exit, UsageError};
 use super::super::output::{text_options, write_stdout};
-use crate::analyse::{Described, native_table, usual_columns};
+use super::super::progress::bar_of_runs;
+use crate::analyse::{derive_columns, usual_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits};
-use crate::model::{NativeTable, Workload};
+use crate::model::{FORMAT, NativeRow, NativeTable, Workload};
 use crate::plan::{self, Definition, Value, definitions};
 use crate::report;
 use crate::run::run_natively;
+use anyhow::Context;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -59,11 +56,11 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     plan::check_memory(&workloads, available_memory_bytes()?)?;
     let cancel = Cancel::on_signals().context("cannot catch signals")?;
-    let limits = Limits { real: Duration::from_secs(args.time_limit.max(1)), ..Limits::default() };
+    let limits = Limits::of_real_time(args.time_limit);
     let cache = cache_directory(args.cache.as_deref())?;
     let host = Host::new(&cache, limits, cancel)
         .with_context(|| format!("cannot put the programs below {}", cache.display()))?;
-    let bar = progress(workloads.len() * args.samples as usize);
+    let bar = bar_of_runs(workloads.len() * args.samples as usize);
     let mut rows = Vec::new();
     for workload in &workloads {
         bar.set_message(workload.row.clone());
@@ -78,7 +75,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     bar.finish_and_clear();
     let failed = rows.iter().any(|row| row.failure.is_some());
-    let table = native_table(&described(definition), rows);
+    let mut table = table(definition, rows);
+    derive_columns(&mut table, &columns(definition));
     print(&table, args)?;
     Ok(if failed { Exit::NotRun } else { Exit::Ok })
 }
@@ -99,19 +97,27 @@ fn print(table: &NativeTable, args: &Args) -> anyhow::Result<()> {
     Ok(write_stdout(&text)?)
 }
 
-fn described(definition: &Definition) -> Described<'_> {
-    let columns = match definition.columns.is_empty() {
+/// The names of what the workload is judged by.
+fn columns(definition: &Definition) -> Vec<String> {
+    match definition.columns.is_empty() {
         true => usual_columns(definition.bandwidth),
         false => definition.columns.clone(),
-    };
-    Described {
-        workload: &definition.name,
-        title: &definition.title,
-        operation: &definition.operation,
-        original: definition.original.as_deref(),
-        columns,
+    }
+}
+
+/// The table before anything is derived from its rows.
+fn table(definition: &Definition, rows: Vec<NativeRow>) -> NativeTable {
+    NativeTable {
+        format: FORMAT,
+        workload: definition.name.clone(),
+        title: definition.title.clone(),
+        operation: definition.operation.clone(),
+        original: definition.original.clone(),
         release: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        columns: Vec::new(),
+        rows,
+        growth: Vec::new(),
     }
 }
 
@@ -150,17 +156,4 @@ fn operations(value: &Value) -> Result<Option<u64>, UsageError> {
         Value::Number(ops @ 1..) => Ok(Some(*ops)),
         other => Err(UsageError::Text(format!("ops cannot be {other}; it takes numbers from 1"))),
     }
-}
-
-fn progress(runs: usize) -> ProgressBar {
-    let target = match std::io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {eta} left  {wide_msg}")
-        .expect("the template is well formed");
-    bar.set_style(style.progress_chars("━╸ "));
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
 }
