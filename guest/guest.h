@@ -38,9 +38,9 @@ void keys_remove(void);
 
 /* janitor.c */
 void janitor_start(void);
+void *janitor_shared(void *own, size_t size); /* what it sees; in a guest, which has none, own */
 
 /* usage.c, counters.c */
-uint64_t region_nanoseconds(void);
 void usage_say(void);
 void counters_want(bool want);
 void counters_open(void); /* before the first worker, to be inherited */

@@ -6,22 +6,17 @@
  */
 #include <errno.h>
 #include <sys/ipc.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 
 #include "guest.h"
 
-static struct { uint32_t first, count; } *keys;
+static struct { uint32_t first, count; } own, *keys;
 
 void keys_share(void)
 {
-	const int flags = MAP_SHARED | MAP_ANONYMOUS;
-
-	keys = mmap(NULL, sizeof(*keys), PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (keys == MAP_FAILED)
-		fail("mmap");
+	keys = janitor_shared(&own, sizeof(own));
 }
 
 /* Whether neither a segment nor a set has one of the keys. */

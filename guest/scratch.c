@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +20,9 @@ static char *directory; /* its path, empty where there is none */
 
 void scratch_share(void)
 {
-	const int flags = MAP_SHARED | MAP_ANONYMOUS;
+	static char own[PATH_BYTES];
 
-	directory = mmap(NULL, PATH_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (directory == MAP_FAILED)
-		fail("mmap");
+	directory = janitor_shared(own, sizeof(own));
 	keys_share();
 }
 

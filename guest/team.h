@@ -4,7 +4,6 @@
 #define KTAX_TEAM_H
 
 #include <pthread.h>
-#include <time.h>
 
 #include "ktax.h"
 
@@ -21,13 +20,5 @@ void team_pin(unsigned member); /* the caller to one of them, members in turn */
 
 /* Raises a soft limit as far as it goes; fails where that is not `wanted`. */
 void raise_limit(int resource, uint64_t wanted, const char *name);
-
-static inline uint64_t nanoseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 #endif

@@ -4,12 +4,12 @@
  * honest clock: under icount, time is instructions.
  */
 #include <sys/resource.h>
-#include <time.h>
 
 #include "guest.h"
+#include "nanoseconds.h"
 
 struct usage {
-	struct timespec clock;
+	uint64_t nanoseconds;
 	struct rusage self, children;
 };
 
@@ -29,12 +29,12 @@ void region_enter(void)
 		counters_start();
 	look(&before);
 	region_start = 0; /* its page may be shared with a child still */
-	clock_gettime(CLOCK_MONOTONIC, &before.clock);
+	before.nanoseconds = nanoseconds();
 }
 
 void region_leave(void)
 {
-	clock_gettime(CLOCK_MONOTONIC, &after.clock);
+	after.nanoseconds = nanoseconds();
 	if (!in_guest)
 		counters_stop();
 	look(&after);
@@ -52,12 +52,6 @@ static uint64_t microseconds(struct timeval t)
 #define SPENT(FIELD) (microseconds(after.self.FIELD) - microseconds(before.self.FIELD) + \
 		      microseconds(after.children.FIELD) - microseconds(before.children.FIELD))
 
-uint64_t region_nanoseconds(void)
-{
-	return (after.clock.tv_sec - before.clock.tv_sec) * 1000000000ull +
-	       after.clock.tv_nsec - before.clock.tv_nsec;
-}
-
 void usage_say(void)
 {
 	if (!left)
@@ -66,7 +60,7 @@ void usage_say(void)
 	value("context-switches", GREW(ru_nvcsw) + GREW(ru_nivcsw));
 	if (in_guest)
 		return;
-	value("nanoseconds", region_nanoseconds());
+	value("nanoseconds", after.nanoseconds - before.nanoseconds);
 	value("user-us", SPENT(ru_utime));
 	value("system-us", SPENT(ru_stime));
 	counters_say();

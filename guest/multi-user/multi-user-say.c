@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What a load of users says: what they did, and natively how long and how evenly. */
-#include <time.h>
-
 #include "jobs.h"
+#include "nanoseconds.h"
 
 uint64_t users_clock(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+	return nanoseconds() / 1000;
 }
 
 static uint64_t root(uint64_t square)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "messenger.h"
+#include "nanoseconds.h"
 #include "team.h"
 
 struct group { int in[FDS_MAX], out[FDS_MAX]; };

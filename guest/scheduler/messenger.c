@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "messenger.h"
+#include "nanoseconds.h"
 #include "team.h"
 
 enum { WARM_UP = 2 }; /* rounds */

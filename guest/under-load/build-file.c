@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "random.h"
 
 const char *build_path(char *to, const char *before, uint64_t n, const char *after)
 {
@@ -38,20 +39,10 @@ bool build_read(const char *name, void *to, size_t size)
 	return fd >= 0 && read(fd, to, size) == (ssize_t)size && !close(fd);
 }
 
-/* splitmix64 */
-uint64_t build_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 void build_fill(void *to, size_t size, uint64_t seed)
 {
 	for (size_t at = 0; at + sizeof(seed) <= size; at += sizeof(seed)) {
-		uint64_t word = build_random(&seed);
+		uint64_t word = splitmix64(&seed);
 		memcpy((char *)to + at, &word, sizeof(word));
 	}
 }

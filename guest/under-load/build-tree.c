@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "random.h"
 
 const char *const build_include[SEARCHED] = {
 	"include/0/", "include/1/", "include/2/", "include/3/",
@@ -28,7 +29,7 @@ void build_tree(uint64_t headers)
 		if (mkdir(build_include[i], 0700))
 			fail("mkdir");
 	for (uint64_t n = 0; n < headers; n++) {
-		uint64_t seed = n, kib = 1 + build_random(&seed) % HEADER_KIB;
+		uint64_t seed = n, kib = 1 + splitmix64(&seed) % HEADER_KIB;
 		build_fill(text, kib << 10, seed);
 		if (!build_write(header(n), text, kib << 10))
 			fail("header");

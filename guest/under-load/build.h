@@ -32,7 +32,6 @@ const char *build_path(char *to, const char *before, uint64_t n, const char *aft
 bool build_write(const char *name, const void *from, size_t size);
 bool build_read(const char *name, void *to, size_t size);
 void build_fill(void *to, size_t size, uint64_t seed);
-uint64_t build_random(uint64_t *state);
 uint64_t build_hash(uint64_t hash, const void *from, size_t size);
 
 /* build-cc1.c */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "load.h"
+#include "nanoseconds.h"
 
 static volatile struct { uint64_t count; bool stop; int error; } *shared;
 static pid_t pids[PROCESSES_MAX];
@@ -68,22 +69,14 @@ void load_start(const struct load *load, uint64_t lead_ms)
 	fail("the load");
 }
 
-static uint64_t now(clockid_t clock)
-{
-	struct timespec t = { 0 };
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 struct load_seen load_look(void)
 {
-	struct load_seen seen = { .count = shared->count, .nanoseconds = now(CLOCK_MONOTONIC) };
+	struct load_seen seen = { .count = shared->count, .nanoseconds = nanoseconds() };
 	clockid_t clock;
 
 	for (unsigned i = 0; i < processes; i++)
 		if (!clock_getcpuclockid(pids[i], &clock))
-			seen.cpu_us += now(clock) / 1000;
+			seen.cpu_us += nanoseconds_of(clock) / 1000;
 	return seen;
 }
 
