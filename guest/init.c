@@ -52,6 +52,8 @@ static void run_guest(char **argv)
 	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
 	 */
 	in_guest = true;
+	boot_ticks = ticks();
+	KTAX_MARK(0x4b540002); /* of a Region that the plugin began at the kernel's start */
 	role_find();
 	if (argv[1] || environ[0]) {
 		SAY("ktax 1");

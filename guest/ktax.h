@@ -89,6 +89,7 @@ extern uint64_t region_faults; /* minor faults of this process in the Region */
 
 /* region.c; op returns 0 for a success, `what` names the successes in the signature */
 extern uint64_t region_start, region_ticks;
+extern uint64_t boot_ticks; /* when this program began, since power-on; only where in_guest */
 void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const char *what);
 uint64_t faults(void);   /* minor faults of this process so far */
 char *pages(uint64_t n); /* n fresh 4 KiB pages that start on a 2 MiB boundary, none touched */

@@ -5,7 +5,7 @@
 
 #include "ktax.h"
 
-uint64_t region_start, region_ticks, region_faults;
+uint64_t region_start, region_ticks, region_faults, boot_ticks;
 
 /*
  * Warm-up and Region run the same instructions of this one loop: a copy of it, inlined, could

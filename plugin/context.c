@@ -24,6 +24,8 @@
 #include "rep.h"
 #include "tasks.h"
 
+bool ktax_context_of_boot;
+
 static struct ktax_task boot_task = { .user = true }; /* runs before the first switch */
 static struct ktax_task *task = &boot_task;
 static uint64_t user_at_switch; /* the user-mode count when the task was switched to */
@@ -129,6 +131,7 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
         settle_task();
     }
     task = next;
+    task->user = task->user || ktax_context_of_boot;
     user_at_switch = ktax_counters->insns[SLOT_USER];
 }
 
@@ -138,8 +141,15 @@ void ktax_on_new_task(unsigned int vcpu, void *data)
     (void)vcpu;
     (void)data;
     ktax_flush(context());
-    task->user = false;
+    task->user = ktax_context_of_boot;
     task->depth = 0;
+}
+
+void ktax_on_start(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    (void)data;
+    ktax_region_begin();
 }
 
 /* The markers run in user mode, where every interrupt has returned and the task is a process. */

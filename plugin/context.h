@@ -7,6 +7,14 @@
 
 #include "qemu_api.h"
 
+/*
+ * Whether a boot is counted: one Region from the kernel's start to init's, in which every task is a
+ * process, for all of them are the boot's.
+ */
+extern bool ktax_context_of_boot;
+
+/* At the first instruction of start_kernel, if a boot is counted. */
+void ktax_on_start(unsigned int vcpu, void *data);
 /* At the first instruction of an entry function. */
 void ktax_on_interrupt(unsigned int vcpu, void *data);
 void ktax_on_exception(unsigned int vcpu, void *data);

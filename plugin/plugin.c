@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
- * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE.
+ * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE,
+ * region=boot (for a machine that starts with the plugin: counts from start_kernel to init).
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "context.h"
 #include "counters.h"
 #include "report.h"
 #include "symbols.h"
@@ -126,8 +128,10 @@ static bool read_arguments(int argc, char **argv)
             out = argv[i] + 4;
         } else if (strncmp(argv[i], "symbols=", 8) == 0) {
             symbols = argv[i] + 8;
+        } else if (strcmp(argv[i], "region=boot") == 0) {
+            ktax_context_of_boot = true;
         } else {
-            return refuse("has an unknown argument; it takes symbols=FILE and out=FILE");
+            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot");
         }
     }
     if (!out) {

@@ -40,6 +40,7 @@ static enum ktax_role role_of(const char *name)
         { "__switch_to_asm", ROLE_SWITCH },
         { "ret_from_fork_asm", ROLE_NEW_TASK },
         { "ret_from_fork", ROLE_NEW_TASK }, /* since 6.6 called by the former: harmless */
+        { "start_kernel", ROLE_START },
     };
 
     for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {

@@ -15,6 +15,7 @@ enum ktax_role {
     ROLE_EXCEPTION,   /* its first instruction begins an exception */
     ROLE_SWITCH,      /* __switch_to_asm */
     ROLE_NEW_TASK,    /* where a new task runs first */
+    ROLE_START,       /* start_kernel: where a boot's Region begins */
 };
 
 struct ktax_function {

@@ -63,6 +63,8 @@ static enum ktax_watch watch_function(const struct ktax_insn *insn)
         return first ? call(insn, ktax_on_exception) : WATCH_NOTHING;
     case ROLE_NEW_TASK:
         return first ? call(insn, ktax_on_new_task) : WATCH_NOTHING;
+    case ROLE_START:
+        return first && ktax_context_of_boot ? call(insn, ktax_on_start) : WATCH_NOTHING;
     case ROLE_NONE:
         break;
     }

@@ -219,6 +219,29 @@ fn init_on_alloc_is_attributed_to_the_functions_that_do_it() {
 }
 
 #[test]
+fn a_boot_is_counted_with_all_that_it_does() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let (skipped, rows) = ("load_system_certificate_list", rows(&["kernel-boot"]));
+    let without = format!("initcall_blacklist={skipped}");
+    let (_, comparison) = compare(&out, ["", &without], &args(&rows, &["--layouts", "1"]));
+    // Checking a signature is some sixty million instructions of the base's.
+    let effect = &row(&comparison, "kernel-boot").effects[0];
+    assert!(effect.delta < -3e7 && effect.base > 3e8, "{effect:?}");
+    let function = |boot: &str, name: &str| {
+        let profile = out.join("boots").join(boot).join("runs/kernel-boot.profile.tsv");
+        let text = std::fs::read_to_string(profile).unwrap();
+        text.lines().any(|line| line.ends_with(&format!("\t{name}")))
+    };
+    // From the first function to init's last step before user mode, and nothing of user mode.
+    for name in ["start_kernel", "kernel_init", skipped] {
+        assert!(function("000-base", name), "{name}");
+    }
+    assert!(!function("001-change", skipped));
+    assert_eq!(comparison.warnings, [], "the clock of a boot is not its Region's");
+}
+
+#[test]
 fn a_meaningless_change_gets_no_verdict_on_any_row() {
     let dir = scratch();
     // One more character on the boot line, in a parameter that nothing reads.

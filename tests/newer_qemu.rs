@@ -45,3 +45,15 @@ fn the_controls_hold_on_a_newer_qemu() {
         }
     }
 }
+
+#[test]
+fn a_boot_is_counted_on_a_newer_qemu() {
+    let Some(qemu) = newer() else { return };
+    let (dir, qemu) = (scratch(), qemu.display().to_string());
+    let args = ["-w", "kernel-boot", "--layouts", "1", "--qemu", &qemu];
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let samples = &row(&comparison, "kernel-boot").effects[0].samples;
+    assert_eq!(samples.base, samples.change);
+    assert!(samples.base[0] > 300_000_000, "{samples:?}");
+}

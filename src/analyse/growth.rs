@@ -46,6 +46,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::model::Region;
 
     fn workload(row: &str, pages: u64) -> Workload {
         Workload {
@@ -54,6 +55,7 @@ mod tests {
             operation: String::new(),
             program: "fork-pages".into(),
             ops: 1,
+            region: Region::Marked,
             memory_bytes: 0,
             params: [("pages".to_owned(), pages)].into(),
             signature: BTreeMap::new(),

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use super::Request;
+use crate::model::Region;
 
 /// The machine type; its version is that of the QEMU in the Key.
 pub const MACHINE: &str = "q35";
@@ -35,6 +36,8 @@ pub struct Plugin<'a> {
     pub symbols: &'a Path,
     /// Where the profile goes.
     pub profile: &'a Path,
+    /// What is counted.
+    pub region: Region,
 }
 
 /// The boot line: what the engine needs, the Layout's padding, and the Subject's own.
@@ -70,7 +73,26 @@ pub fn resume(
     args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
     args.extend(monitor(control));
     args.extend(["-incoming".into(), "defer".into()]);
-    args.extend(["-fw_cfg".into(), format!("name={ORDER_ITEM},file={}", escape(order))]);
+    args.extend(order_and_plugin(order, plugin));
+    args
+}
+
+/// A VM that boots with the plugin and an order for what comes after its freeze.
+pub fn boot(
+    request: &Request,
+    initrd: &Path,
+    files: &Files,
+    control: RawFd,
+    order: &Path,
+    plugin: &Plugin,
+) -> Vec<String> {
+    let mut args = freeze(request, initrd, files, control);
+    args.extend(order_and_plugin(order, Some(plugin)));
+    args
+}
+
+fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
+    let mut args = vec!["-fw_cfg".into(), format!("name={ORDER_ITEM},file={}", escape(order))];
     if let Some(plugin) = plugin {
         args.extend(["-plugin".into(), plugin_option(plugin)]);
     }
@@ -156,12 +178,12 @@ fn monitor(control: RawFd) -> Vec<String> {
 }
 
 fn plugin_option(plugin: &Plugin) -> String {
-    format!(
-        "{},symbols={},out={}",
-        escape(plugin.library),
-        escape(plugin.symbols),
-        escape(plugin.profile)
-    )
+    let region = match plugin.region {
+        Region::Marked => "",
+        Region::Boot => ",region=boot",
+    };
+    let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
+    format!("{library},symbols={symbols},out={profile}{region}")
 }
 
 /// In QEMU's option lists a comma in a value is written twice.

@@ -2,6 +2,7 @@
 
 mod argv;
 pub mod exact;
+mod frozen;
 pub mod host;
 mod initramfs;
 pub mod limits;
@@ -78,6 +79,8 @@ pub trait Frozen {
     fn console(&self) -> Vec<u8>;
     /// Hands over an order and waits for the end.
     fn run(&self, order: &str) -> Result<Answer, Stop>;
+    /// Boots once more, counting all from the kernel's start to init's; then as [`Frozen::run`].
+    fn run_boot(&self, order: &str) -> Result<Answer, Stop>;
 }
 
 /// What a finished guest left behind; nothing in it has been checked.

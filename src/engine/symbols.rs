@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::exact::{Exact, ExactBoot};
+use super::exact::Exact;
+use super::frozen::ExactBoot;
 use super::snapshot::{self, host};
 use super::{Request, Stop};
 use crate::model::Failure;

@@ -23,7 +23,7 @@ pub use plan::{Key, Layout, Plan, Step};
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
 pub use subject::{Machine, Side, Sides, Subject};
 pub use warning::Warning;
-pub use workload::{Signature, Workload, family};
+pub use workload::{Region, Signature, Workload, family};
 
 /// The version of every file format that ktax writes; a reader refuses any other.
 pub const FORMAT: u32 = 1;

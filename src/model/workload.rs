@@ -19,6 +19,9 @@ pub struct Workload {
     pub program: String,
     /// Operations in the Region.
     pub ops: u64,
+    /// Where the Region is.
+    #[serde(default, skip_serializing_if = "Region::is_usual")]
+    pub region: Region,
     /// Parameters by name.
     pub params: BTreeMap<String, u64>,
     /// Bytes of memory that it needs at least; 0 where that is next to nothing.
@@ -26,6 +29,23 @@ pub struct Workload {
     pub memory_bytes: u64,
     /// What the work signature must contain.
     pub signature: Signature,
+}
+
+/// Where a Workload's Region is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Region {
+    /// Between the markers of its program.
+    #[default]
+    Marked,
+    /// From the kernel's start to init's, of all tasks: each Run is a boot.
+    Boot,
+}
+
+impl Region {
+    fn is_usual(&self) -> bool {
+        *self == Region::Marked
+    }
 }
 
 fn is_zero(value: &u64) -> bool {

@@ -6,6 +6,7 @@ use super::PlanError;
 use super::document::Document;
 use super::param::{Param, Value};
 use super::quantity::Quantity;
+use crate::model::Region;
 
 /// Path and text of every workload file, put in by the build.
 pub(super) const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
@@ -38,6 +39,9 @@ pub struct Definition {
     /// Whether one operation is one KiB, so that natively the result is a bandwidth.
     #[serde(default)]
     pub bandwidth: bool,
+    /// Where the Region is, if not between the program's markers.
+    #[serde(default)]
+    pub region: Region,
     /// Operations in the Region.
     pub ops: u64,
     /// Operations natively, where the exact engine's would be over too soon to be timed.

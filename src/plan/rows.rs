@@ -57,6 +57,7 @@ impl Definition {
             operation: self.operation.clone(),
             program: self.program.clone(),
             ops,
+            region: self.region,
             memory_bytes: match &self.memory {
                 Some(memory) => self.evaluate("memory", memory, ops, &all)?,
                 None => 0,

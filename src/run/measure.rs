@@ -1,5 +1,5 @@
 use crate::engine::Answer as EngineAnswer;
-use crate::model::{Failure, Sample, Workload};
+use crate::model::{Failure, Region, Sample, Workload};
 use crate::rundir::profile;
 use crate::wire::{self, Answer, WireError};
 
@@ -42,7 +42,8 @@ pub fn measure(
     let mut notes = parsed.notes.clone();
     // The time-stamp counter is QEMU's own count; only the few instructions around the Region are
     // not in the total. What faults is in the total twice, so that more there says nothing.
-    if tsc > parsed.total.saturating_add(BRACKET) {
+    // Of a boot it is the time since power-on.
+    if workload.region == Region::Marked && tsc > parsed.total.saturating_add(BRACKET) {
         let missing = tsc - parsed.total;
         notes.push(format!("clock: the guest counts {missing} more than the plugin; idle?"));
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
-use crate::model::{Boot, Failure, Outcome, Run, Sides, Step, Workload};
+use crate::model::{Boot, Failure, Outcome, Region, Run, Sides, Step, Workload};
 use crate::rundir::{RunDir, RunDirError};
 use crate::wire;
 
@@ -141,7 +141,10 @@ impl Driver<'_> {
             let started = Instant::now();
             let order = wire::order(workload, layout);
             self.dir.forget_run(step, &workload.row)?;
-            let answer = frozen.run(&order);
+            let answer = match workload.region {
+                Region::Marked => frozen.run(&order),
+                Region::Boot => frozen.run_boot(&order),
+            };
             timing.run(&workload.row, started.elapsed());
             let (outcome, profile) = match answer {
                 Ok(answer) => self.judge(step, workload, &answer)?,

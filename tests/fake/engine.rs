@@ -87,9 +87,19 @@ impl Frozen for FakeBoot<'_> {
         format!("console of {}\n", self.step.name()).into_bytes()
     }
 
+    fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
+        self.answer(order, "boot of ")
+    }
+
     fn run(&self, order: &str) -> Result<Answer, Stop> {
+        self.answer(order, "")
+    }
+}
+
+impl FakeBoot<'_> {
+    fn answer(&self, order: &str, how: &str) -> Result<Answer, Stop> {
         let row = order.lines().find_map(|line| line.strip_prefix("run ")).unwrap();
-        self.fake.called(self.step, row)?;
+        self.fake.called(self.step, &format!("{how}{row}"))?;
         let (scene, Step { side, layout, .. }) = (self.fake.scene, self.step.clone());
         let scripted = scene.runs.get(&(row.to_owned(), side, layout)).cloned();
         Ok(scripted.unwrap_or_else(|| Ok(scene.good(row, side, layout)))?)

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ktax::analyse::analyse;
-use ktax::model::Side;
+use ktax::model::{Region, Side};
 use ktax::rundir::RunDir;
 
 use super::common::{scratch, tree};
@@ -36,6 +36,18 @@ fn every_run_is_made_exactly_once_in_the_plans_order() {
     let again = scene.run(dir.path()).complete();
     assert!(again.calls.is_empty(), "{:?}", again.calls);
     assert_eq!(again.done, 8);
+}
+
+#[test]
+fn a_run_whose_region_is_the_boot_boots() {
+    let dir = scratch();
+    let mut scene = Scene::new(&["getppid", "kernel-boot"]);
+    scene.plan.workloads[1].region = Region::Boot;
+    let ran = scene.run(dir.path()).complete();
+    assert_eq!(
+        ran.calls[..3],
+        ["000-base boot", "000-base getppid", "000-base boot of kernel-boot"]
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The Plan that every scene begins with.
 
 use ktax::model::{
-    Arch, FORMAT, Format, Identity, Key, Machine, Plan, Side, Sides, Subject, Workload,
+    Arch, FORMAT, Format, Identity, Key, Machine, Plan, Region, Side, Sides, Subject, Workload,
 };
 
 use super::scene::{OPS, hello};
@@ -54,6 +54,7 @@ fn workload(row: &str) -> Workload {
         operation: "one call".into(),
         program: row.into(),
         ops: OPS,
+        region: Region::Marked,
         memory_bytes: 0,
         params: [("pages".to_owned(), 16)].into(),
         signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ktax::model::{
-    Arch, Boot, FORMAT, Failure, Format, Identity, Key, Layout, Machine, Outcome, Plan, Run,
-    Sample, Side, Sides, Signature, Step, Subject, Workload,
+    Arch, Boot, FORMAT, Failure, Format, Identity, Key, Layout, Machine, Outcome, Plan, Region,
+    Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
 };
 use ktax::rundir::{RunDir, profile};
 
@@ -122,6 +122,7 @@ fn workload(row: &str, operation: &str) -> Workload {
         operation: operation.into(),
         program: row.split(':').next().unwrap_or(row).into(),
         ops: OPS,
+        region: Region::Marked,
         memory_bytes: 0,
         params: BTreeMap::new(),
         signature: BTreeMap::new(),

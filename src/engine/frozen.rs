@@ -1,0 +1,167 @@
+//! A Boot of the exact engine, and its Runs.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use super::argv::{self, Files, Plugin};
+use super::exact::Exact;
+use super::scratch::Scratch;
+use super::snapshot::{Snapshot, host};
+use super::vm::{Rest, Vm, read_tail};
+use super::{Answer, Frozen, Request, Stop};
+use crate::model::{Failure, Region};
+use crate::wire::{self, Hello};
+
+/// A Snapshot, ready for Runs.
+pub struct ExactBoot<'a> {
+    exact: &'a Exact,
+    request: Request,
+    snapshot: Snapshot,
+    symbols: Option<PathBuf>,
+}
+
+/// The files of one Run.
+struct Place {
+    scratch: Scratch,
+    order: PathBuf,
+    profile: PathBuf,
+}
+
+impl Place {
+    fn create(exact: &Exact, order: &str) -> Result<Place, Failure> {
+        let scratch = Scratch::create(&exact.cache.join("runs")).map_err(host("cannot start"))?;
+        let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
+        fs::write(&order_file, order).map_err(host("cannot write the order"))?;
+        Ok(Place { scratch, order: order_file, profile })
+    }
+
+    fn files(&self, ram: PathBuf) -> Files {
+        let (wire, console) = (self.scratch.file("wire"), self.scratch.file("serial.log"));
+        Files { ram, wire, console }
+    }
+
+    fn stderr(&self) -> PathBuf {
+        self.scratch.file("stderr")
+    }
+}
+
+impl Frozen for ExactBoot<'_> {
+    fn hello(&self) -> &Hello {
+        &self.snapshot.hello
+    }
+
+    fn console(&self) -> Vec<u8> {
+        read_tail(&self.snapshot.console())
+    }
+
+    fn run(&self, order: &str) -> Result<Answer, Stop> {
+        self.resume(order, self.symbols.as_deref(), self.exact.limits.wire_bytes)
+    }
+
+    fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
+        let (exact, place) = (self.exact, Place::create(self.exact, order)?);
+        let files = place.files(place.scratch.file("ram"));
+        // Without symbols nothing says where the kernel starts, and the profile has no region.
+        let symbols = self.symbols.as_deref().unwrap_or(Path::new(""));
+        let plugin = self.plugin(&place, symbols, Region::Boot);
+        let initrd = &exact.payload.initrd;
+        let args =
+            |control| argv::boot(&self.request, initrd, &files, control, &place.order, &plugin);
+        let mut vm = Vm::start(&exact.qemu.program, args, None, &place.stderr(), &exact.limits)?;
+        let watch = exact.watch(&files, exact.limits.wire_bytes);
+        let frozen = vm.wait(&watch).map_err(|stop| stop.with_console(&files.console))?;
+        if frozen == Rest::Paused {
+            vm.go();
+        }
+        let mut answer = self.end(&mut vm, &files, &place, exact.limits.wire_bytes)?;
+        answer.wire = after_hello(answer.wire);
+        Ok(answer)
+    }
+}
+
+impl<'a> ExactBoot<'a> {
+    /// A Boot whose symbols are not known yet.
+    pub(super) fn new(exact: &'a Exact, request: Request, snapshot: Snapshot) -> ExactBoot<'a> {
+        ExactBoot { exact, request, snapshot, symbols: None }
+    }
+
+    /// The file with the kernel's functions.
+    pub(super) fn set_symbols(&mut self, symbols: PathBuf) {
+        self.symbols = Some(symbols);
+    }
+
+    /// A Run without the plugin: what the counting costs is measured against it.
+    pub fn run_uncounted(&self, order: &str) -> Result<Answer, Stop> {
+        self.resume(order, None, self.exact.limits.wire_bytes)
+    }
+
+    /// Starts from the Snapshot, hands over an order, waits for the end; counts if there are
+    /// symbols.
+    pub(super) fn resume(
+        &self,
+        order: &str,
+        symbols: Option<&Path>,
+        wire_bytes: u64,
+    ) -> Result<Answer, Stop> {
+        let (exact, place) = (self.exact, Place::create(self.exact, order)?);
+        let files = place.files(self.snapshot.ram());
+        let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
+        let initrd = &exact.payload.initrd;
+        let args = |control| {
+            argv::resume(&self.request, initrd, &files, control, &place.order, plugin.as_ref())
+        };
+        let state = File::open(self.snapshot.state()).map_err(host("cannot read the snapshot"))?;
+        let (program, stderr) = (&exact.qemu.program, place.stderr());
+        let mut vm = Vm::start(program, args, Some(state.as_fd()), &stderr, &exact.limits)?;
+        let uri = format!("fd:{}", state.as_raw_fd());
+        vm.monitor(|monitor| monitor.receive_state(uri, exact.limits.poll / 50))?;
+        vm.go();
+        self.end(&mut vm, &files, &place, wire_bytes)
+    }
+
+    fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
+        Plugin { library: &self.exact.payload.plugin, symbols, profile: &place.profile, region }
+    }
+
+    /// Waits for the guest to be done, and takes what it leaves.
+    fn end(
+        &self,
+        vm: &mut Vm,
+        files: &Files,
+        place: &Place,
+        wire_bytes: u64,
+    ) -> Result<Answer, Stop> {
+        let exact = self.exact;
+        let ended = vm.wait(&exact.watch(files, wire_bytes)).and_then(|rest| {
+            if rest == Rest::Paused {
+                vm.quit(&exact.limits)?;
+            }
+            Ok(collect(&rest, files, &place.profile)?)
+        });
+        ended.map_err(|stop| stop.with_console(&files.console))
+    }
+}
+
+/// What a guest that has booted says before its answer is not part of it.
+fn after_hello(wire: Vec<u8>) -> Vec<u8> {
+    const READY: &[u8] = b"\nready\n";
+    match wire.windows(READY.len()).position(|window| window == READY) {
+        Some(at) => wire[at + READY.len()..].to_vec(),
+        None => wire,
+    }
+}
+
+fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<Answer, Failure> {
+    let console = read_tail(&files.console);
+    if let Some(message) = wire::panic_message(&console) {
+        return Err(Failure::Panic { message });
+    }
+    let console_tail = wire::tail(&console);
+    if *rest == Rest::ShutDown {
+        return Err(Failure::Silent { console: console_tail });
+    }
+    let wire = fs::read(&files.wire).map_err(host("cannot read the wire"))?;
+    let profile = fs::read_to_string(profile).unwrap_or_default();
+    Ok(Answer { wire, profile, console_tail })
+}
