@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,14 +36,18 @@ const char *scratch_directory(void)
 	errno = ENAMETOOLONG;
 	if (!parent || parent[0] != '/')
 		parent = "/tmp";
-	if (strlen(parent) + sizeof("/ktax-XXXXXX") > PATH_BYTES)
+	if (strlen(parent) + sizeof("/ktax-") + 2 * sizeof(uint64_t) > PATH_BYTES)
 		fail("TMPDIR");
-	char made[PATH_BYTES];
-	strcat(strcpy(made, parent), "/ktax-XXXXXX");
 	/* A random name hashes differently in each Run, so the guest, which is alone, has none. */
-	if (in_guest ? mkdir(made, 0700) : !mkdtemp(made))
+	uint64_t random = 0;
+	if (!in_guest && getrandom(&random, sizeof(random), 0) != sizeof(random))
+		fail("getrandom");
+	/* Known before it is there: who is killed in between leaves nothing. */
+	snprintf(directory, PATH_BYTES, "%s/ktax-%016lx", parent, random);
+	if (mkdir(directory, 0700)) {
+		directory[0] = 0;
 		fail(parent);
-	strcpy(directory, made);
+	}
 	return directory;
 }
 

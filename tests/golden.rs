@@ -116,6 +116,13 @@ fn verdicts_are_what_the_runs_say() {
 }
 
 #[test]
+fn a_few_rep_iterations_beside_much_work_are_no_change() {
+    let verdict = |made| cases::made("REP", 5, &[made]).rows[0].verdict;
+    assert_eq!(verdict(cases::FEW_REP), Verdict::NoDetectedChange);
+    assert_eq!(verdict(cases::MANY_REP), Verdict::Slower);
+}
+
+#[test]
 fn functions_add_up_to_the_delta() {
     let comparison = &cases::all()[0].1;
     let changed: Vec<_> =

@@ -103,7 +103,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("engine", &["model", "wire", "rundir"]),
         ("run", &["model", "wire", "rundir", "engine"]),
         ("analyse", &["model", "stats", "rundir"]),
-        ("report", &["model"]),
+        ("report", &["model", "stats"]),
     ])
 }
 

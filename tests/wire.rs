@@ -1,5 +1,7 @@
 //! The guest programs run natively; the documents' examples; the parsers on noise.
 
+#[path = "wire/broken.rs"]
+mod broken;
 mod common;
 #[path = "wire/example.rs"]
 mod example;

@@ -15,7 +15,7 @@
 #include "ktax.h"
 #include "tone.h"
 
-enum { RATE = 44100, CHANNELS = 2, BITS = 16, FRAME = CHANNELS * BITS / 8 };
+enum { RATE = 44100, CHANNELS = 2, BITS = 16, FRAME = CHANNELS * BITS / 8, WAV_HEADER = 44 };
 
 static char program[PATH_MAX], wav[PATH_MAX], mp3[PATH_MAX];
 
@@ -78,16 +78,16 @@ static void lame_run(const struct order *o)
 {
 	const uint64_t bytes_a_second = 320000 / 8; /* of this preset */
 	uint64_t seconds = param(o, "seconds", 10);
-	struct stat encoded;
+	struct stat encoded, made;
 
 	find_lame();
 	snprintf(wav, sizeof(wav), "%s/in.wav", scratch_directory());
 	snprintf(mp3, sizeof(mp3), "%s/out.mp3", scratch_directory());
 	write_wav(seconds * RATE);
 	measure(o, 1, op, "encoded");
-	if (stat(mp3, &encoded))
+	if (stat(mp3, &encoded) || stat(wav, &made))
 		fail(mp3);
-	sig("wav-frames", seconds * RATE);
+	sig("wav-frames", (made.st_size - WAV_HEADER) / FRAME);
 	sig("whole", (uint64_t)encoded.st_size >= seconds * bytes_a_second);
 	value("mp3-bytes", encoded.st_size);
 }

@@ -43,14 +43,21 @@ static __attribute__((noreturn)) void member(uint64_t self, uint64_t next)
 	_exit(!put(next, 0));
 }
 
-/* Hops beyond whole laps come first: the token enters farther along the ring, and ends here. */
-static __attribute__((noinline, noclone)) void ring(uint32_t hops)
+/*
+ * Hops beyond whole laps come first: the token enters farther along the ring, and ends here. How
+ * many hops there were is seen by what they have taken off the token.
+ */
+static __attribute__((noinline, noclone)) uint64_t ring(uint32_t hops)
 {
-	uint64_t next = (members + 1 - hops % members) % members;
+	uint64_t next = (members + 1 - hops % members) % members, seen = 0;
 
-	for (uint32_t token = hops; token; token--, next = 1)
+	for (uint32_t token = hops, sent; token; token--, next = 1) {
+		sent = token;
 		if (!put(next, token) || !take(0, &token) || !token)
 			fail("ring");
+		seen += sent - token + 1;
+	}
+	return seen;
 }
 
 static int alone(void)
@@ -64,7 +71,7 @@ static int alone(void)
 
 static void context_switch_run(const struct order *o)
 {
-	uint64_t kib = param(o, "kib", 0), self = 1, failed = 0;
+	uint64_t kib = param(o, "kib", 0), self = 1, failed = 0, switches;
 	pid_t pids[MEMBERS_MAX];
 	cpu_set_t cpu = { 0 };
 
@@ -87,12 +94,12 @@ static void context_switch_run(const struct order *o)
 		member(self, (self + 1) % members);
 	ring(WARM_UP / members * members + members);
 	region_begin();
-	ring(o->ops);
+	switches = ring(o->ops);
 	region_end();
 	put(1, 0);
 	for (uint64_t i = 1; i < members; i++)
 		failed += !child_succeeded(pids[i]);
-	sig("switches", o->ops);
+	sig("switches", switches);
 	sig("failed", failed);
 	overhead(o, alone); /* what a hop costs without the switch */
 }

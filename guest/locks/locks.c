@@ -15,7 +15,7 @@ static const struct lock_kind *const kinds[] = { &lock_test_and_set, &lock_ticke
 static struct waiter waiters[TEAM_MAX + 1]; /* the last is the main thread's */
 static struct section shared;
 static uint64_t threads, acquired[TEAM_MAX], arrived, pin;
-static sem_t all_arrived;
+static sem_t all_arrived, done, leave;
 
 static void work(unsigned n)
 {
@@ -34,6 +34,8 @@ static void work(unsigned n)
 		sem_post(&all_arrived);
 	acquired[n] = section_hammer(&shared, &waiters[n]);
 	__atomic_store_n(&lock_stop, true, __ATOMIC_RELAXED);
+	sem_post(&done);
+	sem_wait(&leave); /* the end of a thread is not in the Region */
 }
 
 static void results(void)
@@ -64,7 +66,7 @@ static void locks_run(const struct order *o)
 		threads = param(o, "threads", 2);
 	errno = EINVAL;
 	if (lock >= sizeof(kinds) / sizeof(*kinds) || !threads || threads > TEAM_MAX)
-		fail("lock or threads");
+		fail("a lock, or 1 to 512 threads");
 	if (ms && in_guest)
 		fail("ms: a guest has no time");
 	shared.lock.waiters = waiters;
@@ -85,8 +87,12 @@ static void locks_run(const struct order *o)
 		usleep(ms * 1000);
 		__atomic_store_n(&lock_stop, true, __ATOMIC_RELAXED);
 	}
-	team_join();
+	for (uint64_t i = 0; i < threads; i++)
+		sem_wait(&done);
 	region_end();
+	for (uint64_t i = 0; i < threads; i++)
+		sem_post(&leave);
+	team_join();
 	results();
 	sig("unfinished", ms ? 0 : o->ops - shared.total);
 }

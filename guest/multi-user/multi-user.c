@@ -42,7 +42,7 @@ static void wait_until_ready(void)
 static void high_systime_run(const struct order *o)
 {
 	const int flags = MAP_SHARED | MAP_ANONYMOUS;
-	uint64_t seed = param(o, "seed", 1), start;
+	uint64_t seed = param(o, "seed", 1), start, ended = 0;
 
 	users = param(o, "users", 1);
 	errno = EINVAL;
@@ -64,10 +64,11 @@ static void high_systime_run(const struct order *o)
 	start = users_clock();
 	region_begin();
 	close(go[1]);
-	for (uint64_t i = 0; i < users; i++)
+	for (; ended < users; ended++)
 		user_reap();
 	region_end();
 	multi_user_say(start);
+	sig("users", ended);
 }
 
 WORKLOAD("high-systime", high_systime_run);

@@ -73,8 +73,8 @@ static __attribute__((noinline, noclone)) uint64_t touch(char *at, uint64_t n)
 
 uint64_t backing_fill(enum backing kind, uint64_t n)
 {
-	char *at = kind == HUGETLB ? NULL : pages(n);
 	uint64_t whole = (n * PAGE + HUGE - 1) & ~(HUGE - 1ul);
+	char *at = kind == HUGETLB ? NULL : pages(kind == THP ? whole / PAGE : n);
 
 	errno = 0;
 	if (kind == THP)

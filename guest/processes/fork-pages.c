@@ -33,13 +33,16 @@ static void all_at_once(const struct order *o, enum mode mode)
 static void fork_pages_run(const struct order *o)
 {
 	enum mode mode = param(o, "mode", FORK_EXIT_WAIT);
-	uint64_t faults = backing_fill(param(o, "backing", ANONYMOUS), param(o, "pages", 16));
+	enum backing kind = param(o, "backing", ANONYMOUS);
+	uint64_t n = param(o, "pages", 16), faults = backing_fill(kind, n);
+	uint64_t wanted = kind == THP || kind == HUGETLB ? (n + 511) / 512 : n;
 
 	if (mode == FORK_EXIT_WAIT)
 		measure(o, 2, child_round, "children");
 	else
 		all_at_once(o, mode);
-	sig("touch-faults", faults);
+	value("touch-faults", faults);
+	sig("faults-amiss", faults > wanted ? faults - wanted : wanted - faults);
 }
 
 WORKLOAD("fork-pages", fork_pages_run);

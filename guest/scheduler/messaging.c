@@ -40,21 +40,24 @@ static void start_group(struct group *g, struct messenger *m)
 		close(g->out[i]);
 }
 
-static void hear_that_ready(uint64_t workers)
+/* How many have said so. */
+static uint64_t hear_that_ready(uint64_t workers)
 {
 	char bytes[4096];
+	uint64_t there = 0;
 	ssize_t n;
 
-	while (workers && (n = read(messaging.ready[0], bytes, sizeof(bytes))) > 0)
-		workers -= n;
-	if (workers)
+	while (there < workers && (n = read(messaging.ready[0], bytes, sizeof(bytes))) > 0)
+		there += n;
+	if (there < workers)
 		fail("a worker that is ready");
+	return there;
 }
 
 static void messaging_run(const struct order *o)
 {
 	uint64_t groups = param(o, "groups", 1), fds = param(o, "fds", 20), of_group = 2 * fds;
-	uint64_t workers = groups * of_group, failed, begin, end = 0;
+	uint64_t workers = groups * of_group, there, failed, begin, end = 0;
 	uint64_t messages[2] = { 0 }, checksum[2] = { 0 }; /* received, sent */
 	const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
 	struct messenger *all = mmap(NULL, workers * sizeof(*all), prot, flags, -1, 0), *m;
@@ -76,7 +79,7 @@ static void messaging_run(const struct order *o)
 	messenger_channel(messaging.wake);
 	for (uint64_t i = 0; i < groups; i++)
 		start_group(&group[i], &all[i * of_group]);
-	hear_that_ready(workers);
+	there = hear_that_ready(workers);
 	region_begin();
 	begin = nanoseconds();
 	failed = write(messaging.wake[1], "", 1) != 1;
@@ -90,7 +93,7 @@ static void messaging_run(const struct order *o)
 	}
 	sig("messages", messages[0]);
 	sig("other-than-sent", checksum[0] != checksum[1]);
-	sig("workers", workers);
+	sig("workers", there);
 	sig("failed", failed);
 	if (!in_guest)
 		value("last-message-us", (end - begin) / 1000);

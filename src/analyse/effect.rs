@@ -2,6 +2,7 @@
 
 use crate::model::{Effect, Metric, Side, Sides, Verdict};
 use crate::stats::exact::{Decision, judge};
+use crate::stats::tables::change_percent;
 
 use super::gather::Pair;
 
@@ -20,7 +21,9 @@ pub(super) fn effect(
         pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
     };
     let samples = Sides { base: raw(Side::Base), change: raw(Side::Change) };
-    let found = judge(&floats(&samples.base), &floats(&samples.change), threshold_percent)?;
+    let relevant =
+        |pair: usize| threshold_percent / 100.0 * metric.whole(&pairs[pair].samples.base) as f64;
+    let found = judge(&floats(&samples.base), &floats(&samples.change), relevant)?;
     let per_op = |value: f64| value / ops as f64;
     let base = samples.base[found.median] as f64;
     let change = samples.change[found.median] as f64;
@@ -29,7 +32,7 @@ pub(super) fn effect(
         base: per_op(base),
         change: per_op(change),
         delta: per_op(change - base),
-        percent: percent(base, change),
+        percent: change_percent(base, change),
         layout: pairs[found.median].layout,
         delta_range: (per_op(found.least), per_op(found.most)),
         spread: per_op(found.noise),
@@ -38,16 +41,6 @@ pub(super) fn effect(
         verdict: verdict(found.decision),
         functions: Vec::new(),
     })
-}
-
-fn percent(base: f64, change: f64) -> Option<f64> {
-    if change == base {
-        Some(0.0)
-    } else if base == 0.0 {
-        None
-    } else {
-        Some((change - base) / base * 100.0)
-    }
 }
 
 fn verdict(decision: Decision) -> Verdict {

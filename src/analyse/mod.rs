@@ -97,13 +97,39 @@ fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
     (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
 }
 
+/// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option): the kernel
+/// proper does not know them, and hands them to init although they work.
+const READ_EARLY: [&str; 20] = [
+    "clearcpuid",
+    "dis_ucode_ldr",
+    "fred",
+    "mem_encrypt",
+    "no387",
+    "no5lvl",
+    "nofxsr",
+    "nokaslr",
+    "nopti",
+    "nospec_store_bypass_disable",
+    "nospectre_v2",
+    "nousershstk",
+    "noxsave",
+    "noxsaveopt",
+    "noxsaves",
+    "pti",
+    "spec_store_bypass_disable",
+    "spectre_v2",
+    "spectre_v2_user",
+    "tsx",
+];
+
 /// A mistyped parameter changes nothing, and then nothing is found. Only the Subject's own are
-/// named: of the engine's, `nokaslr` is read before the kernel proper starts, which does not know
-/// it.
+/// named.
 fn unknown_parameters(plan: &Plan, boots: &Boots) -> Vec<Warning> {
     let of = |side: Side| {
         let asked = move |word: &String| {
-            plan.subjects.get(side).boot_line.split_whitespace().any(|own| own == word)
+            let name = word.split('=').next().unwrap_or_default();
+            let mut own = plan.subjects.get(side).boot_line.split_whitespace();
+            !READ_EARLY.contains(&name) && own.any(|own| own == word)
         };
         boots.ignored(side).into_iter().filter(asked).map(move |parameter| Warning {
             fact: format!(

@@ -13,7 +13,7 @@ use crate::plan::Experiment;
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
     /// Experiment file; the flags below override what it says
-    #[arg(value_name = "EXPERIMENT.toml", required_unless_present_any = ["kernel", "base"])]
+    #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
     /// Kernel of both sides: a bzImage or vmlinux file, debian:PACKAGE, or debian:cloud-amd64
     #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
@@ -81,7 +81,8 @@ impl ExperimentArgs {
         let base = self.base.as_ref().or(self.kernel.as_ref());
         let change = self.change.as_ref().or(self.kernel.as_ref()).or(base);
         let (Some(base), Some(change)) = (base, change) else {
-            let text = "no base kernel; give --base KERNEL, --kernel KERNEL or an experiment file";
+            let text = "nothing to compare; name an experiment file, or kernels: \
+                        --kernel debian:cloud-amd64 --change-boot-line mitigations=off";
             return Err(UsageError::Text(text.into()));
         };
         let subject = |kernel: &str| Subject { kernel: kernel.into(), boot_line: String::new() };
@@ -126,6 +127,7 @@ pub struct HostArgs {
     pub cache: Option<PathBuf>,
     /// Give up on a boot or a run after this much real time
     #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: u64,
 }
 

@@ -54,7 +54,7 @@ enum Command {
     Analyse(analyse::Args),
     /// Print a finished comparison
     Report(report::Args),
-    /// List the workloads
+    /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
     /// Say what this machine can and cannot do, and the command that mends it
     Doctor(doctor::Args),

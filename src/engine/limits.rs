@@ -43,9 +43,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The usual ones, with this many seconds of real time, at least one.
+    /// The usual ones, with this many seconds of real time.
     pub fn of_real_time(seconds: u64) -> Limits {
-        Limits { real: Duration::from_secs(seconds.max(1)), ..Limits::default() }
+        Limits { real: Duration::from_secs(seconds), ..Limits::default() }
     }
 }
 

@@ -33,12 +33,19 @@ pub struct Metric {
     pub context: Context,
     /// Which of the two counts it reads.
     pub count: fn(&Counts) -> u64,
+    /// What a difference must be a share of to matter.
+    pub whole: fn(&Counts) -> u64,
 }
 
 impl Metric {
     /// The Region's raw count.
     pub fn raw(&self, sample: &Sample) -> u64 {
-        sample.counts.get(&self.context).map_or(0, |counts| (self.count)(counts))
+        sample.counts.get(&self.context).map_or(0, self.count)
+    }
+
+    /// What a difference of raw counts must be a share of to matter.
+    pub fn whole(&self, sample: &Sample) -> u64 {
+        sample.counts.get(&self.context).map_or(0, self.whole)
     }
 }
 
@@ -49,14 +56,19 @@ const fn exact(
     count: fn(&Counts) -> u64,
 ) -> Metric {
     let (better, assumption) = (Better::Lower, Assumption::Exact);
-    Metric { name, unit, better, assumption, context, count }
+    Metric { name, unit, better, assumption, context, count, whole: count }
+}
+
+/// A few iterations where there are hardly any are nothing beside a million instructions.
+const fn of_all_work(metric: Metric) -> Metric {
+    Metric { whole: |counts| counts.instructions + counts.rep_iterations, ..metric }
 }
 
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first in process context that changed.
 pub const METRICS: [Metric; 4] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
-    exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations),
+    of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions),
     exact("kthread", "instructions", Context::Kthread, |c| c.instructions),
 ];

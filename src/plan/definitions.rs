@@ -47,6 +47,9 @@ pub struct Definition {
     /// Operations natively, where the exact engine's would be over too soon to be timed.
     #[serde(default)]
     pub native_ops: Option<u64>,
+    /// What the rows of a native run have besides their parameters, unless some are given.
+    #[serde(default)]
+    pub native_params: BTreeMap<String, Value>,
     /// What a native run prints, by the names of `analyse::native`; one time or bandwidth where
     /// nothing is said.
     #[serde(default)]
@@ -69,9 +72,12 @@ pub struct Definition {
     /// What the work signature must contain.
     #[serde(default)]
     pub signature: BTreeMap<String, Quantity>,
-    /// What it must contain besides where operations and parameters are those of a row below.
+    /// What it must contain besides where the parameters are those of a row below.
     #[serde(default)]
-    pub golden: BTreeMap<String, u64>,
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are that row's, too.
+    #[serde(default)]
+    pub golden_at_ops: BTreeMap<String, u64>,
     /// The rows, where there are several.
     #[serde(default)]
     pub variant: Vec<Variant>,
@@ -91,13 +97,21 @@ pub struct Variant {
     pub native_ops: Option<u64>,
     /// What the work signature must contain besides.
     #[serde(default)]
-    pub golden: BTreeMap<String, u64>,
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are these.
+    #[serde(default, rename = "golden-at-ops")]
+    pub golden_at_ops: BTreeMap<String, u64>,
 }
 
 impl Variant {
     /// What a file without variants has.
-    pub(super) const NONE: Variant =
-        Variant { params: BTreeMap::new(), ops: None, native_ops: None, golden: BTreeMap::new() };
+    pub(super) const NONE: Variant = Variant {
+        params: BTreeMap::new(),
+        ops: None,
+        native_ops: None,
+        golden: BTreeMap::new(),
+        golden_at_ops: BTreeMap::new(),
+    };
 }
 
 /// Every Definition that is built in, by name.

@@ -4,6 +4,7 @@ mod definitions;
 mod document;
 mod experiment;
 mod layouts;
+mod native;
 mod param;
 mod quantity;
 mod rows;
@@ -16,6 +17,7 @@ use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step, Workload};
 pub use definitions::{Definition, definitions};
 pub use document::Document;
 pub use experiment::Experiment;
+pub use native::native_rows;
 pub use param::{Param, Value};
 pub use select::{find, select};
 
@@ -30,8 +32,14 @@ pub enum PlanError {
     UnknownWorkload { name: String, near: Option<String> },
     #[error("{workload} has no parameter {name:?}; it has {known}")]
     UnknownParameter { workload: String, name: String, known: String },
-    #[error("{text:?} is no parameter; write it as {workload}:NAME=VALUE")]
+    #[error("{text:?} is no parameter of {workload}; write it as NAME=VALUE")]
     BadParameter { workload: String, text: String },
+    #[error("{name} of {workload} is given twice; give it once")]
+    ParameterTwice { workload: String, name: String },
+    #[error("{name} of {row} is for the running kernel; use `ktax workloads run`")]
+    NativeOnly { row: String, name: String },
+    #[error("ops of {workload} cannot be {value:?}; it takes numbers from 1")]
+    Operations { workload: String, value: String },
     #[error("{name} of {workload} cannot be {value:?}; it takes {range}")]
     ParameterValue { workload: String, name: String, value: String, range: String },
     #[error("{workload}: {quantity} is beyond every machine; ask for less")]
@@ -75,6 +83,19 @@ pub fn check_memory(workloads: &[Workload], there_bytes: u64) -> Result<(), Plan
     }
 }
 
+/// Refuses parameters that no guest understands.
+fn check_for_guest(definitions: &[Definition], workload: &Workload) -> Result<(), PlanError> {
+    let name = workload.row.split(':').next().unwrap_or_default();
+    let definition = find(definitions, name)?;
+    for (name, param) in definition.params.iter().filter(|(_, param)| param.native_only) {
+        let default = param.number(&definition.name, name, &param.default)?;
+        if workload.params.get(name) != Some(&default) {
+            return Err(PlanError::NativeOnly { row: workload.row.clone(), name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Orders the Boots of an Experiment: each Layout is a pair of adjacent Steps, its first Side
 /// drawn.
 pub fn plan(
@@ -82,7 +103,11 @@ pub fn plan(
     kernels: Sides<Identity>,
     key: Key,
 ) -> Result<Plan, PlanError> {
-    let workloads = select(&definitions()?, experiment.workloads.as_deref())?;
+    let definitions = definitions()?;
+    let workloads = select(&definitions, experiment.workloads.as_deref())?;
+    for workload in &workloads {
+        check_for_guest(&definitions, workload)?;
+    }
     check_memory(&workloads, u64::from(experiment.machine.memory_mib) << 20)?;
     let (layouts, firsts) = layouts::draw(experiment.seed, experiment.layouts);
     let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {

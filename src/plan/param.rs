@@ -21,9 +21,22 @@ pub struct Param {
     /// The largest that any machine is asked for.
     #[serde(default)]
     pub max: u64,
+    /// Whether only powers of two make sense.
+    #[serde(default, rename = "power-of-two", skip_serializing_if = "is_false")]
+    pub power_of_two: bool,
+    /// The decimal digits that it may have, where not all make sense.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digits: String,
+    /// Whether no guest understands anything but the default.
+    #[serde(default, rename = "native-only", skip_serializing_if = "is_false")]
+    pub native_only: bool,
     /// The words; a guest gets the position of the word, from 0.
     #[serde(default)]
     pub choices: Vec<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What stands for a parameter in a file or on the command line.
@@ -61,7 +74,7 @@ impl Param {
     pub fn number(&self, workload: &str, name: &str, value: &Value) -> Result<u64, PlanError> {
         let number = match value {
             Value::Number(number) if self.choices.is_empty() => {
-                (self.min..=self.max).contains(number).then_some(*number)
+                self.admits(*number).then_some(*number)
             }
             // A word may be one of digits.
             _ => {
@@ -77,13 +90,25 @@ impl Param {
         })
     }
 
+    fn admits(&self, number: u64) -> bool {
+        let has_digit = |digit: char| self.digits.is_empty() || self.digits.contains(digit);
+        (self.min..=self.max).contains(&number)
+            && (!self.power_of_two || number.is_power_of_two())
+            && number.to_string().chars().all(has_digit)
+    }
+
     /// What may be said: `16 to 32768 pages`, or the words.
     pub fn range(&self) -> String {
-        if self.choices.is_empty() {
-            format!("{} to {} {}", self.min, self.max, self.unit).trim_end().to_owned()
-        } else {
-            self.choices.join(", ")
+        if !self.choices.is_empty() {
+            return self.choices.join(", ");
         }
+        let range = format!("{} to {} {}", self.min, self.max, self.unit);
+        let power = if self.power_of_two { ", a power of two" } else { "" };
+        let digits = match self.digits.as_str() {
+            "" => String::new(),
+            digits => format!(", of the digits {digits}"),
+        };
+        format!("{}{power}{digits}", range.trim_end())
     }
 
     /// Whether a file that says this makes sense.
@@ -94,6 +119,9 @@ impl Param {
         }
         if !of_number && (self.min != 0 || self.max != 0) {
             return Err(format!("parameter {name:?} has choices and bounds"));
+        }
+        if of_number && !matches!(self.default, Value::Number(number) if self.admits(number)) {
+            return Err(format!("parameter {name:?} does not take its own default"));
         }
         if self.about.is_empty() {
             return Err(format!("parameter {name:?} says nothing about itself"));

@@ -16,7 +16,15 @@ impl Definition {
 
     /// The same rows with the operations of a native run.
     pub fn native_rows(&self) -> Result<Vec<Workload>, PlanError> {
-        self.variants().iter().map(|variant| self.native_row(&variant.params)).collect()
+        let row = |variant: &Variant| {
+            if self.native_params.is_empty() {
+                return self.native_row(&variant.params);
+            }
+            let mut params = variant.params.clone();
+            params.extend(self.native_params.clone());
+            self.row(&params, variant.native_ops.or(self.native_ops))
+        };
+        self.variants().iter().map(row).collect()
     }
 
     /// The row with these parameters and the operations of a native run: those of the variant that
@@ -109,9 +117,15 @@ impl Definition {
             for (name, value) in &variant.params {
                 of_variant.insert(name.clone(), self.param(name)?.number(&self.name, name, value)?);
             }
-            if of_variant == *params && variant.ops.unwrap_or(self.ops) == ops {
-                expected.extend(self.golden.clone());
-                expected.extend(variant.golden.clone());
+            if of_variant != *params {
+                continue;
+            }
+            for (name, quantity) in self.golden.iter().chain(&variant.golden) {
+                expected.insert(name.clone(), self.evaluate(name, quantity, ops, params)?);
+            }
+            if variant.ops.unwrap_or(self.ops) == ops {
+                expected.extend(self.golden_at_ops.clone());
+                expected.extend(variant.golden_at_ops.clone());
             }
         }
         Ok(expected)
@@ -134,7 +148,8 @@ mod tests {
         params.pages = { default = 16, max = 64, about = "extra pages", unit = "pages" }
         params.kind = { default = "anonymous", choices = ["anonymous", "thp"], about = "of what" }
         signature = { children = "ops", pages = "ops*pages", failed = 0 }
-        golden = { hash = 7 }
+        golden = { answer = "ops*4" }
+        golden-at-ops = { hash = 7 }
     "#;
 
     fn row(params: &[(&str, Value)], ops: Option<u64>) -> Result<Workload, PlanError> {
@@ -180,7 +195,8 @@ mod tests {
     #[test]
     fn golden_values_belong_to_the_rows_of_the_file() {
         assert_eq!(row(&[], None).unwrap().signature.get("hash"), Some(&7));
-        assert_eq!(row(&[], Some(11)).unwrap().signature.get("hash"), None);
+        let other = row(&[], Some(11)).unwrap().signature;
+        assert_eq!((other.get("hash"), other.get("answer")), (None, Some(&44)));
         let thp = row(&[("kind", Value::Word("thp".into()))], None).unwrap();
         assert_eq!((thp.row.as_str(), thp.params["kind"]), ("fork:kind=thp", 1));
         assert_eq!(thp.signature.get("hash"), None);

@@ -56,9 +56,13 @@ fn named(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, PlanEr
     let mut ops = None;
     for param in params.split(',') {
         let (param, value) = parse_param(definition, param)?;
-        match (param, value) {
-            ("ops", Value::Number(value)) => ops = Some(value),
-            (_, value) => drop(given.insert(param.to_owned(), value)),
+        let before = match param {
+            "ops" => ops.replace(operations(definition, &value)?).map(Value::Number),
+            _ => given.insert(param.to_owned(), value),
+        };
+        if before.is_some() {
+            let workload = definition.name.clone();
+            return Err(PlanError::ParameterTwice { workload, name: param.to_owned() });
         }
     }
     let mut row = definition.row(&given, ops)?;
@@ -83,14 +87,21 @@ fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, V
     let bad = || PlanError::BadParameter { workload: workload.clone(), text: text.to_owned() };
     let (name, value) = text.split_once('=').ok_or_else(bad)?;
     let value = Value::of(value);
-    if name == "ops" {
-        return match value {
-            Value::Number(1..) => Ok((name, value)),
-            _ => Err(bad()),
-        };
+    if name != "ops" {
+        definition.param(name)?.number(workload, name, &value)?;
     }
-    definition.param(name)?.number(workload, name, &value)?;
     Ok((name, value))
+}
+
+/// What `ops` may be.
+pub(super) fn operations(definition: &Definition, value: &Value) -> Result<u64, PlanError> {
+    match value {
+        Value::Number(ops @ 1..) => Ok(*ops),
+        other => Err(PlanError::Operations {
+            workload: definition.name.clone(),
+            value: other.to_string(),
+        }),
+    }
 }
 
 /// The name that shares the longest beginning, if it is half of what was typed.
@@ -147,9 +158,12 @@ mod tests {
             Err(PlanError::UnknownWorkload { name: "getpid".into(), near })
         );
         assert!(matches!(rows(&["pipe:x=1"]), Err(PlanError::UnknownParameter { .. })));
-        for bad in ["fork-pages:pages", "pipe:ops=0", "pipe:ops=a", "pipe:ops=-1"] {
-            assert!(matches!(rows(&[bad]), Err(PlanError::BadParameter { .. })), "{bad}");
+        assert!(matches!(rows(&["fork-pages:pages"]), Err(PlanError::BadParameter { .. })));
+        for bad in ["pipe:ops=0", "pipe:ops=a", "pipe:ops=-1"] {
+            assert!(matches!(rows(&[bad]), Err(PlanError::Operations { .. })), "{bad}");
         }
+        let twice = rows(&["locks:lock=ticket,lock=mcs"]);
+        assert!(matches!(twice, Err(PlanError::ParameterTwice { .. })), "{twice:?}");
         for bad in ["", "-1", "1000000000", "many"] {
             let row = format!("fork-pages:pages={bad}");
             assert!(matches!(rows(&[&row]), Err(PlanError::ParameterValue { .. })), "{bad}");

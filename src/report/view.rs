@@ -3,6 +3,7 @@
 use crate::model::{
     Comparison, Effect, Failure, FunctionDelta, Growth, Identity, Row, Side, Verdict,
 };
+use crate::stats::tables::change_percent;
 
 use super::number;
 
@@ -52,11 +53,7 @@ pub(super) fn verdict(row: &Row) -> String {
 
 /// The least and the most delta over the Layouts in percent of the Effect's base.
 pub(super) fn over_layouts(effect: &Effect) -> String {
-    let percent = |delta: f64| match (delta, effect.base) {
-        (0.0, _) => Some(0.0),
-        (_, 0.0) => None,
-        (delta, base) => Some(delta / base * 100.0),
-    };
+    let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 

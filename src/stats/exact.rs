@@ -80,15 +80,16 @@ pub fn median_index(values: &[f64]) -> Option<usize> {
 
 /// Applies the rule to values paired by Layout. `None` if there are none, or not as many of each.
 ///
-/// `threshold_percent` is relevance: a median delta below that share of its base gets no verdict.
-pub fn judge(base: &[f64], change: &[f64], threshold_percent: f64) -> Option<Finding> {
+/// `relevant` is the smallest delta that matters, where the median is that pair's: a smaller one
+/// gets no verdict.
+pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> Option<Finding> {
     if base.len() != change.len() {
         return None;
     }
     let deltas: Vec<f64> = base.iter().zip(change).map(|(base, change)| change - base).collect();
     let median = median_index(&deltas)?;
     let noise = range(base).max(range(change));
-    let threshold = threshold_percent / 100.0 * base[median].abs();
+    let threshold = relevant(median);
     let relevant = deltas[median].abs() >= threshold;
     let decision = if deltas.iter().all(|delta| *delta == 0.0) {
         Decision::Same

@@ -2,8 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// With a threshold in percent of the base.
+fn judge_percent(base: &[f64], change: &[f64], percent: f64) -> Option<Finding> {
+    judge(base, change, |median| percent / 100.0 * base[median].abs())
+}
+
 fn decide(base: &[f64], change: &[f64], threshold_percent: f64) -> Decision {
-    judge(base, change, threshold_percent).expect("as many of each").decision
+    judge_percent(base, change, threshold_percent).expect("as many of each").decision
 }
 
 #[test]
@@ -37,8 +42,8 @@ fn four_layouts_are_too_few() {
 
 #[test]
 fn nothing_and_unequal_lengths_give_nothing() {
-    assert_eq!(judge(&[], &[], 0.0), None);
-    assert_eq!(judge(&[1.0], &[1.0, 2.0], 0.0), None);
+    assert_eq!(judge_percent(&[], &[], 0.0), None);
+    assert_eq!(judge_percent(&[1.0], &[1.0, 2.0], 0.0), None);
 }
 
 #[test]
@@ -76,11 +81,11 @@ fn a_base_of_zero_has_no_threshold() {
 fn a_finding_says_what_it_saw() {
     // Deltas 5, 3, 7; sorted 3 5 7, so the median is pair 0.
     // Ranges 2 and 4, noise 4; detectable is the larger of 2 × 4 and 1 % of 100.
-    let finding = judge(&[100.0, 102.0, 102.0], &[105.0, 105.0, 109.0], 1.0).unwrap();
+    let finding = judge_percent(&[100.0, 102.0, 102.0], &[105.0, 105.0, 109.0], 1.0).unwrap();
     assert_eq!((finding.median, finding.least, finding.most), (0, 3.0, 7.0));
     assert_eq!((finding.noise, finding.detectable), (4.0, 8.0));
     // Without noise the threshold is what limits: 1 % of 200.
-    assert_eq!(judge(&[200.0; 3], &[200.0; 3], 1.0).unwrap().detectable, 2.0);
+    assert_eq!(judge_percent(&[200.0; 3], &[200.0; 3], 1.0).unwrap().detectable, 2.0);
 }
 
 fn mirrored(decision: Decision) -> Decision {
@@ -116,8 +121,8 @@ proptest! {
         let (base, change) = sides(&pairs);
         let factor = f64::powi(2.0, power);
         let scaled = |values: &[f64]| values.iter().map(|v| v * factor).collect::<Vec<_>>();
-        let plain = judge(&base, &change, percent).unwrap();
-        let scaled = judge(&scaled(&base), &scaled(&change), percent).unwrap();
+        let plain = judge_percent(&base, &change, percent).unwrap();
+        let scaled = judge_percent(&scaled(&base), &scaled(&change), percent).unwrap();
         prop_assert_eq!(scaled.decision, plain.decision);
         prop_assert_eq!(scaled.median, plain.median);
         prop_assert_eq!(scaled.detectable, plain.detectable * factor);
@@ -127,7 +132,7 @@ proptest! {
     #[test]
     fn a_change_moves_every_pair_the_same_way(pairs in pairs()) {
         let (base, change) = sides(&pairs);
-        let finding = judge(&base, &change, 0.0).unwrap();
+        let finding = judge_percent(&base, &change, 0.0).unwrap();
         match finding.decision {
             Decision::Slower => prop_assert!(finding.least > finding.noise),
             Decision::Faster => prop_assert!(finding.most < -finding.noise),
@@ -140,7 +145,7 @@ proptest! {
     fn detectable_is_what_is_detected(values in prop::collection::vec(1000u32..1010, 5..9)) {
         let base: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
         let shifted = |by: f64| base.iter().map(|v| v + by).collect::<Vec<_>>();
-        let detectable = judge(&base, &base, 0.0).unwrap().detectable;
+        let detectable = judge_percent(&base, &base, 0.0).unwrap().detectable;
         prop_assert_eq!(decide(&base, &shifted(detectable + 1.0), 0.0), Decision::Slower);
         prop_assert_ne!(decide(&base, &shifted(detectable - 1.0), 0.0), Decision::Slower);
     }

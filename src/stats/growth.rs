@@ -26,7 +26,7 @@ use super::tables::mean;
 
 /// A cost beyond the base below this share of the base is taken for this share: nothing to speak
 /// of, and above what Layouts do to a fork.
-pub const NEGLIGIBLE: f64 = 0.01;
+pub const NEGLIGIBLE: f64 = 0.05;
 
 /// A line has two parameters; with fewer points it has no interval.
 const MIN_POINTS: usize = 3;

@@ -18,6 +18,15 @@ pub fn percent_change(base: f64, change: f64) -> f64 {
     (change - base) / base * 100.0
 }
 
+/// The same where either may be 0: no change is 0 %, and a change from nothing has no percentage.
+pub fn change_percent(base: f64, change: f64) -> Option<f64> {
+    match (base, change) {
+        _ if base == change => Some(0.0),
+        (0.0, _) => None,
+        _ => Some(percent_change(base, change)),
+    }
+}
+
 /// How much worse `change` is, in percent of `base`; negative where it is better. This is LMBench's
 /// column: a bandwidth that falls by 5 % is an overhead of 5 %.
 pub fn overhead_percent(better: Better, base: f64, change: f64) -> f64 {
@@ -54,7 +63,12 @@ pub fn jobs_per_minute(jobs_per_user: f64, users: f64, seconds: f64) -> f64 {
 /// `None` for no users, or if they took no time.
 pub fn job_timing_index(seconds: &[f64]) -> Option<i64> {
     let mean = mean(seconds).filter(|mean| *mean > 0.0)?;
-    Some(((1.0 - population_std_dev(seconds)? / mean) * 100.0) as i64)
+    Some(timing_index(mean, population_std_dev(seconds)?) as i64)
+}
+
+/// The same of their mean and their population standard deviation.
+pub fn timing_index(mean: f64, std_dev: f64) -> f64 {
+    (100.0 - share_percent(std_dev, mean)).trunc()
 }
 
 /// What one page more costs one process, of what `pages` pages cost `processes` processes beyond

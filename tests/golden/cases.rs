@@ -19,6 +19,15 @@ const CLEAR: Made = ("pipe", "one round trip", clear);
 const LOOP: Made = ("create-delete", "one file", no_loop);
 const JITTER: Made = ("fork-exit", "one fork with its exit and wait", jitter);
 
+/// One in ten thousand, and one in a hundred, of the instructions beside them.
+pub const FEW_REP: Made = ("few", "one", |side, _| rep_beside(side, 10));
+pub const MANY_REP: Made = ("many", "one", |side, _| rep_beside(side, 1000));
+
+fn rep_beside(side: Side, iterations: u64) -> Measured {
+    let iterations = if side == Side::Change { iterations } else { 0 };
+    Ok((vec![("process", "memcpy_erms", 100_000, iterations)], signature("rounds", 400)))
+}
+
 /// Every row by the name of its files.
 pub fn all() -> &'static [(&'static str, Comparison)] {
     static ALL: OnceLock<Vec<(&str, Comparison)>> = OnceLock::new();
@@ -89,7 +98,7 @@ fn hostile() -> Comparison {
     hostile
 }
 
-fn made(title: &str, layouts: usize, rows: &[Made]) -> Comparison {
+pub fn made(title: &str, layouts: usize, rows: &[Made]) -> Comparison {
     let root = tempfile::tempdir().unwrap();
     analyse(&run_dir(&root.path().join("run"), title, layouts, rows)).unwrap()
 }

@@ -1,15 +1,15 @@
 use super::param;
 use crate::model::{NativeRow, NativeSample, Workload};
 use crate::stats::tables::{
-    contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent,
+    contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent, timing_index,
 };
 
 /// One Sample, with what it belongs to.
 pub(super) struct Point<'a> {
     pub workload: &'a Workload,
     pub sample: &'a NativeSample,
-    /// The first row of the table: what ratios and differences are to.
-    pub first: Option<&'a NativeRow>,
+    /// All rows of the table: a ratio or difference is to another one.
+    pub rows: &'a [NativeRow],
 }
 
 impl Point<'_> {
@@ -34,11 +34,18 @@ impl Point<'_> {
         Some(share_percent(self.value(microseconds)? / 1e6, self.seconds()?))
     }
 
-    /// The median of the first row's seconds.
-    fn first_seconds(&self) -> Option<f64> {
+    /// The median seconds of an operation of the row that is like this one but for a parameter,
+    /// which is 0, or its first choice.
+    fn seconds_without(&self, name: &str) -> Option<f64> {
+        let is_without = |row: &&NativeRow| {
+            let mut params = self.workload.params.clone();
+            params.insert(name.to_owned(), 0);
+            row.workload.params == params
+        };
+        let row = self.rows.iter().find(is_without)?;
         let seconds = |sample: &NativeSample| Some(*sample.values.get("nanoseconds")? as f64 / 1e9);
-        let all: Vec<f64> = self.first?.samples.iter().filter_map(seconds).collect();
-        median(&all)
+        let all: Vec<f64> = row.samples.iter().filter_map(seconds).collect();
+        Some(median(&all)? / row.workload.ops as f64)
     }
 
     /// Jobs a minute of all users together.
@@ -87,11 +94,10 @@ pub(super) const COLUMNS: &[Column] = &[
     column("child-system", "child sys", "s", |p| Some(p.value("system-us")? / 1e6)),
     column("child-user", "child user", "s", |p| Some(p.value("user-us")? / 1e6)),
     column("spread", "std dev", "%", |p| {
-        Some(100.0 * p.value("elapsed-stddev-us")? / p.value("elapsed-mean-us")?)
+        Some(share_percent(p.value("elapsed-stddev-us")?, p.value("elapsed-mean-us")?))
     }),
     column("jti", "JTI", "", |p| {
-        let spread = p.value("elapsed-stddev-us")? / p.value("elapsed-mean-us")?;
-        Some(((1.0 - spread) * 100.0).trunc())
+        Some(timing_index(p.value("elapsed-mean-us")?, p.value("elapsed-stddev-us")?))
     }),
     // Messaging.
     column("messages-per-second", "messages", "/s", |p| Some(p.did("messages")? / p.seconds()?)),
@@ -106,10 +112,10 @@ pub(super) const COLUMNS: &[Column] = &[
     column("fairness", "min/max", "", |p| Some(p.value("min")? / p.value("max")?)),
     column("slept", "slept", "", |p| p.value("slept")),
     column("woken", "woken", "", |p| p.value("woken")),
-    // Fork and pages: what is above the first row is the pages'.
+    // Fork and pages: what is above the row without pages is theirs.
     column("per-process", "per process", "µs", |p| Some(p.seconds()? * 1e6 / p.ops())),
     column("per-process-per-page", "per process per page", "ns", |p| {
-        let overhead = p.first_seconds()? / p.first?.workload.ops as f64 * p.ops();
+        let overhead = p.seconds_without("pages")? * p.ops();
         let pages = param(p.workload, "pages").filter(|pages| *pages > 0.0)?;
         Some(per_process_per_page((p.seconds()? - overhead) * 1e9, p.ops(), pages))
     }),
@@ -117,5 +123,7 @@ pub(super) const COLUMNS: &[Column] = &[
     column("job-cpu", "CPU", "%", |p| p.busy_percent("job-cpu-us")),
     column("loads", "loads", "", |p| Some(p.value("load-count")? / p.value("load-per")?)),
     column("load-cpu", "LCPU", "%", |p| p.busy_percent("load-cpu-us")),
-    column("ratio", "ratio", "", |p| Some(contest_ratio(p.seconds()?, p.first_seconds()?))),
+    column("ratio", "ratio", "", |p| {
+        Some(contest_ratio(p.seconds()? / p.ops(), p.seconds_without("load")?))
+    }),
 ];

@@ -10,8 +10,8 @@ use columns::{COLUMNS, Column, Point};
 /// Derives these columns, by name, of every row, and how the rows grow. A column that no row has is
 /// left out.
 pub fn derive_columns(table: &mut NativeTable, names: &[String]) {
-    let first = table.rows.first().cloned();
-    let of = |column: &Column, row: &NativeRow| cell(column, row, first.as_ref());
+    let rows = table.rows.clone();
+    let of = |column: &Column, row: &NativeRow| cell(column, row, &rows);
     let mut columns: Vec<&Column> = names.iter().filter_map(|name| column(name)).collect();
     columns.retain(|column| table.rows.iter().any(|row| of(column, row).is_some()));
     for row in &mut table.rows {
@@ -33,9 +33,9 @@ fn grown(rows: &[NativeRow]) -> Vec<Growth> {
     growth::growth(&costs, None)
 }
 
-fn cell(column: &Column, row: &NativeRow, first: Option<&NativeRow>) -> Option<Summary> {
+fn cell(column: &Column, row: &NativeRow, rows: &[NativeRow]) -> Option<Summary> {
     let workload = &row.workload;
-    let points = row.samples.iter().map(|sample| Point { workload, sample, first });
+    let points = row.samples.iter().map(|sample| Point { workload, sample, rows });
     let samples: Vec<f64> =
         points.filter_map(|point| (column.value)(&point)).filter(|v| v.is_finite()).collect();
     Some(Summary {

@@ -8,7 +8,7 @@ use clap::Subcommand;
 
 use super::exit::Exit;
 
-/// List the workloads.
+/// List the workloads, describe one, or run one on the running kernel.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -9,8 +8,8 @@ use super::super::progress::bar_of_runs;
 use crate::analyse::{derive_columns, usual_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits};
-use crate::model::{FORMAT, NativeRow, NativeTable, Workload};
-use crate::plan::{self, Definition, Value, definitions};
+use crate::model::{FORMAT, NativeRow, NativeTable};
+use crate::plan::{self, Definition, definitions};
 use crate::report;
 use crate::run::run_natively;
 use anyhow::Context;
@@ -18,7 +17,7 @@ use anyhow::Context;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The workload, as `ktax workloads` lists it
+    /// The workload or row, as `ktax workloads` lists it
     name: String,
     /// Parameter, as `ktax workloads show NAME` lists it; several values make several rows
     #[arg(short, long = "param", value_name = "NAME=VALUE[,VALUE…]")]
@@ -35,6 +34,7 @@ pub struct Args {
     json: bool,
     /// Give up on a run after this much time
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
     /// The programs are kept here [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
@@ -49,11 +49,8 @@ Examples:
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let definitions = definitions()?;
-    let definition = plan::find(&definitions, &args.name)?;
-    let workloads = match args.params.as_slice() {
-        [] => definition.native_rows()?,
-        params => combinations(definition, params)?,
-    };
+    let (definition, workloads) = plan::native_rows(&definitions, &args.name, &args.params)?;
+    check_temporary_directory()?;
     plan::check_memory(&workloads, available_memory_bytes()?)?;
     let cancel = Cancel::on_signals().context("cannot catch signals")?;
     let limits = Limits::of_real_time(args.time_limit);
@@ -61,24 +58,41 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let host = Host::new(&cache, limits, cancel)
         .with_context(|| format!("cannot put the programs below {}", cache.display()))?;
     let bar = bar_of_runs(workloads.len() * args.samples as usize);
-    let mut rows = Vec::new();
+    let (mut rows, mut exit) = (Vec::new(), Exit::Ok);
     for workload in &workloads {
         bar.set_message(workload.row.clone());
         let observe = || bar.inc(1);
         let row = run_natively(&host, workload, args.samples as usize, args.counters, &observe);
         let Some(row) = row else {
-            bar.finish_and_clear();
-            eprintln!("ktax: stopped; nothing is left of what ran");
-            return Ok(Exit::Cancelled);
+            exit = Exit::Cancelled;
+            break;
         };
+        if row.failure.is_some() {
+            exit = Exit::NotRun;
+        }
         rows.push(row);
     }
     bar.finish_and_clear();
-    let failed = rows.iter().any(|row| row.failure.is_some());
-    let mut table = table(definition, rows);
-    derive_columns(&mut table, &columns(definition));
-    print(&table, args)?;
-    Ok(if failed { Exit::NotRun } else { Exit::Ok })
+    if exit == Exit::Cancelled {
+        eprintln!("ktax: stopped; nothing is left of what ran");
+    }
+    if !rows.is_empty() {
+        let mut table = table(definition, rows);
+        derive_columns(&mut table, &columns(definition));
+        print(&table, args)?;
+    }
+    Ok(exit)
+}
+
+/// The workloads' files go below it; who is told so now need not look for the reason later.
+fn check_temporary_directory() -> Result<(), UsageError> {
+    match std::env::var_os("TMPDIR").map(PathBuf::from) {
+        Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(UsageError::Text(format!(
+            "TMPDIR is {}, and that is no directory; set it to the absolute path of one",
+            report::escape(&dir.to_string_lossy())
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What the kernel says can be had without swapping.
@@ -118,42 +132,5 @@ fn table(definition: &Definition, rows: Vec<NativeRow>) -> NativeTable {
         columns: Vec::new(),
         rows,
         growth: Vec::new(),
-    }
-}
-
-/// Every combination of the values, the last parameter changing fastest.
-fn combinations(definition: &Definition, params: &[String]) -> anyhow::Result<Vec<Workload>> {
-    let mut ops = vec![None];
-    let mut all: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
-    for param in params {
-        let (name, values) =
-            param.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(|| {
-                UsageError::Text(format!("{param:?} is no parameter; write it as NAME=VALUE"))
-            })?;
-        let values: Vec<Value> = values.split(',').map(Value::of).collect();
-        if name == "ops" {
-            ops = values.iter().map(operations).collect::<Result<_, _>>()?;
-            continue;
-        }
-        definition.param(name)?;
-        let with = |before: &BTreeMap<String, Value>, value: &Value| {
-            let mut after = before.clone();
-            after.insert(name.to_owned(), value.clone());
-            after
-        };
-        all = all.iter().flat_map(|b| values.iter().map(move |value| with(b, value))).collect();
-    }
-    let row = |params: &BTreeMap<String, Value>, ops: &Option<u64>| match ops {
-        Some(_) => definition.row(params, *ops),
-        None => definition.native_row(params),
-    };
-    let rows = all.iter().flat_map(|params| ops.iter().map(move |ops| row(params, ops)));
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn operations(value: &Value) -> Result<Option<u64>, UsageError> {
-    match value {
-        Value::Number(ops @ 1..) => Ok(Some(*ops)),
-        other => Err(UsageError::Text(format!("ops cannot be {other}; it takes numbers from 1"))),
     }
 }

@@ -48,9 +48,10 @@ fn describe(definition: &Definition) -> anyhow::Result<String> {
     if !documents.is_empty() {
         text += &format!("asked by     {}\n", documents.join(", "));
     }
-    let signature: Vec<String> =
-        definition.signature.iter().map(|(name, wanted)| format!("{name} = {wanted}")).collect();
-    text += &format!("signature    {}\n", signature.join(", "));
+    for (at, (name, wanted)) in definition.signature.iter().enumerate() {
+        let heading = if at == 0 { "signature" } else { "" };
+        text += &format!("{heading:<13}{name} = {wanted}\n");
+    }
     if !definition.params.is_empty() {
         let params = definition.params.iter().map(|(name, param)| {
             vec![name.clone(), param.default.to_string(), param.range(), param.about.clone()]

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use super::super::text::{paragraph, table_of_numbers};
 use super::super::{TextOptions, escape, number};
 use crate::model::{Comparison, NativeRow, NativeTable, Row, Side};
+use crate::stats::tables::{change_percent, median};
 
 /// A counter: its name, its unit, and how it is called in the guest's values, which are as many
 /// times larger.
@@ -73,16 +74,11 @@ pub(super) fn native(table: &NativeTable, options: TextOptions) -> String {
 }
 
 fn medians(row: &NativeRow) -> Values {
-    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (name, value) in row.samples.iter().flat_map(|sample| &sample.values) {
-        all.entry(name.clone()).or_default().push(*value);
+        all.entry(name.clone()).or_default().push(*value as f64);
     }
-    let median = |(name, mut values): (String, Vec<u64>)| {
-        values.sort_unstable();
-        let (lower, upper) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        (name, (lower as f64 + upper as f64) / 2.0)
-    };
-    all.into_iter().map(median).collect()
+    all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
 fn section(
@@ -123,10 +119,8 @@ fn shown(value: Option<f64>) -> String {
 
 /// The change in percent of the base, where it says something.
 fn percent(base: Option<f64>, change: Option<f64>) -> String {
-    match (base, change) {
-        (Some(base), Some(change)) if base != 0.0 => {
-            format!("{}%", number::percent(Some((change - base) / base * 100.0)))
-        }
-        _ => String::new(),
+    match base.zip(change).and_then(|(base, change)| change_percent(base, change)) {
+        Some(percent) => format!("{}%", number::percent(Some(percent))),
+        None => String::new(),
     }
 }

@@ -1,6 +1,7 @@
 use super::super::text::{paragraph, table_of_numbers};
 use super::super::{TextOptions, escape, number, view};
 use crate::model::{Comparison, Effect, Row, Side};
+use crate::stats::tables::{Better, mean, overhead_percent};
 
 /// A line: its name in the published table, and the rows whose mean it is.
 type Line = (&'static str, &'static [&'static str]);
@@ -121,12 +122,13 @@ fn cells(comparison: &Comparison, (name, rows): &Line) -> Option<Vec<String>> {
             verdict,
         ]);
     }
-    let mean = |of: fn(&Effect) -> f64| {
-        headlines.iter().map(|effect| of(effect)).sum::<f64>() / headlines.len() as f64
+    let mean_of = |of: fn(&Effect) -> f64| {
+        mean(&headlines.iter().map(|effect| of(effect)).collect::<Vec<f64>>())
     };
-    let (base, change) = (mean(|effect| effect.base), mean(|effect| effect.change));
-    let percent = if change == base { Some(0.0) } else { Some((change - base) / base * 100.0) };
-    let percent = number::percent(percent.filter(|percent| percent.is_finite()));
+    let (base, change) = (mean_of(|effect| effect.base)?, mean_of(|effect| effect.change)?);
+    // Instructions: less is better, as of the times in the original's tables.
+    let overhead = (base != 0.0).then(|| overhead_percent(Better::Smaller, base, change));
+    let percent = number::percent(overhead);
     Some(vec![
         (*name).to_owned(),
         number::count(base),

@@ -6,6 +6,11 @@ use crate::model::{Comparison, Effect, Row, family};
 pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
     let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
     let mut text = paragraph(&escape(&comparison.title), options);
+    if overheads.clone().next().is_none() {
+        let missing = "No row has pages=0, what a process costs without extra pages: compare \
+                       with `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
+        return text + "\n" + &paragraph(missing, options);
+    }
     for overhead in overheads {
         text += &table(comparison, overhead, options);
     }
