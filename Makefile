@@ -2,13 +2,14 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean
+.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
 	@echo 'make test    everything that needs no KVM: check, unit, integration'
 	@echo 'make check   formatting and lints'
+	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
@@ -45,6 +46,10 @@ unit:
 integration:
 	cargo test --locked --test cli --test controls --test docs --test failures --test kernels --test newer_qemu \
 	    --test resume -- --test-threads 2
+
+# Kernels from the distribution's source: some twenty minutes the first time.
+test-kernels: setup
+	cargo test --locked --test source -- --test-threads 1
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ktax::engine::exact::Exact;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Engine, Limits, Request, Stop};
-use ktax::kernel::{self, KernelSpec};
-use ktax::model::{Layout, Machine, Workload};
+use ktax::kernel::{self, Talk};
+use ktax::model::{Layout, Machine, Subject, Workload};
 use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
@@ -73,8 +73,9 @@ fn engine(cache: &std::path::Path) -> Exact {
 }
 
 fn request(cache: &std::path::Path) -> Request {
-    let spec: KernelSpec = "debian:cloud-amd64".parse().expect("a specification");
-    let kernel = kernel::obtain(&spec, cache, &|note| eprintln!("{note}")).expect("a kernel");
+    let subject = Subject::of("debian:cloud-amd64", "");
+    let talk = Talk { note: &|note| eprintln!("{note}"), status: &|_| {} };
+    let kernel = kernel::obtain(&subject, cache, &talk).expect("a kernel");
     let image: PathBuf = kernel.image;
     Request {
         image,

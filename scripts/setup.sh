@@ -27,6 +27,11 @@ fi
 packages=
 has qemu-system-x86_64 || packages="$packages qemu-system-x86"
 has gcc || packages="$packages gcc"
+# Kernels from source, small ones in the tests, are read with git and built with make.
+for tool in git make flex bison bc; do
+    has "$tool" || packages="$packages $tool"
+done
+[ -e /usr/include/gelf.h ] || packages="$packages libelf-dev"
 # libc.a is what a static guest links with.
 [ -e "/usr/lib/$(uname -m)-linux-gnu/libc.a" ] || packages="$packages libc6-dev"
 

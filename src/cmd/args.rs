@@ -15,7 +15,8 @@ pub struct ExperimentArgs {
     /// Experiment file; the flags below override what it says
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
-    /// Kernel of both sides: a bzImage or vmlinux file, debian:PACKAGE, or debian:cloud-amd64
+    /// Kernel of both sides: a bzImage or vmlinux file, debian:PACKAGE, debian:cloud-amd64; or
+    /// source to build: src:DIR, git:REVISION, debian-src:6.12
     #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
     #[arg(conflicts_with_all = ["base", "change"])]
     kernel: Option<String>,
@@ -31,6 +32,19 @@ pub struct ExperimentArgs {
     /// Kernel parameters of the change
     #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
     change_boot_line: Option<String>,
+    /// Option of the change's kernel, built from source: CONFIG_NAME=VALUE, or a file of them
+    #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    config: Vec<String>,
+    /// Patch for the change's kernel, built from source
+    #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    patch: Vec<String>,
+    /// What both configurations begin with: base (small), defconfig, running, or a file [default:
+    /// base]
+    #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
+    start_config: Option<String>,
+    /// Repository of git:REVISION [default: the current directory]
+    #[arg(long, value_name = "DIR", help_heading = "Kernels from source")]
+    tree: Option<String>,
     /// CPU model of the guest, in QEMU's words
     #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
     cpu: Option<String>,
@@ -65,6 +79,12 @@ impl ExperimentArgs {
         }
         set(&mut experiment.base.boot_line, self.base_boot_line.as_ref());
         set(&mut experiment.change.boot_line, self.change_boot_line.as_ref());
+        for subject in [&mut experiment.base, &mut experiment.change] {
+            subject.start_config = self.start_config.clone().or(subject.start_config.take());
+            subject.tree = self.tree.clone().or(subject.tree.take());
+        }
+        experiment.change.config.extend(self.config.clone());
+        experiment.change.patches.extend(self.patch.clone());
         set(&mut experiment.machine.cpu, self.cpu.as_ref());
         set(&mut experiment.machine.memory_mib, self.memory.as_ref());
         set(&mut experiment.layouts, self.layouts.as_ref());
@@ -85,18 +105,18 @@ impl ExperimentArgs {
                         --kernel debian:cloud-amd64 --change-boot-line mitigations=off";
             return Err(UsageError::Text(text.into()));
         };
-        let subject = |kernel: &str| Subject { kernel: kernel.into(), boot_line: String::new() };
+        let subject = |kernel: &str| Subject::of(kernel, "");
         Ok(Experiment::of(self.title(base, change), subject(base), subject(change)))
     }
 
     fn title(&self, base: &str, change: &str) -> String {
-        let side = |kernel: &str, boot_line: &Option<String>| {
-            let boot_line = boot_line.as_deref().unwrap_or_default();
-            format!("{kernel} {boot_line}").trim_end().to_owned()
-        };
-        let (base, change) =
-            (side(base, &self.base_boot_line), side(change, &self.change_boot_line));
-        format!("{base} against {change}")
+        let boot_line = |line: &Option<String>| line.clone().unwrap_or_default();
+        let base = Subject::of(base, &boot_line(&self.base_boot_line));
+        let mut change = Subject::of(change, &boot_line(&self.change_boot_line));
+        change.config.clone_from(&self.config);
+        change.patches.clone_from(&self.patch);
+        let side = |subject: &Subject| format!("{} {}", subject.kernel, subject.beside_kernel());
+        format!("{} against {}", side(&base).trim_end(), side(&change).trim_end())
     }
 }
 

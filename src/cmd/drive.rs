@@ -7,12 +7,12 @@ use anyhow::Context;
 
 use super::args::{ExperimentArgs, HostArgs};
 use super::exit::UsageError;
-use super::progress::Progress;
+use super::progress::{Progress, spinner};
 use crate::engine::Cancel;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
-use crate::kernel::{self, Kernel, KernelSpec};
-use crate::model::{Plan, Side, Sides};
+use crate::kernel::{self, Kernel, KernelSpec, Talk};
+use crate::model::{Plan, Side, Sides, Subject};
 use crate::plan;
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
@@ -24,10 +24,10 @@ pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan
     plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
     let cache = host.cache()?;
-    let base = obtain(&experiment.base.kernel, &cache)?.identity;
-    let change = match experiment.change.kernel == experiment.base.kernel {
+    let base = obtain(&experiment.base, &cache)?.identity;
+    let change = match experiment.change.is_kernel_of(&experiment.base) {
         true => base.clone(),
-        false => obtain(&experiment.change.kernel, &cache)?.identity,
+        false => obtain(&experiment.change, &cache)?.identity,
     };
     let kernels = Sides { base, change };
     Ok(plan::plan(&experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
@@ -69,10 +69,14 @@ pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
     Ok(ended)
 }
 
-/// Gets a Kernel by its specification, telling the user what is fetched.
-fn obtain(spec: &str, cache: &Path) -> anyhow::Result<Kernel> {
-    let spec = KernelSpec::from_str(spec)?;
-    Ok(kernel::obtain(&spec, cache, &|note| eprintln!("ktax: {note}"))?)
+/// Gets the Kernel of a Subject, telling the user what is fetched and built.
+fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
+    let bar = spinner();
+    let note = |note: &str| bar.suspend(|| eprintln!("ktax: {note}"));
+    let status = |status: &str| bar.set_message(status.to_owned());
+    let kernel = kernel::obtain(subject, cache, &Talk { note: &note, status: &status });
+    bar.finish_and_clear();
+    Ok(kernel?)
 }
 
 /// The image of a planned Kernel: from the cache by its hash, or fetched again.
@@ -81,7 +85,13 @@ fn image(plan: &Plan, side: Side, cache: &Path) -> anyhow::Result<PathBuf> {
     if let Some(cached) = kernel::cached(&planned.sha256, cache) {
         return Ok(cached);
     }
-    let kernel = obtain(&planned.source, cache)?;
+    let subject = plan.subjects.get(side);
+    // A newer package may have come since; the plan has the version.
+    let named = match subject.is_built() || KernelSpec::from_str(&subject.kernel)?.is_source() {
+        true => subject.clone(),
+        false => Subject::of(&planned.source, ""),
+    };
+    let kernel = obtain(&named, cache)?;
     if kernel.identity.sha256 != planned.sha256 {
         return Err(UsageError::Text(format!(
             "{} is another kernel than when the plan was made; plan again with `ktax plan`",

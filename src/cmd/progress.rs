@@ -22,6 +22,13 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
     bar
 }
 
+/// What goes on for long without a known end.
+pub fn spinner() -> ProgressBar {
+    let bar = bar_of_runs(0);
+    bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is well formed"));
+    bar
+}
+
 /// The progress of one run directory.
 pub struct Progress {
     bar: ProgressBar,

@@ -39,20 +39,41 @@ impl Archive for Apt {
     }
 
     fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError> {
-        let mut command = tool("apt-get");
-        command.arg("-q").args(OPTIONS).args(["download", "--"]);
-        command.arg(argument(&package.name, Some(&package.version))).current_dir(scratch);
-        let output = run(command, "apt-get", "apt")?;
-        if !output.status.success() {
-            return Err(KernelError::FetchFailed {
-                package: package.clone(),
-                said: last_line(&output.stderr),
-            });
-        }
-        let file = only_deb(scratch).map_err(|problem| bad(package, problem))?;
-        check_fields(&file, package)?;
-        unpack(&file, package)
+        let file = download(package, scratch)?;
+        read_tree(&file, package, |pipe| deb::unpack(pipe, package))
     }
+}
+
+impl Apt {
+    /// The newest version of a package, by the local lists.
+    pub fn newest(&self, name: &str) -> Result<Package, KernelError> {
+        self.look_up(name, None).map(|listed| listed.package)
+    }
+
+    /// Downloads a package of source into `scratch` and takes the archive out of it.
+    pub fn fetch_source(&self, package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
+        let file = download(package, scratch)?;
+        let archive = scratch.join("source.tar.xz");
+        read_tree(&file, package, |pipe| deb::take_source(pipe, package, &archive))?;
+        Ok(archive)
+    }
+}
+
+/// The package as a file in `scratch`, checked to be the one that was asked for.
+fn download(package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
+    let mut command = tool("apt-get");
+    command.arg("-q").args(OPTIONS).args(["download", "--"]);
+    command.arg(argument(&package.name, Some(&package.version))).current_dir(scratch);
+    let output = run(command, "apt-get", "apt")?;
+    if !output.status.success() {
+        return Err(KernelError::FetchFailed {
+            package: package.clone(),
+            said: last_line(&output.stderr),
+        });
+    }
+    let file = only_deb(scratch).map_err(|problem| bad(package, problem))?;
+    check_fields(&file, package)?;
+    Ok(file)
 }
 
 /// `NAME:amd64`, so that another architecture's package of the same name is never meant.
@@ -153,7 +174,11 @@ fn check_fields(file: &Path, package: &Package) -> Result<(), KernelError> {
 
 /// `dpkg-deb --fsys-tarfile`, piped into the reader. Its stderr goes to a file, so that neither
 /// end can wait for the other.
-fn unpack(file: &Path, package: &Package) -> Result<Contents, KernelError> {
+fn read_tree<T>(
+    file: &Path,
+    package: &Package,
+    read: impl FnOnce(&mut std::process::ChildStdout) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
     let failed = |error| KernelError::ToolFailed { tool: "dpkg-deb", error };
     let mut complaints = tempfile::tempfile().map_err(failed)?;
     let mut command = tool("dpkg-deb");
@@ -161,7 +186,7 @@ fn unpack(file: &Path, package: &Package) -> Result<Contents, KernelError> {
     command.stderr(complaints.try_clone().map_err(failed)?);
     let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
     let contents = match child.stdout.take() {
-        Some(mut pipe) => deb::unpack(&mut pipe, package).inspect(|_| drain(&mut pipe)),
+        Some(mut pipe) => read(&mut pipe).inspect(|_| drain(&mut pipe)),
         None => Err(bad(package, "dpkg-deb has no output".to_owned())),
     };
     let status = child.wait().map_err(failed)?;

@@ -103,19 +103,34 @@ impl<'a> Cache<'a> {
 
     /// The Kernel of `record`, or nothing (and a note) if its files are gone or damaged.
     pub fn get(&self, record: &Record) -> Result<Option<Kernel>, KernelError> {
-        let entry = self.root.join(&record.image_sha256);
-        let Some(image) = self.read_whole(&entry.join("image"), IMAGE_MAX, &record.image_sha256)
-        else {
+        let config = record.config_sha256.as_deref();
+        self.find(&record.image_sha256, config, &source_of(&record.kernel))
+    }
+
+    /// The Kernel of these files, or nothing (and a note) if they are gone or damaged.
+    pub fn find(
+        &self,
+        image_sha256: &str,
+        config_sha256: Option<&str>,
+        source: &str,
+    ) -> Result<Option<Kernel>, KernelError> {
+        let entry = self.root.join(image_sha256);
+        let Some(image) = self.read_whole(&entry.join("image"), IMAGE_MAX, image_sha256) else {
             return Ok(None);
         };
-        let config = match &record.config_sha256 {
+        let config = match config_sha256 {
             None => None,
             Some(sha256) => match self.read_whole(&entry.join("config"), CONFIG_MAX, sha256) {
                 None => return Ok(None),
                 some => some,
             },
         };
-        self.kernel(&image, config.as_deref(), &source_of(&record.kernel)).map(Some)
+        self.kernel(&image, config.as_deref(), source).map(Some)
+    }
+
+    /// Where what is built is kept.
+    pub fn builds(&self) -> PathBuf {
+        self.root.with_file_name("builds")
     }
 
     fn kernel(
@@ -189,7 +204,8 @@ impl<'a> Cache<'a> {
         self.write(path, bytes)
     }
 
-    fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), KernelError> {
+    /// Writes a file of the cache.
+    pub fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), KernelError> {
         let text = serde_json::to_vec_pretty(value).map_err(io::Error::from);
         let mut text = text.map_err(|error| failed("write", path, error))?;
         text.push(b'\n');

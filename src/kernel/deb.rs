@@ -1,7 +1,9 @@
 //! Takes the kernel out of a package's file tree. A path in the archive selects an entry; it is
 //! never used as a path on disk.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use super::cache::CONFIG_MAX;
 use super::debian::{Contents, Package};
@@ -44,6 +46,29 @@ pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, Ker
         files.push((release.to_owned(), read(&mut entry, limit).map_err(bad)?));
     }
     one(kernels, configs, package)
+}
+
+/// Writes the one `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
+pub(super) fn take_source(
+    tree: impl Read,
+    package: &Package,
+    archive: &Path,
+) -> Result<(), KernelError> {
+    let bad = |error: io::Error| KernelError::BadPackage {
+        package: package.clone(),
+        problem: escape(&error.to_string()),
+    };
+    let mut tar = tar::Archive::new(tree.take(TREE_MAX));
+    for entry in tar.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        let path = entry.path_bytes().into_owned();
+        let path = path.strip_prefix(b"./").unwrap_or(&path);
+        if path.starts_with(b"usr/src/linux-source-") && path.ends_with(b".tar.xz") {
+            let mut file = File::create(archive).map_err(bad)?;
+            return io::copy(&mut entry, &mut file).map(drop).map_err(bad);
+        }
+    }
+    Err(bad(io::Error::other("it holds no /usr/src/linux-source-*.tar.xz")))
 }
 
 type Files = Vec<(Vec<u8>, Vec<u8>)>;

@@ -4,6 +4,7 @@
 use std::io;
 
 use super::debian::Package;
+use super::source::BuildError;
 
 /// Why there is no [`Kernel`](super::Kernel) to measure.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,13 @@ pub enum KernelError {
     TooManySteps { package: Package },
 
     #[error(
+        "{spec} is not built here, so that it takes no config, patches, start_config or tree: \
+         name a source, such as `src:linux` or `debian-src:6.12`"
+    )]
+    NotBuilt { spec: String },
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(
         "cannot {action} {path}: {error}: make the cache directory writable, \
          with 300 MB free, or choose another"
     )]
@@ -111,7 +119,11 @@ impl KernelError {
 impl KernelError {
     /// Whether this host is the reason, and not what was asked for.
     pub fn is_of_the_host(&self) -> bool {
-        use KernelError::{BadPackage, Cache, FetchFailed, ToolFailed};
-        matches!(self, ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } | Cache { .. })
+        use KernelError::{BadPackage, Build, Cache, FetchFailed, ToolFailed};
+        match self {
+            ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } | Cache { .. } => true,
+            Build(error) => error.is_of_the_host(),
+            _ => false,
+        }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! KernelSpec ─► file ──────────────────────┐
-//!            └► debian ─► apt ─► deb ──────┴─► image (bzimage, vmlinux) ─► cache ─► Kernel
+//!            ├► debian ─► apt ─► deb ──────┼─► image (bzimage, vmlinux) ─► cache ─► Kernel
+//!            └► source ─► git, make ───────┘
 //! ```
 //!
 //! What has no identity is not measured: an image with neither a release nor a build-id is an
@@ -18,6 +19,7 @@ mod debian;
 mod error;
 mod file;
 mod image;
+mod source;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -26,10 +28,11 @@ mod vmlinux;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::Identity;
+use crate::model::{Identity, Subject};
 
 pub use debian::Package;
 pub use error::KernelError;
+pub use source::BuildError;
 pub use spec::KernelSpec;
 
 /// An image with an identity.
@@ -42,23 +45,36 @@ pub struct Kernel {
     pub config: Option<PathBuf>,
 }
 
-/// Gets the Kernel that `spec` names, and keeps it under `cache/kernels/`.
-///
-/// `note` is told, in one line each, what the user should know: a download, a damaged cache
-/// entry, a fall-back to the cache. A package version that the cache holds never uses the
-/// network again.
+/// Who is told what is going on.
+pub struct Talk<'a> {
+    /// In one line each, what the user should know: a download, a build, a damaged cache entry, a
+    /// fall-back to the cache.
+    pub note: &'a dyn Fn(&str),
+    /// How far a build is; empty when it is over.
+    pub status: &'a dyn Fn(&str),
+}
+
+/// Gets the Kernel that a Subject names, and keeps it under `cache/kernels/`. A package version
+/// that the cache holds never uses the network again; what was built is not built again.
 ///
 /// # Errors
 /// A [`KernelError`] whose message ends with the next step.
-pub fn obtain(spec: &KernelSpec, cache: &Path, note: &dyn Fn(&str)) -> Result<Kernel, KernelError> {
-    let cache = || cache::Cache::open(cache, note);
-    match spec {
+pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel, KernelError> {
+    let spec: KernelSpec = subject.kernel.parse()?;
+    let cache = || cache::Cache::open(cache, talk.note);
+    if !spec.is_source() && subject.is_built() {
+        return Err(KernelError::NotBuilt { spec: spec.to_string() });
+    }
+    match &spec {
         KernelSpec::Debian { package, version } => {
             debian::obtain(&apt::Apt, &cache()?, package, version.as_deref())
         }
         KernelSpec::File(path) => {
             let (image, source) = file::read(path)?;
             cache()?.put(&image, None, &source)
+        }
+        KernelSpec::Source(_) | KernelSpec::DebianSource(_) | KernelSpec::Revision(_) => {
+            source::obtain(&spec, subject, &cache()?, talk)
         }
     }
 }

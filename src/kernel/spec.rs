@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::debian;
 use super::error::KernelError;
 
-/// How a Kernel is named: `debian:NAME`, `debian:NAME=VERSION`, or the path of a file.
+/// How a Kernel is named: `debian:NAME`, `debian:NAME=VERSION`, the path of a file, or one to be
+/// built: `src:DIRECTORY`, `debian-src:VERSION`, `git:REVISION`.
 ///
 /// `NAME` is a package; `linux-image-` in front of it may be left out, so `debian:cloud-amd64`
 /// is the newest kernel of the meta-package `linux-image-cloud-amd64`. A path that begins with
@@ -22,6 +23,19 @@ pub enum KernelSpec {
     Debian { package: String, version: Option<String> },
     /// A bzImage or an ELF vmlinux.
     File(PathBuf),
+    /// The source tree in a directory, as it is.
+    Source(PathBuf),
+    /// The distribution's package of the source of this version.
+    DebianSource(String),
+    /// A revision of the Subject's tree.
+    Revision(String),
+}
+
+impl KernelSpec {
+    /// Whether it has to be built.
+    pub fn is_source(&self) -> bool {
+        matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
+    }
 }
 
 impl FromStr for KernelSpec {
@@ -38,10 +52,30 @@ impl FromStr for KernelSpec {
         if text.chars().any(char::is_control) {
             return Err(bad("it has a control character"));
         }
-        match text.strip_prefix("debian:") {
-            Some(package) => debian_spec(package).map_err(bad),
-            None => Ok(Self::File(PathBuf::from(text))),
+        match text.split_once(':') {
+            Some(("debian", package)) => debian_spec(package).map_err(bad),
+            Some(("src", "")) => Err(bad("no directory after `src:`")),
+            Some(("src", path)) => Ok(Self::Source(PathBuf::from(path))),
+            Some(("debian-src", version)) => source_spec(version).map_err(bad),
+            Some(("git", revision)) => revision_spec(revision).map_err(bad),
+            _ => Ok(Self::File(PathBuf::from(text))),
         }
+    }
+}
+
+fn source_spec(version: &str) -> Result<KernelSpec, &'static str> {
+    let is_version = debian::is_package_name(version) && version.contains('.');
+    match is_version {
+        true => Ok(KernelSpec::DebianSource(version.to_owned())),
+        false => Err("no version as in `debian-src:6.12`"),
+    }
+}
+
+/// What git would take for an option is no revision.
+fn revision_spec(revision: &str) -> Result<KernelSpec, &'static str> {
+    match revision.is_empty() || revision.starts_with('-') {
+        true => Err("no revision after `git:`"),
+        false => Ok(KernelSpec::Revision(revision.to_owned())),
     }
 }
 
@@ -78,12 +112,19 @@ impl fmt::Display for KernelSpec {
             Self::Debian { package, version: Some(version) } => {
                 write!(f, "debian:{package}={version}")
             }
-            Self::File(path) if path.to_string_lossy().starts_with("debian:") => {
-                write!(f, "./{}", printable(path))
-            }
+            Self::File(path) if has_scheme(path) => write!(f, "./{}", printable(path)),
+            Self::Source(path) => write!(f, "src:{}", printable(path)),
+            Self::DebianSource(version) => write!(f, "debian-src:{version}"),
+            Self::Revision(revision) => write!(f, "git:{}", escape(revision)),
             Self::File(path) => f.write_str(&printable(path)),
         }
     }
+}
+
+/// Whether a path would be read as something else.
+fn has_scheme(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
 /// A path for the screen: what could move the cursor is escaped.
@@ -169,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_parses_is_read_back(text in "(debian:)?[ -~]{0,30}") {
+        fn what_parses_is_read_back(text in "(debian:|src:|debian-src:|git:)?[ -~]{0,30}") {
             if let Ok(spec) = text.parse::<KernelSpec>() {
                 prop_assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
             }

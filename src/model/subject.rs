@@ -68,9 +68,57 @@ impl Default for Machine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// A path, or `debian:…`; see `ktax help compare`.
+    /// A path, `debian:…`, or source; see `ktax help compare`.
     pub kernel: String,
     /// Kernel parameters beyond those that the engine needs.
     #[serde(default)]
     pub boot_line: String,
+    /// Of source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<String>,
+    /// Of source: paths of patches, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<String>,
+    /// Of source, what the configuration begins with: `base`, `defconfig`, `running`, or a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_config: Option<String>,
+    /// Of a revision: the directory of its repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+}
+
+impl Subject {
+    /// A Kernel as it comes, and its boot line.
+    pub fn of(kernel: &str, boot_line: &str) -> Subject {
+        Subject {
+            kernel: kernel.to_owned(),
+            boot_line: boot_line.to_owned(),
+            config: Vec::new(),
+            patches: Vec::new(),
+            start_config: None,
+            tree: None,
+        }
+    }
+
+    /// What makes it this one beside its Kernel's name: options, patches, boot line.
+    pub fn beside_kernel(&self) -> String {
+        let start = self.start_config.iter().map(|start| format!("start_config={start}"));
+        let words = start.chain(self.config.iter().cloned()).chain(self.patches.iter().cloned());
+        let boot_line = (!self.boot_line.is_empty()).then(|| self.boot_line.clone());
+        words.chain(boot_line).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether it has the same Kernel, whatever the boot lines.
+    pub fn is_kernel_of(&self, other: &Subject) -> bool {
+        let same = |subject: &Subject| Subject { boot_line: String::new(), ..subject.clone() };
+        same(self) == same(other)
+    }
+
+    /// Whether it asks for what only a Kernel from source can have.
+    pub fn is_built(&self) -> bool {
+        !self.config.is_empty()
+            || !self.patches.is_empty()
+            || self.start_config.is_some()
+            || self.tree.is_some()
+    }
 }

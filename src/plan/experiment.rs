@@ -107,6 +107,8 @@ impl Experiment {
             ("base.boot_line", &self.base.boot_line),
             ("change.boot_line", &self.change.boot_line),
             ("machine.cpu", &self.machine.cpu),
+            ("base's options and patches", &self.base.beside_kernel()),
+            ("change's options and patches", &self.change.beside_kernel()),
         ] {
             if !text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
                 return Err(PlanError::Unprintable { what });

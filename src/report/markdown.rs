@@ -15,8 +15,8 @@ pub(super) fn render(comparison: &Comparison) -> String {
     out.push_str("| side | kernel | boot line |\n|---|---|---|\n");
     for side in Side::BOTH {
         let kernel = code(&view::kernel(comparison, side));
-        let boot_line = code(&comparison.subjects.get(side).subject.boot_line);
-        let cells = [side.name(), &kernel, &boot_line];
+        let beside = code(&comparison.subjects.get(side).subject.beside_kernel());
+        let cells = [side.name(), &kernel, &beside];
         out.push_str(&table_line(&cells));
     }
     let _ = writeln!(out, "\n{}\n", markdown(&view::key(comparison)));

@@ -8,9 +8,8 @@ use super::scene::{OPS, hello};
 
 pub fn plan(rows: &[&str]) -> Plan {
     let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
-    let subject = |side: Side| Subject {
-        kernel: format!("/boot/{}", side.name()),
-        boot_line: format!("side={}", side.name()),
+    let subject = |side: Side| {
+        Subject::of(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
     };
     Plan {
         format: FORMAT,

@@ -11,9 +11,11 @@ use tempfile::TempDir;
 use super::super::cache::Cache;
 use super::super::debian::{self, Archive, Contents, Listed, Package};
 use super::super::error::KernelError;
-use super::super::{Kernel, KernelSpec, obtain};
+use super::super::{Kernel, Talk, obtain};
 use super::bzimage;
-use crate::model::Identity;
+use crate::model::{Identity, Subject};
+
+const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {} };
 
 /// An archive with one meta-package, `linux-image-m`, on the kernel `linux-image-NEWEST-m`.
 struct Fake {
@@ -147,16 +149,16 @@ fn a_circle_of_packages_ends() {
 fn a_file_is_used_from_the_cache() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("bzImage");
-    let spec: KernelSpec = path.to_str().unwrap().parse().unwrap();
+    let subject = Subject::of(path.to_str().unwrap(), "");
     fs::write(&path, bzimage("6.1 x", 64)).unwrap();
-    let first = obtain(&spec, dir.path(), &|_| {}).unwrap();
+    let first = obtain(&subject, dir.path(), &SILENT).unwrap();
     assert_eq!(first.identity.source, path.to_str().unwrap());
     fs::write(&path, bzimage("6.2 x", 64)).unwrap();
     assert_eq!(fs::read(&first.image).unwrap(), bzimage("6.1 x", 64));
-    let second = obtain(&spec, dir.path(), &|_| {}).unwrap();
+    let second = obtain(&subject, dir.path(), &SILENT).unwrap();
     assert_ne!(first.image, second.image);
     overwrite(&second.image, b"garbage");
-    assert_eq!(obtain(&spec, dir.path(), &|_| {}).unwrap(), second);
+    assert_eq!(obtain(&subject, dir.path(), &SILENT).unwrap(), second);
     assert_eq!(fs::read(&second.image).unwrap(), bzimage("6.2 x", 64));
 }
 
@@ -164,7 +166,7 @@ fn a_file_is_used_from_the_cache() {
 fn paths_that_are_no_files() {
     let dir = TempDir::new().unwrap();
     let fail = |path: &str| {
-        obtain(&path.parse().unwrap(), dir.path(), &|_| {}).expect_err("must be an error")
+        obtain(&Subject::of(path, ""), dir.path(), &SILENT).expect_err("must be an error")
     };
     assert!(matches!(fail("/no/such"), KernelError::NotFound { .. }));
     assert!(matches!(fail("/dev/null"), KernelError::NotAFile { .. }));

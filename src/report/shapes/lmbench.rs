@@ -89,9 +89,9 @@ pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
     let mut text =
         paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title), options);
     for side in Side::BOTH {
-        let boot_line = &comparison.subjects.get(side).subject.boot_line;
+        let beside = comparison.subjects.get(side).subject.beside_kernel();
         let kernel = view::kernel(comparison, side);
-        text += &paragraph(&escape(&format!("{}: {kernel} {boot_line}", side.name())), options);
+        text += &paragraph(&escape(&format!("{}: {kernel} {beside}", side.name())), options);
     }
     text += &paragraph(&escape(&view::key(comparison)), options);
     for (title, lines) in SECTIONS {

@@ -31,8 +31,8 @@ pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
 
 fn header(comparison: &Comparison, page: &Page) -> String {
     let subject = |side: Side| {
-        let boot_line = &comparison.subjects.get(side).subject.boot_line;
-        [side.name().to_owned(), escape(&view::kernel(comparison, side)), escape(boot_line)]
+        let beside = comparison.subjects.get(side).subject.beside_kernel();
+        [side.name().to_owned(), escape(&view::kernel(comparison, side)), escape(&beside)]
     };
     let mut text = page.paragraph(&escape(&comparison.title));
     text.push('\n');

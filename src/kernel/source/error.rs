@@ -1,0 +1,45 @@
+use std::io;
+
+/// Why a Kernel could not be built. As [`KernelError`](crate::kernel::KernelError): each message
+/// ends with the next step, and foreign text in it is escaped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    #[error("to build a kernel {missing} is missing: `sudo apt-get install {packages}`")]
+    NoTools { missing: String, packages: String },
+    #[error("cannot start `{tool}`: {error}: run it by hand to see why")]
+    Start { tool: String, error: io::Error },
+    #[error("git cannot {action}: {said}: mend that, or give a copy of the tree as `src:PATH`")]
+    Git { action: String, said: String },
+    #[error("{path} is no kernel tree (no Kconfig and Makefile in it): give its top directory")]
+    NotATree { path: String },
+    #[error("{revision} is no revision of {tree}: `git -C {tree} log` shows those that are")]
+    UnknownRevision { revision: String, tree: String },
+    #[error("{patch} does not apply to {source_name}: {said}: rebase it, or name another source")]
+    Patch { patch: String, source_name: String, said: String },
+    #[error("cannot read {path}: {error}: give the path of {wanted}")]
+    Unreadable { path: String, error: io::Error, wanted: &'static str },
+    #[error("`{text}` is no option: write CONFIG_NAME=VALUE, or the path of a file of such lines")]
+    Option { text: String },
+    #[error("Kconfig does not take {name}={wanted} and makes it {found}: {why}")]
+    Dropped { name: String, wanted: String, found: String, why: String },
+    #[error(
+        "the build failed: {first}\n  the command: {command}\n  all that it said: {log}\n\
+         mend the source or the options, and try again: what is built is kept"
+    )]
+    Failed { first: String, command: String, log: String },
+    #[error(
+        "the disk is too full to build: {free_mib} MiB are free in {path}, {needed_mib} are \
+         needed: make room, or name another cache with --cache"
+    )]
+    DiskFull { free_mib: u64, needed_mib: u64, path: String },
+    #[error("cannot {action} {path}: {error}: make the cache directory writable")]
+    Cache { action: &'static str, path: String, error: io::Error },
+}
+
+impl BuildError {
+    /// Whether this host is the reason, and not what was asked for.
+    pub fn is_of_the_host(&self) -> bool {
+        matches!(self, BuildError::Start { .. } | BuildError::Cache { .. })
+    }
+}

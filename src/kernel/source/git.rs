@@ -1,0 +1,210 @@
+//! Source trees as git's tree objects, in a repository of our own. A tree's id is its content, so
+//! that the same source, reached by whatever way, is built once; what differs between two trees is
+//! all that a check-out touches, so that make rebuilds no more.
+//!
+//! The user's tree and repository are only read: the objects that we write, and the index that says
+//! what is in them, are in the cache.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use sha2::{Digest, Sha256};
+
+use super::error::BuildError;
+use crate::kernel::spec::{escape, printable};
+
+/// The repository of source trees.
+pub(super) struct Trees {
+    git_dir: PathBuf,
+    scratch: PathBuf,
+}
+
+/// A source tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tree {
+    /// git's name of the tree object.
+    pub id: String,
+    /// The user's repository, where its objects may be.
+    objects: Option<PathBuf>,
+}
+
+type Result<T> = std::result::Result<T, BuildError>;
+
+impl Trees {
+    /// Opens the repository in `root`, or makes it.
+    pub fn open(root: &Path) -> Result<Trees> {
+        let trees = Trees { git_dir: root.join("trees.git"), scratch: root.join("tmp") };
+        for directory in [&trees.scratch, &root.join("indexes")] {
+            fs::create_dir_all(directory).map_err(|error| BuildError::Cache {
+                action: "make",
+                path: printable(directory),
+                error,
+            })?;
+        }
+        if !trees.git_dir.join("HEAD").exists() {
+            let mut init = command(None);
+            init.args(["init", "--quiet", "--bare"]).arg(&trees.git_dir);
+            said(&mut init, "make a repository in the cache")?;
+        }
+        Ok(trees)
+    }
+
+    /// The tree in a directory as it is now: of a work tree without what its .gitignore leaves out,
+    /// of any other with all that is in it, because a package's may leave out everything.
+    pub fn of_directory(&self, directory: &Path) -> Result<Tree> {
+        let users = Users::of(directory);
+        let temporary = self.temporary()?;
+        let index = temporary.path().join("index");
+        // With what is known of the files, only those that have changed are read.
+        let known = self.index_of(directory);
+        drop(match users.as_ref().and_then(|users| users.index.as_ref()) {
+            Some(of_user) => fs::copy(of_user, &index),
+            None => fs::copy(&known, &index),
+        });
+        let (whole, objects) = (users.is_none(), users.map(|users| users.objects));
+        let add = |index: &Path| {
+            let mut add = self.git(Some(index), objects.as_deref());
+            add.arg("--work-tree").arg(directory).args(["add", "--all"]);
+            add.args(whole.then_some("--force")).arg(".").current_dir(directory);
+            said(&mut add, "read the tree")
+        };
+        if add(&index).is_err() {
+            // An index that needs more than itself: without it all is read.
+            drop(fs::remove_file(&index));
+            add(&index)?;
+        }
+        let tree = self.write_tree(&index, objects)?;
+        // Without it the next time takes longer, and that is all.
+        drop(fs::rename(&index, &known));
+        Ok(tree)
+    }
+
+    /// Where the index of a directory is kept.
+    fn index_of(&self, directory: &Path) -> PathBuf {
+        let name = Sha256::digest(directory.as_os_str().as_encoded_bytes());
+        self.git_dir.with_file_name("indexes").join(format!("{name:x}"))
+    }
+
+    /// The tree of a revision of the user's repository.
+    pub fn of_revision(&self, repository: &Path, revision: &str) -> Result<Tree> {
+        let unknown = || BuildError::UnknownRevision {
+            revision: escape(revision),
+            tree: printable(repository),
+        };
+        let users = Users::of(repository).ok_or_else(unknown)?;
+        let mut parse = command(Some(repository));
+        parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+        parse.arg(format!("{revision}^{{tree}}"));
+        let id = said(&mut parse, "find the revision").map_err(|_| unknown())?;
+        Ok(Tree { id, objects: Some(users.objects) })
+    }
+
+    /// The tree with a patch, as `git diff` or `diff -u` writes it.
+    pub fn patched(&self, tree: &Tree, patch: &Path) -> Result<Tree> {
+        let index = self.temporary()?;
+        let index = index.path().join("index");
+        let objects = tree.objects.as_deref();
+        said(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
+        let mut apply = self.git(Some(&index), objects);
+        apply.args(["apply", "--cached", "--whitespace=nowarn", "--"]).arg(patch);
+        said(&mut apply, "apply the patch")?;
+        self.write_tree(&index, tree.objects.clone())
+    }
+
+    /// Makes `directory` hold this tree; files that are the same already are left alone. `index`
+    /// says what is there, and goes with the directory.
+    pub fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> Result<()> {
+        let mut read = self.git(Some(index), tree.objects.as_deref());
+        read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
+        said(read.current_dir(directory), "check the tree out").map(drop)
+    }
+
+    /// Whether the objects of a tree of ours are here.
+    pub fn has(&self, id: &str) -> bool {
+        let mut exists = self.git(None, None);
+        exists.args(["cat-file", "-e", id]);
+        said(&mut exists, "look for a tree").is_ok()
+    }
+
+    /// A tree that [`Trees::has`].
+    pub fn own(&self, id: String) -> Tree {
+        Tree { id, objects: None }
+    }
+
+    fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
+        let mut write = self.git(Some(index), objects.as_deref());
+        let id = said(write.arg("write-tree"), "write the tree")?;
+        Ok(Tree { id, objects })
+    }
+
+    fn temporary(&self) -> Result<tempfile::TempDir> {
+        tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
+            action: "write in",
+            path: printable(&self.scratch),
+            error,
+        })
+    }
+
+    /// git on our repository: no configuration, hook or attribute of the user's.
+    fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
+        let mut git = command(None);
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        git.args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "core.compression=0"]);
+        git.args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false"]);
+        git.arg("--git-dir").arg(&self.git_dir);
+        git.envs(index.map(|index| ("GIT_INDEX_FILE", index.as_os_str())));
+        git.envs(objects.map(|path| ("GIT_ALTERNATE_OBJECT_DIRECTORIES", path.as_os_str())));
+        git
+    }
+}
+
+/// A work tree of the user's.
+struct Users {
+    objects: PathBuf,
+    index: Option<PathBuf>,
+}
+
+impl Users {
+    /// Nothing where the directory is not the top of a work tree.
+    fn of(directory: &Path) -> Option<Users> {
+        let ask = |arguments: &[&str]| {
+            let mut git = command(Some(directory));
+            said(git.arg("rev-parse").args(arguments), "look at the tree").ok()
+        };
+        let top = ask(&["--show-toplevel"])?;
+        (fs::canonicalize(top).ok()? == fs::canonicalize(directory).ok()?).then_some(())?;
+        let path = |name: &str| Some(directory.join(ask(&["--git-path", name])?));
+        Some(Users { objects: path("objects")?, index: path("index").filter(|i| i.exists()) })
+    }
+}
+
+/// git that never asks, and never writes by the way.
+fn command(in_directory: Option<&Path>) -> Command {
+    let mut git = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            git.env_remove(name);
+        }
+    }
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    if let Some(directory) = in_directory {
+        git.args([OsStr::new("-C"), directory.as_os_str()]);
+    }
+    git.stdin(Stdio::null());
+    git
+}
+
+/// What it prints, or the last line of its complaint.
+fn said(git: &mut Command, action: &str) -> Result<String> {
+    let Output { status, stdout, stderr } =
+        git.output().map_err(|error| BuildError::Start { tool: "git".into(), error })?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).trim().to_owned());
+    }
+    let text = String::from_utf8_lossy(&stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it fails");
+    let line: String = line.chars().take(300).collect();
+    Err(BuildError::Git { action: action.to_owned(), said: escape(&line) })
+}

@@ -1,0 +1,135 @@
+//! Why Kconfig did not take an option: what the tree's Kconfig files say of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::options::Options;
+use crate::kernel::spec::escape;
+
+/// One place where an option is said to be, or to be selected.
+struct Entry {
+    place: String,
+    name: String,
+    depends: Vec<String>,
+    selects: Vec<String>,
+    has_prompt: bool,
+}
+
+/// In words: what it depends on and is not set, who selects it, or that there is no such option.
+pub(super) fn why(tree: &Path, name: &str, wanted: &str, config: &Options) -> String {
+    let mut entries = Vec::new();
+    collect(tree, tree, &mut entries);
+    let own: Vec<&Entry> = entries.iter().filter(|entry| entry.name == name).collect();
+    if own.is_empty() {
+        return format!("this tree has no option {name}; `make menuconfig` and `/` searches");
+    }
+    let selecting = |entry: &&Entry| {
+        entry.selects.iter().any(|selected| selected == name) && config.value(&entry.name) != "n"
+    };
+    let by: Vec<&str> = entries.iter().filter(selecting).map(|entry| entry.name.as_str()).collect();
+    if wanted == "n" && !by.is_empty() {
+        return format!("it is selected by {}; switch that off too", by.join(", "));
+    }
+    let place = &own[0].place;
+    let depends: Vec<&str> =
+        own.iter().flat_map(|entry| entry.depends.iter().map(String::as_str)).collect();
+    let expression = depends.join(" && ");
+    let unset = symbols(&expression, config);
+    match (depends.is_empty(), own.iter().any(|entry| entry.has_prompt)) {
+        (false, _) => format!(
+            "it depends on {}{} ({place}); set that too",
+            escape(&expression),
+            if unset.is_empty() {
+                String::new()
+            } else {
+                format!(", of which {} is not set", unset.join(", "))
+            },
+        ),
+        (true, false) => format!("it cannot be set, only selected by another option ({place})"),
+        (true, true) => format!("what is around it in {place} is not set, or its value is another"),
+    }
+}
+
+/// The symbols of an expression that are not set.
+fn symbols<'a>(expression: &'a str, config: &Options) -> Vec<&'a str> {
+    let is_symbol = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
+    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut unset: Vec<&str> =
+        words.filter(is_symbol).filter(|word| config.value(word) == "n").collect();
+    unset.sort_unstable();
+    unset.dedup();
+    unset
+}
+
+fn collect(root: &Path, directory: &Path, entries: &mut Vec<Entry>) {
+    let Ok(listed) = fs::read_dir(directory) else { return };
+    for entry in listed.filter_map(Result::ok) {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Ok(kind) = entry.file_type() else { continue };
+        let foreign_arch = directory.ends_with("arch") && name != "x86";
+        if kind.is_dir() && !foreign_arch {
+            collect(root, &path, entries);
+        } else if kind.is_file() && name.to_string_lossy().starts_with("Kconfig") {
+            read(root, &path, entries);
+        }
+    }
+}
+
+fn read(root: &Path, path: &PathBuf, entries: &mut Vec<Entry>) {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let relative = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+    let mut open = false;
+    for (number, line) in text.lines().enumerate() {
+        let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        let rest = rest.trim();
+        match (word, open) {
+            ("config" | "menuconfig", _) => {
+                open = true;
+                entries.push(Entry {
+                    place: format!("{}:{}", escape(&relative), number + 1),
+                    name: rest.to_owned(),
+                    depends: Vec::new(),
+                    selects: Vec::new(),
+                    has_prompt: false,
+                });
+            }
+            ("choice" | "menu" | "endmenu" | "if" | "endif" | "source" | "comment", _) => {
+                open = false;
+            }
+            (_, true) => field(entries.last_mut().expect("one is open"), word, rest),
+            _ => {}
+        }
+    }
+}
+
+fn field(entry: &mut Entry, word: &str, rest: &str) {
+    match word {
+        "depends" => entry.depends.push(rest.trim_start_matches("on").trim().to_owned()),
+        "select" => entry.selects.push(rest.split_whitespace().next().unwrap_or("").to_owned()),
+        "bool" | "tristate" | "int" | "string" | "hex" | "prompt" if rest.starts_with('"') => {
+            entry.has_prompt = true;
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dependency_is_named() {
+        let tree = tempfile::tempdir().unwrap();
+        let text =
+            "config A\n\tbool \"a\"\n\tdepends on B && C\n\tselect D if B\n\nconfig D\n\tbool\n";
+        fs::write(tree.path().join("Kconfig"), text).unwrap();
+        let config = Options::read("CONFIG_C=y\n").unwrap();
+        let said = why(tree.path(), "A", "y", &config);
+        assert_eq!(said, "it depends on B && C, of which B is not set (Kconfig:1); set that too");
+        let said = why(tree.path(), "D", "y", &config);
+        assert!(said.starts_with("it cannot be set"), "{said}");
+        let on = Options::read("CONFIG_A=y\nCONFIG_D=y\n").unwrap();
+        assert_eq!(why(tree.path(), "D", "n", &on), "it is selected by A; switch that off too");
+        assert!(why(tree.path(), "E", "y", &on).starts_with("this tree has no option E"));
+    }
+}

@@ -1,0 +1,104 @@
+//! The kernel's own build, out of tree, with nothing in it that another day would change.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::error::BuildError;
+use crate::kernel::spec::{escape, printable};
+
+/// What a kernel says of its own making, the same for all.
+const MADE: [(&str, &str); 4] = [
+    ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
+    ("KBUILD_BUILD_USER", "ktax"),
+    ("KBUILD_BUILD_HOST", "ktax"),
+    ("KBUILD_BUILD_VERSION", "1"),
+];
+
+/// How often what has been built is counted.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A tree and where its objects go.
+pub(super) struct Make<'a> {
+    pub source: &'a Path,
+    pub objects: &'a Path,
+    /// All that the build says.
+    pub log: PathBuf,
+    /// Told how far it is.
+    pub status: &'a dyn Fn(&str),
+}
+
+impl Make<'_> {
+    /// Runs make with these arguments.
+    ///
+    /// # Errors
+    /// The first line that names an error, with the command and the log.
+    pub fn run(&self, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<(), BuildError> {
+        let start = |error| BuildError::Start { tool: "make".into(), error };
+        let log = File::create(&self.log).map_err(start)?;
+        let mut command = Command::new("make");
+        command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
+        command.args(arguments).envs(MADE).envs(environment.iter().copied());
+        command.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("KCONFIG_CONFIG");
+        command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
+        let mut child = command.spawn().map_err(start)?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(start)? {
+                break status;
+            }
+            (self.status)(&format!("{} files", compiled(&self.log)));
+            std::thread::sleep(LOOK);
+        };
+        if status.success() {
+            return Ok(());
+        }
+        Err(BuildError::Failed {
+            first: first_error(&self.log).unwrap_or_else(|| format!("make ended with {status}")),
+            command: format!(
+                "make -C {} O={} {}",
+                printable(self.source),
+                printable(self.objects),
+                arguments.join(" ")
+            ),
+            log: printable(&self.log),
+        })
+    }
+}
+
+fn lines(log: &Path) -> impl Iterator<Item = String> {
+    let reader = File::open(log).ok().map(BufReader::new);
+    let bytes = reader.into_iter().flat_map(|reader| reader.split(b'\n').map_while(Result::ok));
+    bytes.map(|line| String::from_utf8_lossy(&line).into_owned())
+}
+
+/// Files that have been compiled: kbuild says a line for each.
+fn compiled(log: &Path) -> usize {
+    lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
+}
+
+/// The compiler's, the linker's or make's first complaint.
+fn first_error(log: &Path) -> Option<String> {
+    let is_error = |line: &String| {
+        ["error:", "undefined reference", "fatal error", "*** "].iter().any(|e| line.contains(e))
+    };
+    let line = lines(log).find(is_error)?;
+    Some(escape(line.chars().take(300).collect::<String>().trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_complaint_is_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let text = "  CC      a.o\n  CC      b.o\nb.c:3:1: error: oh \x1b[1mno\n\
+                    make[1]: *** [b.o] Error 1\n";
+        std::fs::write(&log, text).unwrap();
+        assert_eq!(compiled(&log), 2);
+        assert_eq!(first_error(&log).unwrap(), "b.c:3:1: error: oh \\u{1b}[1mno");
+    }
+}

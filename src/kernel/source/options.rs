@@ -1,0 +1,153 @@
+//! Options of a kernel's configuration: what is asked for, and whether it was taken.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::error::BuildError;
+use crate::kernel::spec::{escape, printable};
+
+/// The largest fragment or config, in bytes.
+const FRAGMENT_MAX: u64 = 4 << 20;
+
+/// Options by name, without `CONFIG_`; the value as it stands in a .config, `n` for "is not set".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options(BTreeMap<String, String>);
+
+impl Options {
+    /// Each text is `CONFIG_NAME=VALUE`, or the path of a file of such lines. Of two values of one
+    /// option the last counts.
+    pub fn of(texts: &[String]) -> Result<Options, BuildError> {
+        let mut options = Options::default();
+        for text in texts {
+            match line(text) {
+                Some((name, value)) => drop(options.0.insert(name, value)),
+                None if text.contains('=') => {
+                    return Err(BuildError::Option { text: escape(text) });
+                }
+                None => options.0.extend(Options::read(&read(Path::new(text))?)?.0),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The lines of a fragment or .config; comments and empty lines are passed over.
+    pub fn read(text: &str) -> Result<Options, BuildError> {
+        let mut options = BTreeMap::new();
+        for text in text.lines().map(str::trim) {
+            match line(text) {
+                Some((name, value)) => drop(options.insert(name, value)),
+                None if text.is_empty() || text.starts_with('#') => {}
+                None => {
+                    let text = text.chars().take(100).collect::<String>();
+                    return Err(BuildError::Option { text: escape(&text) });
+                }
+            }
+        }
+        Ok(Options(options))
+    }
+
+    /// These, and those of `other` where both say something.
+    pub fn with(mut self, other: &Options) -> Options {
+        self.0.extend(other.0.clone());
+        self
+    }
+
+    /// As Kconfig reads it.
+    pub fn text(&self) -> String {
+        let line = |(name, value): (&String, &String)| match value.as_str() {
+            "n" => format!("# CONFIG_{name} is not set\n"),
+            value => format!("CONFIG_{name}={value}\n"),
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    /// Those of `wanted` that are otherwise here: name, what was wanted, what is here.
+    pub fn unlike(&self, wanted: &Options) -> Vec<(String, String, String)> {
+        let here = |name: &String| self.value(name).to_owned();
+        let unlike = wanted.0.iter().filter(|(name, value)| here(name) != **value);
+        unlike.map(|(name, value)| (name.clone(), value.clone(), here(name))).collect()
+    }
+
+    /// `n` where nothing is said.
+    pub fn value(&self, name: &str) -> &str {
+        self.0.get(name).map_or("n", String::as_str)
+    }
+}
+
+/// A file of options, or the config of a start.
+pub(super) fn read(path: &Path) -> Result<String, BuildError> {
+    let unreadable = |error| BuildError::Unreadable {
+        path: printable(path),
+        error,
+        wanted: "a file of CONFIG_NAME=VALUE lines",
+    };
+    let length = fs::metadata(path).map_err(unreadable)?.len();
+    if length > FRAGMENT_MAX {
+        return Err(unreadable(std::io::Error::other("it is too large")));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// Name and value of one line; nothing for another comment, or for what is no option.
+fn line(text: &str) -> Option<(String, String)> {
+    let unset = text.strip_prefix("# ").and_then(|text| text.strip_suffix(" is not set"));
+    let (name, value) = match unset {
+        Some(name) => (name, "n"),
+        None => text.split_once('=')?,
+    };
+    let name = name.strip_prefix("CONFIG_")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let is_text = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
+    let is_plain = !value.is_empty()
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    let is_sound = is_plain || is_text && !value.contains(char::is_control);
+    (is_name && is_sound).then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn options(texts: &[&str]) -> Options {
+        Options::of(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_what_is_not_said_is_not_set() {
+        let wanted = options(&["CONFIG_SMP=y", "CONFIG_SMP=n", "CONFIG_NR_CPUS=8"]);
+        assert_eq!(wanted.text(), "CONFIG_NR_CPUS=8\n# CONFIG_SMP is not set\n");
+        let here = Options::read("CONFIG_SMP=y\n").unwrap();
+        let unlike = [("NR_CPUS", "8", "n"), ("SMP", "n", "y")];
+        let owned = unlike.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
+        assert_eq!(here.unlike(&wanted), owned);
+        assert!(options(&["CONFIG_SMP=n"]).unlike(&options(&["CONFIG_SMP=n"])).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_option_is_refused() {
+        for text in ["SMP=y", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_A=", "CONFIG_A=$(id)", "A=\"x"] {
+            let error = Options::of(&[text.to_owned()]).unwrap_err();
+            assert!(matches!(error, BuildError::Option { .. }), "{text}: {error}");
+        }
+        let missing = Options::of(&["no/such/fragment".to_owned()]).unwrap_err();
+        assert!(matches!(missing, BuildError::Unreadable { .. }), "{missing}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(text in "(# )?CONFIG_[A-Z]{0,4}(=| is )[yn\" a-t]{0,6}")
+        {
+            if let Ok(options) = Options::of(&[text]) {
+                prop_assert_eq!(Options::read(&options.text()).unwrap(), options);
+            }
+        }
+
+        #[test]
+        fn any_text_is_an_answer_or_an_error(text in "\\PC*|.*") {
+            let _ = Options::read(&text);
+        }
+    }
+}

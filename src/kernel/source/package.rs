@@ -1,0 +1,55 @@
+//! The distribution's `linux-source-*` package.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::error::BuildError;
+use super::git::{Tree, Trees};
+use crate::kernel::apt::Apt;
+use crate::kernel::cache::Cache;
+use crate::kernel::error::KernelError;
+use crate::kernel::spec::{escape, printable};
+
+/// The tree of the newest version of `linux-source-VERSION`; downloaded and unpacked once.
+pub(super) fn tree(
+    version: &str,
+    trees: &Trees,
+    builds: &Path,
+    cache: &Cache<'_>,
+) -> Result<(Tree, String), KernelError> {
+    let package = Apt.newest(&format!("linux-source-{version}"))?;
+    let label = format!("debian-src:{version}");
+    let sources = builds.join("packages");
+    let failed = |action, error| BuildError::Cache { action, path: printable(&sources), error };
+    fs::create_dir_all(&sources).map_err(|error| failed("make", error))?;
+    let known = sources.join(format!("{}_{}", package.name, package.version));
+    if let Ok(id) = fs::read_to_string(&known) {
+        if trees.has(&id) {
+            return Ok((trees.own(id), label));
+        }
+    }
+    cache.note(&format!("fetching and unpacking {package}; this takes some minutes once"));
+    let scratch = cache.scratch()?;
+    let archive = Apt.fetch_source(&package, scratch.path())?;
+    let unpacked = scratch.path().join("unpacked");
+    fs::create_dir(&unpacked).map_err(|error| failed("make", error))?;
+    unpack(&archive, &unpacked)?;
+    let tree = trees.of_directory(&unpacked)?;
+    fs::write(&known, &tree.id).map_err(|error| failed("write in", error))?;
+    Ok((tree, label))
+}
+
+/// The archive has one directory, whose content is wanted.
+fn unpack(archive: &Path, into: &Path) -> Result<(), BuildError> {
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--xz", "--strip-components=1", "--no-same-owner", "--file"]);
+    tar.arg(archive).arg("--directory").arg(into).stdin(Stdio::null()).env("LC_ALL", "C");
+    let output = tar.output().map_err(|error| BuildError::Start { tool: "tar".into(), error })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect::<String>();
+    let error = std::io::Error::other(escape(&said));
+    Err(BuildError::Cache { action: "unpack into", path: printable(into), error })
+}

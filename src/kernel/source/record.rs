@@ -1,0 +1,46 @@
+//! What was built, by the key of its recipe.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::Kernel;
+use crate::kernel::cache::{Cache, read_limited};
+use crate::kernel::error::KernelError;
+
+const RECORD_MAX: u64 = 4 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    image_sha256: String,
+    config_sha256: String,
+}
+
+fn path(cache: &Cache<'_>, key: &str) -> PathBuf {
+    cache.builds().join("by-recipe").join(format!("{key}.json"))
+}
+
+/// The Kernel that was built of this recipe, if its files are there and whole.
+pub(super) fn find(
+    cache: &Cache<'_>,
+    key: &str,
+    source: &str,
+) -> Result<Option<Kernel>, KernelError> {
+    let bytes = read_limited(&path(cache, key), RECORD_MAX).unwrap_or_default();
+    let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { return Ok(None) };
+    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_hash(&record.image_sha256) {
+        return Ok(None);
+    }
+    cache.find(&record.image_sha256, Some(&record.config_sha256), source)
+}
+
+/// Lets [`find`] find it.
+pub(super) fn remember(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<(), KernelError> {
+    let record = Record {
+        image_sha256: kernel.identity.sha256.clone(),
+        config_sha256: kernel.identity.config_sha256.clone().unwrap_or_default(),
+    };
+    cache.write_json(&path(cache, key), &record)
+}

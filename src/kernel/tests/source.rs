@@ -1,0 +1,195 @@
+//! Kernels from source, with a tree whose Makefile does in small what the kernel's does: real git
+//! and real make, and an image in a moment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use super::super::error::KernelError;
+use super::super::source::BuildError;
+use super::super::{Kernel, Talk, obtain};
+use super::bzimage;
+use crate::model::Subject;
+
+/// `allnoconfig` takes what is asked for, except for CONFIG_LOST; the image ends with sys.c.
+const MAKEFILE: &str = r#"
+allnoconfig:
+	grep -v CONFIG_LOST $(KCONFIG_ALLCONFIG) > $(O)/.config
+bzImage:
+	@grep -q 'error' kernel/sys.c && { echo 'kernel/sys.c:1: error: as asked'; exit 1; } || true
+	echo built >> $(O)/builds
+	mkdir -p $(O)/arch/x86/boot
+	{ head -c 1024 image; dd if=kernel/sys.c bs=64 count=1 conv=sync status=none; } \
+		> $(O)/arch/x86/boot/bzImage
+"#;
+
+struct Place {
+    dir: TempDir,
+    notes: std::cell::RefCell<Vec<String>>,
+}
+
+impl Place {
+    /// A work tree of git with one commit.
+    fn new() -> Place {
+        let place = Place { dir: TempDir::new().unwrap(), notes: Vec::new().into() };
+        fs::create_dir_all(place.tree().join("kernel")).unwrap();
+        place.write("Makefile", MAKEFILE);
+        place.write("Kconfig", "config LOST\n\tbool \"lost\"\n\tdepends on FOUND\n");
+        place.write("kernel/sys.c", "int base;\n");
+        place.write(".gitignore", "*.o\n");
+        fs::write(place.tree().join("image"), bzimage("6.12 tiny", 64)).unwrap();
+        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
+            place.git(arguments);
+        }
+        place
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.dir.path().join("tree")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.tree().join(name), text).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-C"]);
+        assert!(git.arg(self.tree()).args(arguments).status().unwrap().success(), "{arguments:?}");
+    }
+
+    fn source(&self) -> Subject {
+        Subject::of(&format!("src:{}", self.tree().display()), "")
+    }
+
+    fn revision(&self, revision: &str) -> Subject {
+        let tree = Some(self.tree().display().to_string());
+        Subject { tree, ..Subject::of(&format!("git:{revision}"), "") }
+    }
+
+    fn patch(&self, from: &str, to: &str) -> String {
+        let path = self.dir.path().join("a.patch");
+        let text = format!("--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -1 +1 @@\n-{from}\n+{to}\n");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    fn obtain(&self, subject: &Subject) -> Result<Kernel, KernelError> {
+        let note = |text: &str| self.notes.borrow_mut().push(text.to_owned());
+        let cache = self.dir.path().join("cache");
+        obtain(subject, &cache, &Talk { note: &note, status: &|_| {} })
+    }
+
+    fn fail(&self, subject: &Subject) -> BuildError {
+        match self.obtain(subject) {
+            Err(KernelError::Build(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn builds(&self) -> usize {
+        let notes = self.notes.borrow();
+        notes.iter().filter(|note| note.starts_with("building ")).count()
+    }
+}
+
+fn ends_with(kernel: &Kernel, text: &str) -> bool {
+    let image = fs::read(&kernel.image).unwrap();
+    image[1024..].starts_with(text.as_bytes())
+}
+
+#[test]
+fn what_is_asked_for_twice_is_built_once_whichever_way_it_is_named() {
+    let place = Place::new();
+    let first = place.obtain(&place.source()).unwrap();
+    assert!(ends_with(&first, "int base;"), "{first:?}");
+    assert_eq!(first.identity.release.as_deref(), Some("6.12"));
+    assert!(first.config.is_some());
+    let again = place.obtain(&place.source()).unwrap();
+    let by_revision = place.obtain(&place.revision("HEAD")).unwrap();
+    assert_eq!((&again, by_revision.identity.sha256), (&first, first.identity.sha256.clone()));
+    assert_eq!(place.builds(), 1);
+    let other = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
+    place.obtain(&other).unwrap();
+    assert_eq!(place.builds(), 2);
+}
+
+#[test]
+fn a_directory_counts_as_it_is_and_a_revision_as_it_was() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int dirty;\n");
+    place.write("kernel/sys.o", "what .gitignore names is no source");
+    let source = place.obtain(&place.source()).unwrap();
+    assert!(ends_with(&source, "int dirty;"));
+    assert!(ends_with(&place.obtain(&place.revision("HEAD")).unwrap(), "int base;"));
+    let patch = place.patch("int dirty;", "int patched;");
+    let patched = Subject { patches: vec![patch], ..place.source() };
+    assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"));
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int dirty;"));
+}
+
+#[test]
+fn the_users_tree_and_repository_stay_as_they_are() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int dirty;\n");
+    let before = state(&place.tree());
+    let patch = place.patch("int dirty;", "int patched;");
+    place.obtain(&place.source()).unwrap();
+    place.obtain(&place.revision("HEAD")).unwrap();
+    place.obtain(&Subject { patches: vec![patch], ..place.source() }).unwrap();
+    let after = state(&place.tree());
+    let changed: Vec<_> =
+        after.iter().filter(|file| !before.contains(file)).map(|f| &f.0).collect();
+    assert!(changed.is_empty() && after.len() == before.len(), "{changed:?}");
+}
+
+/// Every file below, .git included, with content and time; but git refreshes the time of an object
+/// that it would have written and found there.
+fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        match metadata.is_dir() {
+            true => all.extend(state(&path)),
+            false => {
+                let is_object = path.components().any(|part| part.as_os_str() == "objects");
+                let time = (!is_object).then(|| metadata.modified().unwrap());
+                all.push((path.clone(), fs::read(&path).unwrap(), time));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let place = Place::new();
+    let error = place.fail(&place.revision("no-such"));
+    assert!(matches!(error, BuildError::UnknownRevision { .. }), "{error}");
+    let empty = Subject::of(&format!("src:{}", place.dir.path().display()), "");
+    assert!(matches!(place.fail(&empty), BuildError::NotATree { .. }));
+    let patch = place.patch("int other;", "int patched;");
+    let error = place.fail(&Subject { patches: vec![patch], ..place.source() });
+    assert!(matches!(&error, BuildError::Patch { said, .. } if said.contains("sys.c")), "{error}");
+    let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..place.source() };
+    let error = place.fail(&lost).to_string();
+    assert!(error.contains("CONFIG_LOST=y and makes it n: it depends on FOUND"), "{error}");
+    place.write("kernel/sys.c", "error\n");
+    let error = place.fail(&place.source()).to_string();
+    assert!(error.starts_with("the build failed: kernel/sys.c:1: error: as asked"), "{error}");
+    // After a failed build the next one goes on in the same place.
+    place.write("kernel/sys.c", "int mended;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
+}
+
+#[test]
+fn what_is_not_built_takes_no_options() {
+    let place = Place::new();
+    let subject = Subject { config: vec!["CONFIG_A=y".into()], ..Subject::of("/boot/vmlinuz", "") };
+    let error = place.obtain(&subject).unwrap_err();
+    assert!(matches!(error, KernelError::NotBuilt { .. }), "{error}");
+}
