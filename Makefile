@@ -2,13 +2,14 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels
+.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
 	@echo 'make test    everything that needs no KVM: check, unit, integration'
 	@echo 'make check   formatting and lints'
+	@echo 'make test-long     the rows of which one run takes a minute; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
@@ -50,6 +51,10 @@ integration:
 # Kernels from the distribution's source: some twenty minutes the first time.
 test-kernels: setup
 	cargo test --locked --test source -- --test-threads 1
+
+# The rows of which one run takes a minute.
+test-long: setup
+	cargo test --locked --test controls -- --ignored
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build

@@ -19,8 +19,8 @@ answer() {
         ;;
     esac
     case $name in
-    lsm | lsm-smp) "$ktax" report --layout lmbench "$out/$name" >"$out/$name.txt" || true ;;
-    mmap-stress) "$ktax" report --layout counters "$out/$name" >>"$out/$name.txt" || true ;;
+    lsm | lsm-smp | lsm-framework | lsm-framework-up) "$ktax" report --layout lmbench "$out/$name" >"$out/$name.txt" || true ;;
+    mmap-stress | paravirt) "$ktax" report --layout counters "$out/$name" >>"$out/$name.txt" || true ;;
     fork-pages) "$ktax" report --layout pages "$out/$name" >>"$out/$name.txt" || true ;;
     esac
     awk -v mark="$mark" '$0 == mark { exit } { print }' "$1" >"$out/$name.toml"
