@@ -121,16 +121,14 @@ impl Trees {
         said(read.current_dir(directory), "check the tree out").map(drop)
     }
 
-    /// Whether the objects of a tree of ours are here.
-    pub fn has(&self, id: &str) -> bool {
+    /// The tree of that id, if its objects are ours.
+    pub fn own(&self, id: &str) -> Option<Tree> {
+        let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then_some(())?;
         let mut exists = self.git(None, None);
         exists.args(["cat-file", "-e", id]);
-        said(&mut exists, "look for a tree").is_ok()
-    }
-
-    /// A tree that [`Trees::has`].
-    pub fn own(&self, id: String) -> Tree {
-        Tree { id, objects: None }
+        said(&mut exists, "look for a tree").ok()?;
+        Some(Tree { id: id.to_owned(), objects: None })
     }
 
     fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {

@@ -125,6 +125,10 @@ pub(super) fn obtain(
         return Ok(kernel);
     }
     let lane = Lane::take(&builds, &label, talk.note)?;
+    // Whoever was waited for may have built it.
+    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+        return Ok(kernel);
+    }
     cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
     let (image, config) = build(&trees, &lane, &recipe, talk)?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;

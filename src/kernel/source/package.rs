@@ -25,8 +25,8 @@ pub(super) fn tree(
     fs::create_dir_all(&sources).map_err(|error| failed("make", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
-        if trees.has(&id) {
-            return Ok((trees.own(id), label));
+        if let Some(tree) = trees.own(&id) {
+            return Ok((tree, label));
         }
     }
     cache.note(&format!("fetching and unpacking {package}; this takes some minutes once"));

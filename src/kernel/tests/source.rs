@@ -18,6 +18,10 @@ use crate::model::Subject;
 const MAKEFILE: &str = r#"
 allnoconfig:
 	grep -v CONFIG_LOST $(KCONFIG_ALLCONFIG) > $(O)/.config
+defconfig:
+	echo CONFIG_OF_ARCH=y > $(O)/.config
+olddefconfig:
+	grep -v CONFIG_LOST $(O)/.config > $(O)/new && mv $(O)/new $(O)/.config
 bzImage:
 	@grep -q 'error' kernel/sys.c && { echo 'kernel/sys.c:1: error: as asked'; exit 1; } || true
 	echo built >> $(O)/builds
@@ -184,6 +188,23 @@ fn what_cannot_be_built_says_why() {
     // After a failed build the next one goes on in the same place.
     place.write("kernel/sys.c", "int mended;\n");
     assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
+}
+
+#[test]
+fn a_configuration_begins_with_what_is_said() {
+    let place = Place::new();
+    let fragment = place.dir.path().join("fragment");
+    fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
+    let config = |start: &str| {
+        let wanted = vec!["CONFIG_OWN=y".into()];
+        let start_config = Some(start.to_owned());
+        let subject = Subject { config: wanted, start_config, ..place.source() };
+        fs::read_to_string(place.obtain(&subject).unwrap().config.unwrap()).unwrap()
+    };
+    assert!(config("base").contains("CONFIG_BLK_DEV_INITRD=y\n"));
+    assert_eq!(config("defconfig"), "CONFIG_OF_ARCH=y\nCONFIG_OWN=y\n");
+    let of_file = config(fragment.to_str().unwrap());
+    assert!(of_file.ends_with("CONFIG_OF_FILE=m\n\nCONFIG_OWN=y\n"), "{of_file}");
 }
 
 #[test]
