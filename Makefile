@@ -45,7 +45,7 @@ unit:
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test cli --test controls --test docs --test failures --test kernels --test newer_qemu \
+	cargo test --locked --test cli --test controls --test docs --test failures --test kernels --test ledger --test newer_qemu \
 	    --test resume -- --test-threads 2
 
 # Kernels from the distribution's source: some twenty minutes the first time.

@@ -3,14 +3,18 @@
 set -eu
 cd "$(dirname "$0")/.."
 ktax=${CARGO_TARGET_DIR:-target}/release/ktax
-mark='# What `ktax compare` said, written by `make answers`:'
+mark='# What ktax said, written by `make answers`:'
 out=target/answers
 
 answer() {
     name=$(basename "$1" .toml)
     rm -rf "$out/$name"
     status=0
-    "$ktax" compare "$1" --out "$out/$name" >"$out/$name.txt" || status=$?
+    case $1 in
+    *ledgers/*) command=ledger ;;
+    *) command=compare ;;
+    esac
+    "$ktax" $command "$1" --out "$out/$name" >"$out/$name.txt" || status=$?
     case $status in
     0 | 3 | 4 | 69) ;;
     *)
@@ -32,7 +36,7 @@ answer() {
 }
 
 mkdir -p "$out"
-[ $# -gt 0 ] || set -- experiments/*.toml
+[ $# -gt 0 ] || set -- experiments/*.toml ledgers/*.toml
 for file; do
     answer "$file"
 done

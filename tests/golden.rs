@@ -7,9 +7,9 @@ mod fixtures;
 
 use std::path::Path;
 
-use ktax::analyse::{AnalyseError, analyse};
+use ktax::analyse::{AnalyseError, analyse, ledger};
 use ktax::model::{Boot, Comparison, Failure, METRICS, Outcome, Run, Side, Verdict};
-use ktax::report::{Format, TextOptions, render};
+use ktax::report::{self, Format, TextOptions, render};
 use ktax::rundir::RunDir;
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
@@ -44,6 +44,19 @@ fn every_format_looks_as_expected() {
             check(&format!("{name}.{extension}"), &shown);
         }
     }
+}
+
+#[test]
+fn a_ledger_looks_as_expected() {
+    let changes = cases::changes();
+    let mut half = changes.clone();
+    for effect in half.rows.iter_mut().flat_map(|row| &mut row.effects) {
+        effect.delta /= 2.0;
+    }
+    let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
+    // All at once cost what the dearer one does, and not the sum.
+    let table = ledger("Two of a kind", &each, Some(&changes)).unwrap();
+    check("ledger.txt", &report::ledger(&table, TextOptions { width: 80, colour: false }));
 }
 
 #[test]

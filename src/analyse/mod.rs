@@ -6,6 +6,7 @@ mod effect;
 mod functions;
 mod gather;
 mod growth;
+mod ledger;
 mod native;
 mod work;
 
@@ -16,6 +17,7 @@ use crate::model::{
     Sides, Signature, Subjects, Verdict, Warning, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
+pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
 
 use gather::{Boots, Gathered, Pair};

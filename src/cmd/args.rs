@@ -180,3 +180,9 @@ pub fn cache_directory(named: Option<&Path>) -> anyhow::Result<PathBuf> {
             UsageError::Text("no place for the cache; set HOME or give --cache DIR".into()).into()
         })
 }
+
+/// The first of ktax-1, ktax-2, … that is not there.
+pub fn first_free() -> PathBuf {
+    let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
+    names.find(|name| !Path::exists(name)).expect("numbers do not run out")
+}

@@ -1,7 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::analyse::analyse_and_keep;
-use super::args::{ExperimentArgs, HostArgs};
+use super::args::{ExperimentArgs, HostArgs, first_free};
 use super::drive;
 use super::exit::Exit;
 use super::output::OutputArgs;
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// The four phases; each arrow between them is a file.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let plan = drive::plan(&args.experiment, &args.host)?;
+    let plan = drive::plan(&args.experiment.experiment()?, &args.host)?;
     let dir = RunDir::create(&args.out.clone().unwrap_or_else(first_free), plan)?;
     let _lock = dir.lock()?;
     if drive::run(&dir, &args.host)? == Ended::Cancelled {
@@ -35,9 +35,4 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     args.output.print(&comparison)?;
     eprintln!("ktax: everything is in {}", dir.root().display());
     Ok(Exit::of_comparisons(&[comparison]))
-}
-
-fn first_free() -> PathBuf {
-    let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
-    names.find(|name| !Path::exists(name)).expect("numbers do not run out")
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-use super::args::{ExperimentArgs, HostArgs};
+use super::args::HostArgs;
 use super::exit::UsageError;
 use super::progress::{Progress, spinner};
 use crate::engine::Cancel;
@@ -13,13 +13,12 @@ use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
 use crate::kernel::{self, Kernel, KernelSpec, Talk};
 use crate::model::{Plan, Side, Sides, Subject};
-use crate::plan;
+use crate::plan::{self, Experiment};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 
 /// Resolves an Experiment: gets both Kernels, asks QEMU which one it is, draws the Layouts.
-pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan> {
-    let experiment = experiment.experiment()?;
+pub fn plan(experiment: &Experiment, host: &HostArgs) -> anyhow::Result<Plan> {
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
@@ -30,7 +29,7 @@ pub fn plan(experiment: &ExperimentArgs, host: &HostArgs) -> anyhow::Result<Plan
         false => obtain(&experiment.change, &cache)?.identity,
     };
     let kernels = Sides { base, change };
-    Ok(plan::plan(&experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
+    Ok(plan::plan(experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
 }
 
 /// Makes every Boot that is missing.

@@ -7,6 +7,7 @@ mod doctor;
 mod drive;
 mod exit;
 mod generate;
+mod ledger;
 mod output;
 mod plan;
 mod progress;
@@ -54,6 +55,8 @@ enum Command {
     Analyse(analyse::Args),
     /// Print a finished comparison
     Report(report::Args),
+    /// Compare several additions with one base, and rank them by what they cost
+    Ledger(ledger::Args),
     /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
     /// Say what this machine can and cannot do, and the command that mends it
@@ -72,6 +75,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Run(args) => run::run(args),
         Command::Analyse(args) => analyse::run(args),
         Command::Report(args) => report::run(args),
+        Command::Ledger(args) => ledger::run(args),
         Command::Workloads(args) => workloads::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args),

@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let plan = drive::plan(&args.experiment, &args.host)?;
+    let plan = drive::plan(&args.experiment.experiment()?, &args.host)?;
     match &args.out {
         Some(out) => {
             let (boots, rows) = (plan.steps.len(), plan.workloads.len());

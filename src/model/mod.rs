@@ -4,6 +4,7 @@
 mod comparison;
 mod failure;
 mod kernel;
+mod ledger;
 mod metric;
 mod native;
 mod plan;
@@ -17,6 +18,7 @@ pub use comparison::{
 };
 pub use failure::Failure;
 pub use kernel::{Arch, Format, Identity};
+pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};
 pub use metric::{Assumption, Better, METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Key, Layout, Plan, Step};

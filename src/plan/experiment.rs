@@ -39,19 +39,19 @@ pub struct Experiment {
     pub change: Subject,
 }
 
-fn exact() -> String {
+pub(super) fn exact() -> String {
     "exact".into()
 }
 
-fn five() -> u32 {
+pub(super) fn five() -> u32 {
     5
 }
 
-fn one() -> u64 {
+pub(super) fn one() -> u64 {
     1
 }
 
-fn tenth() -> f64 {
+pub(super) fn tenth() -> f64 {
     0.1
 }
 
@@ -119,7 +119,7 @@ impl Experiment {
 }
 
 /// The reason quotes the file, which may come from anywhere; its lines stay lines.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_graphic() || matches!(c, ' ' | '\n');
     let escape = |c: char| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() };
     text.chars().map(escape).collect()

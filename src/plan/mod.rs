@@ -4,6 +4,7 @@ mod definitions;
 mod document;
 mod experiment;
 mod layouts;
+mod ledger;
 mod native;
 mod param;
 mod quantity;
@@ -17,6 +18,7 @@ use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step, Workload};
 pub use definitions::{Definition, definitions};
 pub use document::Document;
 pub use experiment::Experiment;
+pub use ledger::{Ledger, TOGETHER};
 pub use native::native_rows;
 pub use param::{Param, Value};
 pub use select::{find, select};
@@ -26,6 +28,8 @@ pub use select::{find, select};
 pub enum PlanError {
     #[error("{path} is no experiment: {reason}; experiments/lsm.toml shows every key")]
     Experiment { path: String, reason: String },
+    #[error("{path} is no ledger: {reason}; `ktax ledger --help` shows one")]
+    Ledger { path: String, reason: String },
     #[error("{path}: {reason}")]
     Definition { path: String, reason: String },
     #[error("no workload is called {name:?}{}; `ktax workloads` lists them", hint(.near))]

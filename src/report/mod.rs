@@ -6,6 +6,7 @@
 mod csv;
 mod escape;
 mod json;
+mod ledger;
 mod markdown;
 mod native;
 mod number;
@@ -18,6 +19,7 @@ use thiserror::Error;
 use crate::model::Comparison;
 
 pub use escape::escape;
+pub use ledger::ledger;
 pub use native::native;
 pub use shapes::Shape;
 pub use text::table;

@@ -1,7 +1,7 @@
 //! What text and Markdown both show of a Comparison: the cells, the selection, the words.
 
 use crate::model::{
-    Comparison, Effect, Failure, FunctionDelta, Growth, Identity, Row, Side, Verdict,
+    Comparison, Effect, Failure, FunctionDelta, Growth, Identity, Key, Row, Side, Verdict,
 };
 use crate::stats::tables::change_percent;
 
@@ -43,12 +43,18 @@ pub(super) fn verdict(row: &Row) -> String {
     let verdict = row.verdict.text();
     let rep = row.effects.iter().find(|effect| is_rep(effect));
     match rep.map(|rep| rep.verdict) {
-        _ if row.decided_by == REP => format!("{verdict} (REP)"),
+        _ if row.decided_by == REP => decided(row.verdict, REP),
         Some(rep) if rep.is_change() && row.verdict.is_change() && rep != row.verdict => {
             format!("{verdict}, REP {}", rep.text())
         }
         _ => verdict.to_owned(),
     }
+}
+
+/// A Verdict, marked where REP iterations decided.
+pub(super) fn decided(verdict: Verdict, by: &str) -> String {
+    let mark = if by == REP { " (REP)" } else { "" };
+    format!("{}{mark}", verdict.text())
 }
 
 /// The least and the most delta over the Layouts in percent of the Effect's base.
@@ -166,11 +172,15 @@ pub(super) fn kernel(comparison: &Comparison, side: Side) -> String {
 
 /// `exact · QEMU 7.2.22 · pc-q35-7.2 · max · 512 MiB · 5 layouts`.
 pub(super) fn key(comparison: &Comparison) -> String {
-    let key = &comparison.key;
-    let plural = if comparison.layouts == 1 { "" } else { "s" };
+    machine(&comparison.key, comparison.layouts)
+}
+
+/// What counts compare with, and under how many Layouts they were made.
+pub(super) fn machine(key: &Key, layouts: usize) -> String {
+    let plural = if layouts == 1 { "" } else { "s" };
     format!(
-        "{} · QEMU {} · {} · {} · {} MiB · {} layout{plural}",
-        key.engine, key.qemu, key.machine, key.cpu, key.memory_mib, comparison.layouts
+        "{} · QEMU {} · {} · {} · {} MiB · {layouts} layout{plural}",
+        key.engine, key.qemu, key.machine, key.cpu, key.memory_mib
     )
 }
 

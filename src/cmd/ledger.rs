@@ -1,0 +1,103 @@
+use std::path::{Path, PathBuf};
+
+use super::analyse::analyse_and_keep;
+use super::args::{HostArgs, first_free};
+use super::drive;
+use super::exit::{Exit, UsageError};
+use super::output::{text_options, write_stdout};
+use super::run::cancelled;
+use crate::analyse;
+use crate::model::{Comparison, Plan, Verdict};
+use crate::plan::{Ledger, TOGETHER};
+use crate::report;
+use crate::run::Ended;
+use crate::rundir::RunDir;
+
+/// Compare several additions with one base, and rank them by what they cost.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// Ledger file: a base, and what is added to it, one at a time
+    #[arg(value_name = "LEDGER.toml")]
+    ledger: PathBuf,
+    /// Directory for a run directory each; one that is there already is gone on with [default: the
+    /// first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const EXAMPLE: &str = "\
+A ledger file:
+  title = \"What do the mitigations cost?\"
+  workloads = [\"getppid\", \"page-fault\"]
+  base = { kernel = \"debian:cloud-amd64\", boot_line = \"mitigations=off\" }
+  add = [
+    { name = \"pti\", boot_line = \"pti=on\" },
+    { name = \"audit\", boot_line = \"audit=1\" },
+  ]";
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let name = args.ledger.display().to_string();
+    let text = std::fs::read_to_string(&args.ledger)
+        .map_err(|reason| UsageError::Unreadable { path: name.clone(), reason })?;
+    let ledger = Ledger::parse(&text, &name)?;
+    let out = args.out.clone().unwrap_or_else(first_free);
+    let mut each = Vec::new();
+    for (name, experiment) in ledger.experiments() {
+        eprintln!("ktax: {name}");
+        let dir = directory(&out.join(&name), drive::plan(&experiment, &args.host)?)?;
+        let _lock = dir.lock()?;
+        if drive::run(&dir, &args.host)? == Ended::Cancelled {
+            cancelled(&dir);
+            eprintln!(
+                "ktax: or go on with `ktax ledger {} --out {}`",
+                args.ledger.display(),
+                out.display()
+            );
+            return Ok(Exit::Cancelled);
+        }
+        each.push((name, analyse_and_keep(&dir)?));
+    }
+    let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
+    let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
+    let table = analyse::ledger(&ledger.title, &each, together.as_ref())
+        .ok_or_else(|| UsageError::Text("nothing is added".into()))?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&table)? + "\n",
+        false => report::ledger(&table, text_options()),
+    };
+    write_stdout(&text)?;
+    eprintln!("ktax: everything is in {}", out.display());
+    Ok(exit(each.iter().map(|(_, comparison)| comparison).chain(&together)))
+}
+
+/// Made, or gone on with if it is of the same plan.
+fn directory(path: &Path, plan: Plan) -> anyhow::Result<RunDir> {
+    match RunDir::open(path) {
+        Ok(dir) if *dir.plan() == plan => Ok(dir),
+        Ok(_) => Err(UsageError::Text(format!(
+            "{} is of another plan; give --out a new name",
+            path.display()
+        ))
+        .into()),
+        Err(_) => Ok(RunDir::create(path, plan)?),
+    }
+}
+
+/// Costs are what was asked for; only what could not be measured is told to a script.
+fn exit<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Exit {
+    let rows: Vec<Verdict> =
+        comparisons.flat_map(|comparison| &comparison.rows).map(|row| row.verdict).collect();
+    if rows.contains(&Verdict::Failed) {
+        Exit::NotRun
+    } else if rows.contains(&Verdict::TooFewBoots) || rows.contains(&Verdict::DifferentWork) {
+        Exit::Inconclusive
+    } else {
+        Exit::Ok
+    }
+}
