@@ -8,10 +8,10 @@ use ktax::cmd::{self, Cli};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match cmd::run(&cli) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => cli.status(exit),
         Err(error) => {
             eprintln!("ktax: {error:#}");
-            cmd::Exit::of_error(&error).into()
+            cli.status(cmd::Exit::of_error(&error))
         }
     }
 }

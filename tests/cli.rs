@@ -11,7 +11,8 @@ use common::{KERNEL, compare, ktax, run, scratch};
 fn help_names_every_command_and_fits_a_terminal() {
     let ran = run(ktax().arg("--help"));
     assert_eq!(ran.status, 0);
-    for command in ["compare", "plan", "run", "analyse", "report", "workloads", "doctor"] {
+    for command in ["compare", "plan", "run", "analyse", "report", "ledger", "workloads", "doctor"]
+    {
         assert!(ran.stdout.contains(&format!("\n  {command} ")), "{command}");
         let ran = run(ktax().args([command, "--help"]));
         assert_eq!(ran.status, 0);
@@ -166,4 +167,20 @@ fn nothing_but_messages_goes_to_stderr_when_it_is_no_terminal() {
     let (ran, _) = compare(&dir.path().join("out"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
     assert!(ran.stderr.lines().all(|line| line.starts_with("ktax: ")), "{}", ran.stderr);
     assert!(!ran.stderr.contains('\x1b') && !ran.stderr.contains('\r'));
+}
+
+#[test]
+fn bisect_is_told_good_skip_and_stop() {
+    let dir = scratch();
+    let status = |name: &str, args: &[&str]| {
+        let mut command = ktax();
+        command.args(["compare", "--bisect", "--kernel", KERNEL, "--layouts", "1", "--out"]);
+        run(command.arg(dir.path().join(name)).args(args)).status
+    };
+    assert_eq!(status("good", &["-w", "getppid"]), 0);
+    // One layout is no verdict: the commit cannot be judged.
+    let differs = ["-w", "control-loop", "--change-boot-line", "ktax.extra=1"];
+    assert_eq!(status("skip", &differs), 125);
+    assert_eq!(status("failed", &["-w", "bad-work"]), 125);
+    assert_eq!(status("stop", &["-w", "no-such-workload"]), 130);
 }

@@ -17,6 +17,9 @@ pub struct Args {
     /// Run directory to make [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Exit for `git bisect run`: 0 not slower, 3 slower, 125 cannot be judged, 128 and more stops
+    #[arg(long, help_heading = "Output")]
+    pub(super) bisect: bool,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]

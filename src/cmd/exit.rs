@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use crate::analyse::AnalyseError;
 use crate::engine::qemu::QemuError;
-use crate::kernel::KernelError;
+use crate::kernel::{BuildError, KernelError};
 use crate::model::{Comparison, Context, Effect, Verdict, metric};
 use crate::plan::PlanError;
 use crate::rundir::RunDirError;
@@ -73,12 +73,32 @@ impl Exit {
                     )
                 )
         });
-        if is_usage {
-            Exit::Usage
-        } else if error.chain().any(|cause| cause.is::<QemuError>()) {
+        let is_unbuilt =
+            |error: &KernelError| matches!(error, KernelError::Build(BuildError::Failed { .. }));
+        let has_no_guest = error
+            .chain()
+            .any(|cause| cause.is::<QemuError>() || cause.downcast_ref().is_some_and(is_unbuilt));
+        if has_no_guest {
             Exit::NotRun
+        } else if is_usage {
+            Exit::Usage
         } else {
             Exit::Internal
+        }
+    }
+}
+
+impl Exit {
+    /// What `git bisect run` is told: a commit that cannot be judged is skipped, and what is no
+    /// commit's fault ends the search.
+    pub fn for_bisect(self) -> ExitCode {
+        const SKIP: u8 = 125;
+        const ABORT: u8 = 128;
+        match self {
+            Exit::Ok | Exit::Slower => self.into(),
+            Exit::NotRun | Exit::Inconclusive => ExitCode::from(SKIP),
+            Exit::Internal | Exit::Usage => ExitCode::from(ABORT + self as u8),
+            Exit::Cancelled => self.into(),
         }
     }
 }

@@ -15,6 +15,8 @@ mod report;
 mod run;
 mod workloads;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 pub use exit::Exit;
@@ -65,6 +67,16 @@ enum Command {
     Completions(generate::CompletionArgs),
     /// Print the manual page
     Man,
+}
+
+impl Cli {
+    /// The exit status.
+    pub fn status(&self, exit: Exit) -> ExitCode {
+        match &self.command {
+            Command::Compare(args) if args.bisect => exit.for_bisect(),
+            _ => exit.into(),
+        }
+    }
 }
 
 /// Runs one command.
