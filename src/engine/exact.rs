@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::argv::{self, Files, Plugin};
+use super::evict::evict;
 use super::frozen::ExactBoot;
 use super::limits::{Cancel, Limits};
 use super::payload::{self, Payload};
@@ -32,6 +33,7 @@ impl Exact {
         for dir in ["snapshots", "runs"] {
             super::remove_stale(&cache.join(dir));
         }
+        evict(&cache.join("snapshots"));
         let guest_sha256 = payload::guest_sha256();
         Ok(Exact { qemu, cache: cache.to_owned(), payload, guest_sha256, limits, cancel })
     }

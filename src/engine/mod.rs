@@ -1,6 +1,7 @@
 //! How a Subject runs. One small trait, so that everything above it can be tested against a fake.
 
 mod argv;
+mod evict;
 pub mod exact;
 mod frozen;
 pub mod host;

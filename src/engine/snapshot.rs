@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock, statvfs};
 use sha2::{Digest, Sha256};
 
+use super::evict::{MARK, touch};
 use super::exact::Exact;
 use super::scratch::Scratch;
 use super::vm::{Rest, Vm};
@@ -42,8 +43,9 @@ impl Snapshot {
     fn open(dir: &Path) -> Option<Snapshot> {
         let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
         // What a full disk, a crash or a stranger has damaged is made again.
-        let sealed = fs::read_to_string(dir.join("seal")).ok()?;
+        let sealed = fs::read_to_string(dir.join(MARK)).ok()?;
         (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
+        touch(dir);
         Some(Snapshot { dir: dir.to_owned(), hello })
     }
 }
@@ -79,7 +81,7 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(exact, &mut vm, &scratch.file("state"))?;
     drop(vm);
-    seal(&files.ram, &scratch.file("state"), &scratch.file("seal"))
+    seal(&files.ram, &scratch.file("state"), &scratch.file(MARK))
         .map_err(host("cannot keep the snapshot"))?;
     drop(fs::remove_file(&stderr));
     // A damaged Snapshot in the way is one that could not be opened.

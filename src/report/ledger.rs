@@ -15,6 +15,11 @@ pub fn ledger(table: &LedgerTable, options: TextOptions) -> String {
     for row in &table.rows {
         text += &section(row, options);
     }
+    let failed = |row: &LedgerRow| row.entries.iter().any(|one| one.verdict == Verdict::Failed);
+    if table.rows.iter().any(failed) {
+        let next = "`ktax report DIR/ADDED` says why something failed.";
+        text += &format!("\n{}", paragraph(next, options));
+    }
     let legend = "Instructions per operation in process context beyond the base's, counted \
                   exactly; they are not time. Each is added to the base alone. Would see: the \
                   smallest change in percent that would have got a verdict.";
