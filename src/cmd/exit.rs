@@ -31,15 +31,23 @@ impl Exit {
     /// What Comparisons say as a whole: the first of slowdown, failure, doubt.
     pub fn of_comparisons(comparisons: &[Comparison]) -> Exit {
         let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-        let any = |verdict| rows().any(|row| row.verdict == verdict);
         // Fewer instructions do not make up for more REP iterations: neither is the other's unit.
         let slower = |effect: &Effect| {
             let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
             in_process && effect.verdict == Verdict::Slower
         };
-        if rows().any(|row| row.effects.iter().any(slower)) {
-            Exit::Slower
-        } else if any(Verdict::Failed) {
+        match rows().any(|row| row.effects.iter().any(slower)) {
+            true => Exit::Slower,
+            false => Exit::of_measuring(comparisons),
+        }
+    }
+
+    /// The same where a slowdown is no news.
+    pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
+        let rows = comparisons.into_iter().flat_map(|comparison| &comparison.rows);
+        let verdicts: Vec<Verdict> = rows.map(|row| row.verdict).collect();
+        let any = |verdict| verdicts.contains(&verdict);
+        if any(Verdict::Failed) {
             Exit::NotRun
         } else if any(Verdict::TooFewBoots) || any(Verdict::DifferentWork) {
             Exit::Inconclusive

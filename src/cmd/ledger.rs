@@ -7,7 +7,7 @@ use super::exit::{Exit, UsageError};
 use super::output::{text_options, write_stdout};
 use super::run::cancelled;
 use crate::analyse;
-use crate::model::{Comparison, Plan, Verdict};
+use crate::model::Plan;
 use crate::plan::{Ledger, TOGETHER};
 use crate::report;
 use crate::run::Ended;
@@ -73,7 +73,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     write_stdout(&text)?;
     eprintln!("ktax: everything is in {}", out.display());
-    Ok(exit(each.iter().map(|(_, comparison)| comparison).chain(&together)))
+    // Costs are what was asked for; a script is told what could not be measured.
+    Ok(Exit::of_measuring(each.iter().map(|(_, comparison)| comparison).chain(&together)))
 }
 
 /// Made, or gone on with if it is of the same plan.
@@ -86,18 +87,5 @@ fn directory(path: &Path, plan: Plan) -> anyhow::Result<RunDir> {
         ))
         .into()),
         Err(_) => Ok(RunDir::create(path, plan)?),
-    }
-}
-
-/// Costs are what was asked for; only what could not be measured is told to a script.
-fn exit<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Exit {
-    let rows: Vec<Verdict> =
-        comparisons.flat_map(|comparison| &comparison.rows).map(|row| row.verdict).collect();
-    if rows.contains(&Verdict::Failed) {
-        Exit::NotRun
-    } else if rows.contains(&Verdict::TooFewBoots) || rows.contains(&Verdict::DifferentWork) {
-        Exit::Inconclusive
-    } else {
-        Exit::Ok
     }
 }

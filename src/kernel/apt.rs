@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use super::deb;
 use super::debian::{Archive, Contents, Listed, Package, is_package_name, is_version};
 use super::error::KernelError;
-use super::spec::escape;
+use super::spec::{escape, last_line};
 
 /// Options of `apt-get download`. As root, apt would drop to a user who cannot write in our
 /// directory, and warn; a package that is not signed is refused; a dead network is not waited for.
@@ -206,13 +206,6 @@ fn drain(pipe: &mut impl Read) {
 
 fn bad(package: &Package, problem: String) -> KernelError {
     KernelError::BadPackage { package: package.clone(), problem }
-}
-
-/// The last line of what a tool has said, for an error.
-fn last_line(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    escape(&line.unwrap_or("it does not say why").trim().chars().take(300).collect::<String>())
 }
 
 #[cfg(test)]

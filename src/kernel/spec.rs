@@ -141,6 +141,13 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
+/// The last line of what a tool has said, for an error.
+pub(super) fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    escape(&line.unwrap_or("it does not say why").trim().chars().take(300).collect::<String>())
+}
+
 impl TryFrom<String> for KernelSpec {
     type Error = KernelError;
 

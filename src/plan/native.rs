@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::select::{find, operations};
+use super::select::{each_once, find, operations};
 use super::{Definition, PlanError, Value};
 use crate::model::Workload;
 
@@ -22,11 +22,7 @@ pub fn native_rows<'a>(
         [] => definition.native_rows()?,
         params => combinations(definition, params)?,
     };
-    let mut seen = BTreeSet::new();
-    match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
-        Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),
-        None => Ok((definition, rows)),
-    }
+    Ok((definition, each_once(rows)?))
 }
 
 fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, PlanError> {

@@ -24,6 +24,11 @@ pub fn select(
             }
         }
     }
+    each_once(rows)
+}
+
+/// The rows, if no two have one name.
+pub(super) fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
     let mut seen = BTreeSet::new();
     match rows.iter().find(|workload: &&Workload| !seen.insert(&workload.row)) {
         Some(twice) => Err(PlanError::Twice { row: twice.row.clone() }),

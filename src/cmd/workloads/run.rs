@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use anyhow::Context;
+
 use super::super::args::cache_directory;
 use super::super::exit::{Exit, UsageError};
 use super::super::output::{text_options, write_stdout};
@@ -12,7 +14,6 @@ use crate::model::{FORMAT, NativeRow, NativeTable};
 use crate::plan::{self, Definition, definitions};
 use crate::report;
 use crate::run::run_natively;
-use anyhow::Context;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use sha2::{Digest, Sha256};
 
 use super::error::BuildError;
-use crate::kernel::spec::{escape, printable};
+use crate::kernel::spec::{escape, last_line, printable};
 
 /// The repository of source trees.
 pub(super) struct Trees {
@@ -201,8 +201,5 @@ fn said(git: &mut Command, action: &str) -> Result<String> {
     if status.success() {
         return Ok(String::from_utf8_lossy(&stdout).trim().to_owned());
     }
-    let text = String::from_utf8_lossy(&stderr);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it fails");
-    let line: String = line.chars().take(300).collect();
-    Err(BuildError::Git { action: action.to_owned(), said: escape(&line) })
+    Err(BuildError::Git { action: action.to_owned(), said: last_line(&stderr) })
 }
