@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cheapest system call that still enters the kernel: entry, table, return. It is the bare
+ * The cheapest system calls that still enter the kernel: entry, table, return. It is the bare
  * instruction, because what the kernel does against speculation makes the CPU forget who called
  * whom: each return after it is mispredicted, and syscall() would add one, natively 5 to 7 % of
  * this row.
@@ -9,17 +9,33 @@
 
 #include "ktax.h"
 
-static int op(void)
+static inline int call(long number)
 {
-	long parent;
+	long result;
 
-	__asm__ volatile("syscall" : "=a"(parent) : "a"(SYS_getppid) : "rcx", "r11", "memory");
-	return parent < 0;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number) : "rcx", "r11", "memory");
+	return result < 0;
+}
+
+static int getppid_op(void)
+{
+	return call(SYS_getppid);
+}
+
+static int getuid_op(void)
+{
+	return call(SYS_getuid);
 }
 
 static void getppid_run(const struct order *o)
 {
-	measure(o, 1000, op, "calls");
+	measure(o, 1000, getppid_op, "calls");
+}
+
+static void getuid_run(const struct order *o)
+{
+	measure(o, 1000, getuid_op, "calls");
 }
 
 WORKLOAD("getppid", getppid_run);
+WORKLOAD("getuid", getuid_run);

@@ -4,9 +4,12 @@
 
 #include <stdint.h>
 
-enum backing { ANONYMOUS, THP, SHARED_FILE, HUGETLB };
+enum backing { ANONYMOUS, THP, SHARED_FILE, HUGETLB, SHARED_HUGETLB };
 
 /* backing.c: makes n 4 KiB pages of a kind resident, and returns how many faults that took. */
 uint64_t backing_fill(enum backing kind, uint64_t n);
+
+/* Writes to each of them once more, in whatever process. */
+void backing_touch(void);
 
 #endif

@@ -2,13 +2,27 @@
 /*
  * fork beside `pages` pages of the parent, which fork copies and exit drops one by one. One child
  * after the other by default. With mode=fork the Region has only the forks, of children that stay
- * until it is over; with mode=live it has their ends too, after the last fork.
+ * until it is over; with mode=live it has their ends too, after the last fork. With mode=touch each
+ * child writes to all pages before it ends.
  */
+#include <unistd.h>
+
 #include "backing.h"
 #include "crowd.h"
 #include "ktax.h"
 
-enum mode { FORK_EXIT_WAIT, FORK, LIVE };
+enum mode { FORK_EXIT_WAIT, FORK, LIVE, TOUCH };
+
+static int touching_round(void)
+{
+	pid_t pid = child();
+
+	if (!pid) {
+		backing_touch();
+		_exit(0);
+	}
+	return pid < 0 || !child_succeeded(pid);
+}
 
 static void all_at_once(const struct order *o, enum mode mode)
 {
@@ -35,10 +49,11 @@ static void fork_pages_run(const struct order *o)
 	enum mode mode = param(o, "mode", FORK_EXIT_WAIT);
 	enum backing kind = param(o, "backing", ANONYMOUS);
 	uint64_t n = param(o, "pages", 16), faults = backing_fill(kind, n);
-	uint64_t wanted = kind == THP || kind == HUGETLB ? (n + 511) / 512 : n;
+	int huge = kind == THP || kind == HUGETLB || kind == SHARED_HUGETLB;
+	uint64_t wanted = huge ? (n + 511) / 512 : n;
 
-	if (mode == FORK_EXIT_WAIT)
-		measure(o, 2, child_round, "children");
+	if (mode == FORK_EXIT_WAIT || mode == TOUCH)
+		measure(o, 2, mode == TOUCH ? touching_round : child_round, "children");
 	else
 		all_at_once(o, mode);
 	value("touch-faults", faults);
