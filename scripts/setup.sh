@@ -28,7 +28,7 @@ packages=
 has qemu-system-x86_64 || packages="$packages qemu-system-x86"
 has gcc || packages="$packages gcc"
 # Kernels from source, small ones in the tests, are read with git and built with make.
-for tool in git make flex bison bc; do
+for tool in git make flex bison bc ccache; do
     has "$tool" || packages="$packages $tool"
 done
 [ -e /usr/include/gelf.h ] || packages="$packages libelf-dev"

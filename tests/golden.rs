@@ -8,7 +8,8 @@ mod fixtures;
 use std::path::Path;
 
 use ktax::analyse::{AnalyseError, analyse, ledger};
-use ktax::model::{Boot, Comparison, Failure, METRICS, Outcome, Run, Side, Verdict};
+use ktax::model::{Bisection, Boot, Carrier, Chain, Comparison, Element, FORMAT, Failure, METRICS};
+use ktax::model::{Outcome, Point, Run, Side, Verdict};
 use ktax::report::{self, Format, TextOptions, render};
 use ktax::rundir::RunDir;
 
@@ -43,6 +44,50 @@ fn every_format_looks_as_expected() {
             let shown = show(comparison, format);
             check(&format!("{name}.{extension}"), &shown);
         }
+    }
+}
+
+#[test]
+fn a_bisection_looks_as_expected() {
+    let (base, change) = (206.0, 231.5);
+    let element = |n: usize| Element {
+        name: format!("{n:x}{}", "0".repeat(39)),
+        title: format!(
+            "sys: commit \u{1b}[1m{n} with a subject that is as long as some people's are"
+        ),
+        is_merge: n == 7,
+    };
+    let carrier = |after, at, delta: f64| Carrier {
+        after,
+        at,
+        delta,
+        share_percent: delta / (change - base) * 100.0,
+    };
+    let skipped = |why: &str| Point::Skipped(why.to_owned());
+    let bisection = Bisection {
+        format: FORMAT,
+        title: "git:v1 against git:v2".into(),
+        chain: Chain::Commits,
+        elements: (1..=16).map(element).collect(),
+        likely: vec![],
+        row: "getppid".into(),
+        metric: METRICS[0].name.into(),
+        negligible: 0.255,
+        points: [
+            (0, Point::Cost(base)),
+            (6, Point::Cost(base)),
+            (7, Point::Cost(226.0)),
+            (9, Point::Cost(226.0)),
+            (10, skipped("it does not build: sys.c:3:1: error: \u{1b}[2J")),
+            (11, Point::Cost(231.0)),
+            (16, Point::Cost(change)),
+        ]
+        .into(),
+        found: Some(vec![carrier(6, 7, 20.0), carrier(9, 11, 5.0)]),
+    };
+    for width in [80, 100] {
+        let options = TextOptions { width, colour: false };
+        check(&format!("bisection.{width}.txt"), &report::bisection(&bisection, options));
     }
 }
 

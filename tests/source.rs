@@ -1,7 +1,11 @@
 //! Real kernels from the distribution's source: what a patch, a comment and an option cost. Each
 //! build takes minutes, so that `make test-kernels` runs these and `make test` does not.
 
+#[path = "source/bisect.rs"]
+mod bisect;
 mod common;
+#[path = "source/history.rs"]
+mod history;
 
 use std::fs;
 use std::path::Path;
@@ -10,23 +14,26 @@ use common::{ktax, row, run, scratch};
 use ktax::model::{Comparison, Verdict};
 
 const SOURCE: &str = "debian-src:6.12";
-const ROWS: [&str; 3] = ["getppid", "stat", "fork-exit"];
-
 fn compare(out: &Path, args: &[&str]) -> Comparison {
     let mut command = ktax();
     command.args(["compare", "--kernel", SOURCE, "--json", "--out"]).arg(out).args(args);
-    let ran = run(command.args(ROWS.iter().flat_map(|row| ["-w", *row])));
+    let ran = run(&mut command);
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
-/// A patch of kernel/sys.c that puts a line at the beginning of getppid.
+/// Of a patch of kernel/sys.c: these lines at the beginning of getppid.
+fn hunk_of_getppid(lines: &str) -> String {
+    let added: String = lines.lines().map(|line| format!("+{line}\n")).collect();
+    let count = 5 + lines.lines().count();
+    format!(
+        "--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -984,5 +984,{count} @@\n \
+         SYSCALL_DEFINE0(getppid)\n {{\n \tint pid;\n{added} \n \trcu_read_lock();\n"
+    )
+}
+
 fn patch(dir: &Path, line: &str) -> String {
     let path = dir.join("getppid.patch");
-    let text = format!(
-        "--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -984,5 +984,6 @@\n \
-         SYSCALL_DEFINE0(getppid)\n {{\n \tint pid;\n+{line}\n \n \trcu_read_lock();\n"
-    );
-    fs::write(&path, text).unwrap();
+    fs::write(&path, hunk_of_getppid(line)).unwrap();
     path.display().to_string()
 }
 
@@ -34,23 +41,28 @@ fn patch(dir: &Path, line: &str) -> String {
 fn one_instruction_in_a_patch_is_found_in_its_function() {
     let dir = scratch();
     let patch = patch(dir.path(), "\tasm volatile(\"nop\");");
-    let comparison = compare(&dir.path().join("out"), &["--patch", &patch]);
+    let rows = ["-w", "getppid", "-w", "stat", "-w", "fork-exit"];
+    let args = [&["--patch", &patch][..], &rows].concat();
+    let comparison = compare(&dir.path().join("out"), &args);
     let getppid = &row(&comparison, "getppid").effects[0];
     assert_eq!((getppid.delta, getppid.delta_range), (1.0, (1.0, 1.0)));
     assert_eq!(getppid.functions[0].function, "__do_sys_getppid");
-    for name in &ROWS[1..] {
+    for name in ["stat", "fork-exit"] {
         assert_eq!(row(&comparison, name).verdict, Verdict::NoDetectedChange, "{name}");
     }
 }
 
 #[test]
-fn a_comment_costs_nothing() {
+fn a_comment_costs_nothing_in_every_row() {
     let dir = scratch();
     let patch = patch(dir.path(), "\t/* a comment */");
-    let comparison = compare(&dir.path().join("out"), &["--patch", &patch]);
-    for name in ROWS {
-        let effect = &row(&comparison, name).effects[0];
-        assert_eq!(effect.samples.base, effect.samples.change, "{name}");
+    let args = ["--patch", &patch, "--layouts", "1"];
+    let comparison = compare(&dir.path().join("out"), &args);
+    assert!(comparison.rows.len() > 20, "{}", comparison.rows.len());
+    for row in &comparison.rows {
+        for effect in &row.effects {
+            assert_eq!(effect.samples.base, effect.samples.change, "{}", row.row);
+        }
     }
 }
 

@@ -72,20 +72,21 @@ static char *in_hugetlb(size_t size)
 }
 
 /*
- * What processes can share page tables of: all of a 1 GiB range of one shared mapping, of which only
- * the beginning has pages.
+ * What processes can share page tables of: all of a 1 GiB range of one shared mapping, of which
+ * only the beginning has pages.
  */
 static char *in_shared_hugetlb(size_t size)
 {
 	const size_t table = 1ul << 30;
-	int fd = memfd_create("pages", MFD_CLOEXEC | MFD_HUGETLB), prot = PROT_READ | PROT_WRITE;
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+	int fd = memfd_create("pages", MFD_CLOEXEC | MFD_HUGETLB);
 	uintptr_t at = (uintptr_t)mmap(NULL, 2 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	reserve(size);
 	at = (at + table - 1) & -table;
 	if (fd < 0 || (size && fallocate(fd, 0, 0, size)))
 		fail(RESERVED);
-	if (mmap((void *)at, table, prot, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
+	if (mmap((void *)at, table, prot, flags, fd, 0) == MAP_FAILED)
 		fail("mmap");
 	close(fd);
 	return (char *)at;

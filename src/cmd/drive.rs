@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 
@@ -19,6 +20,7 @@ use crate::rundir::RunDir;
 
 /// Resolves an Experiment: gets both Kernels, asks QEMU which one it is, draws the Layouts.
 pub fn plan(experiment: &Experiment, host: &HostArgs) -> anyhow::Result<Plan> {
+    let _ = cancel()?;
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
@@ -32,9 +34,22 @@ pub fn plan(experiment: &Experiment, host: &HostArgs) -> anyhow::Result<Plan> {
     Ok(plan::plan(experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
 }
 
+/// A run directory: made, or gone on with if it is of the same plan.
+pub fn directory(path: &Path, plan: Plan) -> anyhow::Result<RunDir> {
+    match RunDir::open(path) {
+        Ok(dir) if *dir.plan() == plan => Ok(dir),
+        Ok(_) => Err(UsageError::Text(format!(
+            "{} is of another plan; give --out a new name",
+            path.display()
+        ))
+        .into()),
+        Err(_) => Ok(RunDir::create(path, plan)?),
+    }
+}
+
 /// Makes every Boot that is missing.
 pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
-    let cancel = Cancel::on_signals().context("cannot catch signals")?;
+    let cancel = cancel()?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
     let key = Exact::key(&qemu, &dir.plan().machine);
     if key != dir.plan().key {
@@ -68,12 +83,31 @@ pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
     Ok(ended)
 }
 
+/// The flag that Ctrl-C raises: one for the whole process, so that none is lost between two phases.
+pub fn cancel() -> anyhow::Result<Cancel> {
+    static CANCEL: OnceLock<Cancel> = OnceLock::new();
+    if let Some(cancel) = CANCEL.get() {
+        return Ok(cancel.clone());
+    }
+    let cancel = Cancel::on_signals().context("cannot catch signals")?;
+    Ok(CANCEL.get_or_init(|| cancel).clone())
+}
+
+/// Whether the user has asked to stop.
+pub fn is_cancelled() -> bool {
+    cancel().is_ok_and(|cancel| cancel.is_cancelled())
+}
+
 /// Gets the Kernel of a Subject, telling the user what is fetched and built.
-fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
+pub fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
     let bar = spinner();
     let note = |note: &str| bar.suspend(|| eprintln!("ktax: {note}"));
     let status = |status: &str| bar.set_message(status.to_owned());
-    let kernel = kernel::obtain(subject, cache, &Talk { note: &note, status: &status });
+    let kernel = kernel::obtain(
+        subject,
+        cache,
+        &Talk { note: &note, status: &status, is_cancelled: &is_cancelled },
+    );
     bar.finish_and_clear();
     Ok(kernel?)
 }

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::analyse::analyse_and_keep;
 use super::args::{HostArgs, first_free};
@@ -7,11 +7,9 @@ use super::exit::{Exit, UsageError};
 use super::output::{text_options, write_stdout};
 use super::run::cancelled;
 use crate::analyse;
-use crate::model::Plan;
 use crate::plan::{Ledger, TOGETHER};
 use crate::report;
 use crate::run::Ended;
-use crate::rundir::RunDir;
 
 /// Compare several additions with one base, and rank them by what they cost.
 #[derive(Debug, clap::Args)]
@@ -50,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut each = Vec::new();
     for (name, experiment) in ledger.experiments() {
         eprintln!("ktax: {name}");
-        let dir = directory(&out.join(&name), drive::plan(&experiment, &args.host)?)?;
+        let dir = drive::directory(&out.join(&name), drive::plan(&experiment, &args.host)?)?;
         let _lock = dir.lock()?;
         if drive::run(&dir, &args.host)? == Ended::Cancelled {
             cancelled(&dir);
@@ -75,17 +73,4 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     eprintln!("ktax: everything is in {}", out.display());
     // Costs are what was asked for; a script is told what could not be measured.
     Ok(Exit::of_measuring(each.iter().map(|(_, comparison)| comparison).chain(&together)))
-}
-
-/// Made, or gone on with if it is of the same plan.
-fn directory(path: &Path, plan: Plan) -> anyhow::Result<RunDir> {
-    match RunDir::open(path) {
-        Ok(dir) if *dir.plan() == plan => Ok(dir),
-        Ok(_) => Err(UsageError::Text(format!(
-            "{} is of another plan; give --out a new name",
-            path.display()
-        ))
-        .into()),
-        Err(_) => Ok(RunDir::create(path, plan)?),
-    }
 }

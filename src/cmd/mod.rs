@@ -2,6 +2,7 @@
 
 mod analyse;
 mod args;
+mod bisect;
 mod compare;
 mod doctor;
 mod drive;
@@ -59,6 +60,8 @@ enum Command {
     Report(report::Args),
     /// Compare several additions with one base, and rank them by what they cost
     Ledger(ledger::Args),
+    /// Find the commits, options, patches or parameters that carry a difference
+    Bisect(bisect::Args),
     /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
     /// Say what this machine can and cannot do, and the command that mends it
@@ -81,6 +84,17 @@ impl Cli {
 
 /// Runs one command.
 pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
+    match command(cli) {
+        // What ends because the user stops it has not failed.
+        Err(_) if drive::is_cancelled() => {
+            eprintln!("ktax: stopped; the same command goes on with what is done");
+            Ok(Exit::Cancelled)
+        }
+        ended => ended,
+    }
+}
+
+fn command(cli: &Cli) -> anyhow::Result<Exit> {
     match &cli.command {
         Command::Compare(args) => compare::run(args),
         Command::Plan(args) => plan::run(args),
@@ -88,6 +102,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Analyse(args) => analyse::run(args),
         Command::Report(args) => report::run(args),
         Command::Ledger(args) => ledger::run(args),
+        Command::Bisect(args) => bisect::run(args),
         Command::Workloads(args) => workloads::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args),

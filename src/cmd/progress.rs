@@ -67,6 +67,9 @@ impl Progress {
             timing.boot_time.as_secs_f64(),
             timing.run_time().as_secs_f64(),
         );
+        if timing.runs.len() == 1 {
+            return;
+        }
         let mut rows: Vec<_> = timing.runs.iter().map(|(row, (n, time))| (time, n, row)).collect();
         rows.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
         let slowest: Vec<String> = rows

@@ -120,10 +120,12 @@ impl<'a> Cache<'a> {
         };
         let config = match config_sha256 {
             None => None,
-            Some(sha256) => match self.read_whole(&entry.join("config"), CONFIG_MAX, sha256) {
-                None => return Ok(None),
-                some => some,
-            },
+            Some(sha256) => {
+                match self.read_whole(&entry.join(config_name(sha256)), CONFIG_MAX, sha256) {
+                    None => return Ok(None),
+                    some => some,
+                }
+            }
         };
         self.kernel(&image, config.as_deref(), source).map(Some)
     }
@@ -150,7 +152,8 @@ impl<'a> Cache<'a> {
             format: facts.format,
         };
         let entry = self.root.join(&identity.sha256);
-        let config = config.map(|_| entry.join("config"));
+        let config =
+            identity.config_sha256.as_deref().map(|sha256| entry.join(config_name(sha256)));
         Ok(Kernel { identity, image: entry.join("image"), config })
     }
 
@@ -247,6 +250,11 @@ impl Record {
         };
         digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
     }
+}
+
+/// Several configurations can make the same image.
+fn config_name(sha256: &str) -> String {
+    format!("config-{sha256}")
 }
 
 /// How the kernel of a package is named so that it can be asked for again.

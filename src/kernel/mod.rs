@@ -32,7 +32,7 @@ use crate::model::{Identity, Subject};
 
 pub use debian::Package;
 pub use error::KernelError;
-pub use source::BuildError;
+pub use source::{BuildError, commits, options_between, that_touch, with_options};
 pub use spec::KernelSpec;
 
 /// An image with an identity.
@@ -52,6 +52,8 @@ pub struct Talk<'a> {
     pub note: &'a dyn Fn(&str),
     /// How far a build is; empty when it is over.
     pub status: &'a dyn Fn(&str),
+    /// Asked whether to stop.
+    pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
 /// Gets the Kernel that a Subject names, and keeps it under `cache/kernels/`. A package version

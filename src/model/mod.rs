@@ -1,6 +1,7 @@
 //! The nouns of [the glossary](../../docs/glossary.md): plain data, no I/O, nothing of ours beneath
 //! them.
 
+mod bisection;
 mod comparison;
 mod failure;
 mod kernel;
@@ -13,6 +14,7 @@ mod subject;
 mod warning;
 mod workload;
 
+pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use comparison::{
     Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
 };

@@ -1,5 +1,6 @@
 //! Request → ordered, seeded, paired list of Boots. No side effects.
 
+mod bisect;
 mod definitions;
 mod document;
 mod experiment;
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 use crate::model::{FORMAT, Identity, Key, Plan, Side, Sides, Step, Workload};
 
+pub use bisect::{chain, elements, subject_after};
 pub use definitions::{Definition, definitions};
 pub use document::Document;
 pub use experiment::Experiment;
@@ -66,6 +68,8 @@ pub enum PlanError {
     Memory { memory_mib: u32 },
     #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]
     BootLine { length: usize },
+    #[error("there is nothing to bisect: {reason}")]
+    NoChain { reason: String },
     #[error("{what} must be one printable line of ASCII; take the rest out")]
     Unprintable { what: &'static str },
 }

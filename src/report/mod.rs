@@ -3,6 +3,7 @@
 //! Whatever came from outside (titles, boot lines, failures, symbols) goes through [`escape()`]
 //! first: no report can move a cursor, reorder a line or break out of a table cell.
 
+mod bisection;
 mod csv;
 mod escape;
 mod json;
@@ -18,6 +19,7 @@ use thiserror::Error;
 
 use crate::model::Comparison;
 
+pub use bisection::bisection;
 pub use escape::escape;
 pub use ledger::ledger;
 pub use native::native;

@@ -8,8 +8,9 @@ use super::super::exit::{Exit, UsageError};
 use super::super::output::{text_options, write_stdout};
 use super::super::progress::bar_of_runs;
 use crate::analyse::{derive_columns, usual_columns};
+use crate::cmd::drive;
+use crate::engine::Limits;
 use crate::engine::host::Host;
-use crate::engine::{Cancel, Limits};
 use crate::model::{FORMAT, NativeRow, NativeTable};
 use crate::plan::{self, Definition, definitions};
 use crate::report;
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let (definition, workloads) = plan::native_rows(&definitions, &args.name, &args.params)?;
     check_temporary_directory()?;
     plan::check_memory(&workloads, available_memory_bytes()?)?;
-    let cancel = Cancel::on_signals().context("cannot catch signals")?;
+    let cancel = drive::cancel()?;
     let limits = Limits::of_real_time(args.time_limit);
     let cache = cache_directory(args.cache.as_deref())?;
     let host = Host::new(&cache, limits, cancel)

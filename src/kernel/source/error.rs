@@ -15,6 +15,11 @@ pub enum BuildError {
     NotATree { path: String },
     #[error("{revision} is no revision of {tree}: `git -C {tree} log` shows those that are")]
     UnknownRevision { revision: String, tree: String },
+    #[error(
+        "{base} is not on the line of first parents of {change}: name one of \
+         `git -C {tree} log --first-parent {change}`"
+    )]
+    NoLine { base: String, change: String, tree: String },
     #[error("{patch} does not apply to {source_name}: {said}: rebase it, or name another source")]
     Patch { patch: String, source_name: String, said: String },
     #[error("cannot read {path}: {error}: give the path of {wanted}")]
@@ -28,6 +33,8 @@ pub enum BuildError {
          mend the source or the options, and try again: what is built is kept"
     )]
     Failed { first: String, command: String, log: String },
+    #[error("the build was stopped, {why}: run the same command again, and it goes on")]
+    Stopped { why: String },
     #[error(
         "the disk is too full to build: {free_mib} MiB are free in {path}, {needed_mib} are \
          needed: make room, or name another cache with --cache"
@@ -40,6 +47,9 @@ pub enum BuildError {
 impl BuildError {
     /// Whether this host is the reason, and not what was asked for.
     pub fn is_of_the_host(&self) -> bool {
-        matches!(self, BuildError::Start { .. } | BuildError::Cache { .. })
+        matches!(
+            self,
+            BuildError::Start { .. } | BuildError::Cache { .. } | BuildError::Stopped { .. }
+        )
     }
 }

@@ -59,10 +59,8 @@ impl Trees {
         let index = temporary.path().join("index");
         // With what is known of the files, only those that have changed are read.
         let known = self.index_of(directory);
-        drop(match users.as_ref().and_then(|users| users.index.as_ref()) {
-            Some(of_user) => fs::copy(of_user, &index),
-            None => fs::copy(&known, &index),
-        });
+        let of_user = users.as_ref().and_then(|users| users.index.as_ref());
+        drop(copy_index(of_user.unwrap_or(&known), &index));
         let (whole, objects) = (users.is_none(), users.map(|users| users.objects));
         let add = |index: &Path| {
             let mut add = self.git(Some(index), objects.as_deref());
@@ -89,16 +87,13 @@ impl Trees {
 
     /// The tree of a revision of the user's repository.
     pub fn of_revision(&self, repository: &Path, revision: &str) -> Result<Tree> {
-        let unknown = || BuildError::UnknownRevision {
-            revision: escape(revision),
-            tree: printable(repository),
-        };
-        let users = Users::of(repository).ok_or_else(unknown)?;
-        let mut parse = command(Some(repository));
-        parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-        parse.arg(format!("{revision}^{{tree}}"));
-        let id = said(&mut parse, "find the revision").map_err(|_| unknown())?;
-        Ok(Tree { id, objects: Some(users.objects) })
+        let id = resolve(repository, revision, "tree")?;
+        let objects = ask(repository, &["rev-parse", "--git-path", "objects"], "find the objects")?;
+        let tree = Tree { id, objects: Some(repository.join(objects)) };
+        match self.list(&tree, |path| matches!(path, "Kconfig" | "Makefile"))?.lines().count() {
+            2 => Ok(tree),
+            _ => Err(BuildError::NotATree { path: escape(revision) }),
+        }
     }
 
     /// The tree with a patch, as `git diff` or `diff -u` writes it.
@@ -119,6 +114,29 @@ impl Trees {
         let mut read = self.git(Some(index), tree.objects.as_deref());
         read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
         said(read.current_dir(directory), "check the tree out").map(drop)
+    }
+
+    /// The files whose path is `wanted`, with what says their content: a line each.
+    pub fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
+        let mut list = self.git(None, tree.objects.as_deref());
+        let all = said(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
+        let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
+        Ok(all.lines().filter(path).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Which line of kernels a tree is of, as its Makefile says: `6.12`; `0` where it does not.
+    pub fn version(&self, tree: &Tree) -> Result<String> {
+        let mut show = self.git(None, tree.objects.as_deref());
+        let name = format!("{}:Makefile", tree.id);
+        let makefile = said(show.args(["cat-file", "blob", &name]), "read the Makefile")?;
+        let number = |wanted: &str| {
+            let is_wanted =
+                |line: &&str| line.split('=').next().is_some_and(|n| n.trim() == wanted);
+            let value = makefile.lines().find(is_wanted)?.split_once('=')?.1.trim().parse::<u32>();
+            value.ok()
+        };
+        let numbers = number("VERSION").zip(number("PATCHLEVEL"));
+        Ok(numbers.map_or("0".into(), |(version, level)| format!("{version}.{level}")))
     }
 
     /// The tree of that id, if its objects are ours.
@@ -178,6 +196,30 @@ impl Users {
     }
 }
 
+/// The id of the `kind` of object that a revision of the user's repository leads to.
+pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<String> {
+    let mut parse = command(Some(repository));
+    parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+    parse.arg(format!("{revision}^{{{kind}}}"));
+    said(&mut parse, "find the revision").map_err(|_| unknown(repository, revision))
+}
+
+fn unknown(repository: &Path, revision: &str) -> BuildError {
+    BuildError::UnknownRevision { revision: escape(revision), tree: printable(repository) }
+}
+
+/// What git says of the user's repository; `arguments` must not make it write.
+pub(super) fn ask(repository: &Path, arguments: &[&str], action: &str) -> Result<String> {
+    said(command(Some(repository)).args(arguments), action)
+}
+
+/// With its time: git looks again at files that are not older than the index, since they may have
+/// changed after it without their time telling.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+}
+
 /// git that never asks, and never writes by the way.
 fn command(in_directory: Option<&Path>) -> Command {
     let mut git = Command::new("git");
@@ -202,4 +244,23 @@ fn said(git: &mut Command, action: &str) -> Result<String> {
         return Ok(String::from_utf8_lossy(&stdout).trim().to_owned());
     }
     Err(BuildError::Git { action: action.to_owned(), said: last_line(&stderr) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    /// What git would take for unchanged otherwise cannot be made at will: it takes two writes
+    /// within one tick of the file system's clock.
+    #[test]
+    fn a_copied_index_is_as_old_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::create(&from).unwrap().set_modified(then).unwrap();
+        copy_index(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
+    }
 }

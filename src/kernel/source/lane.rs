@@ -1,6 +1,6 @@
 //! Where kernels are built: a check-out and its object tree, kept so that the next build of a like
-//! source does little. One build at a time in each; the lock is held by make too, so that a build
-//! that outlives ktax is not joined by another.
+//! source does little: one for each version, whatever the sources. One build at a time in each; the
+//! lock is held by make too, so that a build that outlives ktax is not joined by another.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{FdFlags, fcntl_setfd};
-use sha2::{Digest, Sha256};
 
 use super::error::BuildError;
 use super::git::{Tree, Trees};
@@ -18,6 +17,9 @@ use crate::kernel::spec::printable;
 /// What a check-out and a small object tree take.
 const NEEDED_MIB: u64 = 3000;
 
+/// What the next build there takes.
+const AGAIN_MIB: u64 = 300;
+
 /// A place to build in, ours until it is dropped.
 pub(super) struct Lane {
     root: PathBuf,
@@ -25,17 +27,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The lane of sources that are called `label`; waits for whoever builds there.
-    pub fn take(builds: &Path, label: &str, note: &dyn Fn(&str)) -> Result<Lane, BuildError> {
-        let name = format!("{:x}", Sha256::digest(label));
-        let root = builds.join("lanes").join(&name[..16]);
+    /// The lane of sources of this version; waits for whoever builds there.
+    pub fn take(builds: &Path, version: &str, note: &dyn Fn(&str)) -> Result<Lane, BuildError> {
+        let root = builds.join("lanes").join(version);
         let failed = |action, error| BuildError::Cache { action, path: printable(&root), error };
         fs::create_dir_all(root.join("source")).map_err(|error| failed("make", error))?;
         fs::create_dir_all(root.join("objects")).map_err(|error| failed("make", error))?;
-        fs::write(root.join("label"), label).map_err(|error| failed("write in", error))?;
         let lock = File::create(root.join("lock")).map_err(|error| failed("lock", error))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            note("waiting for another build of this source");
+            note("waiting for another build of this version");
             let locked = flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from);
             locked.map_err(|error| failed("lock", error))?;
         }
@@ -58,25 +58,45 @@ impl Lane {
         self.root.join("log")
     }
 
+    /// Where it is kept of what the .config there was made.
+    pub fn configured(&self) -> PathBuf {
+        self.root.join("configured")
+    }
+
     /// Makes the check-out hold this tree.
     pub fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<(), BuildError> {
         trees.check_out(tree, &self.source(), &self.root.join("index"))
     }
 
     fn check_space(&self) -> Result<(), BuildError> {
-        let failed = |error: rustix::io::Errno| BuildError::Cache {
-            action: "look at",
-            path: printable(&self.root),
-            error: error.into(),
-        };
-        let space = statvfs(&self.root).map_err(failed)?;
-        let free_mib = (space.f_bavail * space.f_frsize) >> 20;
         // What is there already need not be written again.
-        let needed_mib = if self.root.join("index").exists() { 300 } else { NEEDED_MIB };
-        if free_mib < needed_mib {
-            let path = printable(&self.root);
-            return Err(BuildError::DiskFull { free_mib, needed_mib, path });
+        let needed_mib = if self.root.join("index").exists() { AGAIN_MIB } else { NEEDED_MIB };
+        match free_mib(&self.root)? < needed_mib {
+            true => Err(BuildError::DiskFull {
+                free_mib: free_mib(&self.root)?,
+                needed_mib,
+                path: printable(&self.root),
+            }),
+            false => Ok(()),
         }
-        Ok(())
+    }
+}
+
+fn free_mib(path: &Path) -> Result<u64, BuildError> {
+    let space = statvfs(path).map_err(|error| BuildError::Cache {
+        action: "look at",
+        path: printable(path),
+        error: error.into(),
+    })?;
+    Ok((space.f_bavail * space.f_frsize) >> 20)
+}
+
+/// What a build says that had no room.
+pub(super) fn disk_full(path: &Path) -> BuildError {
+    match free_mib(path) {
+        Ok(free_mib) => {
+            BuildError::DiskFull { free_mib, needed_mib: NEEDED_MIB, path: printable(path) }
+        }
+        Err(error) => error,
     }
 }

@@ -2,11 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use super::error::BuildError;
+use crate::kernel::Talk;
 use crate::kernel::spec::{escape, printable};
 
 /// What a kernel says of its own making, the same for all.
@@ -17,6 +21,9 @@ const MADE: [(&str, &str); 4] = [
     ("KBUILD_BUILD_VERSION", "1"),
 ];
 
+/// Nobody's configuration but ours.
+const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
+
 /// How often what has been built is counted.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -26,8 +33,13 @@ pub(super) struct Make<'a> {
     pub objects: &'a Path,
     /// All that the build says.
     pub log: PathBuf,
+    /// What is built, for people.
+    pub what: &'a str,
+    /// Where ccache keeps objects, if it is there: what one option does not touch is not compiled
+    /// again when another one is toggled.
+    pub ccache: Option<&'a Path>,
     /// Told how far it is.
-    pub status: &'a dyn Fn(&str),
+    pub talk: &'a Talk<'a>,
 }
 
 impl Make<'_> {
@@ -41,20 +53,41 @@ impl Make<'_> {
         let mut command = Command::new("make");
         command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
         command.args(arguments).envs(MADE).envs(environment.iter().copied());
+        if let Some(ccache) = self.ccache {
+            command.arg("CC=ccache gcc").env("CCACHE_DIR", ccache).envs(CCACHE);
+        }
         command.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("KCONFIG_CONFIG");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
-        let mut child = command.spawn().map_err(start)?;
+        // Whoever stops ktax stops all of it, whether the terminal tells it or not.
+        let mut child = command.process_group(0).spawn().map_err(start)?;
         let status = loop {
             if let Some(status) = child.try_wait().map_err(start)? {
                 break status;
             }
-            (self.status)(&format!("{} files", compiled(&self.log)));
+            if (self.talk.is_cancelled)() {
+                let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
+                child.wait().map_err(start)?;
+                return Err(BuildError::Stopped { why: "as asked for".into() });
+            }
+            self.status(&format!("{} files", compiled(&self.log)));
             std::thread::sleep(LOOK);
         };
         if status.success() {
             return Ok(());
         }
-        Err(BuildError::Failed {
+        Err(self.failure(arguments, status))
+    }
+
+    /// Why it did not build: the source, unless the machine is to blame.
+    fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
+        let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
+        if says("No space left on device") {
+            return super::lane::disk_full(self.objects);
+        }
+        if status.signal().is_some() || says("Killed signal terminated program") {
+            return BuildError::Stopped { why: "it was killed, perhaps for lack of memory".into() };
+        }
+        BuildError::Failed {
             first: first_error(&self.log).unwrap_or_else(|| format!("make ended with {status}")),
             command: format!(
                 "make -C {} O={} {}",
@@ -63,7 +96,11 @@ impl Make<'_> {
                 arguments.join(" ")
             ),
             log: printable(&self.log),
-        })
+        }
+    }
+
+    fn status(&self, text: &str) {
+        (self.talk.status)(&format!("building {}: {text}", self.what));
     }
 }
 

@@ -7,10 +7,14 @@
 //! ```
 //!
 //! The key is what the kernel depends on: the tree's content, the start, the options, the compiler.
-//! What is asked for twice is built once, whichever way it is named.
+//! What is asked for twice is built once, whichever way it is named; so are two wishes of which
+//! Kconfig makes the same configuration.
 
+mod configure;
+mod difference;
 mod error;
 mod git;
+mod history;
 mod kconfig;
 mod lane;
 mod make;
@@ -19,7 +23,9 @@ mod package;
 mod record;
 mod tools;
 
+pub use difference::{options_between, with_options};
 pub use error::BuildError;
+pub use history::{commits, that_touch};
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,6 +37,7 @@ use super::error::KernelError;
 use super::spec::{KernelSpec, printable};
 use super::{Kernel, Talk};
 use crate::model::Subject;
+use configure::{Start, configure};
 use git::{Tree, Trees};
 use lane::Lane;
 use make::Make;
@@ -38,44 +45,6 @@ use options::Options;
 
 /// Changes when the same inputs would make another kernel.
 const RECIPE: &str = "1";
-
-/// What boots in the exact engine and has what the workloads need, and little else.
-const BASE_CONFIG: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
-
-/// What a configuration begins with.
-enum Start {
-    /// Nothing but the small base configuration.
-    Base,
-    /// The architecture's own.
-    Defconfig,
-    /// A whole .config.
-    Config(String),
-}
-
-impl Start {
-    fn of(name: Option<&str>) -> Result<Start, BuildError> {
-        match name {
-            None | Some("base") => Ok(Start::Base),
-            Some("defconfig") => Ok(Start::Defconfig),
-            Some("running") => running().map(Start::Config),
-            Some(path) => options::read(Path::new(path)).map(Start::Config),
-        }
-    }
-
-    fn text(&self) -> &str {
-        match self {
-            Start::Base => BASE_CONFIG,
-            Start::Defconfig => "defconfig",
-            Start::Config(text) => text,
-        }
-    }
-}
-
-/// The running kernel's, where the distribution keeps it.
-fn running() -> Result<String, BuildError> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    options::read(&Path::new("/boot").join(format!("config-{release}")))
-}
 
 /// All that a kernel depends on.
 struct Recipe {
@@ -88,15 +57,26 @@ struct Recipe {
 }
 
 impl Recipe {
+    /// Of what is asked for.
     fn key(&self) -> String {
-        let mut hash = Sha256::new();
         let options = self.options.text();
-        for part in [RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler] {
-            hash.update(u64::to_le_bytes(part.len() as u64));
-            hash.update(part);
-        }
-        format!("{:x}", hash.finalize())
+        hash(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
     }
+
+    /// Of what Kconfig makes of it: another wish can have the same outcome.
+    fn key_of_outcome(&self, config: &str) -> String {
+        hash(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
+    }
+}
+
+/// Of texts, and of where each ends.
+fn hash(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(u64::to_le_bytes(text.len() as u64));
+        hash.update(text);
+    }
+    format!("{:x}", hash.finalize())
 }
 
 /// Builds what the Subject asks for, or finds it in the cache.
@@ -124,14 +104,12 @@ pub(super) fn obtain(
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
-    let lane = Lane::take(&builds, &label, talk.note)?;
+    let lane = Lane::take(&builds, &trees.version(&recipe.tree)?, talk.note)?;
     // Whoever was waited for may have built it.
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
-    cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
-    let (image, config) = build(&trees, &lane, &recipe, talk)?;
-    let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
+    let kernel = build(&trees, &lane, &recipe, cache, talk)?;
     record::remember(cache, &key, &kernel)?;
     Ok(kernel)
 }
@@ -150,13 +128,22 @@ fn tree(
             Ok((trees.of_directory(&directory)?, format!("src:{}", printable(&directory))))
         }
         KernelSpec::Revision(revision) => {
-            let directory = directory(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
+            let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
             let tree = trees.of_revision(&directory, revision)?;
             Ok((tree, format!("git:{}", printable(&directory))))
         }
         KernelSpec::DebianSource(version) => package::tree(version, trees, builds, cache),
         KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("obtained elsewhere"),
     }
+}
+
+/// Where a repository is, with a work tree or bare.
+fn repository(path: &Path) -> Result<PathBuf, BuildError> {
+    fs::canonicalize(path).map_err(|error| BuildError::Unreadable {
+        path: printable(path),
+        error,
+        wanted: "a repository",
+    })
 }
 
 fn directory(path: &Path) -> Result<PathBuf, BuildError> {
@@ -180,59 +167,36 @@ fn patched(trees: &Trees, tree: &Tree, patch: &Path, label: &str) -> Result<Tree
     })
 }
 
+/// Configures, and makes the image unless there is one of the same configuration.
 fn build(
     trees: &Trees,
     lane: &Lane,
     recipe: &Recipe,
+    cache: &Cache<'_>,
     talk: &Talk<'_>,
-) -> Result<(Vec<u8>, String), BuildError> {
+) -> Result<Kernel, KernelError> {
     lane.check_out(trees, &recipe.tree)?;
     let (source, objects) = (lane.source(), lane.objects());
-    let status = |text: &str| (talk.status)(&format!("building {}: {text}", recipe.source));
-    let make = Make { source: &source, objects: &objects, log: lane.log(), status: &status };
-    let config = configure(&make, recipe)?;
+    let what = &recipe.source;
+    let ccache = tools::has_ccache().then(|| cache.builds().join("ccache"));
+    let ccache = ccache.as_deref();
+    let make = Make { source: &source, objects: &objects, log: lane.log(), what, ccache, talk };
+    let config = configure(trees, lane, &make, recipe)?;
+    let outcome = recipe.key_of_outcome(&config);
+    if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
+        return Ok(kernel);
+    }
+    cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     make.run(&[&format!("-j{jobs}"), "bzImage"], &[])?;
     (talk.status)("");
-    let image = objects.join("arch/x86/boot/bzImage");
-    let image = fs::read(&image).map_err(|error| BuildError::Cache {
+    let path = objects.join("arch/x86/boot/bzImage");
+    let image = fs::read(&path).map_err(|error| BuildError::Cache {
         action: "read",
-        path: printable(&image),
+        path: printable(&path),
         error,
     })?;
-    Ok((image, config))
-}
-
-/// Makes the .config, and looks whether all that was asked for is in it.
-fn configure(make: &Make<'_>, recipe: &Recipe) -> Result<String, BuildError> {
-    let path = make.objects.join(".config");
-    let failed = |error| BuildError::Cache { action: "write", path: printable(&path), error };
-    let wanted = recipe.options.text();
-    match &recipe.start {
-        Start::Base => {
-            let all = Options::read(BASE_CONFIG)?.with(&recipe.options).text();
-            let file = make.objects.join("ktax.config");
-            fs::write(&file, all).map_err(failed)?;
-            make.run(&["allnoconfig"], &[("KCONFIG_ALLCONFIG", &file)])?;
-        }
-        Start::Defconfig => {
-            make.run(&["defconfig"], &[])?;
-            let text = fs::read_to_string(&path).map_err(failed)?;
-            fs::write(&path, text + &wanted).map_err(failed)?;
-            make.run(&["olddefconfig"], &[])?;
-        }
-        Start::Config(text) => {
-            fs::write(&path, format!("{text}\n{wanted}")).map_err(failed)?;
-            make.run(&["olddefconfig"], &[])?;
-        }
-    }
-    let text = fs::read_to_string(&path).map_err(failed)?;
-    let config = Options::read(&text)?;
-    match config.unlike(&recipe.options).into_iter().next() {
-        None => Ok(text),
-        Some((name, wanted, found)) => {
-            let why = kconfig::why(make.source, &name, &wanted, &config);
-            Err(BuildError::Dropped { name: format!("CONFIG_{name}"), wanted, found, why })
-        }
-    }
+    let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
+    record::remember(cache, &outcome, &kernel)?;
+    Ok(kernel)
 }

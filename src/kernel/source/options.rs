@@ -69,6 +69,11 @@ impl Options {
         unlike.map(|(name, value)| (name.clone(), value.clone(), here(name))).collect()
     }
 
+    /// Their names, in order.
+    pub fn into_names(self) -> Vec<String> {
+        self.0.into_keys().collect()
+    }
+
     /// `n` where nothing is said.
     pub fn value(&self, name: &str) -> &str {
         self.0.get(name).map_or("n", String::as_str)

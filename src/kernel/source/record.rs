@@ -30,7 +30,7 @@ pub(super) fn find(
     let bytes = read_limited(&path(cache, key), RECORD_MAX).unwrap_or_default();
     let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { return Ok(None) };
     let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_hash(&record.image_sha256) {
+    if !is_hash(&record.image_sha256) || !is_hash(&record.config_sha256) {
         return Ok(None);
     }
     cache.find(&record.image_sha256, Some(&record.config_sha256), source)

@@ -21,9 +21,17 @@ const HEADER: (&str, &str) = ("/usr/include/gelf.h", "libelf-dev");
 
 /// Refuses to begin what could not be ended.
 pub(super) fn check() -> Result<(), BuildError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    missing(&directories, Path::new(HEADER.0))
+    missing(&directories(), Path::new(HEADER.0))
+}
+
+/// Whether builds can be made quicker.
+pub(super) fn has_ccache() -> bool {
+    directories().iter().any(|directory| directory.join("ccache").is_file())
+}
+
+/// Where programs are.
+fn directories() -> Vec<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
 
 fn missing(directories: &[PathBuf], header: &Path) -> Result<(), BuildError> {

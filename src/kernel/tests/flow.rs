@@ -15,7 +15,7 @@ use super::super::{Kernel, Talk, obtain};
 use super::bzimage;
 use crate::model::{Identity, Subject};
 
-const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {} };
+const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
 
 /// An archive with one meta-package, `linux-image-m`, on the kernel `linux-image-NEWEST-m`.
 struct Fake {

@@ -17,12 +17,15 @@ use crate::model::Subject;
 /// `allnoconfig` takes what is asked for, except for CONFIG_LOST; the image ends with sys.c.
 const MAKEFILE: &str = r#"
 allnoconfig:
+	echo asked >> $(O)/asked
 	grep -v CONFIG_LOST $(KCONFIG_ALLCONFIG) > $(O)/.config
 defconfig:
 	echo CONFIG_OF_ARCH=y > $(O)/.config
 olddefconfig:
 	grep -v CONFIG_LOST $(O)/.config > $(O)/new && mv $(O)/new $(O)/.config
 bzImage:
+	@grep -q 'slow' kernel/sys.c && sleep 600 || true
+	@grep -q 'full' kernel/sys.c && { echo 'sys.o: No space left on device'; exit 1; } || true
 	@grep -q 'error' kernel/sys.c && { echo 'kernel/sys.c:1: error: as asked'; exit 1; } || true
 	echo built >> $(O)/builds
 	mkdir -p $(O)/arch/x86/boot
@@ -82,9 +85,17 @@ impl Place {
     }
 
     fn obtain(&self, subject: &Subject) -> Result<Kernel, KernelError> {
+        self.obtain_until(subject, &|| false)
+    }
+
+    fn obtain_until(
+        &self,
+        subject: &Subject,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Kernel, KernelError> {
         let note = |text: &str| self.notes.borrow_mut().push(text.to_owned());
         let cache = self.dir.path().join("cache");
-        obtain(subject, &cache, &Talk { note: &note, status: &|_| {} })
+        obtain(subject, &cache, &Talk { note: &note, status: &|_| {}, is_cancelled })
     }
 
     fn fail(&self, subject: &Subject) -> BuildError {
@@ -92,6 +103,13 @@ impl Place {
             Err(KernelError::Build(error)) => error,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// How often Kconfig was asked.
+    fn asked(&self) -> usize {
+        let lanes = fs::read_dir(self.dir.path().join("cache/builds/lanes")).unwrap();
+        let asked = |lane: PathBuf| fs::read_to_string(lane.join("objects/asked"));
+        lanes.map(|lane| asked(lane.unwrap().path()).unwrap_or_default().lines().count()).sum()
     }
 
     fn builds(&self) -> usize {
@@ -119,6 +137,23 @@ fn what_is_asked_for_twice_is_built_once_whichever_way_it_is_named() {
     let other = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
     place.obtain(&other).unwrap();
     assert_eq!(place.builds(), 2);
+}
+
+#[test]
+fn kconfig_is_asked_anew_only_if_it_could_say_something_else() {
+    let place = Place::new();
+    let off = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
+    place.obtain(&off).unwrap();
+    place.write("kernel/sys.c", "int other;\n");
+    place.obtain(&off).unwrap();
+    assert_eq!((place.asked(), place.builds()), (1, 2));
+    place.write("Kconfig", "config OTHER\n");
+    place.obtain(&off).unwrap();
+    assert_eq!((place.asked(), place.builds()), (2, 3));
+    // What the base says already makes the same configuration; it is asked for, and not built.
+    place.obtain(&place.source()).unwrap();
+    place.obtain(&Subject { config: vec!["CONFIG_NET=y".into()], ..place.source() }).unwrap();
+    assert_eq!((place.asked(), place.builds()), (4, 4));
 }
 
 #[test]
@@ -188,6 +223,27 @@ fn what_cannot_be_built_says_why() {
     // After a failed build the next one goes on in the same place.
     place.write("kernel/sys.c", "int mended;\n");
     assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
+}
+
+#[test]
+fn a_build_that_is_stopped_stops_at_once_and_the_next_one_goes_on() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int slow;\n");
+    // The lock is make's too: that it can be had again says that all of it goes.
+    match place.obtain_until(&place.source(), &|| true) {
+        Err(KernelError::Build(BuildError::Stopped { .. })) => {}
+        other => panic!("{other:?}"),
+    }
+    place.write("kernel/sys.c", "int quick;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int quick;"));
+}
+
+#[test]
+fn a_disk_that_is_full_is_no_fault_of_the_source() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int full;\n");
+    let error = place.fail(&place.source());
+    assert!(matches!(error, BuildError::DiskFull { .. }), "{error}");
 }
 
 #[test]

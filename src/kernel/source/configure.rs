@@ -1,0 +1,131 @@
+//! The configuration of a kernel: what it begins with, what is asked for, what Kconfig makes of it.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::BuildError;
+use super::git::Trees;
+use super::lane::Lane;
+use super::make::Make;
+use super::options::{self, Options};
+use super::{Recipe, hash, kconfig};
+use crate::kernel::spec::printable;
+
+/// What boots in the exact engine and has what the workloads need, and little else.
+const BASE_CONFIG: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
+
+/// What a configuration begins with.
+pub(super) enum Start {
+    /// Nothing but the small base configuration.
+    Base,
+    /// The architecture's own.
+    Defconfig,
+    /// A whole .config.
+    Config(String),
+}
+
+impl Start {
+    pub fn of(name: Option<&str>) -> Result<Start, BuildError> {
+        match name {
+            None | Some("base") => Ok(Start::Base),
+            Some("defconfig") => Ok(Start::Defconfig),
+            Some("running") => running().map(Start::Config),
+            Some(path) => options::read(Path::new(path)).map(Start::Config),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        match self {
+            Start::Base => BASE_CONFIG,
+            Start::Defconfig => "defconfig",
+            Start::Config(text) => text,
+        }
+    }
+}
+
+/// The running kernel's, where the distribution keeps it.
+fn running() -> Result<String, BuildError> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    options::read(&Path::new("/boot").join(format!("config-{release}")))
+}
+
+/// The .config of a recipe, in the lane's object tree. Kconfig is asked only if it could say
+/// something else than the last time.
+///
+/// # Errors
+/// An option that is otherwise than asked for, with the reason.
+pub(super) fn configure(
+    trees: &Trees,
+    lane: &Lane,
+    make: &Make<'_>,
+    recipe: &Recipe,
+) -> Result<String, BuildError> {
+    let (path, stamp) = (make.objects.join(".config"), lane.configured());
+    let (kconfig, options) = (trees.list(&recipe.tree, is_of_kconfig)?, recipe.options.text());
+    let inputs = hash(&[&kconfig, recipe.start.text(), &options, &recipe.compiler]);
+    let last = fs::read_to_string(&path).unwrap_or_default();
+    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == hash(&[&inputs, &last])) {
+        return Ok(last);
+    }
+    ask(make, recipe, &path)?;
+    let text = read(&path)?;
+    check(make, recipe, &text)?;
+    write(&stamp, &hash(&[&inputs, &text]))?;
+    Ok(text)
+}
+
+/// Whether Kconfig reads a file of the tree, or runs it.
+fn is_of_kconfig(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_part = |part: &str| path.starts_with(part) || path.contains(&format!("/{part}"));
+    name.starts_with("Kconfig") || name == "Makefile" || is_part("scripts/") || is_part("configs/")
+}
+
+/// Lets Kconfig make the .config.
+fn ask(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), BuildError> {
+    let wanted = recipe.options.text();
+    match &recipe.start {
+        Start::Base => {
+            let file = make.objects.join("ktax.config");
+            write(&file, &Options::read(BASE_CONFIG)?.with(&recipe.options).text())?;
+            make.run(&["allnoconfig"], &[("KCONFIG_ALLCONFIG", &file)])
+        }
+        Start::Defconfig => {
+            make.run(&["defconfig"], &[])?;
+            write(path, &(read(path)? + &wanted))?;
+            make.run(&["olddefconfig"], &[])
+        }
+        Start::Config(text) => {
+            write(path, &format!("{text}\n{wanted}"))?;
+            make.run(&["olddefconfig"], &[])
+        }
+    }
+}
+
+/// Whether all that was asked for is there.
+fn check(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError> {
+    let config = Options::read(text)?;
+    match config.unlike(&recipe.options).into_iter().next() {
+        None => Ok(()),
+        Some((name, wanted, found)) => {
+            let why = kconfig::why(make.source, &name, &wanted, &config);
+            Err(BuildError::Dropped { name: format!("CONFIG_{name}"), wanted, found, why })
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, BuildError> {
+    fs::read_to_string(path).map_err(|error| BuildError::Cache {
+        action: "read",
+        path: printable(path),
+        error,
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), BuildError> {
+    fs::write(path, text).map_err(|error| BuildError::Cache {
+        action: "write",
+        path: printable(path),
+        error,
+    })
+}

@@ -1,0 +1,53 @@
+//! What differs between two configurations, option by option.
+
+use super::error::BuildError;
+use super::options::Options;
+use crate::model::Element;
+
+/// The options that `change` has otherwise than `base`, in Kconfig's order: what an option depends
+/// on is mostly before it. Two .configs as Kconfig writes them.
+pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
+    let (base, order) = (Options::read(base)?, [change, base]);
+    let change = Options::read(change)?;
+    let mut elements: Vec<Element> = Vec::new();
+    for line in order.iter().flat_map(|text| text.lines()) {
+        // What only one of them knows is off in the other.
+        let Some(name) = Options::read(line)?.into_names().pop() else { continue };
+        let (was, is) = (base.value(&name), change.value(&name));
+        let element = Element {
+            name: format!("CONFIG_{name}={is}"),
+            title: format!("instead of {was}"),
+            is_merge: false,
+        };
+        if was != is && !elements.iter().any(|other| other.name == element.name) {
+            elements.push(element);
+        }
+    }
+    Ok(elements)
+}
+
+/// The configuration `base` with the first of the differences.
+pub fn with_options(base: &str, elements: &[Element]) -> Result<String, BuildError> {
+    let changed: Vec<String> = elements.iter().map(|element| element.name.clone()).collect();
+    Ok(Options::read(base)?.with(&Options::of(&changed)?).text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_in_kconfigs_order_and_lead_from_one_to_the_other() {
+        let base = "# CONFIG_Z is not set\nCONFIG_HZ=250\nCONFIG_ONLY=y\nCONFIG_SAME=y\n";
+        let change = "CONFIG_Z=y\nCONFIG_NEW=m\nCONFIG_HZ=100\nCONFIG_SAME=y\n";
+        let elements = options_between(base, change).unwrap();
+        let names: Vec<&str> = elements.iter().map(|element| element.name.as_str()).collect();
+        assert_eq!(names, ["CONFIG_Z=y", "CONFIG_NEW=m", "CONFIG_HZ=100", "CONFIG_ONLY=n"]);
+        assert_eq!(elements[2].title, "instead of 250");
+        let whole = Options::read(&with_options(base, &elements).unwrap()).unwrap();
+        assert!(whole.unlike(&Options::read(change).unwrap()).is_empty());
+        assert!(options_between(base, base).unwrap().is_empty());
+        let half = with_options(base, &elements[..2]).unwrap();
+        assert!(half.contains("CONFIG_NEW=m\n") && half.contains("CONFIG_HZ=250\n"), "{half}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The commits between two revisions of the user's repository, which is only read.
+
+use std::path::Path;
+
+use super::error::BuildError;
+use super::git::{ask, resolve};
+use super::repository;
+use crate::kernel::spec::{escape, printable};
+use crate::model::Element;
+
+/// A function that this many files mention says nothing.
+const FILES_MAX: usize = 50;
+
+/// The commits from `base`, which is not among them, to `change`, on its line of first parents; the
+/// oldest first.
+///
+/// # Errors
+/// `base` is not on that line.
+pub fn commits(tree: &Path, base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
+    let tree = repository(tree)?;
+    let (first, last) = (resolve(&tree, base, "commit")?, resolve(&tree, change, "commit")?);
+    let range = format!("{first}..{last}");
+    let log =
+        ["log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x09%P%x09%s"];
+    let text = ask(&tree, &[&log[..], &[&range, "--"]].concat(), "list the commits")?;
+    let commits: Vec<(Element, &str)> = text.lines().filter_map(commit).collect();
+    match commits.first() {
+        Some((_, parents)) if parents.split(' ').next() == Some(&first) => {
+            Ok(commits.into_iter().map(|(element, _)| element).collect())
+        }
+        _ => Err(BuildError::NoLine {
+            base: escape(base),
+            change: escape(change),
+            tree: printable(&tree),
+        }),
+    }
+}
+
+/// Name, parents and subject.
+fn commit(line: &str) -> Option<(Element, &str)> {
+    let mut fields = line.splitn(3, '\t');
+    let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
+    let is_merge = parents.contains(' ');
+    Some((Element { name: id.to_owned(), title: subject.to_owned(), is_merge }, parents))
+}
+
+/// Which of these commits change a function of these names, as far as their patches say: a guess
+/// that saves time if it is right, and costs little if it is not.
+pub fn that_touch(
+    tree: &Path,
+    commits: &[Element],
+    functions: &[&str],
+) -> Result<Vec<usize>, BuildError> {
+    let tree = repository(tree)?;
+    let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return Ok(vec![]) };
+    let range = format!("{}^..{}", first.name, last.name);
+    let mut touching = Vec::new();
+    for function in functions.iter().map(|name| stem(name)).filter(|name| !name.is_empty()) {
+        let grep =
+            ["grep", "-l", "-w", "-F", "-e", function, &last.name, "--", "*.c", "*.h", "*.S"];
+        // No file that mentions it is an error of grep's.
+        let files = ask(&tree, &grep, "search the tree").unwrap_or_default();
+        let paths: Vec<&str> =
+            files.lines().filter_map(|line| Some(line.split_once(':')?.1)).collect();
+        if paths.is_empty() || paths.len() > FILES_MAX {
+            continue;
+        }
+        let log = ["log", "--first-parent", "-m", "-p", "--no-color", "--no-ext-diff"];
+        let format = ["--no-textconv", "--no-show-signature", "--format=%x00%H", &range, "--"];
+        let text = ask(&tree, &[&log[..], &format, &paths].concat(), "read the patches")?;
+        touching.extend(text.split('\0').filter_map(|patch| {
+            let (id, patch) = patch.split_once('\n')?;
+            let position = commits.iter().position(|commit| commit.name == id)?;
+            changes(patch, function).then_some(position + 1)
+        }));
+    }
+    touching.sort_unstable();
+    touching.dedup();
+    Ok(touching)
+}
+
+/// Whether a hunk of a patch has it: in a line that changes, near one, or in the hunk's head, where
+/// git writes the function around.
+fn changes(patch: &str, function: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mentions = |line: &str| line.split(|c| !is_word(c)).any(|word| word == function);
+    patch.lines().any(|line| line.starts_with(['@', '+', '-', ' ']) && mentions(line))
+}
+
+/// The name in the source: `getppid` of `__do_sys_getppid`.
+fn stem(symbol: &str) -> &str {
+    let wrappers = ["__x64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_"];
+    let stem = wrappers.iter().find_map(|wrapper| symbol.strip_prefix(wrapper)).unwrap_or(symbol);
+    let is_name = stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_name { stem } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_touches_the_function_around_its_hunk_and_those_in_its_lines() {
+        let patch = "diff --git a/f.c b/f.c\n@@ -1,2 +1,2 @@ SYSCALL_DEFINE0(getppid)\n \
+                     \tint other = idle();\n+\tbusy(1);\n";
+        for (function, touched) in
+            [("getppid", true), ("busy", true), ("idle", true), ("diff", false)]
+        {
+            assert_eq!(changes(patch, function), touched, "{function}");
+        }
+        assert_eq!(
+            [stem("__x64_sys_getppid"), stem("[user]"), stem("fput")],
+            ["getppid", "", "fput"]
+        );
+    }
+}
