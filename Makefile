@@ -45,10 +45,10 @@ unit:
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test cli --test controls --test docs --test failures --test kernels --test ledger --test newer_qemu \
+	cargo test --locked --test bisect --test cli --test controls --test docs --test failures --test kernels --test ledger --test newer_qemu \
 	    --test resume -- --test-threads 2
 
-# Kernels from the distribution's source: some twenty minutes the first time.
+# Kernels from the distribution's source: some ten minutes the first time.
 test-kernels: setup
 	cargo test --locked --test source -- --test-threads 1
 
@@ -60,6 +60,7 @@ test-long: setup
 bench: build
 	cargo bench --locked --bench speed
 	cargo bench --locked --bench native
+	cargo bench --locked --bench source
 	@rm -rf target/bench && mkdir target/bench
 	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
