@@ -88,7 +88,8 @@ impl Make<'_> {
             return BuildError::Stopped { why: "it was killed, perhaps for lack of memory".into() };
         }
         BuildError::Failed {
-            first: first_error(&self.log).unwrap_or_else(|| format!("make ended with {status}")),
+            first: first_error(&self.log, self.source)
+                .unwrap_or_else(|| format!("make ended with {status}")),
             command: format!(
                 "make -C {} O={} {}",
                 printable(self.source),
@@ -115,12 +116,11 @@ fn compiled(log: &Path) -> usize {
     lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
-/// The compiler's, the linker's or make's first complaint.
-fn first_error(log: &Path) -> Option<String> {
-    let is_error = |line: &String| {
-        ["error:", "undefined reference", "fatal error", "*** "].iter().any(|e| line.contains(e))
-    };
-    let line = lines(log).find(is_error)?;
+/// The compiler's, the linker's, Kconfig's or make's first complaint; files are named as in the tree.
+fn first_error(log: &Path, source: &Path) -> Option<String> {
+    const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
+    let line = lines(log).find(|line| COMPLAINTS.iter().any(|said| line.contains(said)))?;
+    let line = line.replace(&format!("{}/", source.display()), "");
     Some(escape(line.chars().take(300).collect::<String>().trim()))
 }
 
@@ -128,14 +128,29 @@ fn first_error(log: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_complaint_is_the_reason() {
+    fn said(text: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let text = "  CC      a.o\n  CC      b.o\nb.c:3:1: error: oh \x1b[1mno\n\
-                    make[1]: *** [b.o] Error 1\n";
         std::fs::write(&log, text).unwrap();
-        assert_eq!(compiled(&log), 2);
-        assert_eq!(first_error(&log).unwrap(), "b.c:3:1: error: oh \\u{1b}[1mno");
+        first_error(&log, Path::new("/cache/builds/lanes/6.12/source")).unwrap()
+    }
+
+    /// Builds of 6.12, as make wrote them.
+    #[test]
+    fn the_first_complaint_of_a_recorded_build_is_the_reason() {
+        let compile = said(include_str!("../../../tests/data/builds/compile.log"));
+        assert!(
+            compile.starts_with("kernel/fork.c:144:14: error: expected expression"),
+            "{compile}"
+        );
+        let link = said(include_str!("../../../tests/data/builds/link.log"));
+        assert!(link.ends_with("undefined reference to `nowhere'"), "{link}");
+        let kconfig = said(include_str!("../../../tests/data/builds/kconfig.log"));
+        assert_eq!(kconfig, "init/Kconfig:5: syntax error");
+    }
+
+    #[test]
+    fn what_a_compiler_says_cannot_move_the_cursor() {
+        assert_eq!(said("  CC b.o\nb.c:3:1: error: \x1b[1mno\n"), "b.c:3:1: error: \\u{1b}[1mno");
     }
 }
