@@ -30,6 +30,11 @@ fn every_experiment_can_be_planned() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!rows.is_empty() && !experiment.why.is_empty(), "{name}");
         assert_ne!(experiment.base, experiment.change, "{name} compares nothing");
+        let patches = experiment.base.patches.iter().chain(&experiment.change.patches);
+        for patch in patches {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(patch);
+            assert!(path.is_file(), "{name} names {patch}, which is not there");
+        }
     }
 }
 

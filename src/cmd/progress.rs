@@ -25,7 +25,7 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
 /// What goes on for long without a known end.
 pub fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);
-    bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is well formed"));
+    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}").expect("the template is well formed"));
     bar
 }
 

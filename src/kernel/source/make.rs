@@ -69,7 +69,7 @@ impl Make<'_> {
                 child.wait().map_err(start)?;
                 return Err(BuildError::Stopped { why: "as asked for".into() });
             }
-            self.status(&format!("{} files", compiled(&self.log)));
+            self.status(&format!("{}, {} files", arguments.join(" "), compiled(&self.log)));
             std::thread::sleep(LOOK);
         };
         if status.success() {
