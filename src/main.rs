@@ -1,5 +1,6 @@
 //! Arguments → command → exit code.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,7 +11,8 @@ fn main() -> ExitCode {
     match cmd::run(&cli) {
         Ok(exit) => cli.status(exit),
         Err(error) => {
-            eprintln!("ktax: {error:#}");
+            // Nobody may be listening any more.
+            let _ = writeln!(std::io::stderr(), "ktax: {error:#}");
             cli.status(cmd::Exit::of_error(&error))
         }
     }

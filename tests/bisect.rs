@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{KERNEL, ktax, run, scratch, until};
-use ktax::model::{Bisection, Chain};
+use common::{KERNEL, cache, ktax, run, scratch, until};
+use ktax::model::{Bisection, Chain, Plan};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Two of them cost getppid something: audit=1 most, and pti=on.
@@ -58,12 +58,44 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
 }
 
 #[test]
+fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
+    let dir = scratch();
+    let plan = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
+    let plan: Plan = serde_json::from_str(&plan.stdout).unwrap();
+    let image = cache().join("kernels").join(&plan.kernels.base.sha256).join("image");
+    let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
+    fs::copy(image, &kernel).unwrap();
+    let ran = run(ktax()
+        .args(["bisect", "start", "-w", "getppid", "--change-boot-line", "ktax.a=1 audit=1"])
+        .arg("--kernel")
+        .arg(&kernel)
+        .arg("--out")
+        .arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // As if it had been stopped before its last place.
+    let path = out.join("bisection.json");
+    let mut bisection: Bisection = serde_json::from_slice(&finished(&out)).unwrap();
+    bisection.found = None;
+    bisection.points.remove(&1).unwrap();
+    fs::write(path, serde_json::to_vec(&bisection).unwrap()).unwrap();
+    fs::remove_dir_all(out.join("00001")).unwrap();
+    let mut other = fs::read(&kernel).unwrap();
+    other.push(0);
+    fs::remove_file(&kernel).unwrap();
+    fs::write(&kernel, other).unwrap();
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the base is not what it was"), "{}", ran.stderr);
+}
+
+#[test]
 fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
     let change = "--change-boot-line";
     for (args, said) in [
         (&["-w", "getppid"][..], "base and change are the same"),
         (&["-w", "@lmbench", change, "a=1"], "a search follows one row"),
         (&["-w", "getppid", change, "a=1", "--config", "CONFIG_A=y"], "options and parameters"),
+        (&["-w", "getppid", change, "a=1", "-l", "3"], "with 3 layouts there is no verdict"),
     ] {
         let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args));
         assert_eq!(ran.status, 2, "{}", ran.stderr);

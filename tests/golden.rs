@@ -100,7 +100,9 @@ fn a_ledger_looks_as_expected() {
     }
     let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
     // All at once cost what the dearer one does, and not the sum.
-    let table = ledger("Two of a kind", &each, Some(&changes)).unwrap();
+    let not_built =
+        vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
+    let table = ledger("Two of a kind", &each, Some(&changes), not_built).unwrap();
     check("ledger.txt", &report::ledger(&table, TextOptions { width: 80, colour: false }));
 }
 

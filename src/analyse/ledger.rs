@@ -2,15 +2,20 @@
 
 use crate::model::{Comparison, FORMAT, LedgerEntry, LedgerRow, LedgerTable, Row, Side, Verdict};
 
-/// Ranks the additions for each Workload. `together` is the Comparison of all at once.
+/// Ranks the additions for each Workload. `together` is the Comparison of all at once, `not_built`
+/// has those that have none, with the reason. Nothing if no addition could be built.
 pub fn ledger(
     title: &str,
     each: &[(String, Comparison)],
     together: Option<&Comparison>,
+    not_built: Vec<(String, String)>,
 ) -> Option<LedgerTable> {
     let (_, first) = each.first()?;
+    let warnings = each.iter().flat_map(|(name, comparison)| {
+        comparison.warnings.iter().map(|warning| (name.clone(), warning.clone()))
+    });
     let base = first.subjects.get(Side::Base);
-    let rows = first.rows.iter().enumerate().map(|(at, row)| ranked(at, row, each, together));
+    let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
     Some(LedgerTable {
         format: FORMAT,
         title: title.to_owned(),
@@ -18,15 +23,12 @@ pub fn ledger(
         layouts: first.layouts,
         base: (base.kernel.name().to_owned(), base.subject.beside_kernel()),
         rows: rows.collect(),
+        not_built,
+        warnings: warnings.collect(),
     })
 }
 
-fn ranked(
-    at: usize,
-    row: &Row,
-    each: &[(String, Comparison)],
-    together: Option<&Comparison>,
-) -> LedgerRow {
+fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
     let entry =
         |name: &str, comparison: &Comparison| comparison.rows.get(at).map(|row| of(name, row));
     let mut entries: Vec<LedgerEntry> =
@@ -34,8 +36,11 @@ fn ranked(
     let together = together.and_then(|comparison| entry("together", comparison));
     let interaction = together.as_ref().and_then(|together| interaction(&entries, together));
     entries.sort_by(|a, b| b.delta.total_cmp(&a.delta));
-    let base = row.effects.first().map_or(0.0, |effect| effect.base);
-    LedgerRow { row: row.row.clone(), base, entries, together, interaction }
+    // Of an addition with which nothing runs there is no number, of the base neither.
+    let rows = || each.iter().filter_map(|(_, comparison)| comparison.rows.get(at));
+    let base = rows().find_map(|row| row.effects.first()).map_or(0.0, |effect| effect.base);
+    let row = rows().next().map_or(String::new(), |row| row.row.clone());
+    LedgerRow { row, base, entries, together, interaction }
 }
 
 fn of(name: &str, row: &Row) -> LedgerEntry {

@@ -116,7 +116,11 @@ impl ExperimentArgs {
         change.config.clone_from(&self.config);
         change.patches.clone_from(&self.patch);
         let side = |subject: &Subject| format!("{} {}", subject.kernel, subject.beside_kernel());
-        format!("{} against {}", side(&base).trim_end(), side(&change).trim_end())
+        let title = format!("{} against {}", side(&base).trim_end(), side(&change).trim_end());
+        // A title is ASCII, and a path need not be.
+        let ascii =
+            |c: char| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() };
+        title.chars().map(ascii).collect()
     }
 }
 

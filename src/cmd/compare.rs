@@ -28,7 +28,14 @@ pub struct Args {
 
 /// The four phases; each arrow between them is a file.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let plan = drive::plan(&args.experiment.experiment()?, &args.host)?;
+    let plan = match drive::plan(&args.experiment.experiment()?, &args.host) {
+        // A commit that does not have the option cannot be judged.
+        Err(error) if args.bisect => {
+            note!("ktax: {}", drive::why_unbuilt(error)?);
+            return Ok(Exit::NotRun);
+        }
+        planned => planned?,
+    };
     let dir = RunDir::create(&args.out.clone().unwrap_or_else(first_free), plan)?;
     let _lock = dir.lock()?;
     if drive::run(&dir, &args.host)? == Ended::Cancelled {
@@ -36,6 +43,6 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let comparison = analyse_and_keep(&dir)?;
     args.output.print(&comparison)?;
-    eprintln!("ktax: everything is in {}", dir.root().display());
+    note!("ktax: everything is in {}", dir.root().display());
     Ok(Exit::of_comparisons(&[comparison]))
 }

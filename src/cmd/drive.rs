@@ -12,7 +12,7 @@ use super::progress::{Progress, spinner};
 use crate::engine::Cancel;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
-use crate::kernel::{self, Kernel, KernelSpec, Talk};
+use crate::kernel::{self, BuildError, Kernel, KernelError, KernelSpec, Talk};
 use crate::model::{Plan, Side, Sides, Subject};
 use crate::plan::{self, Experiment};
 use crate::run::{Driver, Ended};
@@ -25,13 +25,30 @@ pub fn plan(experiment: &Experiment, host: &HostArgs) -> anyhow::Result<Plan> {
     plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
     let qemu = Qemu::find(host.qemu.as_deref())?;
     let cache = host.cache()?;
+    let is_one = experiment.change.is_kernel_of(&experiment.base);
+    if !is_one {
+        // Nobody waits for the base's build to hear of a mistake in the change.
+        talking(|talk| kernel::check(&experiment.change, &cache, talk))?;
+    }
     let base = obtain(&experiment.base, &cache)?.identity;
-    let change = match experiment.change.is_kernel_of(&experiment.base) {
+    let change = match is_one {
         true => base.clone(),
         false => obtain(&experiment.change, &cache)?.identity,
     };
     let kernels = Sides { base, change };
     Ok(plan::plan(experiment, kernels, Exact::key(&qemu, &experiment.machine))?)
+}
+
+/// Why a Kernel cannot be built, if its source or its options are to blame; any other error is no
+/// verdict on them.
+pub fn why_unbuilt(error: anyhow::Error) -> anyhow::Result<String> {
+    match error.downcast_ref() {
+        Some(KernelError::Build(BuildError::Failed { first, .. })) => {
+            Ok(format!("it does not build: {first}"))
+        }
+        Some(KernelError::Build(dropped @ BuildError::Dropped { .. })) => Ok(dropped.to_string()),
+        _ => Err(error),
+    }
 }
 
 /// A run directory: made, or gone on with if it is of the same plan.
@@ -100,16 +117,16 @@ pub fn is_cancelled() -> bool {
 
 /// Gets the Kernel of a Subject, telling the user what is fetched and built.
 pub fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
+    talking(|talk| kernel::obtain(subject, cache, talk))
+}
+
+fn talking<T>(work: impl FnOnce(&Talk) -> Result<T, KernelError>) -> anyhow::Result<T> {
     let bar = spinner();
-    let note = |note: &str| bar.suspend(|| eprintln!("ktax: {note}"));
+    let note = |note: &str| bar.suspend(|| note!("ktax: {note}"));
     let status = |status: &str| bar.set_message(status.to_owned());
-    let kernel = kernel::obtain(
-        subject,
-        cache,
-        &Talk { note: &note, status: &status, is_cancelled: &is_cancelled },
-    );
+    let done = work(&Talk { note: &note, status: &status, is_cancelled: &is_cancelled });
     bar.finish_and_clear();
-    Ok(kernel?)
+    Ok(done?)
 }
 
 /// The image of a planned Kernel: from the cache by its hash, or fetched again.

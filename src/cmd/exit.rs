@@ -61,6 +61,7 @@ impl Exit {
         let is_usage = error.chain().any(|cause| {
             cause.is::<PlanError>()
                 || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
+                || cause.downcast_ref().is_some_and(|error: &BuildError| !error.is_of_the_host())
                 || cause.is::<UsageError>()
                 || matches!(
                     cause.downcast_ref(),

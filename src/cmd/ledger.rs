@@ -45,14 +45,24 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         .map_err(|reason| UsageError::Unreadable { path: name.clone(), reason })?;
     let ledger = Ledger::parse(&text, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
-    let mut each = Vec::new();
+    let (mut each, mut not_built) = (Vec::new(), Vec::new());
     for (name, experiment) in ledger.experiments() {
-        eprintln!("ktax: {name}");
-        let dir = drive::directory(&out.join(&name), drive::plan(&experiment, &args.host)?)?;
+        note!("ktax: {name}");
+        let plan = match drive::plan(&experiment, &args.host) {
+            Ok(plan) => plan,
+            Err(error) if drive::is_cancelled() => return Err(error),
+            Err(error) => {
+                let why = drive::why_unbuilt(error)?;
+                note!("ktax: {why}");
+                not_built.push((name, why));
+                continue;
+            }
+        };
+        let dir = drive::directory(&out.join(&name), plan)?;
         let _lock = dir.lock()?;
         if drive::run(&dir, &args.host)? == Ended::Cancelled {
             cancelled(&dir);
-            eprintln!(
+            note!(
                 "ktax: or go on with `ktax ledger {} --out {}`",
                 args.ledger.display(),
                 out.display()
@@ -63,14 +73,20 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
     let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
-    let table = analyse::ledger(&ledger.title, &each, together.as_ref())
-        .ok_or_else(|| UsageError::Text("nothing is added".into()))?;
+    let is_whole = not_built.is_empty();
+    // A part of the sum is missing.
+    let together = together.filter(|_| is_whole);
+    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built)
+        .ok_or_else(|| UsageError::Text("no addition could be built; mend them".into()))?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&table)? + "\n",
         false => report::ledger(&table, text_options()),
     };
     write_stdout(&text)?;
-    eprintln!("ktax: everything is in {}", out.display());
+    note!("ktax: everything is in {}", out.display());
     // Costs are what was asked for; a script is told what could not be measured.
+    if !is_whole {
+        return Ok(Exit::NotRun);
+    }
     Ok(Exit::of_measuring(each.iter().map(|(_, comparison)| comparison).chain(&together)))
 }

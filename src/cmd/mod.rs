@@ -1,5 +1,13 @@
 //! One file per subcommand; the only place where the phases are joined.
 
+/// Tells the user something; one who does not listen (`2>&1 | head`) is no error.
+macro_rules! note {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod analyse;
 mod args;
 mod bisect;
@@ -87,7 +95,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
     match command(cli) {
         // What ends because the user stops it has not failed.
         Err(_) if drive::is_cancelled() => {
-            eprintln!("ktax: stopped; the same command goes on with what is done");
+            note!("ktax: stopped; the same command goes on with what is done");
             Ok(Exit::Cancelled)
         }
         ended => ended,

@@ -23,7 +23,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(out) => {
             let (boots, rows) = (plan.steps.len(), plan.workloads.len());
             RunDir::create(out, plan)?;
-            eprintln!(
+            note!(
                 "ktax: planned {boots} boots of {rows} rows; `ktax run {}` makes them",
                 out.display()
             );

@@ -25,7 +25,10 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
 /// What goes on for long without a known end.
 pub fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}").expect("the template is well formed"));
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}")
+            .expect("the template is well formed"),
+    );
     bar
 }
 
@@ -60,7 +63,7 @@ impl Progress {
         if runs == 0 {
             return;
         }
-        eprintln!(
+        note!(
             "ktax: {runs} runs in {:.1} s; all VMs together: {} boots {:.1} s, runs {:.1} s",
             self.started.elapsed().as_secs_f64(),
             timing.boots,
@@ -77,6 +80,6 @@ impl Progress {
             .take(3)
             .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
             .collect();
-        eprintln!("ktax: longest runs: {}", slowest.join(", "));
+        note!("ktax: longest runs: {}", slowest.join(", "));
     }
 }

@@ -30,11 +30,11 @@ fn complete(dir: &RunDir) -> anyhow::Result<Exit> {
     let path = dir.root().display();
     Ok(match dir.failures()? {
         0 => {
-            eprintln!("ktax: every run is there; compare them with `ktax analyse {path}`");
+            note!("ktax: every run is there; compare them with `ktax analyse {path}`");
             Exit::Ok
         }
         failures => {
-            eprintln!("ktax: {failures} boots or runs failed; `ktax analyse {path}` says why");
+            note!("ktax: {failures} boots or runs failed; `ktax analyse {path}` says why");
             Exit::NotRun
         }
     })
@@ -42,6 +42,6 @@ fn complete(dir: &RunDir) -> anyhow::Result<Exit> {
 
 /// Says how to go on.
 pub fn cancelled(dir: &RunDir) -> Exit {
-    eprintln!("ktax: stopped; resume with `ktax run {}`", dir.root().display());
+    note!("ktax: stopped; resume with `ktax run {}`", dir.root().display());
     Exit::Cancelled
 }

@@ -81,6 +81,18 @@ pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel
     }
 }
 
+/// Looks whether what a Subject asks for is there, as far as that can be known without a build.
+///
+/// # Errors
+/// As [`obtain`].
+pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
+    let spec: KernelSpec = subject.kernel.parse()?;
+    match spec.is_source() {
+        false => Ok(()),
+        true => source::check(&spec, subject, &cache::Cache::open(cache, talk.note)?),
+    }
+}
+
 /// The image of that SHA-256 in the cache, if it is there and whole.
 pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
     let image = cache.join("kernels").join(sha256).join("image");

@@ -127,16 +127,23 @@ fn has_scheme(path: &Path) -> bool {
     ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
+/// Line and paragraph separators, bidirectional embeddings, overrides and isolates.
+const REORDERING: [char; 13] = [
+    '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
+    '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
 /// A path for the screen: what could move the cursor is escaped.
 pub(super) fn printable(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// Foreign text for the screen: control characters are escaped.
+/// Foreign text for the screen: control characters are escaped, and what reorders a line.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
+        let is_harmless = !c.is_control() && !REORDERING.contains(&c);
+        if is_harmless { out.push(c) } else { out.extend(c.escape_default()) }
     }
     out
 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Key, Verdict};
+use super::{Key, Verdict, Warning};
 
 /// What each of several additions to one base costs, and all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,10 @@ pub struct LedgerTable {
     pub base: (String, String),
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
+    /// Additions that could not be built, and why.
+    pub not_built: Vec<(String, String)>,
+    /// What to know of an addition.
+    pub warnings: Vec<(String, Warning)>,
 }
 
 /// One Workload.

@@ -73,6 +73,12 @@ impl Ledger {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(refuse(format!("{} is added twice", twice[0])));
         }
+        let is_nothing = |one: &&Addition| {
+            one.boot_line.trim().is_empty() && one.config.is_empty() && one.patches.is_empty()
+        };
+        if let Some(nothing) = ledger.add.iter().find(is_nothing) {
+            return Err(refuse(format!("{} adds nothing", nothing.name)));
+        }
         if names.is_empty() {
             return Err(refuse("nothing is added".into()));
         }
@@ -143,6 +149,7 @@ mod tests {
             ("name = \"b\"", "name = \"../b\""),
             ("name = \"b\"", "name = \"together\""),
             ("title = \"t\"", "titel = \"t\""),
+            ("config = [\"CONFIG_B=y\"]", "config = []"),
         ] {
             let error = Ledger::parse(&TEXT.replace(from, to), "t.toml").unwrap_err();
             assert!(matches!(error, PlanError::Ledger { .. }), "{error}");

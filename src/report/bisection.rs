@@ -29,12 +29,20 @@ pub fn bisection(bisection: &Bisection, options: TextOptions) -> String {
     text
 }
 
+/// One place of the chain, while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
+pub fn place(bisection: &Bisection, place: usize) -> String {
+    let element = place.checked_sub(1).and_then(|at| bisection.elements.get(at));
+    let said =
+        element.map_or(String::new(), |one| format!("{} {}", name(bisection, one), one.title));
+    escape(format!("{place} of {}, {said}", bisection.elements.len()).trim_end())
+}
+
 fn whole(bisection: &Bisection) -> String {
     let Some((base, change)) = bisection.ends() else { return String::new() };
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let delta = change - base;
     let percent = (base != 0.0).then(|| delta / base * 100.0);
-    format!(
+    let said = format!(
         "{}: {} → {} {unit} per operation, {} ({} %), over {} {}.",
         bisection.row,
         number::count(base),
@@ -43,7 +51,8 @@ fn whole(bisection: &Bisection) -> String {
         number::percent(percent),
         bisection.elements.len(),
         bisection.chain.words().1,
-    )
+    );
+    escape(&said)
 }
 
 /// A line for each element: one, or those that could not be told apart.
@@ -62,6 +71,7 @@ fn rows(bisection: &Bisection, carrier: &Carrier) -> Vec<Vec<String>> {
 fn name(bisection: &Bisection, element: &Element) -> String {
     match bisection.chain {
         Chain::Commits => element.name.chars().take(ID_LENGTH).collect(),
+        Chain::Patches => element.name.rsplit('/').next().unwrap_or_default().to_owned(),
         _ => element.name.clone(),
     }
 }
@@ -96,6 +106,6 @@ fn skipped(bisection: &Bisection) -> Vec<String> {
         Point::Cost(_) => None,
     });
     skipped
-        .map(|(element, why)| escape(&format!("  {}: {why}", name(bisection, element))))
+        .map(|(element, why)| escape(&format!("- {}: {why}", name(bisection, element))))
         .collect()
 }

@@ -15,6 +15,14 @@ pub fn ledger(table: &LedgerTable, options: TextOptions) -> String {
     for row in &table.rows {
         text += &section(row, options);
     }
+    let notes = table.not_built.iter().map(|(name, why)| format!("{name} was not built: {why}"));
+    let warnings = table
+        .warnings
+        .iter()
+        .map(|(name, warning)| format!("{name}: warning: {}; {}", warning.fact, warning.next_step));
+    for note in notes.chain(warnings) {
+        text += &format!("\n{}", paragraph(&escape(&note), options));
+    }
     let failed = |row: &LedgerRow| row.entries.iter().any(|one| one.verdict == Verdict::Failed);
     if table.rows.iter().any(failed) {
         let next = "`ktax report DIR/ADDED` says why something failed.";

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::model::Comparison;
 
-pub use bisection::bisection;
+pub use bisection::{bisection, place};
 pub use escape::escape;
 pub use ledger::ledger;
 pub use native::native;

@@ -158,13 +158,16 @@ pub(super) fn failures(comparison: &Comparison) -> Vec<(&str, &Failure, Vec<&str
     grouped
 }
 
-/// A side's Kernel; with a piece of its hash where the two have one name and are not the same.
+/// A side's Kernel; with its revision, or a piece of its hash, where the two have one name and are
+/// not the same.
 pub(super) fn kernel(comparison: &Comparison, side: Side) -> String {
     let identity = |side| -> &Identity { &comparison.subjects.get(side).kernel };
     let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
     if base.name() == change.name() && base.sha256 != change.sha256 {
-        let hash: String = own.sha256.chars().take(12).collect();
-        format!("{} (sha256 {hash})", own.name())
+        match comparison.subjects.get(side).subject.kernel.strip_prefix("git:") {
+            Some(revision) => format!("{} (git {revision})", own.name()),
+            None => format!("{} (sha256 {})", own.name(), &own.sha256[..own.sha256.len().min(12)]),
+        }
     } else {
         own.name().to_owned()
     }

@@ -69,7 +69,9 @@ impl Search<'_> {
         let free = || (after + 1..at).filter(|place| !self.known.contains_key(place));
         let nearest = |wanted: usize| free().min_by_key(|place| place.abs_diff(wanted));
         let likely = free().filter(|place| self.likely.contains(place));
-        let middle = after + (at - after) / 2;
+        // Around a place without a value others may have none either: away from it.
+        let skipped = (after + 1..at).filter(|place| matches!(self.known.get(place), Some(None)));
+        let middle = after + ((at - after) as f64 * fraction(skipped.count())) as usize;
         match likely.min_by_key(|place| place.abs_diff(middle)) {
             Some(place) => Some(place),
             // A likely element at the end of the stretch is confirmed by the place before it.
@@ -77,6 +79,17 @@ impl Search<'_> {
             None => nearest(middle),
         }
     }
+}
+
+/// 1/2, 1/4, 3/4, 1/8, 5/8, …: each as far from those before as can be (van der Corput).
+fn fraction(number: usize) -> f64 {
+    let (mut rest, mut unit, mut sum) = (number + 1, 0.5, 0.0);
+    while rest > 0 {
+        sum += unit * (rest % 2) as f64;
+        rest /= 2;
+        unit /= 2.0;
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -142,6 +155,15 @@ mod tests {
         assert_eq!(jumps, [Jump { after: 7, at: 9, size: 1.0 }]);
         values[8] = Some(0.0);
         assert_eq!(search(&values, &[], 0.1).1, [Jump { after: 8, at: 9, size: 1.0 }]);
+    }
+
+    #[test]
+    fn a_stretch_of_places_without_a_value_is_left_quickly() {
+        let mut values = steps(1000, &[(900, 1.0)]);
+        values[400..600].fill(None);
+        let (evaluations, jumps) = search(&values, &[], 0.1);
+        assert_eq!(jumps, [Jump { after: 899, at: 900, size: 1.0 }]);
+        assert!(evaluations <= 14, "{evaluations}");
     }
 
     proptest! {

@@ -55,6 +55,7 @@ const FORK: Call = (56, Some((0, SeccompCmpOp::Eq, 17)));
 const KILL: Call = all(62);
 const FCNTL: Call = all(72);
 const GETPPID: Call = all(110);
+const GETUID: Call = all(102);
 const GETPGID: Call = all(121);
 const FUTEX: Call = all(202);
 const GETDENTS: Call = all(217);
@@ -80,6 +81,7 @@ const WORK: &[(&[&str], &[Call])] = &[
     (&["udp"], &[SEND_TO]),
     (&["tcp-connect"], &[CONNECT]),
     (&["getppid"], &[GETPPID]),
+    (&["getuid"], &[GETUID]),
     (&["stat"], &[NEWFSTATAT]),
     (&["fstat"], &[FSTAT]),
     (&["open-close", "create-delete", "file-create"], &[OPENAT]),

@@ -29,7 +29,12 @@ Examples:
   ktax bisect start --kernel debian:cloud-amd64 \\
       --change-boot-line 'pti=on audit=1 slab_nomerge' -w getppid
 
-A commit that does not build or boot is skipped.";
+A commit that does not build or boot is skipped.
+
+Exit status:
+  0  found, or nothing to find   4  some could not be told apart
+  1  ktax or its host failed     69 base or change could not be run
+  2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` goes on";
 
 #[derive(Debug, Subcommand)]
 enum Command {

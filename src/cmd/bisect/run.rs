@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
+use sha2::{Digest, Sha256};
+
 use super::store::Store;
 use crate::cmd::analyse::analyse_and_keep;
 use crate::cmd::args::HostArgs;
 use crate::cmd::drive;
-use crate::cmd::exit::Exit;
+use crate::cmd::exit::{Exit, UsageError};
 use crate::cmd::output::{text_options, write_stdout};
-use crate::kernel::{self, BuildError, KernelError};
+use crate::kernel;
 use crate::model::{Bisection, Carrier, Chain, Effect, Plan, Point, Row, Side, Verdict};
 use crate::plan::{self, Experiment};
 use crate::report;
@@ -53,8 +55,7 @@ pub fn search(
         if drive::is_cancelled() {
             return Ok(stopped(store));
         }
-        let name = &bisection.elements[place - 1].name;
-        eprintln!("ktax: {place} of {}, {}", bisection.elements.len(), report::escape(name));
+        note!("ktax: {}", report::place(&bisection, place));
         let Some(point) = measure(store, bounds.plan(), &bisection, place, host)? else {
             return Ok(stopped(store));
         };
@@ -70,12 +71,12 @@ pub fn search(
         false => report::bisection(&bisection, text_options()),
     };
     write_stdout(&text)?;
-    eprintln!("ktax: everything is in {}", store.root().display());
+    note!("ktax: everything is in {}", store.root().display());
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })
 }
 
 fn stopped(store: &Store) -> Exit {
-    eprintln!("ktax: stopped; go on with `ktax bisect run {}`", store.root().display());
+    note!("ktax: stopped; go on with `ktax bisect run {}`", store.root().display());
     Exit::Cancelled
 }
 
@@ -108,12 +109,14 @@ fn measure(
     place: usize,
     host: &HostArgs,
 ) -> anyhow::Result<Option<Point>> {
+    check_patches(bisection, place)?;
     let experiment = experiment(store, bounds, bisection, place)?;
     let plan = match drive::plan(&experiment, host) {
         Ok(plan) => plan,
         Err(_) if drive::is_cancelled() => return Ok(None),
-        Err(error) => return unbuilt(error).map(Some),
+        Err(error) => return drive::why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
+    check_same(bounds, &plan)?;
     let dir = drive::directory(&store.place(place), plan)?;
     let _lock = dir.lock()?;
     if drive::run(&dir, host)? == Ended::Cancelled {
@@ -123,17 +126,41 @@ fn measure(
     point(&comparison.rows[0], &bisection.metric).map(Some)
 }
 
-/// A place that cannot be built; any other error is no place's fault.
-fn unbuilt(error: anyhow::Error) -> anyhow::Result<Point> {
-    match error.downcast_ref() {
-        Some(KernelError::Build(BuildError::Failed { first, .. })) => {
-            Ok(Point::Skipped(format!("it does not build: {first}")))
-        }
-        Some(KernelError::Build(reason @ BuildError::Dropped { .. })) => {
-            Ok(Point::Skipped(reason.to_string()))
-        }
-        _ => Err(error),
+/// What a patch is, whatever its name.
+pub fn content(patch: &str) -> anyhow::Result<String> {
+    let bytes = std::fs::read(patch)
+        .map_err(|reason| UsageError::Unreadable { path: patch.to_owned(), reason })?;
+    Ok(format!("sha256 {:.12}", format!("{:x}", Sha256::digest(bytes))))
+}
+
+/// Refuses patches that were edited while they are searched.
+fn check_patches(bisection: &Bisection, place: usize) -> anyhow::Result<()> {
+    if bisection.chain != Chain::Patches {
+        return Ok(());
     }
+    for patch in &bisection.elements[..place] {
+        if content(&patch.name)? != patch.title {
+            return Err(UsageError::Text(format!(
+                "{} is not what it was when the search began; begin anew with `ktax bisect start`",
+                patch.name
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// What is measured later compares with what was measured first only if nothing else has changed.
+fn check_same(bounds: &Plan, plan: &Plan) -> anyhow::Result<()> {
+    if plan.kernels.base.sha256 == bounds.kernels.base.sha256 && plan.key == bounds.key {
+        return Ok(());
+    }
+    let (now, then) = (&plan.kernels.base.sha256[..12], &bounds.kernels.base.sha256[..12]);
+    Err(UsageError::Text(format!(
+        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
+         QEMU or ktax is another): begin anew with `ktax bisect start`"
+    ))
+    .into())
 }
 
 /// One Layout is enough: what is compared has the same one.

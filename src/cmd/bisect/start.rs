@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::run::{cost, search};
+use super::run::{content, cost, search};
 use super::store::Store;
 use crate::cmd::analyse::analyse_and_keep;
 use crate::cmd::args::{ExperimentArgs, HostArgs, first_free};
@@ -11,6 +11,7 @@ use crate::model::{Bisection, Chain, Comparison, Effect, Element, FORMAT, Point,
 use crate::model::{Subject, Verdict};
 use crate::plan::{self, Experiment};
 use crate::run::Ended;
+use crate::stats::exact::MIN_LAYOUTS;
 
 /// An element that carries less than this of the whole is not looked for.
 const NEGLIGIBLE: f64 = 0.01;
@@ -34,16 +35,20 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let experiment = args.experiment.experiment()?;
+    let mut experiment = args.experiment.experiment()?;
+    check_rows_and_layouts(&experiment)?;
+    for subject in [&mut experiment.base, &mut experiment.change] {
+        make_absolute(subject)?;
+    }
     let chain = plan::chain(&experiment.base, &experiment.change)?;
-    check_one_row(&experiment)?;
     let store = Store::of(&args.out.clone().unwrap_or_else(first_free));
     store.check_free()?;
+    let known = known_elements(chain, &mut experiment)?;
     let dir = drive::directory(&store.bounds(), drive::plan(&experiment, &args.host)?)?;
     let _lock = dir.lock()?;
     if drive::run(&dir, &args.host)? == Ended::Cancelled {
         let root = store.root().display();
-        eprintln!("ktax: stopped; go on with the same command and `--out {root}`");
+        note!("ktax: stopped; go on with the same command and `--out {root}`");
         return Ok(Exit::Cancelled);
     }
     let comparison = analyse_and_keep(&dir)?;
@@ -51,7 +56,10 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let Some(effect) = row.deciding().filter(|_| row.verdict.is_change()) else {
         return Ok(nothing_to_search(&comparison, row, &store));
     };
-    let elements = elements(chain, &experiment, &store, &args.host)?;
+    let elements = match known {
+        Some(elements) => elements,
+        None => options(&experiment, &store, &args.host)?,
+    };
     let likely = match chain {
         Chain::Commits => likely(&experiment.base, &elements, effect)?,
         _ => Vec::new(),
@@ -61,16 +69,43 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     search(&store, &dir, bisection, &args.host, args.json)
 }
 
-/// A search follows one number.
-fn check_one_row(experiment: &Experiment) -> anyhow::Result<()> {
-    let rows = plan::select(&plan::definitions()?, experiment.workloads.as_deref())?;
-    match rows.len() {
-        1 => Ok(()),
-        rows => Err(UsageError::Text(format!(
+/// A search follows one number, and one that is sure.
+fn check_rows_and_layouts(experiment: &Experiment) -> anyhow::Result<()> {
+    let rows = plan::select(&plan::definitions()?, experiment.workloads.as_deref())?.len();
+    let layouts = experiment.layouts as usize;
+    let text = match (rows, layouts >= MIN_LAYOUTS) {
+        (1, true) => return Ok(()),
+        (1, false) => {
+            format!("with {layouts} layouts there is no verdict; {MIN_LAYOUTS} are enough")
+        }
+        _ => format!(
             "a search follows one row, and these are {rows}; name one, such as `-w fork-exit`"
-        ))
-        .into()),
+        ),
+    };
+    Err(UsageError::Text(text).into())
+}
+
+/// A search can be gone on with from another directory.
+fn make_absolute(subject: &mut Subject) -> anyhow::Result<()> {
+    let absolute = |path: &str| -> anyhow::Result<String> {
+        Ok(std::path::absolute(path)?.display().to_string())
+    };
+    let is_here = |path: &str| Path::new(path).exists();
+    let built_in = |name: &str| matches!(name, "base" | "defconfig" | "running");
+    let files = subject.config.iter_mut().filter(|text| !text.contains('='));
+    let files = files.chain(&mut subject.patches);
+    for path in files.chain(subject.start_config.as_mut().filter(|name| !built_in(name))) {
+        *path = absolute(path)?;
     }
+    if subject.kernel.starts_with("git:") {
+        subject.tree = Some(absolute(subject.tree.as_deref().unwrap_or("."))?);
+    }
+    match subject.kernel.strip_prefix("src:") {
+        Some(directory) => subject.kernel = format!("src:{}", absolute(directory)?),
+        None if is_here(&subject.kernel) => subject.kernel = absolute(&subject.kernel)?,
+        None => {}
+    }
+    Ok(())
 }
 
 fn nothing_to_search(comparison: &Comparison, row: &Row, store: &Store) -> Exit {
@@ -79,7 +114,7 @@ fn nothing_to_search(comparison: &Comparison, row: &Row, store: &Store) -> Exit 
         (verdict, _) => verdict.text().to_owned(),
     };
     let bounds = store.bounds();
-    eprintln!(
+    note!(
         "ktax: {}: {why}; there is nothing to search for; `ktax report {}` has more",
         row.row,
         bounds.display()
@@ -87,27 +122,42 @@ fn nothing_to_search(comparison: &Comparison, row: &Row, store: &Store) -> Exit 
     Exit::of_measuring([comparison])
 }
 
-/// What lies between base and change. Of options, the configurations of both are kept.
-fn elements(
+/// What lies between base and change, where that is known before anything is built: all but
+/// options. Revisions become the commits that they are now.
+fn known_elements(
     chain: Chain,
+    experiment: &mut Experiment,
+) -> anyhow::Result<Option<Vec<Element>>> {
+    let (base, change) = (&mut experiment.base, &mut experiment.change);
+    match chain {
+        Chain::Options => Ok(None),
+        Chain::Parameters => Ok(Some(plan::elements(chain, base, change))),
+        Chain::Patches => {
+            let mut patches = plan::elements(chain, base, change);
+            for patch in &mut patches {
+                patch.title = content(&patch.name)?;
+            }
+            Ok(Some(patches))
+        }
+        Chain::Commits => {
+            let revision = |subject: &Subject| subject.kernel.replacen("git:", "", 1);
+            let (first, commits) = kernel::commits(tree(base), &revision(base), &revision(change))?;
+            let last = commits.last().map_or(&first, |commit| &commit.name);
+            (base.kernel, change.kernel) = (format!("git:{first}"), format!("git:{last}"));
+            Ok(Some(commits))
+        }
+    }
+}
+
+/// The options between the finished configurations of both, which are kept.
+fn options(
     experiment: &Experiment,
     store: &Store,
     host: &HostArgs,
 ) -> anyhow::Result<Vec<Element>> {
-    let (base, change) = (&experiment.base, &experiment.change);
-    match chain {
-        Chain::Commits => {
-            let revision = |subject: &Subject| subject.kernel.replacen("git:", "", 1);
-            Ok(kernel::commits(tree(base), &revision(base), &revision(change))?)
-        }
-        Chain::Options => {
-            let config = |subject| config(subject, host);
-            let (base, change) = (config(base)?, config(change)?);
-            store.write_config(0, &base)?;
-            Ok(kernel::options_between(&base, &change)?)
-        }
-        Chain::Patches | Chain::Parameters => Ok(plan::elements(chain, base, change)),
-    }
+    let (base, change) = (config(&experiment.base, host)?, config(&experiment.change, host)?);
+    store.write_config(0, &base)?;
+    Ok(kernel::options_between(&base, &change)?)
 }
 
 fn tree(subject: &Subject) -> &Path {

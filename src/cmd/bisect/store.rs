@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::cmd::exit::UsageError;
-use crate::model::{Bisection, FORMAT};
+use crate::model::{Bisection, Chain, FORMAT, metric};
 use crate::rundir::write_atomically;
 
 pub struct Store {
@@ -80,9 +80,16 @@ impl Store {
         let bisection: Bisection =
             serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
         let last = bisection.elements.len();
+        // A commit's name goes into a line that is there to be copied.
+        let is_id = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_sound = bisection.format == FORMAT
+            && last > 0
             && bisection.ends().is_some()
-            && bisection.points.keys().all(|place| *place <= last);
+            && bisection.negligible >= 0.0
+            && metric(&bisection.metric).is_some()
+            && bisection.points.keys().all(|place| *place <= last)
+            && (bisection.chain != Chain::Commits
+                || bisection.elements.iter().all(|element| is_id(&element.name)));
         match is_sound {
             true => Ok(bisection),
             false => Err(refuse("it is of another version of ktax, or damaged".into()).into()),

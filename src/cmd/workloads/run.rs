@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     bar.finish_and_clear();
     if exit == Exit::Cancelled {
-        eprintln!("ktax: stopped; nothing is left of what ran");
+        note!("ktax: stopped; nothing is left of what ran");
     }
     if !rows.is_empty() {
         let mut table = table(definition, rows);

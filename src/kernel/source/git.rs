@@ -5,19 +5,18 @@
 //! The user's tree and repository are only read: the objects that we write, and the index that says
 //! what is in them, are in the cache.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-
-use sha2::{Digest, Sha256};
 
 use super::error::BuildError;
 use crate::kernel::spec::{escape, last_line, printable};
 
 /// The repository of source trees.
 pub(super) struct Trees {
-    git_dir: PathBuf,
+    pub(super) git_dir: PathBuf,
     scratch: PathBuf,
 }
 
@@ -27,10 +26,10 @@ pub(super) struct Tree {
     /// git's name of the tree object.
     pub id: String,
     /// The user's repository, where its objects may be.
-    objects: Option<PathBuf>,
+    pub(super) objects: Option<PathBuf>,
 }
 
-type Result<T> = std::result::Result<T, BuildError>;
+pub(super) type Result<T> = std::result::Result<T, BuildError>;
 
 impl Trees {
     /// Opens the repository in `root`, or makes it.
@@ -49,40 +48,6 @@ impl Trees {
             said(&mut init, "make a repository in the cache")?;
         }
         Ok(trees)
-    }
-
-    /// The tree in a directory as it is now: of a work tree without what its .gitignore leaves out,
-    /// of any other with all that is in it, because a package's may leave out everything.
-    pub fn of_directory(&self, directory: &Path) -> Result<Tree> {
-        let users = Users::of(directory);
-        let temporary = self.temporary()?;
-        let index = temporary.path().join("index");
-        // With what is known of the files, only those that have changed are read.
-        let known = self.index_of(directory);
-        let of_user = users.as_ref().and_then(|users| users.index.as_ref());
-        drop(copy_index(of_user.unwrap_or(&known), &index));
-        let (whole, objects) = (users.is_none(), users.map(|users| users.objects));
-        let add = |index: &Path| {
-            let mut add = self.git(Some(index), objects.as_deref());
-            add.arg("--work-tree").arg(directory).args(["add", "--all"]);
-            add.args(whole.then_some("--force")).arg(".").current_dir(directory);
-            said(&mut add, "read the tree")
-        };
-        if add(&index).is_err() {
-            // An index that needs more than itself: without it all is read.
-            drop(fs::remove_file(&index));
-            add(&index)?;
-        }
-        let tree = self.write_tree(&index, objects)?;
-        // Without it the next time takes longer, and that is all.
-        drop(fs::rename(&index, &known));
-        Ok(tree)
-    }
-
-    /// Where the index of a directory is kept.
-    fn index_of(&self, directory: &Path) -> PathBuf {
-        let name = Sha256::digest(directory.as_os_str().as_encoded_bytes());
-        self.git_dir.with_file_name("indexes").join(format!("{name:x}"))
     }
 
     /// The tree of a revision of the user's repository.
@@ -149,13 +114,13 @@ impl Trees {
         Some(Tree { id: id.to_owned(), objects: None })
     }
 
-    fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
+    pub(super) fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
         let mut write = self.git(Some(index), objects.as_deref());
         let id = said(write.arg("write-tree"), "write the tree")?;
         Ok(Tree { id, objects })
     }
 
-    fn temporary(&self) -> Result<tempfile::TempDir> {
+    pub(super) fn temporary(&self) -> Result<tempfile::TempDir> {
         tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
             action: "write in",
             path: printable(&self.scratch),
@@ -164,36 +129,29 @@ impl Trees {
     }
 
     /// git on our repository: no configuration, hook or attribute of the user's.
-    fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
+    pub(super) fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
         let mut git = command(None);
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
         git.args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "core.compression=0"]);
         git.args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false"]);
         git.arg("--git-dir").arg(&self.git_dir);
         git.envs(index.map(|index| ("GIT_INDEX_FILE", index.as_os_str())));
-        git.envs(objects.map(|path| ("GIT_ALTERNATE_OBJECT_DIRECTORIES", path.as_os_str())));
+        git.envs(objects.map(|path| ("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(path))));
         git
     }
 }
 
-/// A work tree of the user's.
-struct Users {
-    objects: PathBuf,
-    index: Option<PathBuf>,
-}
-
-impl Users {
-    /// Nothing where the directory is not the top of a work tree.
-    fn of(directory: &Path) -> Option<Users> {
-        let ask = |arguments: &[&str]| {
-            let mut git = command(Some(directory));
-            said(git.arg("rev-parse").args(arguments), "look at the tree").ok()
-        };
-        let top = ask(&["--show-toplevel"])?;
-        (fs::canonicalize(top).ok()? == fs::canonicalize(directory).ok()?).then_some(())?;
-        let path = |name: &str| Some(directory.join(ask(&["--git-path", name])?));
-        Some(Users { objects: path("objects")?, index: path("index").filter(|i| i.exists()) })
+/// A path in a list that colons part.
+fn quoted(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(*byte);
     }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
 /// The id of the `kind` of object that a revision of the user's repository leads to.
@@ -213,15 +171,8 @@ pub(super) fn ask(repository: &Path, arguments: &[&str], action: &str) -> Result
     said(command(Some(repository)).args(arguments), action)
 }
 
-/// With its time: git looks again at files that are not older than the index, since they may have
-/// changed after it without their time telling.
-fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::copy(from, to)?;
-    fs::File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
-}
-
 /// git that never asks, and never writes by the way.
-fn command(in_directory: Option<&Path>) -> Command {
+pub(super) fn command(in_directory: Option<&Path>) -> Command {
     let mut git = Command::new("git");
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"GIT_") {
@@ -229,6 +180,8 @@ fn command(in_directory: Option<&Path>) -> Command {
         }
     }
     git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    // A partial clone would fetch what it lacks, and so be written to.
+    git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").args(["-c", "color.ui=false"]);
     if let Some(directory) = in_directory {
         git.args([OsStr::new("-C"), directory.as_os_str()]);
     }
@@ -237,30 +190,11 @@ fn command(in_directory: Option<&Path>) -> Command {
 }
 
 /// What it prints, or the last line of its complaint.
-fn said(git: &mut Command, action: &str) -> Result<String> {
+pub(super) fn said(git: &mut Command, action: &str) -> Result<String> {
     let Output { status, stdout, stderr } =
         git.output().map_err(|error| BuildError::Start { tool: "git".into(), error })?;
     if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).trim().to_owned());
+        return Ok(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned());
     }
     Err(BuildError::Git { action: action.to_owned(), said: last_line(&stderr) })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use super::*;
-
-    /// What git would take for unchanged otherwise cannot be made at will: it takes two writes
-    /// within one tick of the file system's clock.
-    #[test]
-    fn a_copied_index_is_as_old_as_it_was() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-        fs::File::create(&from).unwrap().set_modified(then).unwrap();
-        copy_index(&from, &to).unwrap();
-        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), then);
-    }
 }

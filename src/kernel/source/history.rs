@@ -11,12 +11,16 @@ use crate::model::Element;
 /// A function that this many files mention says nothing.
 const FILES_MAX: usize = 50;
 
-/// The commits from `base`, which is not among them, to `change`, on its line of first parents; the
+/// The id of `base`, and the commits after it up to `change` on its line of first parents; the
 /// oldest first.
 ///
 /// # Errors
 /// `base` is not on that line.
-pub fn commits(tree: &Path, base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
+pub fn commits(
+    tree: &Path,
+    base: &str,
+    change: &str,
+) -> Result<(String, Vec<Element>), BuildError> {
     let tree = repository(tree)?;
     let (first, last) = (resolve(&tree, base, "commit")?, resolve(&tree, change, "commit")?);
     let range = format!("{first}..{last}");
@@ -24,9 +28,11 @@ pub fn commits(tree: &Path, base: &str, change: &str) -> Result<Vec<Element>, Bu
         ["log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x09%P%x09%s"];
     let text = ask(&tree, &[&log[..], &[&range, "--"]].concat(), "list the commits")?;
     let commits: Vec<(Element, &str)> = text.lines().filter_map(commit).collect();
+    let is_whole = commits.last().is_some_and(|(element, _)| element.name == last)
+        && commits.len() == text.lines().count();
     match commits.first() {
-        Some((_, parents)) if parents.split(' ').next() == Some(&first) => {
-            Ok(commits.into_iter().map(|(element, _)| element).collect())
+        Some((_, parents)) if is_whole && parents.split(' ').next() == Some(&first) => {
+            Ok((first, commits.into_iter().map(|(element, _)| element).collect()))
         }
         _ => Err(BuildError::NoLine {
             base: escape(base),

@@ -13,6 +13,7 @@ struct Entry {
     depends: Vec<String>,
     selects: Vec<String>,
     has_prompt: bool,
+    is_bool: bool,
 }
 
 /// In words: what it depends on and is not set, who selects it, or that there is no such option.
@@ -31,6 +32,9 @@ pub(super) fn why(tree: &Path, name: &str, wanted: &str, config: &Options) -> St
         return format!("it is selected by {}; switch that off too", by.join(", "));
     }
     let place = &own[0].place;
+    if own.iter().any(|entry| entry.is_bool) && !matches!(wanted, "y" | "n") {
+        return format!("it is y or n ({place})");
+    }
     let depends: Vec<&str> =
         own.iter().flat_map(|entry| entry.depends.iter().map(String::as_str)).collect();
     let expression = depends.join(" && ");
@@ -66,8 +70,10 @@ fn collect(root: &Path, directory: &Path, entries: &mut Vec<Entry>) {
     for entry in listed.filter_map(Result::ok) {
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(kind) = entry.file_type() else { continue };
-        let foreign_arch = directory.ends_with("arch") && name != "x86";
-        if kind.is_dir() && !foreign_arch {
+        let is_foreign = directory.ends_with("arch") && name != "x86";
+        let is_test =
+            directory == root.join("scripts/kconfig") || directory == root && name == "tools";
+        if kind.is_dir() && !is_foreign && !is_test {
             collect(root, &path, entries);
         } else if kind.is_file() && name.to_string_lossy().starts_with("Kconfig") {
             read(root, &path, entries);
@@ -91,6 +97,7 @@ fn read(root: &Path, path: &PathBuf, entries: &mut Vec<Entry>) {
                     depends: Vec::new(),
                     selects: Vec::new(),
                     has_prompt: false,
+                    is_bool: false,
                 });
             }
             ("choice" | "menu" | "endmenu" | "if" | "endif" | "source" | "comment", _) => {
@@ -103,6 +110,7 @@ fn read(root: &Path, path: &PathBuf, entries: &mut Vec<Entry>) {
 }
 
 fn field(entry: &mut Entry, word: &str, rest: &str) {
+    entry.is_bool |= matches!(word, "bool" | "def_bool");
     match word {
         "depends" => entry.depends.push(rest.trim_start_matches("on").trim().to_owned()),
         "select" => entry.selects.push(rest.split_whitespace().next().unwrap_or("").to_owned()),

@@ -3,7 +3,6 @@
 //! lock is held by make too, so that a build that outlives ktax is not joined by another.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::error::BuildError;
 use super::git::{Tree, Trees};
+use super::make::LOOK;
+use crate::kernel::Talk;
 use crate::kernel::spec::printable;
 
 /// What a check-out and a small object tree take.
@@ -28,16 +29,21 @@ pub(super) struct Lane {
 
 impl Lane {
     /// The lane of sources of this version; waits for whoever builds there.
-    pub fn take(builds: &Path, version: &str, note: &dyn Fn(&str)) -> Result<Lane, BuildError> {
+    pub fn take(builds: &Path, version: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
         let root = builds.join("lanes").join(version);
         let failed = |action, error| BuildError::Cache { action, path: printable(&root), error };
         fs::create_dir_all(root.join("source")).map_err(|error| failed("make", error))?;
         fs::create_dir_all(root.join("objects")).map_err(|error| failed("make", error))?;
         let lock = File::create(root.join("lock")).map_err(|error| failed("lock", error))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            note("waiting for another build of this version");
-            let locked = flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from);
-            locked.map_err(|error| failed("lock", error))?;
+        let is_ours = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !is_ours() {
+            (talk.note)("waiting for another build of this version");
+            while !is_ours() {
+                if (talk.is_cancelled)() {
+                    return Err(BuildError::Stopped { why: "as asked for".into() });
+                }
+                std::thread::sleep(LOOK);
+            }
         }
         fcntl_setfd(lock.as_fd(), FdFlags::empty())
             .map_err(|error| failed("lock", error.into()))?;

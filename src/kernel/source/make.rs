@@ -21,11 +21,14 @@ const MADE: [(&str, &str); 4] = [
     ("KBUILD_BUILD_VERSION", "1"),
 ];
 
+/// What of the user's environment a build sees.
+const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
+
 /// Nobody's configuration but ours.
 const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
 
 /// How often what has been built is counted.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// A tree and where its objects go.
 pub(super) struct Make<'a> {
@@ -52,11 +55,15 @@ impl Make<'_> {
         let log = File::create(&self.log).map_err(start)?;
         let mut command = Command::new("make");
         command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
+        // ARCH, KCFLAGS, LLVM and their like would make another kernel under the same key.
+        command
+            .env_clear()
+            .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.args(arguments).envs(MADE).envs(environment.iter().copied());
         if let Some(ccache) = self.ccache {
             command.arg("CC=ccache gcc").env("CCACHE_DIR", ccache).envs(CCACHE);
         }
-        command.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("KCONFIG_CONFIG");
+        command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
         // Whoever stops ktax stops all of it, whether the terminal tells it or not.
         let mut child = command.process_group(0).spawn().map_err(start)?;
@@ -116,7 +123,7 @@ fn compiled(log: &Path) -> usize {
     lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
-/// The compiler's, the linker's, Kconfig's or make's first complaint; files are named as in the tree.
+/// The compiler's, the linker's, Kconfig's or make's first complaint; files have the tree's names.
 fn first_error(log: &Path, source: &Path) -> Option<String> {
     const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
     let line = lines(log).find(|line| COMPLAINTS.iter().any(|said| line.contains(said)))?;

@@ -12,6 +12,7 @@
 
 mod configure;
 mod difference;
+mod directory;
 mod error;
 mod git;
 mod history;
@@ -79,6 +80,16 @@ fn hash(texts: &[&str]) -> String {
     format!("{:x}", hash.finalize())
 }
 
+/// Looks whether all that a build begins with is there.
+pub(super) fn check(
+    spec: &KernelSpec,
+    subject: &Subject,
+    cache: &Cache<'_>,
+) -> Result<(), KernelError> {
+    tools::check()?;
+    recipe(spec, subject, &Trees::open(&cache.builds())?, cache).map(drop)
+}
+
 /// Builds what the Subject asks for, or finds it in the cache.
 pub(super) fn obtain(
     spec: &KernelSpec,
@@ -89,22 +100,12 @@ pub(super) fn obtain(
     tools::check()?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let (mut tree, label) = tree(spec, subject, &trees, &builds, cache)?;
-    for patch in &subject.patches {
-        tree = patched(&trees, &tree, Path::new(patch), &label)?;
-    }
-    let recipe = Recipe {
-        source: format!("{label} ({})", &tree.id[..12]),
-        tree,
-        start: Start::of(subject.start_config.as_deref())?,
-        options: Options::of(&subject.config)?,
-        compiler: tools::compiler()?,
-    };
+    let recipe = recipe(spec, subject, &trees, cache)?;
     let key = recipe.key();
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
-    let lane = Lane::take(&builds, &trees.version(&recipe.tree)?, talk.note)?;
+    let lane = Lane::take(&builds, &trees.version(&recipe.tree)?, talk)?;
     // Whoever was waited for may have built it.
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
@@ -112,6 +113,22 @@ pub(super) fn obtain(
     let kernel = build(&trees, &lane, &recipe, cache, talk)?;
     record::remember(cache, &key, &kernel)?;
     Ok(kernel)
+}
+
+fn recipe(
+    spec: &KernelSpec,
+    subject: &Subject,
+    trees: &Trees,
+    cache: &Cache<'_>,
+) -> Result<Recipe, KernelError> {
+    let start = Start::of(subject.start_config.as_deref())?;
+    let options = Options::of(&subject.config)?;
+    let (mut tree, label) = tree(spec, subject, trees, &cache.builds(), cache)?;
+    for patch in &subject.patches {
+        tree = patched(trees, &tree, Path::new(patch), &label)?;
+    }
+    let source = format!("{label} ({})", &tree.id[..12]);
+    Ok(Recipe { source, tree, start, options, compiler: tools::compiler()? })
 }
 
 /// The tree that the specification names, and what it is called.

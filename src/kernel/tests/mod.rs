@@ -2,6 +2,7 @@
 
 mod flow;
 mod image;
+mod place;
 mod source;
 
 /// A bzImage with a setup header of protocol 2.15, a version string and `payload` bytes of code.

@@ -1,127 +1,13 @@
-//! Kernels from source, with a tree whose Makefile does in small what the kernel's does: real git
-//! and real make, and an image in a moment.
+//! Kernels from source, of a tree in small.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::SystemTime;
-
-use tempfile::TempDir;
 
 use super::super::error::KernelError;
 use super::super::source::BuildError;
-use super::super::{Kernel, Talk, obtain};
-use super::bzimage;
+use super::place::{Place, ends_with};
 use crate::model::Subject;
-
-/// `allnoconfig` takes what is asked for, except for CONFIG_LOST; the image ends with sys.c.
-const MAKEFILE: &str = r#"
-allnoconfig:
-	echo asked >> $(O)/asked
-	grep -v CONFIG_LOST $(KCONFIG_ALLCONFIG) > $(O)/.config
-defconfig:
-	echo CONFIG_OF_ARCH=y > $(O)/.config
-olddefconfig:
-	grep -v CONFIG_LOST $(O)/.config > $(O)/new && mv $(O)/new $(O)/.config
-bzImage:
-	@grep -q 'slow' kernel/sys.c && sleep 600 || true
-	@grep -q 'full' kernel/sys.c && { echo 'sys.o: No space left on device'; exit 1; } || true
-	@grep -q 'error' kernel/sys.c && { echo 'kernel/sys.c:1: error: as asked'; exit 1; } || true
-	echo built >> $(O)/builds
-	mkdir -p $(O)/arch/x86/boot
-	{ head -c 1024 image; dd if=kernel/sys.c bs=64 count=1 conv=sync status=none; } \
-		> $(O)/arch/x86/boot/bzImage
-"#;
-
-struct Place {
-    dir: TempDir,
-    notes: std::cell::RefCell<Vec<String>>,
-}
-
-impl Place {
-    /// A work tree of git with one commit.
-    fn new() -> Place {
-        let place = Place { dir: TempDir::new().unwrap(), notes: Vec::new().into() };
-        fs::create_dir_all(place.tree().join("kernel")).unwrap();
-        place.write("Makefile", MAKEFILE);
-        place.write("Kconfig", "config LOST\n\tbool \"lost\"\n\tdepends on FOUND\n");
-        place.write("kernel/sys.c", "int base;\n");
-        place.write(".gitignore", "*.o\n");
-        fs::write(place.tree().join("image"), bzimage("6.12 tiny", 64)).unwrap();
-        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "first"]] {
-            place.git(arguments);
-        }
-        place
-    }
-
-    fn tree(&self) -> PathBuf {
-        self.dir.path().join("tree")
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.tree().join(name), text).unwrap();
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-C"]);
-        assert!(git.arg(self.tree()).args(arguments).status().unwrap().success(), "{arguments:?}");
-    }
-
-    fn source(&self) -> Subject {
-        Subject::of(&format!("src:{}", self.tree().display()), "")
-    }
-
-    fn revision(&self, revision: &str) -> Subject {
-        let tree = Some(self.tree().display().to_string());
-        Subject { tree, ..Subject::of(&format!("git:{revision}"), "") }
-    }
-
-    fn patch(&self, from: &str, to: &str) -> String {
-        let path = self.dir.path().join("a.patch");
-        let text = format!("--- a/kernel/sys.c\n+++ b/kernel/sys.c\n@@ -1 +1 @@\n-{from}\n+{to}\n");
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-
-    fn obtain(&self, subject: &Subject) -> Result<Kernel, KernelError> {
-        self.obtain_until(subject, &|| false)
-    }
-
-    fn obtain_until(
-        &self,
-        subject: &Subject,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Kernel, KernelError> {
-        let note = |text: &str| self.notes.borrow_mut().push(text.to_owned());
-        let cache = self.dir.path().join("cache");
-        obtain(subject, &cache, &Talk { note: &note, status: &|_| {}, is_cancelled })
-    }
-
-    fn fail(&self, subject: &Subject) -> BuildError {
-        match self.obtain(subject) {
-            Err(KernelError::Build(error)) => error,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// How often Kconfig was asked.
-    fn asked(&self) -> usize {
-        let lanes = fs::read_dir(self.dir.path().join("cache/builds/lanes")).unwrap();
-        let asked = |lane: PathBuf| fs::read_to_string(lane.join("objects/asked"));
-        lanes.map(|lane| asked(lane.unwrap().path()).unwrap_or_default().lines().count()).sum()
-    }
-
-    fn builds(&self) -> usize {
-        let notes = self.notes.borrow();
-        notes.iter().filter(|note| note.starts_with("building ")).count()
-    }
-}
-
-fn ends_with(kernel: &Kernel, text: &str) -> bool {
-    let image = fs::read(&kernel.image).unwrap();
-    image[1024..].starts_with(text.as_bytes())
-}
 
 #[test]
 fn what_is_asked_for_twice_is_built_once_whichever_way_it_is_named() {
@@ -168,6 +54,42 @@ fn a_directory_counts_as_it_is_and_a_revision_as_it_was() {
     let patched = Subject { patches: vec![patch], ..place.source() };
     assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"));
     assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int dirty;"));
+}
+
+#[test]
+fn what_a_build_or_ktax_left_in_a_tree_is_no_source() {
+    let place = Place::new();
+    fs::remove_dir_all(place.tree().join(".git")).unwrap();
+    let before = place.obtain(&place.source()).unwrap();
+    for file in ["ktax-1/plan.json", "search/bounds/plan.json", "kernel/sys.o"] {
+        let path = place.tree().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "{}").unwrap();
+    }
+    assert_eq!(place.obtain(&place.source()).unwrap(), before);
+    // A package's .gitignore that leaves out everything leaves out nothing here.
+    place.write(".gitignore", "/*\n");
+    let whole = place.obtain(&place.source()).unwrap();
+    place.write(".config", "CONFIG_A=y\n");
+    assert_eq!(place.obtain(&place.source()).unwrap(), whole);
+    place.write("kernel/sys.c", "int seen;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int seen;"));
+}
+
+#[test]
+fn the_commits_of_a_line_are_all_there_and_those_of_none_are_refused() {
+    let place = Place::new();
+    let subjects = ["second", "", "\u{1b}[2Jfourth"];
+    for subject in subjects {
+        let commit = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject];
+        place.git(&commit);
+    }
+    let (_, commits) = crate::kernel::commits(&place.tree(), "HEAD~3", "HEAD").unwrap();
+    assert_eq!(commits.iter().map(|one| one.title.as_str()).collect::<Vec<_>>(), subjects);
+    let (_, upto) = crate::kernel::commits(&place.tree(), "HEAD~3", "HEAD~1").unwrap();
+    assert_eq!(upto, commits[..2]);
+    let error = crate::kernel::commits(&place.tree(), "HEAD", "HEAD~1").unwrap_err();
+    assert!(matches!(error, BuildError::NoLine { .. }), "{error}");
 }
 
 #[test]
