@@ -71,6 +71,9 @@ fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
     }
     let ran = run(ktax().args(["compare", "/nonexistent.toml"]));
     assert_eq!(ran.status, 2);
+    let ran = run(ktax().args(["compare", "--kernel", "src:linux", "--tree", "linux"]));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("--tree is where git:REVISION is looked up"), "{}", ran.stderr);
     let ran = run(ktax().args(["compare", "--kernel", KERNEL, "--wrokload", "x"]));
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("--workload"), "{}", ran.stderr);

@@ -93,8 +93,24 @@ impl ExperimentArgs {
         if !self.workloads.is_empty() {
             experiment.workloads = Some(self.workloads.clone());
         }
+        self.check_tree(&experiment)?;
         experiment.check()?;
         Ok(experiment)
+    }
+
+    /// Refuses a repository that nothing is looked up in.
+    fn check_tree(&self, experiment: &Experiment) -> Result<(), UsageError> {
+        let is_revision = |subject: &Subject| subject.kernel.starts_with("git:");
+        match self.tree.is_some()
+            && !is_revision(&experiment.base)
+            && !is_revision(&experiment.change)
+        {
+            true => Err(UsageError::Text(
+                "--tree is where git:REVISION is looked up; name a kernel so, or leave it out"
+                    .into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn flags_alone(&self) -> Result<Experiment, UsageError> {

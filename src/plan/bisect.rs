@@ -47,10 +47,19 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     }
 }
 
+/// The parameters of a boot line: as the kernel, a quoted space parts nothing.
+fn parameters(line: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let parts = line.split(move |c: char| {
+        is_quoted ^= c == '"';
+        c.is_whitespace() && !is_quoted
+    });
+    parts.filter(|parameter| !parameter.is_empty()).collect()
+}
+
 /// What the change's boot line adds.
 fn added<'a>(base: &Subject, change: &'a Subject) -> Option<Vec<&'a str>> {
-    let before: Vec<&str> = base.boot_line.split_whitespace().collect();
-    let all: Vec<&str> = change.boot_line.split_whitespace().collect();
+    let (before, all) = (parameters(&base.boot_line), parameters(&change.boot_line));
     all.starts_with(&before).then(|| all[before.len()..].to_vec())
 }
 
@@ -119,6 +128,12 @@ mod tests {
         }
         let file = Subject::of("bzImage", "quiet");
         assert!(chain(&base, &file).is_err());
+    }
+
+    #[test]
+    fn a_quoted_space_parts_no_parameters() {
+        let line = "quiet  dyndbg=\"file a.c +p\" audit=1";
+        assert_eq!(parameters(line), ["quiet", "dyndbg=\"file a.c +p\"", "audit=1"]);
     }
 
     #[test]
