@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use ktax::model::{Bisection, Point};
 
-use crate::common::{ktax, run, scratch, tree};
+use crate::common::{cache, ktax, run, scratch, tree};
 use crate::history::{COMMITS, History, PLANTED};
 use crate::{SOURCE, hunk_of_getppid};
 
@@ -25,10 +26,6 @@ fn measured(bisection: &Bisection) -> usize {
 #[test]
 fn the_commit_is_found_and_those_that_do_not_build_or_boot_are_skipped() {
     let dir = scratch();
-    // So that the package is there.
-    run(ktax()
-        .args(["plan", "--kernel", "debian-src:6.12", "-w", "getppid", "--out"])
-        .arg(dir.path().join("plan")));
     let history = History::new(dir.path());
     let before = tree(&history.repository);
     let ends = [&history.ids[0], &history.ids[16]].map(|id| format!("git:{id}"));
@@ -51,6 +48,26 @@ fn the_commit_is_found_and_those_that_do_not_build_or_boot_are_skipped() {
     assert!(skipped[1].0 == 9 && skipped[1].1.contains("does not build: "), "{skipped:?}");
     assert!(measured(&bisection) <= 5, "{:?}", bisection.points);
     assert!(tree(&history.repository) == before, "the repository changed");
+}
+
+#[test]
+fn gits_own_search_comes_to_the_same_commit() {
+    let dir = scratch();
+    let history = History::new(dir.path());
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&history.repository).args(args).env("KTAX_CACHE", cache());
+        run(&mut git)
+    };
+    let (good, bad) = (&history.ids[0], &history.ids[16]);
+    let started = git(&["bisect", "start", "--no-checkout", bad, good]);
+    assert_eq!(started.status, 0, "{}", started.stderr);
+    let base = format!("git:{good}");
+    let compare = ["compare", "--bisect", "--base", &base, "--change", "git:BISECT_HEAD"];
+    let ktax = ["bisect", "run", env!("CARGO_BIN_EXE_ktax")];
+    let ran = git(&[&ktax[..], &compare, &["-w", "getppid"]].concat());
+    let found = format!("{} is the first bad commit", history.ids[PLANTED]);
+    assert!(ran.stdout.contains(&found), "{}\n{}", ran.stdout, ran.stderr);
 }
 
 const OPTIONS: usize = 40;

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::cache;
+use crate::SOURCE;
+use crate::common::{cache, ktax, run};
 
 /// In a file of the tree a text that is there once becomes another.
 type Edit = (&'static str, &'static str, &'static str);
@@ -70,9 +71,12 @@ pub struct History {
 }
 
 impl History {
-    /// A bare repository in `dir` whose first commit is the tree of the source package, which must
-    /// have been fetched.
+    /// A bare repository in `dir` whose first commit is the tree of the source package.
     pub fn new(dir: &Path) -> History {
+        // So that the package is there.
+        let plan = ["plan", "--kernel", SOURCE, "-w", "getppid"];
+        let ran = run(ktax().args(plan));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
         let repository = dir.join("linux.git");
         let trees = cache().join("builds/trees.git");
         assert!(git(dir, &["init", "-q", "--bare", "linux.git"], None).is_empty());
