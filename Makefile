@@ -41,7 +41,7 @@ check:
 	cargo clippy --locked --all-targets -- -D warnings
 
 unit:
-	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published --test experiments
+	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published --test experiments --test exits
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:

@@ -16,6 +16,7 @@
 pub mod analyse;
 pub mod cmd;
 pub mod engine;
+pub mod exits;
 pub mod kernel;
 pub mod model;
 pub mod plan;

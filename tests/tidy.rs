@@ -101,6 +101,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("kernel", &["model"]),
         ("plan", &["model"]),
         ("engine", &["model", "wire", "rundir"]),
+        ("exits", &["model"]),
         ("run", &["model", "wire", "rundir", "engine"]),
         ("analyse", &["model", "stats", "rundir"]),
         ("report", &["model", "stats"]),

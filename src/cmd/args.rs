@@ -142,8 +142,11 @@ impl ExperimentArgs {
 
 fn read(path: &Path) -> anyhow::Result<Experiment> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|reason| UsageError::Unreadable { path: name.clone(), reason })?;
+    let text = std::fs::read_to_string(path).map_err(|reason| UsageError::Unreadable {
+        path: name.clone(),
+        reason,
+        wanted: "an experiment file",
+    })?;
     Ok(Experiment::parse(&text, &name)?)
 }
 

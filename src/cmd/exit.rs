@@ -123,6 +123,6 @@ impl From<Exit> for ExitCode {
 pub enum UsageError {
     #[error("{0}")]
     Text(String),
-    #[error("cannot read {path}: {reason}; give the path of an experiment file")]
-    Unreadable { path: String, reason: io::Error },
+    #[error("cannot read {path}: {reason}; give the path of {wanted}")]
+    Unreadable { path: String, reason: io::Error, wanted: &'static str },
 }

@@ -41,8 +41,11 @@ A ledger file:
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let name = args.ledger.display().to_string();
-    let text = std::fs::read_to_string(&args.ledger)
-        .map_err(|reason| UsageError::Unreadable { path: name.clone(), reason })?;
+    let text = std::fs::read_to_string(&args.ledger).map_err(|reason| UsageError::Unreadable {
+        path: name.clone(),
+        reason,
+        wanted: "a ledger file",
+    })?;
     let ledger = Ledger::parse(&text, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
     let (mut each, mut not_built) = (Vec::new(), Vec::new());

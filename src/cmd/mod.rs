@@ -15,6 +15,7 @@ mod compare;
 mod doctor;
 mod drive;
 mod exit;
+mod exits;
 mod generate;
 mod ledger;
 mod output;
@@ -70,6 +71,8 @@ enum Command {
     Ledger(ledger::Args),
     /// Find the commits, options, patches or parameters that carry a difference
     Bisect(bisect::Args),
+    /// Say where a virtual machine's time goes, exit by exit
+    Exits(exits::Args),
     /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
     /// Say what this machine can and cannot do, and the command that mends it
@@ -111,6 +114,7 @@ fn command(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Report(args) => report::run(args),
         Command::Ledger(args) => ledger::run(args),
         Command::Bisect(args) => bisect::run(args),
+        Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args),

@@ -3,6 +3,7 @@
 
 mod bisection;
 mod comparison;
+mod exits;
 mod failure;
 mod kernel;
 mod ledger;
@@ -18,6 +19,7 @@ pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use comparison::{
     Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
 };
+pub use exits::{ExitRow, ExitTable};
 pub use failure::Failure;
 pub use kernel::{Arch, Format, Identity};
 pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};

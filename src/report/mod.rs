@@ -6,6 +6,7 @@
 mod bisection;
 mod csv;
 mod escape;
+mod exits;
 mod json;
 mod ledger;
 mod markdown;
@@ -21,6 +22,7 @@ use crate::model::Comparison;
 
 pub use bisection::{bisection, place};
 pub use escape::escape;
+pub use exits::{Classic, exits, exits_classic, exits_diff};
 pub use ledger::ledger;
 pub use native::native;
 pub use shapes::Shape;

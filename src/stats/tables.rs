@@ -111,6 +111,15 @@ pub fn population_std_dev(values: &[f64]) -> Option<f64> {
     mean(&squares).map(f64::sqrt)
 }
 
+/// The same of `count` whole numbers whose sum and whose squares' sum are known: in integers, so
+/// that nothing cancels. `None` for no values, and for sums that no values have.
+pub fn std_dev_of_sums(count: u64, sum: u64, squares: u128) -> Option<f64> {
+    let count = u128::from(count);
+    let square_of_sum = u128::from(sum) * u128::from(sum);
+    let scaled = count.checked_mul(squares)?.checked_sub(square_of_sum)?;
+    (count > 0).then(|| (scaled as f64).sqrt() / count as f64)
+}
+
 #[cfg(test)]
 #[path = "tables_tests.rs"]
 mod tests;

@@ -128,8 +128,11 @@ fn measure(
 
 /// What a patch is, whatever its name.
 pub fn content(patch: &str) -> anyhow::Result<String> {
-    let bytes = std::fs::read(patch)
-        .map_err(|reason| UsageError::Unreadable { path: patch.to_owned(), reason })?;
+    let bytes = std::fs::read(patch).map_err(|reason| UsageError::Unreadable {
+        path: patch.to_owned(),
+        reason,
+        wanted: "a patch",
+    })?;
     Ok(format!("sha256 {:.12}", format!("{:x}", Sha256::digest(bytes))))
 }
 

@@ -1,0 +1,43 @@
+use std::fs::File;
+use std::io::Read;
+
+use crate::cmd::exit::UsageError;
+use crate::exits::{self, FILE_MAX};
+use crate::model::ExitTable;
+
+/// The tables that `FILE` or `FILE#NUMBER` names.
+pub fn tables(name: &str) -> anyhow::Result<Vec<ExitTable>> {
+    let (path, number) = match name.rsplit_once('#') {
+        Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
+        _ => (name, None),
+    };
+    let wanted = "exit timing, such as a copy of debugfs' kvm/*/vcpu*/timing";
+    let unreadable = |reason| UsageError::Unreadable { path: path.to_owned(), reason, wanted };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(FILE_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    let tables = exits::read(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| UsageError::Text(format!("{path}: {error}")))?;
+    let there = tables.len();
+    match number {
+        None => Ok(tables),
+        Some(number) => {
+            let one = tables.into_iter().nth(usize::wrapping_sub(number, 1));
+            let missing =
+                || UsageError::Text(format!("{path} has {there} tables, and no {number}"));
+            Ok(vec![one.ok_or_else(missing)?])
+        }
+    }
+}
+
+/// The only table that a name names.
+pub fn only_table(name: &str) -> anyhow::Result<ExitTable> {
+    let mut tables = tables(name)?;
+    match tables.len() {
+        1 => Ok(tables.remove(0)),
+        several => Err(UsageError::Text(format!(
+            "{name} has {several} tables; name one of them, such as {name}#1"
+        ))
+        .into()),
+    }
+}
