@@ -9,6 +9,7 @@ use super::output::write_stdout;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
+use crate::report;
 
 /// Say what this machine can and cannot do, and the command that mends it.
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     findings.extend([look_at_packages(), look_at_machine(&args.host), look_at_kvm()]);
     let healthy = findings.iter().all(|finding| finding.ok);
     write_stdout(&match args.json {
-        true => serde_json::to_string_pretty(&findings)? + "\n",
+        true => report::json(&findings)?,
         false => findings.iter().map(line).collect(),
     })?;
     Ok(if healthy { Exit::Ok } else { Exit::NotRun })

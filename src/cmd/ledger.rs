@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built)
         .ok_or_else(|| UsageError::Text("no addition could be built; mend them".into()))?;
     let text = match args.json {
-        true => serde_json::to_string_pretty(&table)? + "\n",
+        true => report::json(&table)?,
         false => report::ledger(&table, text_options()),
     };
     write_stdout(&text)?;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::args::{ExperimentArgs, HostArgs};
 use super::exit::Exit;
 use super::{drive, output};
+use crate::report;
 use crate::rundir::RunDir;
 
 /// Write the list of boots to make, and make none.
@@ -28,7 +29,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
                 out.display()
             );
         }
-        None => output::write_stdout(&(serde_json::to_string_pretty(&plan)? + "\n"))?,
+        None => output::write_stdout(&report::json(&plan)?)?,
     }
     Ok(Exit::Ok)
 }

@@ -23,6 +23,7 @@ use crate::model::Comparison;
 pub use bisection::{bisection, place};
 pub use escape::escape;
 pub use exits::{Classic, exits, exits_classic, exits_diff};
+pub use json::json;
 pub use ledger::ledger;
 pub use native::native;
 pub use shapes::Shape;
@@ -62,7 +63,7 @@ impl Default for TextOptions {
 /// Why a report cannot be made. No Comparison that ktax writes gets here.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    #[error("cannot write the comparison as JSON: {0}; make it again with `ktax analyse DIR`")]
+    #[error("cannot write as JSON: {0}; make it again, a comparison with `ktax analyse DIR`")]
     Json(#[from] serde_json::Error),
     #[error("cannot write the comparison as CSV: {0}; make it again with `ktax analyse DIR`")]
     Csv(String),
@@ -72,7 +73,7 @@ pub enum ReportError {
 pub fn render(comparison: &Comparison, format: &Format) -> Result<String, ReportError> {
     match format {
         Format::Text(options) => Ok(text::render(comparison, *options)),
-        Format::Json => json::render(comparison),
+        Format::Json => json(comparison),
         Format::Csv => csv::render(comparison),
         Format::Markdown => Ok(markdown::render(comparison)),
         Format::Shape(shape, options) => Ok(shape.render(comparison, *options)),

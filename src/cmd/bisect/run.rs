@@ -67,7 +67,7 @@ pub fn search(
     bisection.found = Some(found);
     store.write(&bisection)?;
     let text = match json {
-        true => serde_json::to_string_pretty(&bisection)? + "\n",
+        true => report::json(&bisection)?,
         false => report::bisection(&bisection, text_options()),
     };
     write_stdout(&text)?;

@@ -20,10 +20,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let (base, change) = (only_table(&args.base)?, only_table(&args.change)?);
     let text = match args.json {
-        true => {
-            let both = crate::model::Sides { base, change };
-            serde_json::to_string_pretty(&both)? + "\n"
-        }
+        true => report::json(&crate::model::Sides { base, change })?,
         false => report::exits_diff(&base, &change, text_options()),
     };
     write_stdout(&text)?;

@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Layout::ClassicShort) => report::exits_classic(table, Classic::Short),
     };
     let text = match args.json {
-        true => serde_json::to_string_pretty(&tables)? + "\n",
+        true => report::json(&tables)?,
         false => tables.iter().map(text).collect::<Vec<_>>().join("\n"),
     };
     write_stdout(&text)?;

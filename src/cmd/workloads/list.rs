@@ -22,7 +22,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
     let text = if args.json {
         let all = definitions.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
-        serde_json::to_string_pretty(&all)? + "\n"
+        report::json(&all)?
     } else {
         let mut text = table(&definitions)?;
         if args.all {

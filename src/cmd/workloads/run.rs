@@ -107,7 +107,7 @@ fn available_memory_bytes() -> anyhow::Result<u64> {
 
 fn print(table: &NativeTable, args: &Args) -> anyhow::Result<()> {
     let text = match args.json {
-        true => serde_json::to_string_pretty(table)? + "\n",
+        true => report::json(table)?,
         false => report::native(table, args.counters, text_options()),
     };
     Ok(write_stdout(&text)?)

@@ -17,7 +17,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let definitions = definitions()?;
     let definition = plan::find(&definitions, &args.name)?;
     let text = match args.json {
-        true => serde_json::to_string_pretty(&list::to_json(definition)?)? + "\n",
+        true => report::json(&list::to_json(definition)?)?,
         false => describe(definition)?,
     };
     write_stdout(&text)?;
