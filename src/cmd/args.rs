@@ -100,11 +100,8 @@ impl ExperimentArgs {
 
     /// Refuses a repository that nothing is looked up in.
     fn check_tree(&self, experiment: &Experiment) -> Result<(), UsageError> {
-        let is_revision = |subject: &Subject| subject.kernel.starts_with("git:");
-        match self.tree.is_some()
-            && !is_revision(&experiment.base)
-            && !is_revision(&experiment.change)
-        {
+        let revision = experiment.base.revision().or(experiment.change.revision());
+        match self.tree.is_some() && revision.is_none() {
             true => Err(UsageError::Text(
                 "--tree is where git:REVISION is looked up; name a kernel so, or leave it out"
                     .into(),

@@ -114,6 +114,11 @@ impl Subject {
         same(self) == same(other)
     }
 
+    /// The revision that its Kernel is built from: of `git:REVISION`.
+    pub fn revision(&self) -> Option<&str> {
+        self.kernel.strip_prefix("git:")
+    }
+
     /// Whether it asks for what only a Kernel from source can have.
     pub fn is_built(&self) -> bool {
         !self.config.is_empty()

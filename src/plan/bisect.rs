@@ -9,10 +9,9 @@ use crate::model::{Chain, Element, Subject};
 /// They differ in nothing, in more than one kind of thing, or in what is no chain.
 pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     let refuse = |reason: &str| Err(PlanError::NoChain { reason: reason.to_owned() });
-    let is_revision = |subject: &Subject| subject.kernel.starts_with("git:");
     let mut kinds = Vec::new();
     if base.kernel != change.kernel || base.tree != change.tree {
-        if !is_revision(base) || !is_revision(change) || base.tree != change.tree {
+        if base.revision().is_none() || change.revision().is_none() || base.tree != change.tree {
             return refuse(
                 "between two kernels there are no commits; name two revisions of a tree",
             );

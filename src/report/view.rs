@@ -164,7 +164,7 @@ pub(super) fn kernel(comparison: &Comparison, side: Side) -> String {
     let identity = |side| -> &Identity { &comparison.subjects.get(side).kernel };
     let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
     if base.name() == change.name() && base.sha256 != change.sha256 {
-        match comparison.subjects.get(side).subject.kernel.strip_prefix("git:") {
+        match comparison.subjects.get(side).subject.revision() {
             Some(revision) => format!("{} (git {revision})", own.name()),
             None => format!("{} (sha256 {})", own.name(), &own.sha256[..own.sha256.len().min(12)]),
         }

@@ -37,10 +37,7 @@ impl Jump {
 impl Search<'_> {
     /// Where to evaluate next; nothing if all jumps are found.
     pub fn next(&self) -> Option<usize> {
-        let mut stretches = self.stretches();
-        stretches.retain(|stretch| stretch.is_more_than(self.negligible));
-        stretches.sort_by(|a, b| b.size.abs().total_cmp(&a.size.abs()));
-        stretches.iter().find_map(|stretch| self.within(stretch))
+        self.jumps().iter().find_map(|stretch| self.within(stretch))
     }
 
     /// The jumps that are more than negligible, the highest first.

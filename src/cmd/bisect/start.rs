@@ -97,7 +97,7 @@ fn make_absolute(subject: &mut Subject) -> anyhow::Result<()> {
     for path in files.chain(subject.start_config.as_mut().filter(|name| !built_in(name))) {
         *path = absolute(path)?;
     }
-    if subject.kernel.starts_with("git:") {
+    if subject.revision().is_some() {
         subject.tree = Some(absolute(subject.tree.as_deref().unwrap_or("."))?);
     }
     match subject.kernel.strip_prefix("src:") {
@@ -140,7 +140,7 @@ fn known_elements(
             Ok(Some(patches))
         }
         Chain::Commits => {
-            let revision = |subject: &Subject| subject.kernel.replacen("git:", "", 1);
+            let revision = |subject: &Subject| subject.revision().unwrap_or_default().to_owned();
             let (first, commits) = kernel::commits(tree(base), &revision(base), &revision(change))?;
             let last = commits.last().map_or(&first, |commit| &commit.name);
             (base.kernel, change.kernel) = (format!("git:{first}"), format!("git:{last}"));

@@ -77,13 +77,12 @@ impl Lane {
     fn check_space(&self) -> Result<(), BuildError> {
         // What is there already need not be written again.
         let needed_mib = if self.root.join("index").exists() { AGAIN_MIB } else { NEEDED_MIB };
-        match free_mib(&self.root)? < needed_mib {
-            true => Err(BuildError::DiskFull {
-                free_mib: free_mib(&self.root)?,
-                needed_mib,
-                path: printable(&self.root),
-            }),
-            false => Ok(()),
+        match free_mib(&self.root)? {
+            free_mib if free_mib < needed_mib => {
+                let path = printable(&self.root);
+                Err(BuildError::DiskFull { free_mib, needed_mib, path })
+            }
+            _ => Ok(()),
         }
     }
 }
