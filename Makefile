@@ -48,7 +48,7 @@ integration:
 	cargo test --locked --test bisect --test cli --test controls --test docs --test failures --test kernels --test ledger --test newer_qemu \
 	    --test resume -- --test-threads 2
 
-# Kernels from the distribution's source: some ten minutes the first time.
+# Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
 	cargo test --locked --test source -- --test-threads 1
 
