@@ -101,7 +101,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("kernel", &["model"]),
         ("plan", &["model"]),
         ("engine", &["model", "wire", "rundir"]),
-        ("exits", &["model"]),
+        ("exits", &["model", "stats"]),
         ("run", &["model", "wire", "rundir", "engine"]),
         ("analyse", &["model", "stats", "rundir"]),
         ("report", &["model", "stats"]),
@@ -232,7 +232,8 @@ fn unsafe_is_rare_and_explained() {
         blocks += text.matches("unsafe {").count();
     }
     // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
-    assert!(blocks <= 2, "{blocks} unsafe blocks");
+    // Two of them are bpf(2), two a test's interpreter of it.
+    assert!(blocks <= 6, "{blocks} unsafe blocks");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::model::{Failure, Layout, Machine};
 use crate::wire::Hello;
 
 pub use limits::{Cancel, Limits};
+pub use process::die_with_parent;
 pub use scratch::remove_stale;
 
 /// Why there is no answer.

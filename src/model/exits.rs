@@ -16,6 +16,58 @@ pub struct ExitTable {
     pub rows: Vec<ExitRow>,
     /// Facts to know.
     pub warnings: Vec<Warning>,
+    /// What a recorder says of itself; a file that a kernel wrote has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<ExitAccount>,
+}
+
+/// Whether a recording is whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitAccount {
+    /// From each vCPU's first entry or exit to its end or the recording's, all together, ns.
+    pub wall_ns: u64,
+    /// What had begun and not ended.
+    pub open: Vec<OpenExit>,
+    /// Events that are in no row.
+    pub lost: u64,
+    /// Exits after an exit and entries after an entry.
+    pub unpaired: u64,
+    /// What the recorder itself took; nothing where nobody counts it.
+    pub recorder: Option<RecorderCost>,
+}
+
+/// What had not ended when the recording did; it is in no row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenExit {
+    pub reason: String,
+    /// So far, ns.
+    pub ns: u64,
+}
+
+/// How long the recorder's programs ran, ns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecorderCost {
+    /// At entries, exits, and calls of KVM_RUN.
+    pub exits_ns: u64,
+    /// At every task switch and wakeup of the machine.
+    pub switches_ns: u64,
+}
+
+/// Where a row's time went; the four add up to its sum, ns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitParts {
+    /// In the kernel on a CPU; of the guest's row, in the guest.
+    pub kernel_ns: u64,
+    /// In the VMM.
+    pub user_ns: u64,
+    /// Asleep in the kernel: a halted vCPU, or one that waits for a page.
+    pub halted_ns: u64,
+    /// Ready to run, without a CPU.
+    pub preempted_ns: u64,
 }
 
 /// One reason.
@@ -36,6 +88,15 @@ pub struct ExitRow {
     pub sum_ns: u64,
     /// The sum of the squares, ns²; nothing where the source has none that can be used.
     pub squares_ns2: Option<u128>,
+    /// The median, to an eighth of itself, ns; nothing where only sums are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
+    /// What one in a hundred is longer than, to an eighth of itself, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// Nothing where only sums are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ExitParts>,
 }
 
 impl ExitTable {

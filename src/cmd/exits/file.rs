@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::Read;
 
 use crate::cmd::exit::UsageError;
-use crate::exits::{self, FILE_MAX};
+use crate::exits::files::{self, FILE_MAX};
 use crate::model::ExitTable;
 
 /// The tables that `FILE` or `FILE#NUMBER` names.
@@ -16,7 +16,7 @@ pub fn tables(name: &str) -> anyhow::Result<Vec<ExitTable>> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(FILE_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
-    let tables = exits::read(&String::from_utf8_lossy(&bytes))
+    let tables = files::read(&String::from_utf8_lossy(&bytes))
         .map_err(|error| UsageError::Text(format!("{path}: {error}")))?;
     let there = tables.len();
     match number {

@@ -2,7 +2,10 @@
 
 mod diff;
 mod file;
+mod record;
 mod report;
+mod target;
+mod watch;
 
 use clap::Subcommand;
 
@@ -10,9 +13,9 @@ use super::exit::Exit;
 
 /// Say where a virtual machine's time goes, exit by exit.
 ///
-/// Reads what KVM says of it: the debugfs files `timing` of e500 and `timings` of book3s HV, as
-/// they were copied, also from a serial line. A file with several tables is named with the number
-/// of one: FILE#2.
+/// Of a VM that runs (record, watch), from the kernel's tracepoints; or of a file (report, diff): a
+/// recording, or a copy of the debugfs files `timing` of e500 and `timings` of book3s HV, also from
+/// a serial line. A file with several tables is named with the number of one: FILE#2.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -21,14 +24,24 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Record a virtual machine and print where its time went
+    Record(record::Args),
+    /// Show a virtual machine's exits while it runs
+    Watch(watch::Args),
     /// Print the tables of a file
     Report(report::Args),
     /// Compare two tables, reason by reason
     Diff(diff::Args),
+    /// Stop, and become a command
+    #[command(hide = true)]
+    Hold(target::HoldArgs),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     match &args.command {
+        Command::Record(args) => record::run(args),
+        Command::Watch(args) => watch::run(args),
+        Command::Hold(args) => target::hold(args),
         Command::Report(args) => report::run(args),
         Command::Diff(args) => diff::run(args),
     }

@@ -12,6 +12,13 @@ pub struct Args {
     /// What a kernel wrote
     #[arg(value_name = "FILE[#NUMBER]")]
     file: String,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+/// How to print tables.
+#[derive(Debug, clap::Args)]
+pub struct PrintArgs {
     /// In the columns of a published table
     #[arg(long, value_enum)]
     layout: Option<Layout>,
@@ -20,8 +27,19 @@ pub struct Args {
     json: bool,
 }
 
+impl PrintArgs {
+    /// Prints.
+    pub fn print(&self, tables: &[ExitTable]) -> anyhow::Result<()> {
+        let text = match self.json {
+            true => report::json(&tables)?,
+            false => texts(tables, self.layout),
+        };
+        Ok(write_stdout(&text)?)
+    }
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Layout {
+pub enum Layout {
     /// Of the wiki's workloads, 2008
     Classic,
     /// Of its two tables before and after paravirtualization
@@ -29,16 +47,16 @@ enum Layout {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let tables = tables(&args.file)?;
-    let text = |table: &ExitTable| match args.layout {
+    args.print.print(&tables(&args.file)?)?;
+    Ok(Exit::Ok)
+}
+
+/// All tables as text.
+pub fn texts(tables: &[ExitTable], layout: Option<Layout>) -> String {
+    let text = |table: &ExitTable| match layout {
         None => report::exits(table, text_options()),
         Some(Layout::Classic) => report::exits_classic(table, Classic::Long),
         Some(Layout::ClassicShort) => report::exits_classic(table, Classic::Short),
     };
-    let text = match args.json {
-        true => report::json(&tables)?,
-        false => tables.iter().map(text).collect::<Vec<_>>().join("\n"),
-    };
-    write_stdout(&text)?;
-    Ok(Exit::Ok)
+    tables.iter().map(text).collect::<Vec<_>>().join("\n")
 }

@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
         return Ok(Vec::new());
     }
     let (of, source) = (String::new(), "book3s HV timings".to_owned());
-    Ok(vec![ExitTable { format: FORMAT, of, source, rows, warnings }])
+    Ok(vec![ExitTable { format: FORMAT, of, source, rows, warnings, account: None }])
 }
 
 fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
@@ -61,6 +61,9 @@ fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> 
         most_ns: (count > 0).then_some(most),
         sum_ns,
         squares_ns2: None,
+        p50_ns: None,
+        p99_ns: None,
+        parts: None,
     })
 }
 
@@ -71,7 +74,7 @@ mod tests {
     #[test]
     fn the_capture_of_a_power9_is_read() {
         let table =
-            read(include_str!("../../tests/data/exits/power9-timings.txt")).unwrap().remove(0);
+            read(include_str!("../../../tests/data/exits/power9-timings.txt")).unwrap().remove(0);
         let guest = table.row("in_guest").unwrap();
         assert_eq!((guest.count, guest.sum_ns, guest.is_guest), (1003, 8_150_016, true));
         assert_eq!(table.rows.len(), 7);

@@ -96,7 +96,14 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    ExitTable { format: FORMAT, of: of.to_owned(), source: "e500 timing".into(), rows, warnings }
+    ExitTable {
+        format: FORMAT,
+        of: of.to_owned(),
+        source: "e500 timing".into(),
+        rows,
+        warnings,
+        account: None,
+    }
 }
 
 fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
@@ -111,6 +118,9 @@ fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
         most_ns: was_there.then(|| ns(raw.most_us)),
         sum_ns: ns(raw.sum_us),
         squares_ns2,
+        p50_ns: None,
+        p99_ns: None,
+        parts: None,
     }
 }
 
@@ -139,7 +149,7 @@ fn squares_ns2(raw: &Raw, ticks_per_us: u64) -> Option<u128> {
 mod tests {
     use super::*;
 
-    const CAPTURE: &str = include_str!("../../tests/data/exits/e500v2-timing.txt");
+    const CAPTURE: &str = include_str!("../../../tests/data/exits/e500v2-timing.txt");
 
     #[test]
     fn both_tables_of_a_serial_line_are_read() {

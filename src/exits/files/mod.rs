@@ -1,0 +1,72 @@
+//! Tables in files, as kernels wrote them.
+//!
+//! Files come from anywhere: every text is a table or an error, and never a guess.
+
+mod e500;
+mod hv;
+
+use thiserror::Error;
+
+use crate::model::ExitTable;
+
+/// The largest file, in bytes: thousands of tables.
+pub const FILE_MAX: u64 = 16 << 20;
+
+/// Why a file has no table.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ExitsError {
+    #[error(
+        "it has no exit timing that ktax knows; it reads KVM's debugfs files `timing` (e500) and \
+         `timings` (book3s HV): cat one of them into a file"
+    )]
+    Unknown,
+    #[error("line {line}: {what}; copy the file again, whole")]
+    Damaged { line: usize, what: String },
+}
+
+/// The tables of a file, in its order.
+pub fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+    let tables = match e500::is_one(text) {
+        true => e500::read(text)?,
+        false => hv::read(text)?,
+    };
+    if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
+}
+
+/// The lines with their numbers from 1, as a serial line or a pipe may have brought them.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end_matches('\r')))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_table_or_an_error(text in "\\PC*|.*") {
+            let _ = read(&text);
+        }
+
+        #[test]
+        fn any_row_is_a_row_or_an_error(
+            rows in vec("[A-Z()_ ]{0,12}\t-?[0-9]{0,11}(\t[0-9]{0,20}){3}\t-?[0-9]{0,20}", 0..40),
+        ) {
+            let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{}\n", rows.join("\n"));
+            if let Ok(tables) = read(&text) {
+                prop_assert_eq!(tables[0].rows.len(), rows.len());
+                let _ = tables[0].sum_ns();
+            }
+        }
+
+        #[test]
+        fn any_timings_are_a_table_or_an_error(
+            rows in vec("[a-z_]{1,12}: ([0-9]{0,21} ?){0,5}", 0..9),
+        ) {
+            let _ = read(&rows.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! bpf(2): the few commands that a recorder needs (include/uapi/linux/bpf.h). Nothing is pinned:
+//! all of it goes with its descriptors, however the process ends.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: u32 = 0;
+const MAP_LOOKUP_ELEM: u32 = 1;
+const MAP_GET_NEXT_KEY: u32 = 4;
+const PROG_LOAD: u32 = 5;
+const OBJ_GET_INFO_BY_FD: u32 = 15;
+const ENABLE_STATS: u32 = 32;
+
+const PROG_TYPE_TRACEPOINT: u32 = 5;
+const STATS_RUN_TIME: u32 = 0;
+
+/// The kinds of maps.
+#[derive(Debug, Clone, Copy)]
+pub enum MapKind {
+    Hash = 1,
+    Array = 2,
+}
+
+/// A map in the kernel.
+#[derive(Debug)]
+pub struct Map {
+    pub fd: OwnedFd,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+/// A program in the kernel.
+#[derive(Debug)]
+pub struct Program(pub OwnedFd);
+
+/// What the kernel counts of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunTime {
+    pub ns: u64,
+    pub runs: u64,
+    /// Events at which it could not run, because another program ran on that CPU.
+    pub missed: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value_or_next: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ProgLoad {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    licence: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+}
+
+#[repr(C)]
+struct Info {
+    fd: u32,
+    bytes: u32,
+    info: u64,
+}
+
+/// The head of `struct bpf_prog_info`, as far as it is looked at.
+const INFO_WORDS: usize = 27;
+const RUN_TIME_NS: usize = 24;
+
+/// One command. The address of everything that `attr` points to must be valid.
+fn bpf<T>(command: u32, attr: &mut T) -> io::Result<i32> {
+    // SAFETY: attr is a whole structure of the command's layout, the kernel takes what is beyond
+    // its size as zero, and reads and writes at most size_of::<T>() bytes of it; what it points to
+    // is held by the callers in this file for the whole call.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr as *mut T, size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+fn owned(fd: i32) -> OwnedFd {
+    // SAFETY: the kernel has just made this descriptor, with close-on-exec, and nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+fn number(fd: &OwnedFd) -> u32 {
+    fd.as_raw_fd() as u32
+}
+
+impl Map {
+    /// A new one, with room for so many.
+    pub fn new(kind: MapKind, key_bytes: usize, value_bytes: usize, room: u32) -> io::Result<Map> {
+        let mut attr = MapCreate {
+            kind: kind as u32,
+            key_size: key_bytes as u32,
+            value_size: value_bytes as u32,
+            max_entries: room,
+            flags: 0,
+        };
+        Ok(Map { fd: owned(bpf(MAP_CREATE, &mut attr)?), key_bytes, value_bytes })
+    }
+
+    /// All that is in it.
+    pub fn entries(&self) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut entries = Vec::new();
+        let mut last: Option<Vec<u8>> = None;
+        while let Some(key) = self.key_after(last.as_deref())? {
+            if let Some(value) = self.value(&key)? {
+                entries.push((key.clone(), value));
+            }
+            last = Some(key);
+        }
+        Ok(entries)
+    }
+
+    fn key_after(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
+        let mut next = vec![0u8; self.key_bytes];
+        let key = key.map_or(0, |key| key.as_ptr() as u64);
+        found(self.element(MAP_GET_NEXT_KEY, key, &mut next).map(|()| next))
+    }
+
+    /// The value of a key of the right size.
+    pub fn value(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        assert_eq!(key.len(), self.key_bytes);
+        let mut value = vec![0u8; self.value_bytes];
+        found(self.element(MAP_LOOKUP_ELEM, key.as_ptr() as u64, &mut value).map(|()| value))
+    }
+
+    fn element(&self, command: u32, key: u64, out: &mut [u8]) -> io::Result<()> {
+        let value_or_next = out.as_mut_ptr() as u64;
+        let map = number(&self.fd);
+        bpf(command, &mut Element { map, padding: 0, key, value_or_next, flags: 0 }).map(drop)
+    }
+}
+
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl Program {
+    /// Loads a program for tracepoints. The kernel checks it; what it finds wrong is in the error.
+    pub fn load(code: &[u8]) -> io::Result<Program> {
+        const LICENCE: &CStr = c"GPL";
+        let attr = |log: &mut [u8]| ProgLoad {
+            kind: PROG_TYPE_TRACEPOINT,
+            instructions: (code.len() / 8) as u32,
+            code: code.as_ptr() as u64,
+            licence: LICENCE.as_ptr() as u64,
+            log_level: u32::from(!log.is_empty()),
+            log_size: log.len() as u32,
+            log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        };
+        let error = match bpf(PROG_LOAD, &mut attr(&mut [])) {
+            Ok(fd) => return Ok(Program(owned(fd))),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
+            Err(error) => error,
+        };
+        let mut log = vec![0u8; 1 << 20];
+        drop(bpf(PROG_LOAD, &mut attr(&mut log)));
+        let said = String::from_utf8_lossy(&log);
+        let said = said.trim_end_matches('\0').trim_end();
+        let last: Vec<&str> = said.lines().rev().take(8).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        Err(io::Error::new(error.kind(), format!("{error}: {}", last.join(" | "))))
+    }
+
+    /// What the kernel counts, since [`count_run_times`].
+    pub fn run_time(&self) -> io::Result<RunTime> {
+        let mut words = [0u64; INFO_WORDS];
+        let bytes = size_of_val(&words) as u32;
+        let info = words.as_mut_ptr() as u64;
+        bpf(OBJ_GET_INFO_BY_FD, &mut Info { fd: number(&self.0), bytes, info })?;
+        let [ns, runs, missed] = [0, 1, 2].map(|word| words[RUN_TIME_NS + word]);
+        Ok(RunTime { ns, runs, missed })
+    }
+}
+
+/// Has the kernel count how long programs run, for as long as the descriptor is held.
+pub fn count_run_times() -> io::Result<OwnedFd> {
+    bpf(ENABLE_STATS, &mut STATS_RUN_TIME.clone()).map(owned)
+}
+
+/// The number that a program refers to a map by.
+pub fn reference(map: &Map) -> i32 {
+    map.fd.as_fd().as_raw_fd()
+}

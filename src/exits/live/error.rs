@@ -1,0 +1,63 @@
+use std::io;
+
+use thiserror::Error;
+
+/// Why nothing can be recorded. Each message ends with the next step.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum LiveError {
+    #[error(
+        "the kernel's trace file system is not mounted; type: \
+         sudo mount -t tracefs nodev /sys/kernel/tracing"
+    )]
+    NoTracefs,
+    #[error("not allowed to {what}; run it as root, or with CAP_BPF and CAP_PERFMON")]
+    NotAllowed { what: &'static str },
+    #[error(
+        "this kernel has no tracepoint {event}; load KVM with `sudo modprobe kvm`, or use a kernel \
+         with CONFIG_KVM and CONFIG_FTRACE_SYSCALLS"
+    )]
+    NoEvent { event: &'static str },
+    #[error("eBPF is refused here ({reason}); try --via perf")]
+    Bpf { reason: String },
+    #[error("cannot watch {event} ({reason}); run it as root, or with CAP_PERFMON")]
+    Attach { event: String, reason: String },
+    #[error("there is no process {pid}; `ps -C qemu-system-x86_64` lists some that are VMs")]
+    NoProcess { pid: u32 },
+    #[error(
+        "process {pid} ({name}) has no virtual machine of KVM; give the PID of the VMM itself, \
+         such as qemu-system-x86_64"
+    )]
+    NoVm { pid: u32, name: String },
+    #[error("no process is a VM named {name}{}", others(.there))]
+    NoName { name: String, there: Vec<String> },
+    #[error("several processes are a VM named {name}: {}; use --pid", list(.pids))]
+    SeveralOfName { name: String, pids: Vec<u32> },
+    #[error(
+        "this is a PID namespace of its own, in which the kernel's numbers of threads mean \
+         nothing; run it on the host"
+    )]
+    Namespace,
+    #[error("{operation}: {reason}; try again, or report it")]
+    Host { operation: &'static str, reason: String },
+}
+
+impl LiveError {
+    pub(super) fn bpf(error: io::Error) -> LiveError {
+        LiveError::Bpf { reason: error.to_string() }
+    }
+
+    pub(super) fn attach(event: &str, error: io::Error) -> LiveError {
+        LiveError::Attach { event: event.to_owned(), reason: error.to_string() }
+    }
+}
+
+fn others(there: &[String]) -> String {
+    match there {
+        [] => ", and none is a VM at all; start it first".to_owned(),
+        some => format!("; there are {}: name one of them, or use --pid", some.join(", ")),
+    }
+}
+
+fn list(pids: &[u32]) -> String {
+    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}

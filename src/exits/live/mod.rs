@@ -1,0 +1,165 @@
+//! A VM that runs: the events of its vCPUs' threads, added up.
+//!
+//! ```text
+//! tracefs ─► points ─┬► program ─► kernel (eBPF)  ─┬─► Recording ─► table ─► ExitTable
+//!                    └► decode ─► fold ─► ring     ┘
+//! ```
+
+mod asm;
+mod bpf;
+mod decode;
+mod error;
+mod hook;
+mod kernel;
+mod names;
+mod points;
+mod process;
+mod program;
+mod ring;
+mod tracefs;
+mod whole;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::LiveError;
+pub use points::Level;
+pub use process::{Process, by_name};
+
+use super::Per;
+use super::recording::Recording;
+use crate::model::ExitTable;
+use kernel::InKernel;
+use points::Points;
+use ring::Ring;
+use tracefs::Tracefs;
+use whole::{Seen, Whole};
+
+/// Where events are added up.
+trait Source {
+    /// As the output calls it.
+    fn name(&self) -> &'static str;
+    /// Takes what has come; to be called some times a second.
+    fn poll(&mut self) -> Result<(), LiveError>;
+    /// All so far.
+    fn recording(&self) -> Result<Recording, LiveError>;
+    /// Takes the last and lets go of the kernel.
+    fn finish(self: Box<Self>) -> Result<Recording, LiveError>;
+}
+
+/// How the events come here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// They do not: eBPF adds them up.
+    Bpf,
+    /// Through perf's ring buffers.
+    Perf,
+}
+
+/// What to look at; nothing is what this machine has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Choice {
+    pub level: Option<Level>,
+    pub via: Option<Via>,
+}
+
+/// The recorders of one process.
+pub struct Recorder {
+    process: u32,
+    of: String,
+    watches: Vec<Watch>,
+    /// What was asked for first and could not be had.
+    refused: Option<String>,
+}
+
+struct Watch {
+    points: Points,
+    source: Box<dyn Source>,
+}
+
+impl Recorder {
+    /// Begins now. Without a chosen Level both are watched, since a KVM can have the tracepoint
+    /// kvm_exit and never fire it.
+    pub fn attach(process: u32, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
+        let tracefs = Tracefs::find()?;
+        let levels = match choice.level {
+            Some(level) => vec![level],
+            None => vec![Level::Exits, Level::Run],
+        };
+        let (mut watches, mut refused, mut missing) = (Vec::new(), None, None);
+        for level in levels {
+            let points = match points::points(level, &tracefs) {
+                Ok(points) => points,
+                Err(error) => {
+                    missing.get_or_insert(error);
+                    continue;
+                }
+            };
+            let source = open(&points, process, choice.via, &mut refused)?;
+            watches.push(Watch { points, source });
+        }
+        match missing {
+            Some(error) if watches.is_empty() => Err(error),
+            _ => Ok(Recorder { process, of: of.to_owned(), watches, refused }),
+        }
+    }
+
+    /// Takes what has come; to be called some times a second.
+    pub fn poll(&mut self) -> Result<(), LiveError> {
+        self.watches.iter_mut().try_for_each(|watch| watch.source.poll())
+    }
+
+    /// The tables of what has been seen until now.
+    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
+        let seen = |watch: &Watch| {
+            let (points, source) = (watch.points.clone(), watch.source.name());
+            Ok(Seen { points, source, recording: watch.source.recording()? })
+        };
+        let seen = self.watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+        Ok(self.whole(seen).tables(per))
+    }
+
+    /// The tables of all. The kernel is left as it was.
+    pub fn finish(mut self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
+        let seen = |watch: Watch| {
+            let source = watch.source.name();
+            Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
+        };
+        let watches = std::mem::take(&mut self.watches);
+        let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+        Ok(self.whole(seen).tables(per))
+    }
+
+    fn whole(&self, seen: Vec<Seen>) -> Whole {
+        let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
+        Whole { process, of, seen, refused, now_ns: now_ns() }
+    }
+}
+
+/// eBPF where nothing else is asked for, and perf's rings where it is refused.
+fn open(
+    points: &Points,
+    process: u32,
+    via: Option<Via>,
+    refused: &mut Option<String>,
+) -> Result<Box<dyn Source>, LiveError> {
+    match via {
+        Some(Via::Perf) => Ok(Box::new(Ring::attach(points, process)?)),
+        Some(Via::Bpf) => Ok(Box::new(InKernel::attach(points, process)?)),
+        None => match InKernel::attach(points, process) {
+            Ok(source) => Ok(Box::new(source)),
+            Err(LiveError::Bpf { reason }) => {
+                *refused = Some(reason);
+                Ok(Box::new(Ring::attach(points, process)?))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// CLOCK_MONOTONIC, which is also the kernel's stamp of every event here.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,150 @@
+//! Which process is a VM, and whether it still lives.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::LiveError;
+
+/// A process, held so that its number cannot become another's.
+#[derive(Debug)]
+pub struct Process {
+    pub pid: u32,
+    handle: OwnedFd,
+}
+
+/// The initial PID namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
+
+impl Process {
+    /// One that lives.
+    pub fn open(pid: u32) -> Result<Process, LiveError> {
+        let is_initial = fs::read_link("/proc/self/ns/pid")
+            .is_ok_and(|namespace| namespace.as_os_str() == INITIAL_NAMESPACE);
+        if !is_initial {
+            return Err(LiveError::Namespace);
+        }
+        let missing = LiveError::NoProcess { pid };
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let Some(number) = number else { return Err(missing) };
+        let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|_| missing)?;
+        Ok(Process { pid, handle })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        comm(self.pid)
+    }
+
+    /// An error if it has no VM. One that may not be looked into is believed.
+    pub fn require_vm(&self) -> Result<(), LiveError> {
+        match has_vm(self.pid) {
+            Some(false) => Err(LiveError::NoVm { pid: self.pid, name: comm(self.pid) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for its end, at most so long; whether it has come.
+    pub fn ended_within(&self, time: Duration) -> Result<bool, LiveError> {
+        let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) };
+        let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => {
+                let reason = error.to_string();
+                Err(LiveError::Host { operation: "wait for the process", reason })
+            }
+        }
+    }
+}
+
+/// Whether a thread lives; one that waits to be reaped does not.
+pub(super) fn lives(process: u32, tid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{tid}/stat")).unwrap_or_default();
+    // Behind the name, which may have anything in it.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+fn comm(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Whether it holds a VM of KVM's; nothing if that is not ours to see.
+fn has_vm(pid: u32) -> Option<bool> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let mut links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    Some(links.any(|link| link.as_os_str() == "anon_inode:kvm-vm"))
+}
+
+/// The process whose VM has this name: `-name` of QEMU, `--id` of Firecracker, the process's own.
+pub fn by_name(name: &str) -> Result<u32, LiveError> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let vms: Vec<(u32, Vec<String>)> =
+        pids.filter(|pid| has_vm(*pid) == Some(true)).map(|pid| (pid, names(pid))).collect();
+    let called = |(_, names): &&(u32, Vec<String>)| names.iter().any(|there| there == name);
+    let found: Vec<u32> = vms.iter().filter(called).map(|(pid, _)| *pid).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => {
+            let there = vms.into_iter().filter_map(|(_, names)| names.into_iter().next());
+            Err(LiveError::NoName { name: name.to_owned(), there: there.collect() })
+        }
+        _ => Err(LiveError::SeveralOfName { name: name.to_owned(), pids: found }),
+    }
+}
+
+fn names(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> =
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into()).collect();
+    let mut names = names_in(&words);
+    names.push(comm(pid));
+    names
+}
+
+/// `-name NAME`, `-name guest=NAME,process=…`, `--id NAME`.
+fn names_in(words: &[String]) -> Vec<String> {
+    let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
+        "-name" | "--name" => {
+            let first = pair[1].split(',').next()?;
+            Some(first.strip_prefix("guest=").unwrap_or(first).to_owned())
+        }
+        "--id" => Some(pair[1].clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(line: &str) -> Vec<String> {
+        names_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_vm_is_called_as_its_user_called_it() {
+        assert_eq!(names_of("qemu-system-x86_64 -name web -m 512"), ["web"]);
+        assert_eq!(names_of("qemu -name guest=db,debug-threads=on"), ["db"]);
+        assert_eq!(names_of("firecracker --id 7f --api-sock x"), ["7f"]);
+        assert!(names_of("qemu -m 512 -name").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_vm_is_refused() {
+        let this = Process::open(std::process::id()).unwrap();
+        assert!(matches!(this.require_vm(), Err(LiveError::NoVm { .. })));
+        assert!(!this.ended_within(Duration::ZERO).unwrap());
+        assert_eq!(Process::open(0).unwrap_err(), LiveError::NoProcess { pid: 0 });
+        assert!(matches!(by_name("no such machine"), Err(LiveError::NoName { .. })));
+    }
+}

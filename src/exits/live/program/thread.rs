@@ -1,0 +1,146 @@
+//! Which thread an event is of, and what its time went to.
+
+use super::Writer;
+use super::stack::{INDEX, NEW, TID};
+use crate::exits::live::asm::Alu::{Add, And, Lsh, Mov, Rsh, Sub};
+use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R4, R6, R7, R8, R10};
+use crate::exits::live::asm::When::{Eq, Ge, Ne};
+use crate::exits::live::asm::{Helper, Label, Size};
+use crate::exits::live::hook::{Field, Only};
+use crate::exits::live::words::thread;
+use crate::exits::recording::STAGES;
+
+/// Only if the key is not there.
+const BPF_NOEXIST: i32 = 1;
+
+impl Writer {
+    pub(super) fn field(&mut self, to: Reg, field: Field) {
+        let size = match field.size {
+            1 => Size::B1,
+            2 => Size::B2,
+            4 => Size::B4,
+            _ => Size::B8,
+        };
+        self.asm.load(size, to, R6, field.offset as i16);
+    }
+
+    pub(super) fn set(&mut self, word: i16, from: Reg) {
+        self.asm.store(Size::B8, R7, word, from);
+    }
+
+    pub(super) fn set_imm(&mut self, word: i16, value: i32) {
+        self.asm.alu_imm(Mov, R1, value);
+        self.set(word, R1);
+    }
+
+    pub(super) fn only(&mut self, only: Option<Only>, done: Label) {
+        if let Some(Only { field, value }) = only {
+            // Its low half: the kernel records what user space passed, and KVM looks at 32 bits.
+            self.asm.load(Size::B4, R1, R6, field.offset as i16);
+            self.asm.set_u32(R2, value);
+            self.asm.jump_if(Ne, R1, R2, done);
+        }
+    }
+
+    pub(super) fn now(&mut self) {
+        self.asm.call(Helper::KtimeGetNs);
+        self.asm.alu(Mov, R8, R0);
+    }
+
+    /// R7 is the thread with the id in R1; elsewhere if it is not one of ours.
+    pub(super) fn known(&mut self, unknown: Label) {
+        self.asm.store(Size::B4, R10, TID, R1);
+        self.look_up(self.maps.threads, TID);
+        self.asm.jump_if_imm(Eq, R0, 0, unknown);
+        self.asm.alu(Mov, R7, R0);
+    }
+
+    /// R7 is this thread, if it is the process's; new ones begin now.
+    pub(super) fn current(&mut self, process: u32, done: Label) {
+        let there = self.asm.label();
+        self.asm.call(Helper::CurrentPidTgid);
+        self.asm.alu(Mov, R1, R0);
+        self.asm.alu_imm(Rsh, R1, 32);
+        self.asm.set_u32(R2, process);
+        self.asm.jump_if(Ne, R1, R2, done);
+        self.asm.store(Size::B4, R10, TID, R0);
+        self.now();
+        self.look_up(self.maps.threads, TID);
+        self.asm.jump_if_imm(Ne, R0, 0, there);
+        self.asm.alu_imm(Mov, R1, 0);
+        for word in (0..thread::BYTES as i16).step_by(8) {
+            self.asm.store(Size::B8, R10, NEW + word, R1);
+        }
+        self.asm.store(Size::B8, R10, NEW + thread::SINCE, R8);
+        self.address(R1, NEW + thread::COMM);
+        self.asm.alu_imm(Mov, R2, thread::BYTES as i32 - i32::from(thread::COMM));
+        self.asm.call(Helper::CurrentComm);
+        self.address(R3, NEW);
+        self.insert(self.maps.threads, TID, there, done);
+        self.asm.alu(Mov, R7, R0);
+    }
+
+    fn address(&mut self, to: Reg, at: i16) {
+        self.asm.alu(Mov, to, R10);
+        self.asm.alu_imm(Add, to, i32::from(at));
+    }
+
+    pub(super) fn look_up(&mut self, map: i32, key: i16) {
+        self.asm.map(R1, map);
+        self.address(R2, key);
+        self.asm.call(Helper::MapLookup);
+    }
+
+    /// Puts what R3 points to into a map and looks it up; `there` is after it, with R0 the value.
+    pub(super) fn insert(&mut self, map: i32, key: i16, there: Label, full: Label) {
+        self.asm.map(R1, map);
+        self.address(R2, key);
+        self.asm.alu_imm(Mov, R4, BPF_NOEXIST);
+        self.asm.call(Helper::MapUpdate);
+        self.look_up(map, key);
+        self.asm.jump_if_imm(Ne, R0, 0, there);
+        // No room.
+        self.asm.alu_imm(Mov, R1, 0);
+        self.asm.store(Size::B4, R10, INDEX, R1);
+        self.look_up(self.maps.lost, INDEX);
+        self.asm.jump_if_imm(Eq, R0, 0, full);
+        self.add_to(R0, 0, 1);
+        self.asm.jump(full);
+        self.asm.place(there);
+    }
+
+    pub(super) fn add_to(&mut self, base: Reg, word: i16, value: i32) {
+        self.asm.load(Size::B8, R1, base, word);
+        self.asm.alu_imm(Add, R1, value);
+        self.asm.store(Size::B8, base, word, R1);
+    }
+
+    /// The time since the thread's last event belongs to its stage. The kernel's fast clock may
+    /// step back by a little between two CPUs.
+    pub(super) fn account(&mut self) {
+        let forward = self.asm.label();
+        self.asm.load(Size::B8, R1, R7, thread::SINCE);
+        self.asm.jump_if(Ge, R8, R1, forward);
+        self.asm.alu(Mov, R8, R1);
+        self.asm.place(forward);
+        self.asm.alu(Mov, R2, R8);
+        self.asm.alu(Sub, R2, R1);
+        self.set(thread::SINCE, R8);
+        self.asm.load(Size::B8, R3, R7, thread::STAGE);
+        self.asm.alu_imm(And, R3, STAGES as i32 - 1);
+        self.asm.alu_imm(Lsh, R3, 3);
+        self.asm.alu(Add, R3, R7);
+        self.asm.load(Size::B8, R1, R3, thread::PARTS);
+        self.asm.alu(Add, R1, R2);
+        self.asm.store(Size::B8, R3, thread::PARTS, R1);
+    }
+
+    /// The table of a thread begins with its first entry or exit.
+    pub(super) fn begin(&mut self) {
+        let begun = self.asm.label();
+        self.asm.load(Size::B8, R1, R7, thread::FIRST);
+        self.asm.jump_if_imm(Ne, R1, 0, begun);
+        self.set(thread::FIRST, R8);
+        self.asm.place(begun);
+    }
+}

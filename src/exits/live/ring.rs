@@ -1,0 +1,134 @@
+//! The same events through perf's ring buffers, added up here: where eBPF is refused.
+
+use std::fs;
+use std::path::Path;
+
+use perf_event::data::Record;
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
+
+use super::decode::decode;
+use super::hook::{Hook, Point};
+use super::points::Points;
+use super::{LiveError, Source, now_ns};
+use crate::exits::fold::Fold;
+use crate::exits::recording::Recording;
+
+/// Bytes of one ring: some thousand events between two looks.
+const RING_BYTES: usize = 1 << 20;
+
+/// Rings, one for each tracepoint and CPU, and what came from them.
+pub struct Ring {
+    process: u32,
+    rings: Vec<(Sampler, Hook)>,
+    /// Read, and not yet in order: another ring may have an older one.
+    waiting: Vec<Sample>,
+    fold: Fold,
+}
+
+struct Sample {
+    time: u64,
+    tid: u32,
+    hook: Hook,
+    record: Vec<u8>,
+}
+
+impl Ring {
+    /// Watches the threads of a process from now on.
+    pub fn attach(points: &Points, process: u32) -> Result<Ring, LiveError> {
+        let mut rings = Vec::new();
+        for cpu in online_cpus() {
+            for point in &points.points {
+                let failed = |error| LiveError::attach(&point.event, error);
+                rings.push((open(point, cpu).map_err(failed)?, point.hook));
+            }
+        }
+        for (ring, _) in &mut rings {
+            ring.enable().map_err(|error| LiveError::attach("perf events", error))?;
+        }
+        let fold = Fold::default();
+        Ok(Ring { process, rings, waiting: vec![], fold })
+    }
+
+    /// Takes what is in the rings, and adds up what no ring can have an older event than.
+    fn drain(&mut self, until: u64) {
+        for (ring, hook) in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                match record.parse_record() {
+                    Ok(Record::Sample(sample)) => {
+                        let (Some(time), Some(pid), Some(tid), Some(raw)) =
+                            (sample.time(), sample.pid(), sample.tid(), sample.raw())
+                        else {
+                            continue;
+                        };
+                        let is_ours = hook.is_of_the_scheduler() || pid == self.process;
+                        if is_ours {
+                            let record = raw.to_vec();
+                            self.waiting.push(Sample { time, tid, hook: *hook, record });
+                        }
+                    }
+                    Ok(Record::Lost(lost)) => self.fold.lost += lost.lost,
+                    _ => {}
+                }
+            }
+        }
+        self.waiting.sort_by_key(|sample| sample.time);
+        let ready = self.waiting.partition_point(|sample| sample.time <= until);
+        for sample in self.waiting.drain(..ready) {
+            for (tid, event) in decode(sample.hook, &sample.record, sample.tid) {
+                let is_known = self.fold.knows(tid) || sample.hook.is_of_the_scheduler();
+                let name = if is_known { String::new() } else { thread_name(self.process, tid) };
+                self.fold.add(tid, &name, sample.time, event);
+            }
+        }
+    }
+}
+
+fn open(point: &Point, cpu: usize) -> std::io::Result<Sampler> {
+    let mut builder = Builder::new(Tracepoint::with_id(point.id));
+    builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
+    builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);
+    builder.wakeup_watermark(RING_BYTES / 2);
+    builder.build()?.sampled(RING_BYTES)
+}
+
+fn thread_name(process: u32, tid: u32) -> String {
+    let path = format!("/proc/{process}/task/{tid}/comm");
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+/// By their directories, of which a CPU that is off has no `topology`.
+fn online_cpus() -> Vec<usize> {
+    let is_online =
+        |cpu: &usize| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/topology")).exists();
+    let all = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
+    let number = |name: String| name.strip_prefix("cpu")?.parse().ok();
+    all.filter_map(name).filter_map(number).filter(is_online).collect()
+}
+
+impl Source for Ring {
+    fn name(&self) -> &'static str {
+        "perf ring buffer"
+    }
+
+    fn poll(&mut self) -> Result<(), LiveError> {
+        // What is stamped before now is in its ring, or about to be: the margin is for that.
+        const MARGIN_NS: u64 = 10_000_000;
+        let until = now_ns().saturating_sub(MARGIN_NS);
+        self.drain(until);
+        Ok(())
+    }
+
+    fn recording(&self) -> Result<Recording, LiveError> {
+        Ok(self.fold.recording())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Recording, LiveError> {
+        for (ring, _) in &mut self.rings {
+            ring.disable().map_err(|error| LiveError::attach("perf events", error))?;
+        }
+        self.drain(u64::MAX);
+        self.recording()
+    }
+}

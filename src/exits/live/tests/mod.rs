@@ -1,0 +1,150 @@
+//! The programs in an interpreter, held against `fold.rs`: the same records, the same tables.
+
+mod interpreter;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::decode::decode;
+use super::hook::{Field, Hook, Only};
+use crate::exits::fold::{Event, Fold};
+use crate::exits::recording::Recording;
+use crate::exits::recording::{Reason, Stage};
+use interpreter::Interpreter;
+
+const PROCESS: u32 = 77;
+
+const fn field(offset: u16, size: u8) -> Field {
+    Field { offset, size }
+}
+
+const RUN: Only = Only { field: field(24, 8), value: 0xae80 };
+
+/// Every hook, at the offsets of a real kernel.
+const HOOKS: [Hook; 8] = [
+    Hook::Enter { only: None },
+    Hook::Enter { only: Some(RUN) },
+    Hook::Exit { reason: field(8, 4), detail: Some(field(24, 4)) },
+    Hook::Return { reason: field(8, 4), errno: field(12, 4) },
+    Hook::ToUser,
+    Hook::ToKernel { only: RUN },
+    Hook::Switch { from: field(24, 4), state: field(32, 8), to: field(56, 4) },
+    Hook::Wakeup { thread: field(24, 4) },
+];
+
+/// A record, when, and in which thread.
+#[derive(Debug, Clone)]
+struct Record {
+    hook: usize,
+    /// What passes between it and the last.
+    after: u64,
+    tid: u32,
+    other: u32,
+    reason: u32,
+    word: u32,
+}
+
+impl Record {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        let mut put = |at: usize, value: &[u8]| {
+            bytes[at..at + value.len()].copy_from_slice(value);
+        };
+        put(8, &self.reason.to_ne_bytes());
+        put(12, &self.word.wrapping_sub(2).to_ne_bytes());
+        match HOOKS[self.hook] {
+            Hook::Switch { .. } => {
+                put(24, &self.tid.to_ne_bytes());
+                put(32, &u64::from(self.word % 4).to_ne_bytes());
+                put(56, &self.other.to_ne_bytes());
+            }
+            Hook::Wakeup { .. } => put(24, &self.other.to_ne_bytes()),
+            Hook::Exit { .. } => put(24, &(self.word % 3).to_ne_bytes()),
+            _ => {
+                let is_run = !self.word.is_multiple_of(5);
+                put(24, &if is_run { 0xae80u64 } else { 0xae81 }.to_ne_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+/// What both make of the same.
+fn both(records: &[Record]) -> (Recording, Recording) {
+    let (mut interpreter, mut fold) = (Interpreter::new(PROCESS), Fold::default());
+    let mut now = 1000u64;
+    for record in records {
+        now = now.saturating_add(record.after);
+        let bytes = record.bytes();
+        interpreter.run(HOOKS[record.hook], bytes.clone(), record.tid, now);
+        for (tid, event) in decode(HOOKS[record.hook], &bytes, record.tid) {
+            fold.add(tid, "vcpu", now, event);
+        }
+    }
+    (interpreter.recording(), fold.recording())
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    let after = prop_oneof![0u64..10, 0u64..100_000, 0u64..1 << 40];
+    let record = (0..HOOKS.len(), after, 1u32..4, 1u32..6, 0u32..4, 0u32..8).prop_map(
+        |(hook, after, tid, other, reason, word)| Record { hook, after, tid, other, reason, word },
+    );
+    vec(record, 0..60)
+}
+
+proptest! {
+    #[test]
+    fn the_kernels_programs_and_rust_agree(records in records()) {
+        let (kernel, rust) = both(&records);
+        prop_assert_eq!(kernel, rust);
+    }
+
+    #[test]
+    fn no_time_is_lost_or_counted_twice(records in records()) {
+        let (recording, _) = both(&records);
+        for (tid, thread) in &recording.threads {
+            let rows = || recording.rows.iter().filter(|((of, _), _)| of == tid);
+            let sum: u64 = rows().map(|(_, times)| times.sum).sum();
+            let began = thread.open.map_or(thread.first, |(_, began)| began);
+            prop_assert_eq!(sum, began - thread.first);
+            for (_, times) in rows() {
+                prop_assert_eq!(times.parts.iter().sum::<u64>(), times.sum);
+                prop_assert_eq!(times.buckets.iter().sum::<u64>(), times.count);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_forgets_a_part_is_noticed() {
+    // Two different streams must not look the same: the comparison above can fail.
+    let record = |hook, after| Record { hook, after, tid: 1, other: 2, reason: 1, word: 1 };
+    let (kernel, _) = both(&[record(0, 5), record(2, 7), record(0, 9)]);
+    let (_, rust) = both(&[record(0, 5), record(2, 7), record(0, 10)]);
+    assert_ne!(kernel, rust);
+}
+
+#[test]
+fn an_exit_is_split_into_where_its_time_went() {
+    let (mut fold, exit) = (Fold::default(), Reason { code: 0x78, detail: 2 });
+    let events = [
+        (100, Event::Enter),
+        (150, Event::Left(exit, Stage::Kernel)),
+        (160, Event::Off { could_run: false }),
+        (200, Event::Wakeup),
+        (205, Event::On),
+        (215, Event::Moves(Stage::User)),
+        (245, Event::Off { could_run: false }),
+        (255, Event::On),
+        (300, Event::Off { could_run: true }),
+        (400, Event::On),
+        (410, Event::Moves(Stage::Kernel)),
+        (420, Event::Enter),
+    ];
+    events.into_iter().for_each(|(now, event)| fold.add(1, "vcpu", now, event));
+    let recording = fold.recording();
+    let times = &recording.rows[&(1, exit)];
+    // Kernel 10 + 10 + 10; the VMM 30 + 10 asleep + 45 + 10; halted 40; ready 5 + 100.
+    assert_eq!((times.count, times.sum, times.parts), (1, 270, [30, 95, 40, 105]));
+    assert_eq!(recording.rows[&(1, Reason::GUEST)].sum, 50);
+}

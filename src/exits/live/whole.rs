@@ -1,0 +1,92 @@
+//! What several recorders of one VM have seen, as one.
+
+use super::points::{Level, Points};
+use super::process::lives;
+use crate::exits::Per;
+use crate::exits::recording::{Cost, Recording, Thread};
+use crate::exits::table::Recorded;
+use crate::model::{ExitTable, RecorderCost, Warning};
+
+/// What one recorder has seen.
+pub(super) struct Seen {
+    pub points: Points,
+    pub source: &'static str,
+    pub recording: Recording,
+}
+
+/// What all have seen.
+pub(super) struct Whole {
+    pub process: u32,
+    pub of: String,
+    pub seen: Vec<Seen>,
+    /// What refused to be used.
+    pub refused: Option<String>,
+    pub now_ns: u64,
+}
+
+impl Whole {
+    /// The tables of the first recorder that has seen a guest.
+    pub fn tables(&self, per: Per) -> Vec<ExitTable> {
+        let has_seen = |seen: &&Seen| !seen.recording.rows.is_empty();
+        let Some(seen) = self.seen.iter().find(has_seen).or(self.seen.first()) else {
+            return vec![];
+        };
+        let moments = match seen.points.level {
+            Level::Exits => "kvm_entry and kvm_exit",
+            Level::Run => "KVM_RUN",
+        };
+        let recorded = Recorded {
+            recording: &seen.recording,
+            of: &self.of,
+            source: &format!("{moments}, {}", seen.source),
+            name: &|reason| seen.points.names.name(reason),
+            end: &|tid, thread| self.end(tid, thread),
+        };
+        let mut tables = recorded.tables(per);
+        for table in &mut tables {
+            table.warnings.extend(self.warnings(seen));
+            if let Some(account) = &mut table.account {
+                account.recorder = self.cost();
+            }
+        }
+        tables
+    }
+
+    /// Until when a thread was looked at. One that has ended was no vCPU after its last exit.
+    fn end(&self, tid: u32, thread: &Thread) -> u64 {
+        match thread.open {
+            Some((_, began)) if !lives(self.process, tid) => began,
+            _ => self.now_ns.max(thread.last),
+        }
+    }
+
+    /// What the user pays is all recorders together.
+    fn cost(&self) -> Option<RecorderCost> {
+        let costs = self.seen.iter().filter_map(|seen| seen.recording.cost);
+        let Cost { exits_ns, switches_ns } = costs.reduce(|a, b| Cost {
+            exits_ns: a.exits_ns + b.exits_ns,
+            switches_ns: a.switches_ns + b.switches_ns,
+        })?;
+        Some(RecorderCost { exits_ns, switches_ns })
+    }
+
+    fn warnings(&self, seen: &Seen) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut warn = |fact: String, next_step: &str| {
+            warnings.push(Warning { fact, next_step: next_step.to_owned() });
+        };
+        if let Some(reason) = &self.refused {
+            let fact = format!("eBPF is refused here ({reason}), so each event is copied");
+            warn(fact, "with CAP_BPF it costs a third");
+        }
+        let first = self.seen.first().map(|first| first.points.level);
+        if seen.recording.rows.is_empty() {
+            let fact = "no vCPU left its guest or entered it".to_owned();
+            warn(fact, "record for longer, or give the VMM itself and not what starts it");
+        } else if first != Some(seen.points.level) {
+            let fact = "kvm_exit never fires here: only what reaches the VMM is told apart";
+            warn(fact.to_owned(), "record on a host whose KVM has hardware beneath it");
+        }
+        warnings
+    }
+}

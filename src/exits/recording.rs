@@ -1,0 +1,123 @@
+//! What was seen of a VM's threads: the same for every source.
+
+use std::collections::BTreeMap;
+
+use crate::stats::histogram::{BUCKETS, bucket};
+
+/// Why a guest was left: a number of the architecture, and what tells apart what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reason {
+    /// `exit_reason`, `scause`, `KVM_EXIT_*`; a negative errno sign-extended.
+    pub code: u64,
+    /// The instruction set of the virtualization on x86, the class of a trap on arm64.
+    pub detail: u32,
+}
+
+impl Reason {
+    /// No exit's: from an entry to the next exit. No source has this detail.
+    pub const GUEST: Reason = Reason { code: u64::MAX, detail: u32::MAX };
+}
+
+/// What a vCPU's thread does outside the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// In the kernel, on a CPU.
+    Kernel,
+    /// In the VMM: on a CPU or waiting.
+    User,
+    /// Asleep in the kernel: a halted vCPU, or one that waits for a page.
+    Halted,
+    /// It could run and has no CPU.
+    Preempted,
+}
+
+/// How many [`Stage`]s there are.
+pub const STAGES: usize = 4;
+
+/// One reason's times, ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    pub count: u64,
+    pub sum: u64,
+    pub least: u64,
+    pub most: u64,
+    pub squares: u128,
+    /// By [`Stage`]; they add up to the sum.
+    pub parts: [u64; STAGES],
+    pub buckets: Vec<u64>,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        let buckets = vec![0; BUCKETS];
+        Times { count: 0, sum: 0, least: 0, most: 0, squares: 0, parts: [0; STAGES], buckets }
+    }
+}
+
+impl Times {
+    /// One more.
+    pub fn add(&mut self, duration: u64, parts: [u64; STAGES]) {
+        let mut one = Times {
+            count: 1,
+            sum: duration,
+            least: duration,
+            most: duration,
+            parts,
+            ..Times::default()
+        };
+        one.squares = u128::from(duration).pow(2);
+        one.buckets[bucket(duration)] = 1;
+        self.merge(&one);
+    }
+
+    /// Another's as well.
+    pub fn merge(&mut self, other: &Times) {
+        if other.count == 0 {
+            return;
+        }
+        self.least = if self.count == 0 { other.least } else { self.least.min(other.least) };
+        self.most = self.most.max(other.most);
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares = self.squares.wrapping_add(other.squares);
+        self.parts.iter_mut().zip(other.parts).for_each(|(mine, more)| *mine += more);
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, more)| *mine += more);
+    }
+}
+
+/// One thread that has entered a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// When it was first seen, ns of CLOCK_MONOTONIC.
+    pub first: u64,
+    /// When it was last seen.
+    pub last: u64,
+    /// What had begun and not ended, since when.
+    pub open: Option<(Reason, u64)>,
+    /// Exits after an exit, and entries after an entry: the event between them is missing.
+    pub unpaired: u64,
+}
+
+/// All that a source has seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// By thread id.
+    pub threads: BTreeMap<u32, Thread>,
+    /// By thread id and reason.
+    pub rows: BTreeMap<(u32, Reason), Times>,
+    /// Events that are in no row.
+    pub lost: u64,
+    /// What the recorder itself cost.
+    pub cost: Option<Cost>,
+}
+
+/// How long the recorder's programs ran, by the kernel's own count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// On a vCPU's way, ns.
+    pub exits_ns: u64,
+    /// On every task switch and wakeup of the machine, ns.
+    pub switches_ns: u64,
+}

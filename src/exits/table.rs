@@ -1,0 +1,127 @@
+//! Recording → tables.
+
+use super::recording::{Reason, Recording, STAGES, Thread, Times};
+use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, Warning};
+use crate::stats::histogram::quantile;
+
+/// What a table is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// All vCPUs together.
+    Vm,
+    /// Each vCPU.
+    Vcpu,
+    /// All together, then each.
+    Both,
+}
+
+/// A Recording and what is known of it.
+pub(super) struct Recorded<'a> {
+    pub recording: &'a Recording,
+    pub of: &'a str,
+    pub source: &'a str,
+    /// How a reason is called.
+    pub name: &'a dyn Fn(Reason) -> String,
+    /// Until when a thread was looked at, ns.
+    pub end: &'a dyn Fn(u32, &Thread) -> u64,
+}
+
+impl Recorded<'_> {
+    /// Its tables.
+    pub fn tables(&self, per: Per) -> Vec<ExitTable> {
+        let threads: Vec<u32> = self.recording.threads.keys().copied().collect();
+        let vm = || self.table(self.of.to_owned(), &threads);
+        let vcpu = |tid: &u32| {
+            let name = &self.recording.threads[tid].name;
+            self.table(format!("{name} (thread {tid}) of {}", self.of), &[*tid])
+        };
+        match per {
+            // Where nothing was seen, the whole says so.
+            Per::Vcpu if !threads.is_empty() => threads.iter().map(vcpu).collect(),
+            Per::Vm | Per::Vcpu => vec![vm()],
+            Per::Both => std::iter::once(vm()).chain(threads.iter().map(vcpu)).collect(),
+        }
+    }
+
+    fn table(&self, of: String, tids: &[u32]) -> ExitTable {
+        let ours = self.recording.rows.keys().filter(|(tid, _)| tids.contains(tid));
+        let mut reasons: Vec<Reason> = ours.map(|(_, reason)| *reason).collect();
+        reasons.sort();
+        reasons.dedup();
+        let times = |reason: Reason| {
+            let mut all = Times::default();
+            let each = tids.iter().filter_map(|tid| self.recording.rows.get(&(*tid, reason)));
+            each.for_each(|times| all.merge(times));
+            all
+        };
+        let rows = reasons
+            .iter()
+            .map(|reason| row((self.name)(*reason), *reason == Reason::GUEST, &times(*reason)));
+        let account = self.account(tids);
+        ExitTable {
+            format: FORMAT,
+            of,
+            source: self.source.to_owned(),
+            rows: rows.collect(),
+            warnings: warnings(&account),
+            account: Some(account),
+        }
+    }
+
+    fn account(&self, tids: &[u32]) -> ExitAccount {
+        let threads = tids.iter().map(|tid| (*tid, &self.recording.threads[tid]));
+        let threads: Vec<(u64, &Thread)> =
+            threads.map(|(tid, thread)| ((self.end)(tid, thread), thread)).collect();
+        let open = threads.iter().filter_map(|(end, thread)| {
+            let (reason, began) = thread.open?;
+            Some(OpenExit { reason: (self.name)(reason), ns: end.saturating_sub(began) })
+        });
+        let seen = threads.iter().filter(|(_, thread)| thread.first > 0);
+        ExitAccount {
+            wall_ns: seen.map(|(end, thread)| end.saturating_sub(thread.first)).sum(),
+            open: open.collect(),
+            lost: self.recording.lost,
+            unpaired: threads.iter().map(|(_, thread)| thread.unpaired).sum(),
+            recorder: None,
+        }
+    }
+}
+
+fn warnings(account: &ExitAccount) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |fact: String, next_step: &str| {
+        warnings.push(Warning { fact, next_step: next_step.to_owned() });
+    };
+    if account.lost > 0 {
+        let fact = format!("{} events were lost", account.lost);
+        warn(fact, "record for a shorter time, or fewer vCPUs at a time");
+    }
+    if account.unpaired > 0 {
+        let fact = format!(
+            "{} exits or entries came without the other; their time is in the row then open",
+            account.unpaired
+        );
+        warn(fact, "some kernels enter the guest again without saying so: see docs/exits.md");
+    }
+    warnings
+}
+
+fn row(reason: String, is_guest: bool, times: &Times) -> ExitRow {
+    let quantile = |share| {
+        let value = quantile(&times.buckets, share)?.round() as u64;
+        Some(value.clamp(times.least, times.most))
+    };
+    let [kernel_ns, user_ns, halted_ns, preempted_ns]: [u64; STAGES] = times.parts;
+    ExitRow {
+        reason,
+        is_guest,
+        count: times.count,
+        least_ns: Some(times.least),
+        most_ns: Some(times.most),
+        sum_ns: times.sum,
+        squares_ns2: Some(times.squares),
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99),
+        parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
+    }
+}

@@ -1,0 +1,70 @@
+//! The columns of 2008.
+
+use super::{US, deviation_ns};
+use crate::model::{ExitRow, ExitTable};
+use crate::report::escape;
+use crate::stats::tables::{average, share_percent};
+
+/// As kvmppc_timing.py printed it in 2008: times in microseconds, in the source's order.
+pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
+    let whole_ns = table.sum_ns();
+    let mut text = format!("sum of time {}{}\n", whole_ns / 1000, columns.runtime(whole_ns));
+    text += columns.header();
+    for row in table.rows.iter().filter(|row| row.count > 0) {
+        text += &columns.row(row, share_percent(row.sum_ns as f64, whole_ns as f64));
+    }
+    text
+}
+
+/// The two forms of the document: that of its workloads, and the earlier one of its comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Classic {
+    /// Averages with four decimals.
+    Long,
+    /// The last two of them cut off, and how long it was.
+    Short,
+}
+
+impl Classic {
+    fn header(self) -> &'static str {
+        match self {
+            Classic::Long => concat!(
+                "        type    count      min      max          sum",
+                "              avg       stddev     %\n"
+            ),
+            Classic::Short => {
+                "               count  min    max       sum     avg   stddev      %\n"
+            }
+        }
+    }
+
+    fn runtime(self, whole_ns: u64) -> String {
+        let seconds = whole_ns / 1_000_000_000;
+        match self {
+            Classic::Long => String::new(),
+            Classic::Short => format!(" => ~{}:{:02} runtime", seconds / 60, seconds % 60),
+        }
+    }
+
+    fn row(self, row: &ExitRow, percent: f64) -> String {
+        let us = |ns: Option<u64>| ns.unwrap_or(0) / 1000;
+        let (name, count, sum) = (escape(&row.reason), row.count, row.sum_ns / 1000);
+        let (least, most) = (us(row.least_ns), us(row.most_ns));
+        let average = average(sum as f64, count as f64);
+        let deviation = deviation_ns(row).map_or("-".to_owned(), |ns| format!("{:.3}", ns / US));
+        match self {
+            Classic::Long => format!(
+                "{name:>11}: {count:>8} {least:>8} {most:>8} {sum:>12} {average:>16.4} \
+                 {deviation:>12} {percent:>5.2}\n"
+            ),
+            Classic::Short => {
+                let whole = format!("{average:.4}");
+                let cut = &whole[..whole.len() - 2];
+                format!(
+                    "{name:>11} {count:>8} {least:>4} {most:>6} {sum:>9} {cut:>7} {deviation:>8} \
+                     {percent:>6.2}\n"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What `ktax exits` prints.
+
+mod classic;
+mod diff;
+
+pub use classic::{Classic, exits_classic};
+pub use diff::exits_diff;
+
+use super::text::{paragraph, table_of_numbers};
+use super::{TextOptions, escape, number};
+use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable};
+use crate::stats::tables::{average, share_percent, std_dev_of_sums};
+
+const US: f64 = 1000.0;
+
+/// One table, the reason that took most time first.
+pub fn exits(table: &ExitTable, options: TextOptions) -> String {
+    let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    let mut text = paragraph(&escape(&title(table)), options);
+    if !rows.is_empty() {
+        text += &format!("\n{}", times(&rows, table.sum_ns(), options));
+        text += &format!("\n{}", paragraph(&legend(table), options));
+    }
+    if rows.iter().any(|row| row.parts.is_some()) {
+        text += &format!("\n{}", parts(&rows, options));
+    }
+    if let Some(account) = table.account.as_ref().filter(|account| account.wall_ns > 0) {
+        text += &format!("\n{}", said(account, table, options));
+    }
+    for warning in &table.warnings {
+        let said = format!("warning: {}; {}", warning.fact, warning.next_step);
+        text += &paragraph(&escape(&said), options);
+    }
+    text
+}
+
+fn legend(table: &ExitTable) -> String {
+    let sum_us = number::whole(table.sum_ns() as f64 / US);
+    let rows = match table.row("KVM_RUN") {
+        None => {
+            "A row is the time from an exit for this reason to the next entry; of the guest's, \
+             the time from an entry to the next exit."
+        }
+        Some(_) => {
+            "A row is the time from KVM_RUN's return for this reason to its next call; KVM_RUN \
+             itself is the guest's time and the kernel's."
+        }
+    };
+    format!("Microseconds; all rows together {sum_us}. {rows}")
+}
+
+/// How often, how long.
+fn times(rows: &[&ExitRow], whole_ns: u64, options: TextOptions) -> String {
+    let has_quantiles = rows.iter().any(|row| row.p50_ns.is_some());
+    let header = match has_quantiles {
+        true => &["reason", "count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "%"][..],
+        false => &["reason", "count", "min", "max", "sum", "avg", "stddev", "%"],
+    };
+    let cells = rows.iter().map(|row| cells(row, whole_ns, has_quantiles)).collect();
+    table_of_numbers(header, cells, 1..header.len(), options)
+}
+
+/// Where the time of each went.
+fn parts(rows: &[&ExitRow], options: TextOptions) -> String {
+    let header = ["reason", "guest", "kernel", "VMM", "halted", "preempted"];
+    let us = |ns: u64| match ns {
+        0 => String::new(),
+        ns => number::whole(ns as f64 / US),
+    };
+    let columns = |row: &ExitRow| {
+        let none = ExitParts { kernel_ns: 0, user_ns: 0, halted_ns: 0, preempted_ns: 0 };
+        let part = row.parts.as_ref().unwrap_or(&none);
+        let (guest, kernel) = if row.is_guest { (part.kernel_ns, 0) } else { (0, part.kernel_ns) };
+        [guest, kernel, part.user_ns, part.halted_ns, part.preempted_ns]
+    };
+    let line = |name: &str, columns: [u64; 5]| {
+        std::iter::once(escape(name)).chain(columns.map(us)).collect::<Vec<String>>()
+    };
+    let mut cells: Vec<Vec<String>> =
+        rows.iter().map(|row| line(&row.reason, columns(row))).collect();
+    let all = rows.iter().map(|row| columns(row)).fold([0; 5], |mut all, more| {
+        all.iter_mut().zip(more).for_each(|(sum, one)| *sum += one);
+        all
+    });
+    cells.push(line("all", all));
+    let legend = "Microseconds: in the guest; in the kernel on a CPU; in the VMM; asleep in the \
+                  kernel; ready to run without a CPU.";
+    format!("{}\n{}", table_of_numbers(&header, cells, 1..6, options), paragraph(legend, options))
+}
+
+/// Whether it adds up, and what it cost to know.
+fn said(account: &ExitAccount, table: &ExitTable, options: TextOptions) -> String {
+    let us = |ns: f64| number::whole(ns / US);
+    let open_ns: u64 = account.open.iter().map(|open| open.ns).sum();
+    let missing_ns = account.wall_ns as f64 - table.sum_ns() as f64 - open_ns as f64;
+    let mut text = format!(
+        "vCPU wall time {} = rows {}",
+        us(account.wall_ns as f64),
+        us(table.sum_ns() as f64)
+    );
+    if !account.open.is_empty() {
+        let mut reasons: Vec<String> =
+            account.open.iter().map(|open| escape(&open.reason)).collect();
+        reasons.sort();
+        reasons.dedup();
+        text += &format!(" + {} not ended ({})", us(open_ns as f64), reasons.join(", "));
+    }
+    let percent = share_percent(missing_ns, account.wall_ns as f64);
+    text +=
+        &format!(" + {} missing ({percent:.2} %). Events lost: {}.", us(missing_ns), account.lost);
+    let exits: u64 = table.rows.iter().filter(|row| !row.is_guest).map(|row| row.count).sum();
+    if let Some(recorder) = account.recorder.as_ref().filter(|_| exits > 0) {
+        let each = average(recorder.exits_ns as f64, exits as f64);
+        let switches = us(recorder.switches_ns as f64);
+        text += &format!(
+            " The recorder took {} ns for each exit, and {switches} µs at task switches.",
+            number::whole(each)
+        );
+    }
+    paragraph(&text, options)
+}
+
+fn title(table: &ExitTable) -> String {
+    match table.of.is_empty() {
+        true => table.source.clone(),
+        false => format!("{} ({})", table.of, table.source),
+    }
+}
+
+fn cells(row: &ExitRow, whole_ns: u64, has_quantiles: bool) -> Vec<String> {
+    let us = |ns: f64| number::measured(ns / US);
+    let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
+    let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
+    let quantiles = match has_quantiles {
+        true => vec![maybe_ns(row.p50_ns), maybe_ns(row.p99_ns)],
+        false => vec![],
+    };
+    let before = [escape(&row.reason), number::whole(row.count as f64), maybe_ns(row.least_ns)];
+    let after = [
+        maybe_ns(row.most_ns),
+        number::whole(row.sum_ns as f64 / US),
+        us(average(row.sum_ns as f64, row.count as f64)),
+        maybe(deviation_ns(row)),
+        format!("{:.2}", share_percent(row.sum_ns as f64, whole_ns as f64)),
+    ];
+    before.into_iter().chain(quantiles).chain(after).collect()
+}
+
+fn deviation_ns(row: &ExitRow) -> Option<f64> {
+    std_dev_of_sums(row.count, row.sum_ns, row.squares_ns2?)
+}
