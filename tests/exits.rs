@@ -121,12 +121,37 @@ fn a_capture_of_two_tables_has_each_by_its_number_and_its_true_deviation() {
     assert!(line.contains(" 6 000 ") && line.ends_with("-100.00"), "{diff}");
 }
 
+/// 20 writes to a device, as `perf record` and `perf script --ns` brought them.
+#[test]
+fn a_trace_of_perf_has_every_return_of_kvm_run() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/perf-script-kvm-run.txt");
+    let read = |path: &str| -> Vec<ExitTable> {
+        serde_json::from_str(&exits(&["report", path, "--json"]).stdout).unwrap()
+    };
+    let table = read(trace).remove(0);
+    assert_eq!(table.source, "KVM_RUN, from a trace");
+    assert_eq!(table.row("KVM_EXIT_MMIO").unwrap().count, 20);
+    assert_eq!(table.row("KVM_RUN").unwrap().count, 21);
+    let account = table.account.as_ref().unwrap();
+    let open: u64 = account.open.iter().map(|open| open.ns).sum();
+    assert_eq!(table.sum_ns() + open, account.wall_ns);
+    // A line that is missing is a return without its call, and is said.
+    let text = fs::read_to_string(trace).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let call = lines.iter().rposition(|line| line.contains("cmd: 0x0000ae80")).unwrap();
+    lines.remove(call);
+    let (dir, cut) = (scratch(), "cut.txt");
+    let path = dir.path().join(cut).display().to_string();
+    fs::write(&path, lines.join("\n")).unwrap();
+    assert_eq!(read(&path).remove(0).account.unwrap().unpaired, 1);
+}
+
 #[test]
 fn what_is_no_table_is_refused_with_the_next_step() {
     let none = env!("CARGO_MANIFEST_PATH");
     for (args, said) in [
         (&["report", none][..], "it has no exit timing that ktax knows"),
-        (&["report", "/no/such"], "give the path of exit timing"),
+        (&["report", "/no/such"], "give the path of a recording"),
         (&["report", &format!("{CAPTURE}#3")], "has 2 tables, and no 3"),
         (&["diff", CAPTURE, CAPTURE], "name one of them"),
     ] {

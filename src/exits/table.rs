@@ -33,7 +33,8 @@ impl Recorded<'_> {
         let vm = || self.table(self.of.to_owned(), &threads);
         let vcpu = |tid: &u32| {
             let name = &self.recording.threads[tid].name;
-            self.table(format!("{name} (thread {tid}) of {}", self.of), &[*tid])
+            let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
+            self.table(format!("{name} (thread {tid}){of}"), &[*tid])
         };
         match per {
             // Where nothing was seen, the whole says so.

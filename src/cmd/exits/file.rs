@@ -2,21 +2,29 @@ use std::fs::File;
 use std::io::Read;
 
 use crate::cmd::exit::UsageError;
+use crate::exits::Per;
 use crate::exits::files::{self, FILE_MAX};
 use crate::model::ExitTable;
 
 /// The tables that `FILE` or `FILE#NUMBER` names.
-pub fn tables(name: &str) -> anyhow::Result<Vec<ExitTable>> {
+pub fn tables(name: &str, per: Per) -> anyhow::Result<Vec<ExitTable>> {
     let (path, number) = match name.rsplit_once('#') {
         Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
         _ => (name, None),
     };
-    let wanted = "exit timing, such as a copy of debugfs' kvm/*/vcpu*/timing";
+    let wanted = "a recording, a trace as text, or a copy of debugfs' kvm/*/vcpu*/timing";
     let unreadable = |reason| UsageError::Unreadable { path: path.to_owned(), reason, wanted };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
-    let tables = files::read(&String::from_utf8_lossy(&bytes))
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_MAX {
+        let most = FILE_MAX >> 20;
+        return Err(UsageError::Text(format!(
+            "{path} is larger than {most} MiB; record for a shorter time"
+        ))
+        .into());
+    }
+    let tables = files::read(&String::from_utf8_lossy(&bytes), per)
         .map_err(|error| UsageError::Text(format!("{path}: {error}")))?;
     let there = tables.len();
     match number {
@@ -32,7 +40,7 @@ pub fn tables(name: &str) -> anyhow::Result<Vec<ExitTable>> {
 
 /// The only table that a name names.
 pub fn only_table(name: &str) -> anyhow::Result<ExitTable> {
-    let mut tables = tables(name)?;
+    let mut tables = tables(name, Per::Vm)?;
     match tables.len() {
         1 => Ok(tables.remove(0)),
         several => Err(UsageError::Text(format!(

@@ -1,5 +1,6 @@
 //! `ktax exits`: where a virtual machine's time goes.
 
+mod args;
 mod diff;
 mod file;
 mod record;

@@ -2,15 +2,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::ValueEnum;
 
-use super::report::PrintArgs;
+use super::args::{HowArgs, PrintArgs, seconds};
 use super::target::TargetArgs;
 use crate::cmd::drive::{cancel, is_cancelled};
 use crate::cmd::exit::Exit;
 use crate::cmd::progress::spinner;
-use crate::exits::Per;
-use crate::exits::live::{self, Choice, Recorder};
+use crate::exits::live::Recorder;
 use crate::model::ExitTable;
 use crate::report;
 use crate::rundir::write_atomically;
@@ -35,75 +33,6 @@ pub struct Args {
     out: Option<PathBuf>,
     #[command(flatten)]
     print: PrintArgs,
-}
-
-/// What to look at.
-#[derive(Debug, Clone, clap::Args)]
-pub struct HowArgs {
-    /// One table of the VM, one for each vCPU, or both
-    #[arg(long, value_enum, default_value_t = PerArg::Vm)]
-    per: PerArg,
-    /// Between which moments time is taken [default: exits, where KVM reports them]
-    #[arg(long, value_enum)]
-    level: Option<Level>,
-    /// How events reach ktax [default: bpf, where it is allowed]
-    #[arg(long, value_enum)]
-    via: Option<Via>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PerArg {
-    Vm,
-    Vcpu,
-    Both,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Level {
-    /// The guest's exits and entries: the processor's reasons
-    Exits,
-    /// KVM_RUN's returns and calls: what reaches the VMM, on any KVM
-    Run,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Via {
-    /// Added up in the kernel
-    Bpf,
-    /// Copied through perf's ring buffers
-    Perf,
-}
-
-impl HowArgs {
-    /// In how many tables.
-    pub fn per(&self) -> Per {
-        match self.per {
-            PerArg::Vm => Per::Vm,
-            PerArg::Vcpu => Per::Vcpu,
-            PerArg::Both => Per::Both,
-        }
-    }
-
-    /// What was chosen.
-    pub fn choice(&self) -> Choice {
-        let level = self.level.map(|level| match level {
-            Level::Exits => live::Level::Exits,
-            Level::Run => live::Level::Run,
-        });
-        let via = self.via.map(|via| match via {
-            Via::Bpf => live::Via::Bpf,
-            Via::Perf => live::Via::Perf,
-        });
-        Choice { level, via }
-    }
-}
-
-/// A number of seconds above 0.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
-    number
-        .and_then(|number| Duration::try_from_secs_f64(number).ok())
-        .ok_or_else(|| "a number of seconds above 0, such as 10".to_owned())
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {

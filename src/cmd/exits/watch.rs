@@ -1,7 +1,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use super::record::{HowArgs, seconds};
+use super::args::{HowArgs, seconds, texts};
 use super::target::TargetArgs;
 use crate::cmd::drive::{cancel, is_cancelled};
 use crate::cmd::exit::Exit;
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
             is_over = target.process.ended_within(left.min(Duration::from_millis(100)))?;
             recorder.poll()?;
         }
-        let text = super::report::texts(&recorder.tables(args.how.per())?, None);
+        let text = texts(&recorder.tables(args.how.per())?, None);
         write_stdout(&screen(&text))?;
     }
     recorder.finish(args.how.per())?;

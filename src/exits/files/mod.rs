@@ -4,31 +4,44 @@
 
 mod e500;
 mod hv;
+mod recorded;
+mod trace;
 
 use thiserror::Error;
 
+use super::Per;
 use crate::model::ExitTable;
 
-/// The largest file, in bytes: thousands of tables.
-pub const FILE_MAX: u64 = 16 << 20;
+/// The largest file, in bytes: thousands of tables, or some million events as text.
+pub const FILE_MAX: u64 = 1 << 30;
 
 /// Why a file has no table.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ExitsError {
     #[error(
-        "it has no exit timing that ktax knows; it reads KVM's debugfs files `timing` (e500) and \
-         `timings` (book3s HV): cat one of them into a file"
+        "it has no exit timing that ktax knows; it reads recordings of `ktax exits record`, the \
+         text of `perf script` and `trace-cmd report` with KVM's events, and KVM's debugfs files \
+         `timing` (e500) and `timings` (book3s HV)"
     )]
     Unknown,
+    #[error(
+        "its events do not tell when a guest was entered and left; record kvm:kvm_entry and \
+         kvm:kvm_exit, or syscalls:sys_enter_ioctl and kvm:kvm_userspace_exit"
+    )]
+    NoPairs,
+    #[error("it is of file format {found}; record it with this ktax")]
+    Format { found: u32 },
     #[error("line {line}: {what}; copy the file again, whole")]
     Damaged { line: usize, what: String },
 }
 
 /// The tables of a file, in its order.
-pub fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
-    let tables = match e500::is_one(text) {
-        true => e500::read(text)?,
-        false => hv::read(text)?,
+pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+    let tables = match text {
+        text if recorded::is_one(text) => recorded::read(text)?,
+        text if e500::is_one(text) => e500::read(text)?,
+        text if trace::is_one(text) => trace::read(text, per)?,
+        text => hv::read(text)?,
     };
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
 }
@@ -48,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_table_or_an_error(text in "\\PC*|.*") {
-            let _ = read(&text);
+            let _ = read(&text, Per::Vm);
         }
 
         #[test]
@@ -56,7 +69,7 @@ mod tests {
             rows in vec("[A-Z()_ ]{0,12}\t-?[0-9]{0,11}(\t[0-9]{0,20}){3}\t-?[0-9]{0,20}", 0..40),
         ) {
             let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{}\n", rows.join("\n"));
-            if let Ok(tables) = read(&text) {
+            if let Ok(tables) = read(&text, Per::Vm) {
                 prop_assert_eq!(tables[0].rows.len(), rows.len());
                 let _ = tables[0].sum_ns();
             }
@@ -66,7 +79,7 @@ mod tests {
         fn any_timings_are_a_table_or_an_error(
             rows in vec("[a-z_]{1,12}: ([0-9]{0,21} ?){0,5}", 0..9),
         ) {
-            let _ = read(&rows.join("\n"));
+            let _ = read(&rows.join("\n"), Per::Vm);
         }
     }
 }
