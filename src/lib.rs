@@ -24,4 +24,5 @@ pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod stats;
+pub mod vmm;
 pub mod wire;

@@ -105,6 +105,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("run", &["model", "wire", "rundir", "engine"]),
         ("analyse", &["model", "stats", "rundir"]),
         ("report", &["model", "stats"]),
+        ("vmm", &[]),
     ])
 }
 

@@ -1,0 +1,116 @@
+//! The vCPUs together: one thread for each, and an end for all of them.
+//!
+//! KVM_RUN has no time limit: only a signal to its thread brings it back. One that comes just
+//! before the call is lost, so that it is sent until the thread has ended.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use kvm_ioctls::VcpuFd;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use vmm_sys_util::signal::{Killable, SIGRTMIN};
+
+use super::account::{Account, VcpuAccount};
+use super::vcpu::{self, Bus};
+use super::{Ended, Outcome, VmmError};
+
+/// How long a vCPU gets to come back before it is told again.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+type Seat = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
+
+/// Runs the vCPUs until the guest ends, one of them fails, or SIGINT or SIGTERM comes.
+pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<Outcome, VmmError> {
+    let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
+    listen(&by_signal, &wake).map_err(no_thread)?;
+    // Its handler does nothing of use: that it interrupts is enough.
+    signal_hook::flag::register(SIGRTMIN(), Arc::clone(&stop)).map_err(no_thread)?;
+    let mut seats = Vec::new();
+    for (id, vcpu) in (0u8..).zip(vcpus) {
+        match seat(id, vcpu, bus, &stop, &wake) {
+            Ok(handle) => seats.push(handle),
+            Err(error) => {
+                end(&seats, &stop);
+                return Err(no_thread(error));
+            }
+        }
+    }
+    // One byte from whoever is first: a vCPU that ends, or a signal.
+    let woken = wait.read_exact(&mut [0]);
+    end(&seats, &stop);
+    let mut outcome = join(seats);
+    woken.map_err(no_thread)?;
+    if by_signal.load(Ordering::SeqCst) && outcome.ended.is_ok() {
+        outcome.ended = Ok(Ended::BySignal);
+    }
+    Ok(outcome)
+}
+
+/// SIGINT and SIGTERM raise the flag, then wake: in the order in which they are registered.
+fn listen(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(by_signal))?;
+        signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+    }
+    Ok(())
+}
+
+fn seat(
+    id: u8,
+    vcpu: VcpuFd,
+    bus: &Arc<impl Bus + 'static>,
+    stop: &Arc<AtomicBool>,
+    wake: &UnixStream,
+) -> io::Result<Seat> {
+    let (bus, stop, bell) = (Arc::clone(bus), Arc::clone(stop), Bell(wake.try_clone()?));
+    thread::Builder::new().name(format!("vcpu {id}")).spawn(move || {
+        let _bell = bell;
+        vcpu::run(id, vcpu, &*bus, &stop)
+    })
+}
+
+/// Rings when its thread ends, also by a panic.
+struct Bell(UnixStream);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // Nobody listens only when all is over.
+        drop(self.0.write_all(&[0]));
+    }
+}
+
+/// Brings all vCPUs back.
+fn end(seats: &[Seat], stop: &AtomicBool) {
+    stop.store(true, Ordering::SeqCst);
+    while let Some(seat) = seats.iter().find(|seat| !seat.is_finished()) {
+        // A thread that has just ended needs no signal.
+        let _ = seat.kill(SIGRTMIN());
+        thread::park_timeout(PATIENCE);
+    }
+}
+
+fn join(seats: Vec<Seat>) -> Outcome {
+    let mut outcome = Outcome { account: Account::default(), ended: Ok(Ended::ByGuest) };
+    for (vcpu, seat) in (0u8..).zip(seats) {
+        let ended = match seat.join() {
+            Ok((account, ended)) => {
+                outcome.account.vcpus.push(account);
+                ended
+            }
+            Err(_) => Err(VmmError::Panicked { vcpu }),
+        };
+        if let (Err(error), true) = (ended, outcome.ended.is_ok()) {
+            outcome.ended = Err(error);
+        }
+    }
+    outcome
+}
+
+fn no_thread(error: io::Error) -> VmmError {
+    VmmError::Thread { error }
+}

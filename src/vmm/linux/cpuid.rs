@@ -1,0 +1,115 @@
+//! What the guest reads of its processor.
+
+use clap::ValueEnum;
+use kvm_bindings::kvm_cpuid_entry2;
+
+/// The leaf of KVM's own features.
+const KVM_FEATURES: u32 = 0x4000_0001;
+/// Leaf 1, ECX: KVM offers both and leaves it to user space to say so.
+const TSC_DEADLINE: u32 = 1 << 24;
+const HYPERVISOR: u32 = 1 << 31;
+
+/// A feature of KVM's own that a guest can do without, by the name that QEMU has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Feature {
+    #[value(name = "kvmclock")]
+    Clock,
+    #[value(name = "kvm-nopiodelay")]
+    NoPioDelay,
+    #[value(name = "kvm-asyncpf")]
+    AsyncPf,
+    #[value(name = "kvm-steal-time")]
+    StealTime,
+    #[value(name = "kvm-pv-eoi")]
+    PvEoi,
+    #[value(name = "kvm-pv-unhalt")]
+    PvUnhalt,
+    #[value(name = "kvm-pv-tlb-flush")]
+    PvTlbFlush,
+    #[value(name = "kvm-pv-ipi")]
+    PvIpi,
+    #[value(name = "kvm-poll-control")]
+    PollControl,
+    #[value(name = "kvm-pv-sched-yield")]
+    PvSchedYield,
+    #[value(name = "kvmclock-stable-bit")]
+    ClockStable,
+}
+
+impl Feature {
+    /// Its bits in EAX of the leaf of features.
+    fn bits(self) -> u32 {
+        match self {
+            // The clock has had two places for its registers.
+            Feature::Clock => 1 | 1 << 3,
+            Feature::NoPioDelay => 1 << 1,
+            Feature::AsyncPf => 1 << 4,
+            Feature::StealTime => 1 << 5,
+            Feature::PvEoi => 1 << 6,
+            Feature::PvUnhalt => 1 << 7,
+            Feature::PvTlbFlush => 1 << 9,
+            Feature::PvIpi => 1 << 11,
+            Feature::PollControl => 1 << 12,
+            Feature::PvSchedYield => 1 << 13,
+            Feature::ClockStable => 1 << 24,
+        }
+    }
+}
+
+/// Makes what KVM supports into what the vCPU `id` is, `without` some features.
+pub(super) fn describe(entries: &mut [kvm_cpuid_entry2], id: u8, without: &[Feature]) {
+    let hidden = without.iter().fold(0, |bits, feature| bits | feature.bits());
+    for entry in entries {
+        match entry.function {
+            1 => {
+                entry.ecx |= TSC_DEADLINE | HYPERVISOR;
+                entry.ebx = entry.ebx & 0x00ff_ffff | u32::from(id) << 24;
+            }
+            // The identity of the local interrupt controller, said three times more.
+            0xb | 0x1f => entry.edx = id.into(),
+            0x8000_001e => entry.eax = id.into(),
+            KVM_FEATURES => entry.eax &= !hidden,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(function: u32) -> kvm_cpuid_entry2 {
+        kvm_cpuid_entry2 { function, eax: !0, ebx: !0, ..kvm_cpuid_entry2::default() }
+    }
+
+    #[test]
+    fn features_are_hidden_by_their_bits() {
+        let hidden = |without: &[Feature]| {
+            let mut entries = [entry(KVM_FEATURES)];
+            describe(&mut entries, 0, without);
+            !entries[0].eax
+        };
+        assert_eq!(hidden(&[]), 0);
+        assert_eq!(hidden(&[Feature::Clock, Feature::PvEoi]), 0b100_1001);
+        // The gaps are bits without a name in the list.
+        assert_eq!(hidden(Feature::value_variants()), 0x0100_3aff & !(1 << 2));
+    }
+
+    #[test]
+    fn names_are_those_of_qemu() {
+        let names = Feature::value_variants().iter().filter_map(|one| one.to_possible_value());
+        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+        assert_eq!(names[..2], ["kvmclock", "kvm-nopiodelay"]);
+        assert_eq!(names[10], "kvmclock-stable-bit");
+    }
+
+    #[test]
+    fn a_vcpu_knows_its_number() {
+        let mut entries = [entry(1), entry(0xb), entry(0x8000_001e), entry(7)];
+        describe(&mut entries, 3, &[]);
+        assert_eq!(entries[0].ebx, 0x03ff_ffff);
+        assert_eq!(entries[0].ecx, TSC_DEADLINE | HYPERVISOR);
+        assert_eq!((entries[1].edx, entries[2].eax), (3, 3));
+        assert_eq!(entries[3], entry(7));
+    }
+}

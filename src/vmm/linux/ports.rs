@@ -1,0 +1,182 @@
+//! What a Linux guest finds behind its ports: a serial port that prints, a way to reset, and
+//! otherwise the ones of an empty bus.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard};
+
+use vm_superio::serial::NoEvents;
+use vm_superio::{Serial, Trigger};
+use vmm_sys_util::eventfd::EventFd;
+
+use crate::vmm::error::VmmError;
+use crate::vmm::vcpu::{Bus, Next};
+
+const SERIAL: u16 = 0x3f8;
+const SERIAL_END: u16 = 0x3ff;
+/// The clock's data: zero is no time, and says that no time is being set.
+const CMOS_DATA: u16 = 0x71;
+/// The keyboard controller's command and status.
+const KEYBOARD: u16 = 0x64;
+/// Pulses the line by which that controller resets the computer.
+const RESET: u8 = 0xfe;
+/// Ready for a command, and with a byte to fetch that never ends: Linux then takes it for absent
+/// at once, and resets by it all the same.
+const KEYBOARD_STATUS: u8 = 1;
+
+/// The ports.
+pub(super) struct Ports {
+    serial: Mutex<Serial<Line, NoEvents, Console>>,
+}
+
+/// The serial port's interrupt.
+struct Line(EventFd);
+
+impl Trigger for Line {
+    type E = io::Error;
+
+    fn trigger(&self) -> io::Result<()> {
+        self.0.write(1)
+    }
+}
+
+impl Ports {
+    pub fn new(interrupt: EventFd) -> Ports {
+        Ports { serial: Mutex::new(Serial::new(Line(interrupt), Console::default())) }
+    }
+
+    /// Prints what is left.
+    pub fn flush(&self) -> Result<(), VmmError> {
+        self.serial().writer_mut().print().map_err(|error| VmmError::Console { error })
+    }
+
+    fn serial(&self) -> MutexGuard<'_, Serial<Line, NoEvents, Console>> {
+        // A vCPU that panicked has ended the guest.
+        self.serial.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Bus for Ports {
+    fn read(&self, port: u16, data: &mut [u8]) {
+        match port {
+            SERIAL..=SERIAL_END => {
+                let mut serial = self.serial();
+                data.fill_with(|| serial.read(offset(port)));
+            }
+            KEYBOARD => data.fill(KEYBOARD_STATUS),
+            CMOS_DATA => data.fill(0),
+            _ => data.fill(0xff),
+        }
+    }
+
+    fn write(&self, port: u16, data: &[u8]) -> Result<Next, VmmError> {
+        match port {
+            SERIAL..=SERIAL_END => {
+                let mut serial = self.serial();
+                for byte in data {
+                    let written = serial.write(offset(port), *byte);
+                    written.map_err(|error| VmmError::Console { error: reason(error) })?;
+                }
+                Ok(Next::GoOn)
+            }
+            KEYBOARD if data.contains(&RESET) => Ok(Next::End),
+            _ => Ok(Next::GoOn),
+        }
+    }
+
+    fn may_shut_down(&self) -> bool {
+        true
+    }
+}
+
+/// Which of the serial port's eight registers.
+fn offset(port: u16) -> u8 {
+    (port - SERIAL).to_le_bytes()[0]
+}
+
+fn reason(error: vm_superio::serial::Error<io::Error>) -> io::Error {
+    match error {
+        vm_superio::serial::Error::Trigger(error) | vm_superio::serial::Error::IOError(error) => {
+            error
+        }
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// Stdout, a line at a time: a system call for each byte would be most of what a guest costs.
+#[derive(Default)]
+struct Console(Vec<u8>);
+
+impl Console {
+    const LINE: usize = 1024;
+
+    fn print(&mut self) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        let printed = stdout.write_all(&self.0).and_then(|()| stdout.flush());
+        self.0.clear();
+        match printed {
+            // A reader that has seen enough is no error, and the guest goes on.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl Write for Console {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend(bytes);
+        if bytes.contains(&b'\n') || self.0.len() >= Console::LINE {
+            self.print()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Called after each byte.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports() -> Ports {
+        Ports::new(EventFd::new(0).unwrap())
+    }
+
+    fn read(ports: &Ports, port: u16) -> u8 {
+        let mut byte = [0x55];
+        ports.read(port, &mut byte);
+        byte[0]
+    }
+
+    #[test]
+    fn an_empty_bus_is_ones() {
+        let ports = ports();
+        for port in [0, 0x80, 0x3f7, 0x400, 0xcfc, 0xffff] {
+            assert_eq!(read(&ports, port), 0xff, "{port:#x}");
+            assert_eq!(ports.write(port, &[RESET]).unwrap(), Next::GoOn, "{port:#x}");
+        }
+        let mut wide = [0; 4];
+        ports.read(0xcfc, &mut wide);
+        assert_eq!(wide, [0xff; 4]);
+    }
+
+    #[test]
+    fn the_keyboard_resets() {
+        let ports = ports();
+        assert_eq!(ports.write(KEYBOARD, &[0x20]).unwrap(), Next::GoOn);
+        assert_eq!(ports.write(KEYBOARD, &[RESET]).unwrap(), Next::End);
+        // Ready for a command: bit 1 is clear.
+        assert_eq!(read(&ports, KEYBOARD) & 2, 0);
+    }
+
+    #[test]
+    fn the_serial_port_is_ready_to_print() {
+        let ports = ports();
+        // The line status: the transmitter is empty.
+        assert_eq!(read(&ports, SERIAL + 5) & 0x60, 0x60);
+        ports.write(SERIAL + 7, &[0x42]).unwrap();
+        assert_eq!(read(&ports, SERIAL + 7), 0x42);
+    }
+}

@@ -1,0 +1,75 @@
+//! A vCPU in 64-bit mode from its first instruction: page tables, segments, registers.
+
+use kvm_bindings::{kvm_regs, kvm_segment, kvm_sregs};
+use kvm_ioctls::VcpuFd;
+
+use super::error::{VmmError, refused};
+use super::machine::{Memory, write};
+
+const GDT: u64 = 0x500;
+const PML4: u64 = 0x9000;
+const PDPT: u64 = 0xa000;
+const PD: u64 = 0xb000;
+
+/// Present and writable.
+const TABLE: u64 = 0x3;
+/// Present, writable, a large page.
+const LARGE: u64 = 0x83;
+const LARGE_BYTES: u64 = 2 << 20;
+
+/// Null, null, 64-bit code, data, a task state that nobody looks into. Linux's boot protocol wants
+/// code at 0x10 and data at 0x18.
+const DESCRIPTORS: [u64; 5] =
+    [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0x008f_8b00_0000_ffff];
+const CODE: u16 = 0x10;
+const DATA: u16 = 0x18;
+const TASK: u16 = 0x20;
+
+const CR0: u64 = 0x8005_0033;
+const CR4_PAE: u64 = 0x20;
+/// Long mode enabled and active.
+const EFER: u64 = 0x500;
+
+/// Writes the tables: the first gigabyte, mapped to itself.
+pub(super) fn write_tables(memory: &Memory) -> Result<(), VmmError> {
+    let large: Vec<u64> = (0..512).map(|page| page * LARGE_BYTES | LARGE).collect();
+    let tables =
+        [(GDT, &DESCRIPTORS[..]), (PML4, &[PDPT | TABLE]), (PDPT, &[PD | TABLE]), (PD, &large)];
+    for (address, words) in tables {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        write(memory, "page tables", &bytes, address)?;
+    }
+    Ok(())
+}
+
+/// Lets the vCPU begin with `registers`.
+pub(super) fn enter(vcpu: &VcpuFd, registers: kvm_regs) -> Result<(), VmmError> {
+    let mut system = vcpu.get_sregs().map_err(refused("to read registers"))?;
+    set(&mut system);
+    vcpu.set_sregs(&system).map_err(refused("64-bit mode"))?;
+    // Bit 1 of the flags is always set.
+    let registers = kvm_regs { rflags: 2, ..registers };
+    vcpu.set_regs(&registers).map_err(refused("registers"))
+}
+
+fn set(system: &mut kvm_sregs) {
+    let segment = |selector, type_, s| kvm_segment {
+        limit: 0xffff_ffff,
+        selector,
+        type_,
+        present: 1,
+        s,
+        g: 1,
+        ..kvm_segment::default()
+    };
+    system.cs = kvm_segment { l: 1, ..segment(CODE, 11, 1) };
+    let data = kvm_segment { db: 1, ..segment(DATA, 3, 1) };
+    (system.ds, system.es, system.fs, system.gs, system.ss) = (data, data, data, data, data);
+    system.tr = segment(TASK, 11, 0);
+    system.gdt.base = GDT;
+    system.gdt.limit = 8 * DESCRIPTORS.len() as u16 - 1;
+    system.cr0 = CR0;
+    system.cr3 = PML4;
+    system.cr4 = CR4_PAE;
+    system.efer = EFER;
+}

@@ -1,0 +1,40 @@
+//! A small virtual machine monitor on `/dev/kvm`: guests of which it is known how often they leave
+//! to user space. What a recorder of exits says is checked against its [`Account`].
+//!
+//! ```text
+//! raw ────► code ───┐                        ┌─► vcpu (KVM_RUN, one thread each) ─► Account
+//!                   ├─► machine, long_mode ──┤
+//! linux ─► load ────┘                        └─► a Bus: what answers on ports
+//! ```
+//!
+//! A guest is untrusted: whatever it does is answered, or ends it with a [`VmmError`].
+
+mod account;
+mod code;
+mod crew;
+mod error;
+pub mod linux;
+mod long_mode;
+mod machine;
+pub mod raw;
+mod vcpu;
+
+pub use account::{Account, VcpuAccount};
+pub use code::Loops;
+pub use error::VmmError;
+
+/// How a guest came to its end, if not by an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It ended itself.
+    ByGuest,
+    /// SIGINT or SIGTERM.
+    BySignal,
+}
+
+/// What is left of a guest: what was counted, and how it ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub account: Account,
+    pub ended: Result<Ended, VmmError>,
+}

@@ -1,0 +1,102 @@
+//! One vCPU: KVM_RUN again and again, and what it comes back for.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use kvm_ioctls::{VcpuExit, VcpuFd};
+
+use super::account::{Counts, VcpuAccount};
+use super::error::VmmError;
+
+/// What the guest finds behind its ports, the same for all vCPUs.
+pub(super) trait Bus: Send + Sync {
+    /// Fills `data` for an IN.
+    fn read(&self, port: u16, data: &mut [u8]);
+    /// Takes an OUT.
+    fn write(&self, port: u16, data: &[u8]) -> Result<Next, VmmError>;
+    /// Whether a triple fault is an end like any other: it is how Linux resets at last.
+    fn may_shut_down(&self) -> bool;
+}
+
+/// What follows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    GoOn,
+    End,
+}
+
+/// Why KVM_RUN returned, where it matters here.
+enum Came {
+    Next(Result<Next, VmmError>),
+    /// A signal, or an application processor's first interrupt.
+    Early,
+    Shutdown,
+    Lost(String),
+}
+
+/// Runs a vCPU until the guest ends, `stop` is set, or KVM cannot go on.
+pub(super) fn run(
+    id: u8,
+    mut vcpu: VcpuFd,
+    bus: &dyn Bus,
+    stop: &AtomicBool,
+) -> (VcpuAccount, Result<(), VmmError>) {
+    let mut counts = Counts::default();
+    let started = Instant::now();
+    let ended = loop {
+        if stop.load(Ordering::SeqCst) {
+            break Ok(());
+        }
+        let came = step(&mut vcpu, bus);
+        counts.returned(vcpu.get_kvm_run().exit_reason);
+        match came {
+            Came::Early | Came::Next(Ok(Next::GoOn)) => {}
+            Came::Next(Ok(Next::End)) => break Ok(()),
+            Came::Next(Err(error)) => break Err(error),
+            Came::Shutdown if bus.may_shut_down() => break Ok(()),
+            Came::Shutdown => break Err(VmmError::Shutdown { vcpu: id, rip: rip(&vcpu) }),
+            Came::Lost(reason) => {
+                break Err(VmmError::GaveUp { vcpu: id, rip: rip(&vcpu), reason });
+            }
+        }
+    };
+    (counts.finish(id, started.elapsed()), ended)
+}
+
+/// One KVM_RUN, answered.
+fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
+    let on = Came::Next(Ok(Next::GoOn));
+    match vcpu.run() {
+        Ok(VcpuExit::IoOut(port, data)) => Came::Next(bus.write(port, data)),
+        Ok(VcpuExit::IoIn(port, data)) => {
+            bus.read(port, data);
+            on
+        }
+        // Where there is no memory there is nothing: ones, as on a bus without an answer.
+        Ok(VcpuExit::MmioRead(_, data)) => {
+            data.fill(0xff);
+            on
+        }
+        Ok(VcpuExit::MmioWrite(..) | VcpuExit::Hlt | VcpuExit::IrqWindowOpen) => on,
+        Ok(VcpuExit::Intr) => Came::Early,
+        Ok(VcpuExit::Shutdown) => Came::Shutdown,
+        Ok(VcpuExit::FailEntry(reason, _)) => Came::Next(Err(VmmError::FailEntry { reason })),
+        Ok(other) => Came::Lost(format!("{other:?}")),
+        Err(error) => match io::Error::from(error) {
+            error
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                Came::Early
+            }
+            error => Came::Lost(error.to_string()),
+        },
+    }
+}
+
+fn rip(vcpu: &VcpuFd) -> u64 {
+    vcpu.get_regs().map_or(0, |registers| registers.rip)
+}
