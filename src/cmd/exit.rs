@@ -7,6 +7,7 @@ use crate::kernel::{BuildError, KernelError};
 use crate::model::{Comparison, Context, Effect, Verdict, metric};
 use crate::plan::PlanError;
 use crate::rundir::RunDirError;
+use crate::vmm::VmmError;
 
 /// What the exit status says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,7 @@ impl Exit {
             cause.is::<PlanError>()
                 || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
                 || cause.downcast_ref().is_some_and(|error: &BuildError| !error.is_of_the_host())
+                || cause.downcast_ref().is_some_and(VmmError::is_usage)
                 || cause.is::<UsageError>()
                 || matches!(
                     cause.downcast_ref(),
@@ -84,9 +86,11 @@ impl Exit {
         });
         let is_unbuilt =
             |error: &KernelError| matches!(error, KernelError::Build(BuildError::Failed { .. }));
-        let has_no_guest = error
-            .chain()
-            .any(|cause| cause.is::<QemuError>() || cause.downcast_ref().is_some_and(is_unbuilt));
+        let has_no_guest = error.chain().any(|cause| {
+            cause.is::<QemuError>()
+                || cause.downcast_ref().is_some_and(is_unbuilt)
+                || cause.downcast_ref().is_some_and(VmmError::is_without_kvm)
+        });
         if has_no_guest {
             Exit::NotRun
         } else if is_usage {

@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod vmm;
 mod workloads;
 
 use std::process::ExitCode;
@@ -75,6 +76,9 @@ enum Command {
     Exits(exits::Args),
     /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
+    /// Run a small guest on /dev/kvm and count how often it leaves to user space
+    #[command(hide = true)]
+    Vmm(vmm::Args),
     /// Say what this machine can and cannot do, and the command that mends it
     Doctor(doctor::Args),
     /// Print a completion script for a shell
@@ -116,6 +120,7 @@ fn command(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Bisect(args) => bisect::run(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
+        Command::Vmm(args) => vmm::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man => generate::man(),

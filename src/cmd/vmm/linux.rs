@@ -1,0 +1,44 @@
+use std::path::PathBuf;
+
+use super::AccountArgs;
+use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
+
+/// Boot a Linux kernel with one serial port
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// bzImage of a 64-bit kernel
+    #[arg(long, value_name = "FILE")]
+    kernel: PathBuf,
+    /// Initial RAM disk
+    #[arg(long, value_name = "FILE")]
+    initrd: Option<PathBuf>,
+    /// Boot line
+    #[arg(long, value_name = "LINE", default_value = "console=ttyS0 reboot=k panic=-1")]
+    append: String,
+    /// Memory of the guest
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u64).range(MEMORY_MIB))]
+    memory_mib: u64,
+    /// vCPUs of the guest
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(CPUS_MAX)))]
+    cpus: u8,
+    /// Hide one of KVM's own features from the guest; repeat for more
+    #[arg(long, value_name = "FEATURE", value_enum)]
+    without: Vec<Feature>,
+    #[command(flatten)]
+    pub(super) account: AccountArgs,
+}
+
+impl Args {
+    pub fn config(&self) -> Config {
+        Config {
+            kernel: self.kernel.clone(),
+            initrd: self.initrd.clone(),
+            append: self.append.clone(),
+            memory_mib: self.memory_mib,
+            cpus: self.cpus,
+            without: self.without.clone(),
+        }
+    }
+}
