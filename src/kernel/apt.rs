@@ -57,6 +57,17 @@ impl Apt {
         read_tree(&file, package, |pipe| deb::take_source(pipe, package, &archive))?;
         Ok(archive)
     }
+
+    /// Downloads a package into `scratch` and takes modules out of it: their names and contents.
+    pub fn fetch_modules(
+        &self,
+        package: &Package,
+        names: &[&str],
+        scratch: &Path,
+    ) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+        let file = download(package, scratch)?;
+        read_tree(&file, package, |pipe| deb::take_modules(pipe, package, names))
+    }
 }
 
 /// The package as a file in `scratch`, checked to be the one that was asked for.

@@ -130,6 +130,11 @@ impl<'a> Cache<'a> {
         self.kernel(&image, config.as_deref(), source).map(Some)
     }
 
+    /// Where the files of the image of that SHA-256 are.
+    pub fn entry(&self, sha256: &str) -> PathBuf {
+        self.root.join(sha256)
+    }
+
     /// Where what is built is kept.
     pub fn builds(&self) -> PathBuf {
         self.root.with_file_name("builds")
@@ -191,7 +196,7 @@ impl<'a> Cache<'a> {
     }
 
     /// Reads a file whose SHA-256 must be `expected`.
-    fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
+    pub fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
         let bytes = read_limited(path, limit).ok()?;
         if sha256(&bytes) == expected {
             return Some(bytes);
@@ -200,7 +205,8 @@ impl<'a> Cache<'a> {
         None
     }
 
-    fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+    /// Writes a file of the cache, unless it is there.
+    pub fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
         if read_limited(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::cache::CONFIG_MAX;
 use super::debian::{Contents, Package};
 use super::error::KernelError;
+use super::modules::MODULE_MAX;
 use super::spec::escape;
 
 /// The largest image in a package, in bytes.
@@ -71,6 +72,37 @@ pub(super) fn take_source(
     Err(bad(io::Error::other("it holds no /usr/src/linux-source-*.tar.xz")))
 }
 
+/// The modules called `names`, wherever below `./lib/modules/` they are.
+pub(super) fn take_modules(
+    tree: impl Read,
+    package: &Package,
+    names: &[&str],
+) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+    let bad = |error: io::Error| KernelError::BadPackage {
+        package: package.clone(),
+        problem: escape(&error.to_string()),
+    };
+    let mut tar = tar::Archive::new(tree.take(TREE_MAX));
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+    for entry in tar.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        let path = entry.path_bytes().into_owned();
+        let Some(name) = module(&path).filter(|name| names.contains(name)) else { continue };
+        if entry.header().entry_type().is_file() && found.iter().all(|(other, _)| other != name) {
+            found.push((name.to_owned(), read(&mut entry, MODULE_MAX).map_err(bad)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The name of the module that an entry is.
+fn module(path: &[u8]) -> Option<&str> {
+    let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
+    let path = path.strip_prefix("usr/").unwrap_or(path);
+    let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
+    file.strip_suffix(".ko")
+}
+
 type Files = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn one(mut kernels: Files, configs: Files, package: &Package) -> Result<Contents, KernelError> {
@@ -104,7 +136,7 @@ fn read(entry: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("a file in /boot has more than {limit} bytes")));
+        return Err(io::Error::other(format!("a file of it has more than {limit} bytes")));
     }
     Ok(bytes)
 }
@@ -151,6 +183,20 @@ mod tests {
         let contents = unpacked(files).unwrap();
         assert_eq!((contents.image, contents.config), (b"image".into(), Some(b"six".into())));
         assert_eq!(unpacked(&[("boot/vmlinuz-6", b"image")]).unwrap().config, None);
+    }
+
+    #[test]
+    fn modules_by_their_names() {
+        let files: &[(&str, &[u8])] = &[
+            ("./lib/modules/6/kernel/arch/x86/kvm/kvm.ko", b"kvm"),
+            ("./lib/modules/6/kernel/arch/x86/kvm/kvm-intel.ko", b"no"),
+            ("./usr/lib/modules/6/kernel/virt/lib/irqbypass.ko", b"irq"),
+            ("./lib/modules/6/kernel/kvm.ko.xz", b"no"),
+            ("./boot/kvm.ko", b"no"),
+        ];
+        let found = take_modules(tree(files).as_slice(), &package(), &["irqbypass", "kvm"]);
+        let expected = [("kvm".to_owned(), b"kvm".to_vec()), ("irqbypass".into(), b"irq".into())];
+        assert_eq!(found.unwrap(), expected);
     }
 
     #[test]

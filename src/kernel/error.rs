@@ -92,6 +92,11 @@ pub enum KernelError {
          unpack it with `dpkg-deb -x` and give the path of one"
     )]
     SeveralKernels { package: Package, names: String },
+    #[error(
+        "{package} holds no module {module}.ko: give a cloud kernel of Debian 12, \
+         such as `debian:cloud-amd64`, or a kernel with it built in as a file"
+    )]
+    NoModule { package: Package, module: String },
     #[error("{package} leads to another package without end: name the kernel's own package")]
     TooManySteps { package: Package },
 

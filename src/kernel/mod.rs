@@ -19,6 +19,7 @@ mod debian;
 mod error;
 mod file;
 mod image;
+mod modules;
 mod source;
 mod spec;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::model::{Identity, Subject};
 
 pub use debian::Package;
 pub use error::KernelError;
+pub use modules::modules;
 pub use source::{BuildError, commits, options_between, that_touch, with_options};
 pub use spec::KernelSpec;
 

@@ -1,0 +1,79 @@
+//! Loadable modules of a kernel from a package, kept beside its image.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::apt::Apt;
+use super::cache::{Cache, read_limited, sha256};
+use super::debian::Package;
+use super::error::KernelError;
+use super::spec::KernelSpec;
+use super::{Kernel, Talk};
+
+/// The largest module, in bytes.
+pub(super) const MODULE_MAX: u64 = 64 << 20;
+const INDEX_MAX: u64 = 64 << 10;
+
+/// The SHA-256 of each module, by its name.
+type Index = BTreeMap<String, String>;
+
+/// The modules called `names` (`kvm-amd`) as files in the cache, in this order. A kernel that is
+/// from no package has none to give: what it needs is built in.
+///
+/// # Errors
+/// A [`KernelError`] whose message ends with the next step.
+pub fn modules(
+    kernel: &Kernel,
+    names: &[&str],
+    cache: &Path,
+    talk: &Talk<'_>,
+) -> Result<Vec<PathBuf>, KernelError> {
+    let Ok(KernelSpec::Debian { package, version: Some(version) }) =
+        kernel.identity.source.parse::<KernelSpec>()
+    else {
+        return Ok(Vec::new());
+    };
+    let Some(package) = Package::new(&package, &version) else { return Ok(Vec::new()) };
+    let cache = Cache::open(cache, talk.note)?;
+    let entry = cache.entry(&kernel.identity.sha256);
+    if let Some(paths) = cached(&cache, &entry, names) {
+        return Ok(paths);
+    }
+    cache.note(&format!("fetching the modules of {package} from the distribution's archive"));
+    let scratch = cache.scratch()?;
+    let mut index = read_index(&entry);
+    for (name, content) in Apt.fetch_modules(&package, names, scratch.path())? {
+        let digest = sha256(&content);
+        cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;
+        index.insert(name, digest);
+    }
+    cache.write_json(&entry.join("modules.json"), &index)?;
+    let one = |name: &&str| match index.get(*name) {
+        Some(digest) => Ok(entry.join(file_name(digest))),
+        None => Err(KernelError::NoModule { package: package.clone(), module: (*name).to_owned() }),
+    };
+    names.iter().map(one).collect()
+}
+
+fn cached(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf>> {
+    let index = read_index(entry);
+    let one = |name: &&str| {
+        let digest = index.get(*name)?;
+        let path = entry.join(file_name(digest));
+        cache.read_whole(&path, MODULE_MAX, digest).map(|_| path)
+    };
+    names.iter().map(one).collect()
+}
+
+/// A damaged index is as good as none.
+fn read_index(entry: &Path) -> Index {
+    let bytes = read_limited(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
+    let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
+    // Each becomes a part of a path.
+    index.retain(|_, digest| digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    index
+}
+
+fn file_name(digest: &str) -> String {
+    format!("module-{digest}")
+}
