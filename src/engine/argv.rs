@@ -168,7 +168,8 @@ fn devices(wire: &Path, console: &str) -> Vec<String> {
     .concat()
 }
 
-fn monitor(control: RawFd) -> Vec<String> {
+/// The monitor on an inherited descriptor.
+pub fn monitor(control: RawFd) -> Vec<String> {
     vec![
         "-chardev".into(),
         format!("socket,id=control,fd={control}"),
@@ -187,7 +188,7 @@ fn plugin_option(plugin: &Plugin) -> String {
 }
 
 /// In QEMU's option lists a comma in a value is written twice.
-fn escape(path: &Path) -> String {
+pub fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 

@@ -1,20 +1,20 @@
 //! How a Subject runs. One small trait, so that everything above it can be tested against a fake.
 
-mod argv;
+pub mod argv;
 mod evict;
 pub mod exact;
 mod frozen;
 pub mod host;
-mod initramfs;
+pub mod initramfs;
 pub mod limits;
-mod monitor;
+pub mod monitor;
 pub mod payload;
 mod process;
 pub mod qemu;
-mod scratch;
+pub mod scratch;
 mod snapshot;
 mod symbols;
-mod vm;
+pub mod vm;
 
 use std::path::{Path, PathBuf};
 
