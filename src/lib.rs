@@ -18,6 +18,7 @@ pub mod cmd;
 pub mod engine;
 pub mod exits;
 pub mod kernel;
+pub mod kvmhost;
 pub mod model;
 pub mod plan;
 pub mod report;

@@ -99,6 +99,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("wire", &["model"]),
         ("rundir", &["model"]),
         ("kernel", &["model"]),
+        ("kvmhost", &["model", "wire", "engine"]),
         ("plan", &["model"]),
         ("engine", &["model", "wire", "rundir"]),
         ("exits", &["model", "stats"]),
