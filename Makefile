@@ -2,7 +2,7 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
+.PHONY: test-exits help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -11,6 +11,7 @@ help:
 	@echo 'make check   formatting and lints'
 	@echo 'make test-long     the rows of which one run takes a minute; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
+	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
@@ -51,6 +52,10 @@ integration:
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
 	cargo test --locked --test source -- --test-threads 1
+
+# Real KVM: this machine's where it has one, and that of a host within QEMU. One boot at a time, as they have two CPUs.
+test-exits: setup
+	cargo test --locked --test vmm --test kvm_host -- --test-threads 1
 
 # The rows of which one run takes a minute.
 test-long: setup

@@ -120,7 +120,8 @@ pub fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
     talking(|talk| kernel::obtain(subject, cache, talk))
 }
 
-fn talking<T>(work: impl FnOnce(&Talk) -> Result<T, KernelError>) -> anyhow::Result<T> {
+/// Works with the user being told what is going on.
+pub fn talking<T>(work: impl FnOnce(&Talk) -> Result<T, KernelError>) -> anyhow::Result<T> {
     let bar = spinner();
     let note = |note: &str| bar.suspend(|| note!("ktax: {note}"));
     let status = |status: &str| bar.set_message(status.to_owned());

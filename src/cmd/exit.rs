@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use crate::analyse::AnalyseError;
 use crate::engine::qemu::QemuError;
 use crate::kernel::{BuildError, KernelError};
+use crate::kvmhost::HostError;
 use crate::model::{Comparison, Context, Effect, Verdict, metric};
 use crate::plan::PlanError;
 use crate::rundir::RunDirError;
@@ -90,6 +91,7 @@ impl Exit {
             cause.is::<QemuError>()
                 || cause.downcast_ref().is_some_and(is_unbuilt)
                 || cause.downcast_ref().is_some_and(VmmError::is_without_kvm)
+                || cause.is::<HostError>()
         });
         if has_no_guest {
             Exit::NotRun

@@ -17,6 +17,7 @@ mod drive;
 mod exit;
 mod exits;
 mod generate;
+mod kvm_host;
 mod ledger;
 mod output;
 mod plan;
@@ -79,6 +80,12 @@ enum Command {
     /// Run a small guest on /dev/kvm and count how often it leaves to user space
     #[command(hide = true)]
     Vmm(vmm::Args),
+    /// Run a command in a real KVM host, within QEMU
+    #[command(hide = true)]
+    KvmHost(kvm_host::Args),
+    /// Be the first process of that host
+    #[command(hide = true)]
+    KvmHostInit,
     /// Say what this machine can and cannot do, and the command that mends it
     Doctor(doctor::Args),
     /// Print a completion script for a shell
@@ -121,6 +128,11 @@ fn command(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
         Command::Vmm(args) => vmm::run(args),
+        Command::KvmHost(args) => kvm_host::run(args),
+        Command::KvmHostInit => {
+            crate::kvmhost::init::main()?;
+            Ok(Exit::Ok)
+        }
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man => generate::man(),

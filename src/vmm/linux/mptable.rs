@@ -64,7 +64,7 @@ fn header(entries: usize, count: u16) -> Vec<u8> {
     bytes.extend(u16::try_from(LENGTH + entries).unwrap_or(0).to_le_bytes());
     bytes.extend([REVISION, 0]);
     bytes.extend(b"KTAX    ");
-    bytes.extend(b"RAW GUEST   ");
+    bytes.extend(b"LINUX GUEST ");
     // No table of the maker's.
     bytes.extend([0; 6]);
     bytes.extend(count.to_le_bytes());
