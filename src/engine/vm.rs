@@ -115,6 +115,9 @@ impl Vm {
             self.check_limits(watch)?;
             match self.monitor.status() {
                 Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
+                Ok(RunState::shutdown) => {
+                    return shut_down(watch.console).map_err(Stop::from);
+                }
                 Ok(_) => {}
                 // A QEMU that is alive and does not answer hangs; one that has just ended is seen
                 // at the next look.
@@ -180,12 +183,11 @@ impl Vm {
     fn at_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
         match status.code() {
             Some(FINISHED) => Ok(Rest::Finished),
-            Some(0) => match crate::wire::panic_message(&read_tail(console)) {
-                Some(message) => Err(Failure::Panic { message }),
-                None if self.monitor.was_ended_by_host() => {
+            Some(0) => match shut_down(console) {
+                Ok(_) if self.monitor.was_ended_by_host() => {
                     Err(died(status, &self.stderr, "something on this host ended it"))
                 }
-                None => Ok(Rest::ShutDown),
+                other => other,
             },
             _ => Err(died(status, &self.stderr, "")),
         }
@@ -205,6 +207,14 @@ impl Drop for Vm {
         // Already gone is as good as killed.
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+/// A guest that shut down or reset may have done so because it panicked.
+fn shut_down(console: &Path) -> Result<Rest, Failure> {
+    match crate::wire::panic_message(&read_tail(console)) {
+        Some(message) => Err(Failure::Panic { message }),
+        None => Ok(Rest::ShutDown),
     }
 }
 
