@@ -16,18 +16,27 @@ use ktax::model::Subject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// The first process of a guest: says what it sees, and resets.
+/// The first process of a guest: says what it sees, and resets, or goes off if it is told to.
 const INIT: &str = r#"
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/reboot.h>
 #include <unistd.h>
-int main(void)
+int main(int argc, char **argv)
 {
-    printf("init sees %ld processors\n", sysconf(_SC_NPROCESSORS_CONF));
+    char clock[64] = "";
+    FILE *file;
+    (void)argv;
+    mount("sysfs", "/sys", "sysfs", 0, NULL);
+    file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
+    if (!file || !fgets(clock, sizeof clock, file))
+        return 1;
+    printf("init sees %ld processors and clock %s", sysconf(_SC_NPROCESSORS_CONF), clock);
     fflush(stdout);
-    return reboot(RB_AUTOBOOT);
+    return reboot(argc > 1 ? RB_POWER_OFF : RB_AUTOBOOT);
 }
 "#;
+const LINE: &str = "console=ttyS0 quiet panic=-1 reboot=k";
 
 fn kvm_host(options: &[&str], command: &[&str]) -> Ran {
     // What it is told about a download is not what it is asked for.
@@ -64,8 +73,10 @@ fn initrd(dir: &Path) -> PathBuf {
     build.args(["-static", "-O2", "-o"]).args([&program, &source]);
     assert!(build.status().unwrap().success());
     let mut archive = Vec::new();
-    let directory = Builder::new("dev").mode(0o040_755).nlink(2);
-    directory.write(&mut archive, 0).finish().unwrap();
+    for name in ["dev", "sys"] {
+        let directory = Builder::new(name).mode(0o040_755).nlink(2);
+        directory.write(&mut archive, 0).finish().unwrap();
+    }
     let console = Builder::new("dev/console").mode(0o020_600).rdev_major(5).rdev_minor(1);
     console.write(&mut archive, 0).finish().unwrap();
     let program = fs::read(program).unwrap();
@@ -80,13 +91,13 @@ fn initrd(dir: &Path) -> PathBuf {
 }
 
 /// A stock Linux guest within the host.
-fn linux(options: &[&str], guest: &[&str]) -> Ran {
+fn linux(options: &[&str], line: &str, guest: &[&str]) -> Ran {
     let dir = scratch();
     let vmlinuz = format!("vmlinuz={}", kernel().display());
     let initrd = format!("initrd={}", initrd(dir.path()).display());
     let files = ["--file", &vmlinuz, "--file", &initrd];
     let files_there = ["--kernel", "/files/vmlinuz", "--initrd", "/files/initrd"];
-    let append = ["--append", "console=ttyS0 quiet panic=-1 reboot=k"];
+    let append = ["--append", line];
     let command = [&["/ktax", "vmm", "linux"], &files_there[..], &append, guest].concat();
     kvm_host(&[options, &files].concat(), &command)
 }
@@ -104,18 +115,41 @@ fn a_raw_guest_leaves_as_often_as_it_is_told() {
 
 #[test]
 fn a_stock_kernel_boots_to_its_init() {
-    let ran = linux(&["--time-limit", "30"], &[]);
+    let ran = linux(&["--time-limit", "30"], LINE, &[]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stdout.contains("init sees 1 processors"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("init sees 1 processors and clock kvm-clock"), "{}", ran.stdout);
     assert!(exits(&ran.stderr)[0]["KVM_EXIT_IO"].as_u64().unwrap() > 100, "{}", ran.stderr);
 }
 
 #[test]
+fn two_processors_start_and_the_guest_goes_off_by_itself() {
+    let line = "console=ttyS0 quiet panic=-1 -- off";
+    let ran = linux(&["--time-limit", "60"], line, &["--cpus", "2"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("init sees 2 processors"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("machine restart"), "{}", ran.stdout);
+    let exits = exits(&ran.stderr);
+    assert!(exits.iter().all(|vcpu| vcpu["KVM_EXIT_IO"].is_u64()), "{}", ran.stderr);
+}
+
+#[test]
+fn a_feature_is_hidden_from_the_guest() {
+    let ran = linux(&["--time-limit", "60"], LINE, &["--without", "kvmclock"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("init sees 1 processors and clock "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("kvm-clock"), "{}", ran.stdout);
+}
+
+#[test]
 fn exact_runs_are_the_same_to_the_nanosecond() {
-    let runs = [(); 2].map(|()| linux(&["--exact"], &[]));
+    let runs = [(); 2].map(|()| linux(&["--exact"], LINE, &[]));
     for ran in &runs {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
-        assert!(ran.stdout.contains("init sees 1 processors"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("init sees 1 processors and clock kvm-clock"),
+            "{}",
+            ran.stdout
+        );
     }
     assert_eq!(runs[0].stdout, runs[1].stdout);
     assert_eq!(runs[0].stderr, runs[1].stderr);

@@ -32,7 +32,7 @@ const EFER: u64 = 0x500;
 
 /// Writes the tables: the first gigabyte, mapped to itself.
 pub(super) fn write_tables(memory: &Memory) -> Result<(), VmmError> {
-    let large: Vec<u64> = (0..512).map(|page| page * LARGE_BYTES | LARGE).collect();
+    let large: Vec<u64> = (0..512).map(|page| (page * LARGE_BYTES) | LARGE).collect();
     let tables =
         [(GDT, &DESCRIPTORS[..]), (PML4, &[PDPT | TABLE]), (PDPT, &[PD | TABLE]), (PD, &large)];
     for (address, words) in tables {

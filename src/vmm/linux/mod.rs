@@ -1,6 +1,8 @@
 //! A Linux guest: a bzImage, interrupt controllers and timer in the kernel, one serial port, and
-//! nothing else: no disk, no PCI, no ACPI.
+//! nothing else: no disk, no PCI. A kernel finds its processors by ACPI, or without it by the MP
+//! table.
 
+mod acpi;
 mod cpuid;
 mod load;
 mod mptable;
@@ -62,6 +64,7 @@ pub fn run(config: &Config) -> Result<Outcome, VmmError> {
     vm.create_pit2(pit).map_err(refused("a timer"))?;
     let entry = load::load(config, &kernel, &machine.memory)?;
     long_mode::write_tables(&machine.memory)?;
+    acpi::write_tables(&machine.memory, config.cpus)?;
     mptable::write_table(&machine.memory, config.cpus)?;
     let interrupt = EventFd::new(0).map_err(refused("an event"))?;
     vm.register_irqfd(&interrupt, SERIAL_IRQ).map_err(refused("the serial port's interrupt"))?;

@@ -10,8 +10,8 @@ pub(super) const ADDRESS: u64 = 0x9_fc00;
 /// What is left of base memory above it.
 const PLACE: usize = 0x400;
 
-const LOCAL_APIC: u32 = 0xfee0_0000;
-const IO_APIC: u32 = 0xfec0_0000;
+pub(super) const LOCAL_APIC: u32 = 0xfee0_0000;
+pub(super) const IO_APIC: u32 = 0xfec0_0000;
 /// Versions as KVM's controllers say them.
 const LOCAL_APIC_VERSION: u8 = 0x14;
 const IO_APIC_VERSION: u8 = 0x11;
@@ -104,7 +104,7 @@ fn entries(cpus: u8) -> (Vec<u8>, u16) {
 }
 
 /// What makes the sum of all bytes zero.
-fn checksum(bytes: &[u8]) -> u8 {
+pub(super) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_neg()
 }
 

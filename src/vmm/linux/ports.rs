@@ -8,6 +8,7 @@ use vm_superio::serial::NoEvents;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
 
+use super::acpi;
 use crate::vmm::error::VmmError;
 use crate::vmm::vcpu::{Bus, Next};
 
@@ -16,9 +17,9 @@ const SERIAL_END: u16 = 0x3ff;
 /// The clock's data: zero is no time, and says that no time is being set.
 const CMOS_DATA: u16 = 0x71;
 /// The keyboard controller's command and status.
-const KEYBOARD: u16 = 0x64;
+pub(super) const KEYBOARD: u16 = 0x64;
 /// Pulses the line by which that controller resets the computer.
-const RESET: u8 = 0xfe;
+pub(super) const RESET: u8 = 0xfe;
 /// Ready for a command, and with a byte to fetch that never ends: Linux then takes it for absent
 /// at once, and resets by it all the same.
 const KEYBOARD_STATUS: u8 = 1;
@@ -64,6 +65,10 @@ impl Bus for Ports {
             }
             KEYBOARD => data.fill(KEYBOARD_STATUS),
             CMOS_DATA => data.fill(0),
+            acpi::CONTROL => {
+                data.fill(0);
+                data[0] = acpi::IS_ACPI;
+            }
             _ => data.fill(0xff),
         }
     }
@@ -79,6 +84,9 @@ impl Bus for Ports {
                 Ok(Next::GoOn)
             }
             KEYBOARD if data.contains(&RESET) => Ok(Next::End),
+            acpi::CONTROL if data.get(1).is_some_and(|upper| upper & acpi::SLEEP != 0) => {
+                Ok(Next::End)
+            }
             _ => Ok(Next::GoOn),
         }
     }
@@ -169,6 +177,14 @@ mod tests {
         assert_eq!(ports.write(KEYBOARD, &[RESET]).unwrap(), Next::End);
         // Ready for a command: bit 1 is clear.
         assert_eq!(read(&ports, KEYBOARD) & 2, 0);
+    }
+
+    #[test]
+    fn going_to_sleep_is_the_end() {
+        let ports = ports();
+        assert_eq!(ports.write(acpi::CONTROL, &[0, 0x14]).unwrap(), Next::GoOn);
+        assert_eq!(ports.write(acpi::CONTROL, &[0, 0x34]).unwrap(), Next::End);
+        assert_eq!(read(&ports, acpi::CONTROL), acpi::IS_ACPI);
     }
 
     #[test]
