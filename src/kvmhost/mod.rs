@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! ktax kvm-host ─► initramfs: ktax itself, its libraries, modules, files, the order
-//!                     │ QEMU boots it; ktax is init
+//!                     │ QEMU boots it; ktax is its first process
 //!                     ▼
-//!                  init: mounts, loads modules, runs the commands ─► frames on the second serial port
+//!                  init: mounts, loads modules, runs the commands ─► frame: what they said
 //! ```
 
 mod argv;
