@@ -55,7 +55,7 @@ test-kernels: setup
 
 # Real KVM: this machine's where it has one, and that of a host within QEMU. One boot at a time, as they have two CPUs.
 test-exits: setup
-	cargo test --locked --test vmm --test kvm_host -- --test-threads 1
+	cargo test --locked --test vmm --test exits_live --test kvm_host --test exits_host -- --test-threads 1
 
 # The rows of which one run takes a minute.
 test-long: setup

@@ -2,6 +2,8 @@
 //! processes.
 #![allow(dead_code)]
 
+pub mod kvm;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

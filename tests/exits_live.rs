@@ -1,0 +1,234 @@
+//! `ktax exits record` and `watch` on this machine's KVM, whatever it is: guests whose exits are
+//! known, at the boundary of KVM_RUN, and what is said where something is missing.
+
+mod common;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use common::{Ran, cache, run, scratch, until};
+use ktax::model::ExitTable;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
+const ENDLESS: [&str; 5] = [KTAX, "vmm", "raw", "--out", "4000000000"];
+
+fn can_record() -> bool {
+    let has_kvm = fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    let can = has_kvm && rustix::process::geteuid().is_root();
+    if !can {
+        println!("skipped: no /dev/kvm, or not root");
+    }
+    can
+}
+
+/// ktax in a mount namespace of its own, in which `before` was done and tracefs mounted.
+fn namespace(before: &str, privileges: &str) -> Command {
+    let script = format!("{before} && exec {privileges} \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh", KTAX, "exits"]);
+    command.env("KTAX_CACHE", cache());
+    command
+}
+
+fn exits(args: &[&str]) -> Command {
+    let mut command = namespace("mount -t tracefs nodev /sys/kernel/tracing", "");
+    command.args(args);
+    command
+}
+
+fn tables(ran: &Ran) -> Vec<ExitTable> {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// Records a raw guest from its first exit to its last; the table, and the VMM's own account.
+fn record(options: &[&str], guest: &[&str]) -> (ExitTable, Value) {
+    let dir = scratch();
+    let account = dir.path().join("account.json").display().to_string();
+    let vmm = [&["--", KTAX, "vmm", "raw", "--account", &account], guest].concat();
+    let ran = run(exits(&["record", "--json"]).args(options).args(vmm));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let account = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
+    (tables(&ran).remove(0), account)
+}
+
+fn count(table: &ExitTable, reason: &str) -> u64 {
+    table.row(reason).map_or(0, |row| row.count)
+}
+
+/// Every exit has its entry; all time is in a row; nothing was lost.
+fn assert_whole(table: &ExitTable) {
+    let account = table.account.as_ref().unwrap();
+    assert_eq!((account.lost, account.unpaired), (0, 0), "{table:?}");
+    let (guest, others): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
+    let exits: u64 = others.iter().map(|row| row.count).sum();
+    let open = account.open.iter().filter(|open| open.reason != guest[0].reason).count() as u64;
+    assert_eq!(guest[0].count, exits + open, "{table:?}");
+    let open_ns: u64 = account.open.iter().map(|open| open.ns).sum();
+    assert_eq!(table.sum_ns() + open_ns, account.wall_ns);
+}
+
+const GUEST: [&str; 8] = ["--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"];
+
+#[test]
+fn every_return_of_kvm_run_is_counted_on_any_kvm() {
+    if !can_record() {
+        return;
+    }
+    for via in ["bpf", "perf"] {
+        let (table, account) = record(&["--level", "run", "--via", via], &GUEST);
+        // The last OUT is the guest's end, after which KVM_RUN is not called again.
+        let counted = ["KVM_EXIT_IO", "KVM_EXIT_MMIO", "KVM_EXIT_HLT", "KVM_RUN"];
+        let counts = counted.map(|reason| count(&table, reason));
+        assert_eq!(counts, [200, 300, 100, 601], "{via}: {table:?}");
+        assert_whole(&table);
+        let wall_ns = account["vcpus"][0]["wall_ns"].as_u64().unwrap();
+        assert!(table.sum_ns() <= wall_ns, "{} of {wall_ns}", table.sum_ns());
+    }
+}
+
+#[test]
+fn without_a_choice_the_best_that_there_is_is_used_and_named() {
+    if !can_record() {
+        return;
+    }
+    let (table, _) = record(&[], &GUEST);
+    assert_whole(&table);
+    assert!(table.source.ends_with(", eBPF"), "{}", table.source);
+    // Without the privilege for eBPF the same counts come another way, and this is said.
+    let mount = "mount -t tracefs nodev /sys/kernel/tracing";
+    let mut command = namespace(mount, "setpriv --bounding-set -bpf,-sys_admin");
+    let ran = run(command.args(["record", "--level", "run", "--json", "--", KTAX, "vmm", "raw"]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let table = tables(&ran).remove(0);
+    assert!(table.source.ends_with(", perf ring buffer"), "{}", table.source);
+    assert!(table.warnings[0].fact.starts_with("eBPF is refused here"), "{:?}", table.warnings);
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_next_step() {
+    if !can_record() {
+        return;
+    }
+    let hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug";
+    let empty = "mount -t tmpfs none /sys/kernel/tracing && mkdir /sys/kernel/tracing/events";
+    let there = "mount -t tracefs nodev /sys/kernel/tracing";
+    let powerless = "setpriv --bounding-set -all";
+    for (before, privileges, said) in [
+        (hide, "", "type: sudo mount -t tracefs"),
+        (empty, "", "load KVM with `sudo modprobe kvm`"),
+        (there, powerless, "run it as root, or with CAP_PERFMON"),
+    ] {
+        let vmm = ["record", "--", KTAX, "vmm", "raw"];
+        let ran = run(namespace(before, privileges).args(vmm));
+        assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let own = std::process::id().to_string();
+    for (target, said) in [
+        (["--pid", own.as_str()], "has no virtual machine of KVM"),
+        (["--pid", "4194304"], "there is no process 4194304"),
+        (["--vm", "no such machine"], "no process is a VM named no such machine"),
+        (["--", "/no/such/vmm"], "cannot start /no/such/vmm"),
+        (["--", "true"], "no vCPU left its guest or entered it"),
+    ] {
+        let ran = run(exits(&["record"]).args(target));
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(said), "{ran:?}");
+    }
+}
+
+/// A guest that never ends by itself; it goes with the test.
+struct Endless(Child);
+
+impl Endless {
+    fn start() -> Endless {
+        let mut command = Command::new(KTAX);
+        command.args(&ENDLESS[1..]).stderr(Stdio::null());
+        let guest = Endless(command.spawn().unwrap());
+        let links = format!("/proc/{}/fd", guest.0.id());
+        until("it has a VM", || {
+            let entries = fs::read_dir(&links).into_iter().flatten().flatten();
+            let mut links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+            links.any(|link| link.as_os_str() == "anon_inode:kvm-vcpu:0")
+        });
+        guest
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
+    if !can_record() {
+        return;
+    }
+    let (guest, before) = (Endless::start(), programs());
+    let ran = run(&mut exits(&["record", "--json", "--seconds", "0.5", "--pid", &guest.pid()]));
+    assert!(count(&tables(&ran)[0], "KVM_EXIT_IO") > 100, "{ran:?}");
+    // With one vCPU both tables are the same but for their names.
+    let both = ["--per", "both", "--level", "run"];
+    let ran =
+        run(exits(&["record", "--json", "--seconds", "0.5", "--pid", &guest.pid()]).args(both));
+    let tables = tables(&ran);
+    assert_eq!((tables.len(), &tables[0].rows), (2, &tables[1].rows));
+    assert!(tables[1].of.starts_with("vcpu 0 (thread "), "{}", tables[1].of);
+    // Ctrl-C ends the recording and not the VM.
+    let record = exits(&["record", "--pid", &guest.pid()]).stdout(Stdio::piped()).spawn().unwrap();
+    until("it records", || programs() > before);
+    kill_process(Pid::from_child(&record), Signal::INT).unwrap();
+    let output = record.wait_with_output().unwrap();
+    assert!(output.status.success() && !output.stdout.is_empty());
+    // The VM ends while it is watched.
+    let watch = ["watch", "--interval", "0.2", "--pid", &guest.pid()];
+    let watch = exits(&watch).stdout(Stdio::piped()).spawn().unwrap();
+    until("it watches", || programs() > before);
+    drop(guest);
+    let output = watch.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stdout).unwrap().contains("KVM_EXIT_IO"));
+}
+
+/// Programs that the kernel has compiled from eBPF.
+fn programs() -> usize {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap();
+    symbols.lines().filter(|line| line.contains(" bpf_prog_")).count()
+}
+
+#[test]
+fn nothing_stays_in_the_kernel_after_a_sigkill() {
+    if !can_record() {
+        return;
+    }
+    let (guest, before) = (Endless::start(), programs());
+    let mut record = exits(&["record", "--pid", &guest.pid()]).spawn().unwrap();
+    until("it records", || programs() > before);
+    record.kill().unwrap();
+    record.wait().unwrap();
+    until("the kernel has let go", || programs() == before);
+}
+
+#[test]
+fn two_recorders_do_not_disturb_each_other() {
+    if !can_record() {
+        return;
+    }
+    let both = std::thread::scope(|scope| {
+        let one = || record(&["--level", "run"], &GUEST).0;
+        let threads = [scope.spawn(one), scope.spawn(one)];
+        threads.map(|thread| thread.join().unwrap())
+    });
+    for table in both {
+        assert_eq!(count(&table, "KVM_RUN"), 601);
+        assert_whole(&table);
+    }
+}
