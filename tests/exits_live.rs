@@ -150,7 +150,7 @@ impl Endless {
         until("it has a VM", || {
             let entries = fs::read_dir(&links).into_iter().flatten().flatten();
             let mut links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-            links.any(|link| link.as_os_str() == "anon_inode:kvm-vcpu:0")
+            links.any(|link| link.to_string_lossy().contains("kvm-vcpu-stats"))
         });
         guest
     }
@@ -175,6 +175,10 @@ fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
     let (guest, before) = (Endless::start(), programs());
     let ran = run(&mut exits(&["record", "--json", "--seconds", "0.5", "--pid", &guest.pid()]));
     assert!(count(&tables(&ran)[0], "KVM_EXIT_IO") > 100, "{ran:?}");
+    // KVM's own statistics are taken from the VMM, without any event.
+    let stats = ["record", "--json", "--via", "stats", "--seconds", "0.5", "--pid", &guest.pid()];
+    let table = tables(&run(&mut exits(&stats))).remove(0);
+    assert!(count(&table, "exits") > 100 && table.source == "KVM's statistics", "{table:?}");
     // With one vCPU both tables are the same but for their names.
     let both = ["--per", "both", "--level", "run"];
     let ran =

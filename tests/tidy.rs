@@ -234,8 +234,9 @@ fn unsafe_is_rare_and_explained() {
         blocks += text.matches("unsafe {").count();
     }
     // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
-    // Two of them are bpf(2), two a test's interpreter of it, one is KVM's memory.
-    assert!(blocks <= 7, "{blocks} unsafe blocks");
+    // Two of them are bpf(2), two a test's interpreter of it, two KVM's statistics, one
+    // is a guest's memory.
+    assert!(blocks <= 9, "{blocks} unsafe blocks");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Fold {
             (*tid, thread)
         };
         let threads = self.threads.iter().map(thread).collect();
-        Recording { threads, rows: self.rows.clone(), lost: self.lost, cost: None }
+        Recording { threads, rows: self.rows.clone(), lost: self.lost, ..Recording::default() }
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Recording {
     pub rows: BTreeMap<(u32, Reason), Times>,
     /// Events that are in no row.
     pub lost: u64,
+    /// Task switches and wakeups, of any task of the machine, that were not seen.
+    pub missed_switches: u64,
     /// What the recorder itself cost.
     pub cost: Option<Cost>,
 }

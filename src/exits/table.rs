@@ -82,6 +82,7 @@ impl Recorded<'_> {
             wall_ns: seen.map(|(end, thread)| end.saturating_sub(thread.first)).sum(),
             open: open.collect(),
             lost: self.recording.lost,
+            missed_switches: self.recording.missed_switches,
             unpaired: threads.iter().map(|(_, thread)| thread.unpaired).sum(),
             recorder: None,
         }

@@ -33,6 +33,9 @@ pub struct ExitAccount {
     pub lost: u64,
     /// Exits after an exit and entries after an entry.
     pub unpaired: u64,
+    /// Task switches and wakeups of the whole machine that were not seen: one of a vCPU's can move
+    /// time between halted and preempted, and no more.
+    pub missed_switches: u64,
     /// What the recorder itself took; nothing where nobody counts it.
     pub recorder: Option<RecorderCost>,
 }

@@ -16,7 +16,7 @@ use vmm_sys_util::signal::{Killable, SIGRTMIN};
 
 use super::account::{Account, VcpuAccount};
 use super::vcpu::{self, Bus};
-use super::{Ended, Outcome, VmmError};
+use super::{Ended, Outcome, VmmError, stats};
 
 /// How long a vCPU gets to come back before it is told again.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -69,7 +69,7 @@ fn seat(
 ) -> io::Result<Seat> {
     let (bus, stop, bell) = (Arc::clone(bus), Arc::clone(stop), Bell(wake.try_clone()?));
     thread::Builder::new().name(format!("vcpu {id}")).spawn(move || {
-        let _bell = bell;
+        let (_bell, _statistics) = (bell, stats::open(&vcpu));
         vcpu::run(id, vcpu, &*bus, &stop)
     })
 }

@@ -17,6 +17,7 @@ pub mod linux;
 mod long_mode;
 mod machine;
 pub mod raw;
+mod stats;
 mod vcpu;
 
 pub use account::{Account, VcpuAccount};

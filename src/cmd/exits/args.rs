@@ -63,6 +63,8 @@ enum Via {
     Bpf,
     /// Copied through perf's ring buffers
     Perf,
+    /// No events but KVM's own statistics: counts, and times of halts alone
+    Stats,
 }
 
 impl HowArgs {
@@ -80,6 +82,7 @@ impl HowArgs {
         let via = self.via.map(|via| match via {
             Via::Bpf => live::Via::Bpf,
             Via::Perf => live::Via::Perf,
+            Via::Stats => live::Via::Stats,
         });
         Choice { level, via }
     }

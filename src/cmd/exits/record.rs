@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 fn record(args: &Args) -> anyhow::Result<Vec<ExitTable>> {
     cancel()?;
     let target = args.target.open()?;
-    let mut recorder = Recorder::attach(target.process.pid, &target.of, args.how.choice())?;
+    let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let began = Instant::now();
     let bar = spinner();

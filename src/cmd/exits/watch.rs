@@ -26,7 +26,7 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     cancel()?;
     let target = args.target.open()?;
-    let mut recorder = Recorder::attach(target.process.pid, &target.of, args.how.choice())?;
+    let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let mut is_over = false;
     while !is_over && !is_cancelled() {

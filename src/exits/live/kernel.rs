@@ -66,27 +66,31 @@ impl InKernel {
             ((number(&key[..4]), reason), Times::from_words(words))
         });
         let lost = self.lost.value(&0u32.to_ne_bytes())?.unwrap_or_default();
-        let lost = lost.try_into().map_or(0, u64::from_ne_bytes);
-        let (cost, missed) = self.cost()?;
-        Ok(Recording {
+        let mut recording = Recording {
             threads: threads.collect(),
             rows: rows.collect(),
-            lost: lost + missed,
-            cost,
-        })
+            lost: lost.try_into().map_or(0, u64::from_ne_bytes),
+            ..Recording::default()
+        };
+        self.add_costs(&mut recording)?;
+        Ok(recording)
     }
 
-    fn cost(&self) -> io::Result<(Option<Cost>, u64)> {
-        let (mut cost, mut missed) = (Cost::default(), 0);
+    /// What the programs took, and when they could not run because another one ran on that CPU: a
+    /// wakeup comes in an interrupt, also in one that interrupts a program.
+    fn add_costs(&self, recording: &mut Recording) -> io::Result<()> {
+        let mut cost = Cost::default();
         for (program, hook) in &self.programs {
             let run = program.run_time()?;
-            match hook.is_of_the_scheduler() {
-                true => cost.switches_ns += run.ns,
-                false => cost.exits_ns += run.ns,
-            }
-            missed += run.missed;
+            let (time, missed) = match hook.is_of_the_scheduler() {
+                true => (&mut cost.switches_ns, &mut recording.missed_switches),
+                false => (&mut cost.exits_ns, &mut recording.lost),
+            };
+            *time += run.ns;
+            *missed += run.missed;
         }
-        Ok((self.run_times.as_ref().map(|_| cost), missed))
+        recording.cost = self.run_times.as_ref().map(|_| cost);
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ mod points;
 mod process;
 mod program;
 mod ring;
+mod stats;
 mod tracefs;
 mod whole;
 mod words;
@@ -33,6 +34,7 @@ use crate::model::ExitTable;
 use kernel::InKernel;
 use points::Points;
 use ring::Ring;
+use stats::Stats;
 use tracefs::Tracefs;
 use whole::{Seen, Whole};
 
@@ -55,6 +57,8 @@ pub enum Via {
     Bpf,
     /// Through perf's ring buffers.
     Perf,
+    /// There are none: KVM's statistics, read at the begin and at the end.
+    Stats,
 }
 
 /// What to look at; nothing is what this machine has.
@@ -68,9 +72,14 @@ pub struct Choice {
 pub struct Recorder {
     process: u32,
     of: String,
-    watches: Vec<Watch>,
     /// What was asked for first and could not be had.
     refused: Option<String>,
+    by: By,
+}
+
+enum By {
+    Events(Vec<Watch>),
+    Statistics(Stats),
 }
 
 struct Watch {
@@ -81,36 +90,22 @@ struct Watch {
 impl Recorder {
     /// Begins now. Without a chosen Level both are watched, since a KVM can have the tracepoint
     /// kvm_exit and never fire it.
-    pub fn attach(process: u32, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
-        let tracefs = Tracefs::find()?;
-        let levels = match choice.level {
-            Some(level) => vec![level],
-            None => vec![Level::Exits, Level::Run],
+    pub fn attach(process: &Process, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
+        let mut refused = None;
+        let by = match choice.via {
+            Some(Via::Stats) => By::Statistics(Stats::open(process, of)?),
+            _ => By::Events(watches(process.pid, choice, &mut refused)?),
         };
-        let (mut watches, mut refused, mut missing) = (Vec::new(), None, None);
-        for level in levels {
-            let points = match points::points(level, &tracefs) {
-                Ok(points) => points,
-                Err(error) => {
-                    missing.get_or_insert(error);
-                    continue;
-                }
-            };
-            let source = open(&points, process, choice.via, &mut refused)?;
-            watches.push(Watch { points, source });
-        }
-        match missing {
-            Some(error) if watches.is_empty() => Err(error),
-            _ => Ok(Recorder { process, of: of.to_owned(), watches, refused }),
-        }
+        Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
     }
 
     /// Takes what has come; to be called some times a second.
     pub fn poll(&mut self) -> Result<(), LiveError> {
-        self.watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
+        let By::Events(watches) = &mut self.by else { return Ok(()) };
+        watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
         // As soon as the better one is known to work, nobody pays for the other.
-        if self.watches.len() > 1 && !self.watches[0].source.recording()?.rows.is_empty() {
-            self.watches.truncate(1);
+        if watches.len() > 1 && !watches[0].source.recording()?.rows.is_empty() {
+            watches.truncate(1);
         }
         Ok(())
     }
@@ -121,8 +116,13 @@ impl Recorder {
             let (points, source) = (watch.points.clone(), watch.source.name());
             Ok(Seen { points, source, recording: watch.source.recording()? })
         };
-        let seen = self.watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
-        Ok(self.whole(seen).tables(per))
+        match &self.by {
+            By::Statistics(stats) => stats.tables(),
+            By::Events(watches) => {
+                let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+                Ok(self.whole(seen).tables(per))
+            }
+        }
     }
 
     /// The tables of all. The kernel is left as it was.
@@ -131,14 +131,45 @@ impl Recorder {
             let source = watch.source.name();
             Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
         };
-        let watches = std::mem::take(&mut self.watches);
-        let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
-        Ok(self.whole(seen).tables(per))
+        match &mut self.by {
+            By::Statistics(stats) => stats.tables(),
+            By::Events(watches) => {
+                let watches = std::mem::take(watches);
+                let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+                Ok(self.whole(seen).tables(per))
+            }
+        }
     }
 
     fn whole(&self, seen: Vec<Seen>) -> Whole {
         let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
         Whole { process, of, seen, refused, now_ns: now_ns() }
+    }
+}
+
+fn watches(
+    process: u32,
+    choice: Choice,
+    refused: &mut Option<String>,
+) -> Result<Vec<Watch>, LiveError> {
+    let tracefs = Tracefs::find()?;
+    let levels = match choice.level {
+        Some(level) => vec![level],
+        None => vec![Level::Exits, Level::Run],
+    };
+    let (mut watches, mut missing) = (Vec::new(), None);
+    for level in levels {
+        match points::points(level, &tracefs) {
+            Ok(points) => {
+                let source = open(&points, process, choice.via, refused)?;
+                watches.push(Watch { points, source });
+            }
+            Err(error) => missing = missing.or(Some(error)),
+        }
+    }
+    match missing {
+        Some(error) if watches.is_empty() => Err(error),
+        _ => Ok(watches),
     }
 }
 
@@ -152,7 +183,7 @@ fn open(
     match via {
         Some(Via::Perf) => Ok(Box::new(Ring::attach(points, process)?)),
         Some(Via::Bpf) => Ok(Box::new(InKernel::attach(points, process)?)),
-        None => match InKernel::attach(points, process) {
+        None | Some(Via::Stats) => match InKernel::attach(points, process) {
             Ok(source) => Ok(Box::new(source)),
             Err(LiveError::Bpf { reason }) => {
                 *refused = Some(reason);

@@ -13,7 +13,7 @@ use super::LiveError;
 #[derive(Debug)]
 pub struct Process {
     pub pid: u32,
-    handle: OwnedFd,
+    pub(super) handle: OwnedFd,
 }
 
 /// The initial PID namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).

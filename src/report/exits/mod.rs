@@ -20,6 +20,8 @@ pub fn exits(table: &ExitTable, options: TextOptions) -> String {
     let mut text = paragraph(&escape(&title(table)), options);
     if !rows.is_empty() {
         text += &format!("\n{}", times(&rows, table.sum_ns(), options));
+    }
+    if table.sum_ns() > 0 {
         text += &format!("\n{}", paragraph(&legend(table), options));
     }
     if rows.iter().any(|row| row.parts.is_some()) {
@@ -109,6 +111,13 @@ fn said(account: &ExitAccount, table: &ExitTable, options: TextOptions) -> Strin
     let percent = share_percent(missing_ns, account.wall_ns as f64);
     text +=
         &format!(" + {} missing ({percent:.2} %). Events lost: {}.", us(missing_ns), account.lost);
+    if account.missed_switches > 0 {
+        let missed = account.missed_switches;
+        text += &format!(
+            " {missed} task switches or wakeups of the machine were not seen: one of a vCPU's can \
+             move time between halted and preempted."
+        );
+    }
     let exits: u64 = table.rows.iter().filter(|row| !row.is_guest).map(|row| row.count).sum();
     if let Some(recorder) = account.recorder.as_ref().filter(|_| exits > 0) {
         let each = average(recorder.exits_ns as f64, exits as f64);
@@ -136,13 +145,16 @@ fn cells(row: &ExitRow, whole_ns: u64, has_quantiles: bool) -> Vec<String> {
         true => vec![maybe_ns(row.p50_ns), maybe_ns(row.p99_ns)],
         false => vec![],
     };
+    // KVM's statistics count more than they time.
+    let is_timed = row.sum_ns > 0 || row.most_ns.is_some();
+    let timed = |text: String| if is_timed { text } else { String::new() };
     let before = [escape(&row.reason), number::whole(row.count as f64), maybe_ns(row.least_ns)];
     let after = [
         maybe_ns(row.most_ns),
-        number::whole(row.sum_ns as f64 / US),
-        us(average(row.sum_ns as f64, row.count as f64)),
+        timed(number::whole(row.sum_ns as f64 / US)),
+        timed(us(average(row.sum_ns as f64, row.count as f64))),
         maybe(deviation_ns(row)),
-        format!("{:.2}", share_percent(row.sum_ns as f64, whole_ns as f64)),
+        timed(format!("{:.2}", share_percent(row.sum_ns as f64, whole_ns as f64))),
     ];
     before.into_iter().chain(quantiles).chain(after).collect()
 }
