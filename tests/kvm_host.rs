@@ -94,6 +94,15 @@ fn a_command_that_fails_gives_its_exit_status() {
 }
 
 #[test]
+fn a_host_without_modules_says_so() {
+    // The same kernel as a file: nobody knows where its modules are.
+    let ran = kvm_host(&["--kernel", &kernel().display().to_string()], &["/ktax"]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot find /dev/kvm"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("give a kernel with KVM for AMD, --kernel\n"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_command_that_hangs_ends_at_the_limit() {
     let endless = ["/ktax", "vmm", "raw", "--out", "4000000000"];
     let ran = kvm_host(&["--time-limit", "8"], &endless);

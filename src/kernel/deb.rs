@@ -95,12 +95,12 @@ pub(super) fn take_modules(
     Ok(found)
 }
 
-/// The name of the module that an entry is.
+/// The name of the module that an entry is; a compressed one is left to the kernel to unpack.
 fn module(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
     let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
-    file.strip_suffix(".ko")
+    [".ko", ".ko.xz", ".ko.zst"].iter().find_map(|end| file.strip_suffix(end))
 }
 
 type Files = Vec<(Vec<u8>, Vec<u8>)>;
@@ -190,8 +190,8 @@ mod tests {
         let files: &[(&str, &[u8])] = &[
             ("./lib/modules/6/kernel/arch/x86/kvm/kvm.ko", b"kvm"),
             ("./lib/modules/6/kernel/arch/x86/kvm/kvm-intel.ko", b"no"),
-            ("./usr/lib/modules/6/kernel/virt/lib/irqbypass.ko", b"irq"),
-            ("./lib/modules/6/kernel/kvm.ko.xz", b"no"),
+            ("./usr/lib/modules/6/kernel/virt/lib/irqbypass.ko.xz", b"irq"),
+            ("./lib/modules/6/kernel/kvm.ko.old", b"no"),
             ("./boot/kvm.ko", b"no"),
         ];
         let found = take_modules(tree(files).as_slice(), &package(), &["irqbypass", "kvm"]);

@@ -2,9 +2,9 @@
 //! and says what they said; then the machine goes off.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::mount::{MountFlags, mount};
@@ -29,6 +29,8 @@ const MOUNTS: [(&str, &str); 5] = [
     ("debugfs", "/sys/kernel/debug"),
 ];
 const NEEDED: usize = 3;
+/// Of the kernel's `linux/module.h`.
+const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 
 /// Why init does not begin or go on. What was to be done next, whoever booted it says.
 #[derive(Debug, thiserror::Error)]
@@ -95,12 +97,21 @@ fn prepare() -> Result<Vec<Vec<String>>, InitError> {
     let mut modules: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     modules.sort();
     for module in modules {
-        let loaded = File::open(&module).and_then(|file| Ok(finit_module(&file, c"", 0)?));
-        loaded.map_err(failed(format!("load module {}", module.display())))?;
+        load(&module).map_err(failed(format!("load module {}", module.display())))?;
     }
     fs::metadata("/dev/kvm").map_err(failed("find /dev/kvm"))?;
     let order = fs::read(ORDER).map_err(failed("read the order"))?;
     serde_json::from_slice(&order).map_err(|error| failed("read the order")(error.into()))
+}
+
+/// A compressed one is left to the kernel to unpack.
+fn load(module: &Path) -> io::Result<()> {
+    const ELF: &[u8] = b"\x7fELF";
+    let mut file = File::open(module)?;
+    let mut magic = [0; ELF.len()];
+    file.read_exact(&mut magic)?;
+    let flags = if magic == ELF { 0 } else { MODULE_INIT_COMPRESSED_FILE };
+    Ok(finit_module(&file, c"", flags)?)
 }
 
 /// Runs one command in a process group of its own.

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kvm_ioctls::VcpuFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -18,8 +18,10 @@ use super::account::{Account, VcpuAccount};
 use super::vcpu::{self, Bus};
 use super::{Ended, Outcome, VmmError, stats};
 
-/// How long a vCPU gets to come back before it is told again.
+/// How long a vCPU gets to come back before it is told again, and how long in all: one that waits
+/// for a reader of stdout does not come back at all.
 const PATIENCE: Duration = Duration::from_millis(5);
+const GIVE_UP: Duration = Duration::from_secs(3);
 
 type Seat = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
 
@@ -28,21 +30,21 @@ pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<O
     let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
     listen(&by_signal, &wake).map_err(no_thread)?;
-    // Its handler does nothing of use: that it interrupts is enough.
-    signal_hook::flag::register(SIGRTMIN(), Arc::clone(&stop)).map_err(no_thread)?;
+    // Nobody looks at its flag: that the signal interrupts is enough.
+    signal_hook::flag::register(SIGRTMIN(), Arc::default()).map_err(no_thread)?;
     let mut seats = Vec::new();
     for (id, vcpu) in (0u8..).zip(vcpus) {
         match seat(id, vcpu, bus, &stop, &wake) {
             Ok(handle) => seats.push(handle),
             Err(error) => {
-                end(&seats, &stop);
+                end(&seats, &stop, GIVE_UP)?;
                 return Err(no_thread(error));
             }
         }
     }
     // One byte from whoever is first: a vCPU that ends, or a signal.
     let woken = wait.read_exact(&mut [0]);
-    end(&seats, &stop);
+    end(&seats, &stop, GIVE_UP)?;
     let mut outcome = join(seats);
     woken.map_err(no_thread)?;
     if by_signal.load(Ordering::SeqCst) && outcome.ended.is_ok() {
@@ -84,14 +86,20 @@ impl Drop for Bell {
     }
 }
 
-/// Brings all vCPUs back.
-fn end(seats: &[Seat], stop: &AtomicBool) {
+/// Brings all vCPUs back, or says which one does not come within `limit`.
+fn end(seats: &[Seat], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
     stop.store(true, Ordering::SeqCst);
+    let started = Instant::now();
     while let Some(seat) = seats.iter().find(|seat| !seat.is_finished()) {
+        if started.elapsed() > limit {
+            let name = seat.thread().name().unwrap_or_default().to_owned();
+            return Err(VmmError::Stuck { name });
+        }
         // A thread that has just ended needs no signal.
         let _ = seat.kill(SIGRTMIN());
         thread::park_timeout(PATIENCE);
     }
+    Ok(())
 }
 
 fn join(seats: Vec<Seat>) -> Outcome {
@@ -113,4 +121,24 @@ fn join(seats: Vec<Seat>) -> Outcome {
 
 fn no_thread(error: io::Error) -> VmmError {
     VmmError::Thread { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_come_back_is_not_waited_for() {
+        let stop = AtomicBool::new(false);
+        signal_hook::flag::register(SIGRTMIN(), Arc::default()).unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        let blocked = move || {
+            let _ = (&reader).read(&mut [0]);
+            (VcpuAccount::default(), Ok(()))
+        };
+        let seat = thread::Builder::new().name("vcpu 7".into()).spawn(blocked).unwrap();
+        let error = end(&[seat], &stop, Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(error.starts_with("vcpu 7 does not end: "), "{error}");
+        drop(writer);
+    }
 }

@@ -22,6 +22,9 @@ pub enum VmmError {
     #[error("cannot start a thread or wait for it: {error}: end other programs and try again")]
     Thread { error: io::Error },
 
+    #[error("{name} does not end: let something read what the guest prints, and try again")]
+    Stuck { name: String },
+
     #[error("cannot read {path}: {error}: give the path of {wanted}")]
     Unreadable { path: String, error: io::Error, wanted: &'static str },
     #[error("{path} is no bzImage of a 64-bit kernel ({reason}): give arch/x86/boot/bzImage")]

@@ -19,9 +19,13 @@ const CODE: u64 = 0x8000;
 /// # Errors
 /// Where the guest does not begin; how it ends is in the [`Outcome`].
 pub fn run(loops: &Loops) -> Result<Outcome, VmmError> {
+    run_code(&code::assemble(loops))
+}
+
+fn run_code(code: &[u8]) -> Result<Outcome, VmmError> {
     let machine = Machine::new(MEMORY)?;
     long_mode::write_tables(&machine.memory)?;
-    write(&machine.memory, "the code", &code::assemble(loops), CODE)?;
+    write(&machine.memory, "the code", code, CODE)?;
     let vcpu = machine.vm.create_vcpu(0).map_err(refused("a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
     vcpu.set_cpuid2(&cpuid.map_err(refused("to say its CPUID"))?).map_err(refused("CPUID"))?;
@@ -43,5 +47,37 @@ impl Bus for Ports {
 
     fn may_shut_down(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a guest ends that has this code, or nothing where there is no KVM.
+    fn ended(code: &[u8]) -> Option<VmmError> {
+        match run_code(code) {
+            Err(error) if error.is_without_kvm() => {
+                println!("skipped: {error}");
+                None
+            }
+            other => Some(other.unwrap().ended.unwrap_err()),
+        }
+    }
+
+    #[test]
+    fn a_triple_fault_is_said_with_its_place() {
+        // nop; ud2, and there is no table of handlers
+        if let Some(error) = ended(&[0x90, 0x0f, 0x0b]) {
+            assert!(matches!(error, VmmError::Shutdown { vcpu: 0, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn code_where_there_is_no_memory_is_an_error() {
+        // mov eax, MMIO_ADDRESS; jmp rax
+        if let Some(error) = ended(&[0xb8, 0, 0, 0x20, 0, 0xff, 0xe0]) {
+            assert!(matches!(error, VmmError::GaveUp { vcpu: 0, .. }), "{error}");
+        }
     }
 }

@@ -22,7 +22,8 @@ pub enum LiveError {
     #[error("cannot watch {event} ({reason}); run it as root, or with CAP_PERFMON")]
     Attach { event: String, reason: String },
     #[error(
-        "KVM's statistics cannot be read: {reason}; use a VMM that opens them, such as QEMU 8, and run it as its user"
+        "KVM's statistics cannot be read: {reason}; use a VMM that opens them, such as QEMU 8, and \
+         run it as its user"
     )]
     Stats { reason: String },
     #[error("there is no process {pid}; `ps -C qemu-system-x86_64` lists some that are VMs")]
