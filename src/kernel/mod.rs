@@ -95,6 +95,28 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
     }
 }
 
+/// Makes a directory hold the source that a Subject names, with its patches: only what differs from
+/// the last time is written, so that make builds no more. `index`, a file beside it, says what is
+/// there.
+///
+/// # Errors
+/// As [`obtain`].
+pub fn check_out(
+    subject: &Subject,
+    [directory, index]: [&Path; 2],
+    cache: &Path,
+    talk: &Talk<'_>,
+) -> Result<(), KernelError> {
+    let spec: KernelSpec = subject.kernel.parse()?;
+    match spec.is_source() {
+        false => Err(KernelError::NotBuilt { spec: spec.to_string() }),
+        true => {
+            let cache = cache::Cache::open(cache, talk.note)?;
+            source::check_out(&spec, subject, &cache, [directory, index])
+        }
+    }
+}
+
 /// The image of that SHA-256 in the cache, if it is there and whole.
 pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
     let image = cache.join("kernels").join(sha256).join("image");

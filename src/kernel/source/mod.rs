@@ -115,6 +115,20 @@ pub(super) fn obtain(
     Ok(kernel)
 }
 
+/// Makes `directory` hold the tree of a Subject with its patches, for a build that is not ours,
+/// such as one for another architecture. `index`, a file beside it, says what is there.
+pub(super) fn check_out(
+    spec: &KernelSpec,
+    subject: &Subject,
+    cache: &Cache<'_>,
+    [directory, index]: [&Path; 2],
+) -> Result<(), KernelError> {
+    tools::check()?;
+    let trees = Trees::open(&cache.builds())?;
+    let recipe = recipe(spec, subject, &trees, cache)?;
+    Ok(trees.check_out(&recipe.tree, directory, index)?)
+}
+
 fn recipe(
     spec: &KernelSpec,
     subject: &Subject,
