@@ -2,7 +2,7 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: test-exits help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
+.PHONY: test-exits test-hosts help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -12,6 +12,7 @@ help:
 	@echo 'make test-long     the rows of which one run takes a minute; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
+	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
@@ -52,6 +53,12 @@ integration:
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
 	cargo test --locked --test source -- --test-threads 1
+	$(MAKE) --no-print-directory test-hosts
+
+# Hosts that are cross-built, some minutes the first time, or fetched. What cannot be had is skipped, and said.
+test-hosts: setup
+	-@sh scripts/setup-hosts.sh
+	cargo test --locked --test hosts -- --test-threads 1 --nocapture
 
 # Real KVM: this machine's where it has one, and that of a host within QEMU. One boot at a time, as they have two CPUs.
 test-exits: setup

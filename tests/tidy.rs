@@ -190,7 +190,7 @@ fn nothing_is_left_open_and_nothing_is_large() {
 
 #[test]
 fn every_c_file_says_its_licence() {
-    for (dir, licence) in [("guest", "MIT"), ("plugin", "GPL-2.0-or-later")] {
+    for (dir, licence) in [("guest", "MIT"), ("tests", "MIT"), ("plugin", "GPL-2.0-or-later")] {
         for path in files(dir, &["c", "h"]) {
             let text = fs::read_to_string(&path).unwrap();
             let expected = format!("/* SPDX-License-Identifier: {licence} */\n");

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs what the tests of other architectures' KVM hosts need beyond scripts/setup.sh: QEMU for each, and
+# compilers. Where it cannot, it prints the one command to type and fails; those tests then say that they skip.
+set -eu
+
+packages=
+# A program or a file, and the packages that have it.
+need() {
+    wanted=$1
+    shift
+    [ -e "$wanted" ] || command -v "$wanted" >/dev/null 2>&1 || packages="$packages $*"
+}
+need qemu-system-ppc qemu-system-ppc
+need powerpc-linux-gnu-gcc gcc-powerpc-linux-gnu
+need /usr/powerpc-linux-gnu/lib/libc.a libc6-dev-powerpc-cross
+
+[ -n "$packages" ] || exit 0
+as_root=
+[ "$(id -u)" = 0 ] || as_root="sudo -n"
+install="apt-get install --yes --no-install-recommends$packages"
+printf 'setup-hosts: missing, to be installed:%s\n' "$packages"
+# Word splitting is wanted: the list is ours.
+{ $as_root apt-get update -q && $as_root $install; } || {
+    printf 'setup-hosts: cannot install; type: sudo apt-get update && sudo %s\n' "$install" >&2
+    exit 1
+}

@@ -1,0 +1,47 @@
+//! Real KVM of other architectures, within QEMU: guests that leave a known number of times, and
+//! what `ktax exits` says of what the kernel wrote about them. `make test-hosts` runs these.
+
+#[path = "hosts/boot.rs"]
+mod boot;
+mod common;
+#[path = "hosts/e500v2.rs"]
+mod e500v2;
+#[path = "hosts/kernel.rs"]
+mod kernel;
+
+use std::path::Path;
+
+use common::{Ran, ktax, run};
+use ktax::model::ExitTable;
+
+/// The programs that are not here; a test that needs them says so and is not run.
+fn is_missing(programs: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_here = |name: &&&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    let missing: Vec<&&str> = programs.iter().filter(|name| !is_here(name)).collect();
+    if !missing.is_empty() {
+        eprintln!("skipped: {missing:?} is missing; run `sh scripts/setup-hosts.sh`");
+    }
+    !missing.is_empty()
+}
+
+fn exits(arguments: &[&str]) -> Ran {
+    let ran = run(ktax().arg("exits").args(arguments));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    ran
+}
+
+fn tables(file: &Path) -> Vec<ExitTable> {
+    let said = exits(&["report", "--json", &file.display().to_string()]).stdout;
+    serde_json::from_str(&said).unwrap()
+}
+
+fn count(table: &ExitTable, reason: &str) -> u64 {
+    table.row(reason).unwrap_or_else(|| panic!("no {reason}: {table:?}")).count
+}
+
+/// Every exit has its entry.
+fn assert_whole(table: &ExitTable) {
+    let (guest, others): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
+    assert_eq!(guest[0].count, others.iter().map(|row| row.count).sum::<u64>(), "{table:?}");
+}
