@@ -13,6 +13,7 @@ pub mod files;
 mod fold;
 pub mod live;
 mod recording;
+mod scause;
 mod table;
 
 pub use table::Per;

@@ -5,6 +5,7 @@ use super::ExitsError;
 use crate::exits::Per;
 use crate::exits::fold::{Event, Fold};
 use crate::exits::recording::{Reason, Stage};
+use crate::exits::scause;
 use crate::exits::table::Recorded;
 use crate::model::{ExitTable, Warning};
 
@@ -148,7 +149,7 @@ fn exit_reason(text: &str) -> &str {
     between("reason ", " rip ")
         .or_else(class)
         .or_else(|| text.split_once(": HSR_EC").map(|(kind, _)| kind))
-        .or_else(|| between("SCAUSE:", ","))
+        .or_else(|| between("SCAUSE:", ",").map(scause::name))
         .unwrap_or(text)
 }
 
@@ -219,7 +220,8 @@ mod tests {
         assert_eq!(exit_reason("reason EXIT_HLT rip 0xffff info 0 0"), "EXIT_HLT");
         assert_eq!(exit_reason("TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0x1"), "DABT_LOW");
         assert_eq!(exit_reason("IRQ: HSR_EC: 0x0000 (UNKNOWN), PC: 0x1"), "IRQ");
-        assert_eq!(exit_reason("SEPC:0x1, SCAUSE:0x17, STVAL:0x2"), "0x17");
+        assert_eq!(exit_reason("SEPC:0x1, SCAUSE:0x17, STVAL:0x2"), "store guest-page fault");
+        assert_eq!(exit_reason("SEPC:0x1, SCAUSE:0x1f, STVAL:0x2"), "0x1f");
         assert_eq!(return_reason("reason restart (-4)"), "signal");
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::exits::recording::Reason;
+use crate::exits::scause::SCAUSE;
 
 /// The lists of one tracepoint.
 #[derive(Debug, Clone, Default)]
@@ -23,21 +24,6 @@ struct List {
 }
 
 const CALL: &str = "__print_symbolic(";
-
-/// What riscv's kvm_exit prints as a number (The RISC-V Instruction Set Manual, Volume II, scause).
-const SCAUSE: [(u64, &str); 11] = [
-    (2, "illegal instruction"),
-    (8, "environment call from VU-mode"),
-    (10, "environment call from VS-mode"),
-    (20, "instruction guest-page fault"),
-    (21, "load guest-page fault"),
-    (22, "virtual instruction"),
-    (23, "store guest-page fault"),
-    (1 << 63 | 1, "software interrupt"),
-    (1 << 63 | 5, "timer interrupt"),
-    (1 << 63 | 9, "external interrupt"),
-    (1 << 63 | 12, "guest external interrupt"),
-];
 
 impl Names {
     /// From how the kernel prints a record, for these fields of it.
