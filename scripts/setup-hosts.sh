@@ -13,6 +13,12 @@ need() {
 need qemu-system-ppc qemu-system-ppc
 need powerpc-linux-gnu-gcc gcc-powerpc-linux-gnu
 need /usr/powerpc-linux-gnu/lib/libc.a libc6-dev-powerpc-cross
+need qemu-system-riscv64 qemu-system-misc
+need riscv64-linux-gnu-gcc gcc-riscv64-linux-gnu
+need /usr/riscv64-linux-gnu/lib/libc.a libc6-dev-riscv64-cross
+need qemu-system-aarch64 qemu-system-arm
+need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+need /usr/aarch64-linux-gnu/lib/libc.a libc6-dev-arm64-cross
 
 [ -n "$packages" ] || exit 0
 as_root=

@@ -31,7 +31,7 @@ impl Host<'_> {
         // The clock is the host's instructions: a busy machine changes nothing.
         qemu.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2020-01-01,clock=vm"]);
         qemu.args(["-seed", "1"]).args(self.arguments);
-        qemu.arg("-serial").arg(format!("file:{}", serial.display()));
+        qemu.args(["-m", "512"]).arg("-serial").arg(format!("file:{}", serial.display()));
         qemu.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initrd(dir));
         qemu.arg("-append").arg(format!("console={} quiet panic=-1", self.console));
         let mut child = qemu.stdin(Stdio::null()).spawn().unwrap();

@@ -22,7 +22,7 @@ fn boot(patches: &'static [&'static str]) -> Option<String> {
     let host = Build { arch: "powerpc", cross: CROSS, config: "e500v2.config", patches };
     let host = Host {
         qemu: QEMU,
-        arguments: &["-M", "ppce500", "-cpu", "e500v2", "-m", "256"],
+        arguments: &["-M", "ppce500", "-cpu", "e500v2"],
         console: "ttyS0",
         kernel: &host.vmlinux(),
         init: &program("e500v2", CROSS, &["-Wa,-me500"], dir.path()),
