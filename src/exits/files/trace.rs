@@ -225,6 +225,26 @@ mod tests {
         assert_eq!(return_reason("reason restart (-4)"), "signal");
     }
 
+    /// Linux 6.12 prints riscv's program counters with the format of another field before them.
+    #[test]
+    fn a_trace_of_riscv_is_read_whatever_its_program_counters_are() {
+        let trace = "
+            init-1       [000] d....     1.670145: kvm_entry: PC: 0x01680000000
+            init-1       [000] .....     1.670146: kvm_exit: SEPC:0x80000000, SCAUSE:0x14, \
+            STVAL:0x80000000, HTVAL:0x20000000, HTINST:0x0
+            init-1       [000] d....     1.670200: kvm_entry: PC: 0x01680000000
+            init-1       [000] .....     1.670201: kvm_exit: SEPC:0x80000008, SCAUSE:0x17, \
+            STVAL:0x10000000, HTVAL:0x4000000, HTINST:0x0
+            init-1       [000] .....     1.670203: kvm_userspace_exit: reason KVM_EXIT_MMIO (6)
+            init-1       [000] d....     1.670206: kvm_entry: PC: 0x01680000008";
+        let table = read(trace, Per::Vm).unwrap().remove(0);
+        let fault = table.row("store guest-page fault").unwrap();
+        let parts = fault.parts.as_ref().unwrap();
+        assert_eq!((fault.sum_ns, parts.kernel_ns, parts.user_ns), (5000, 2000, 3000));
+        assert_eq!(table.row("instruction guest-page fault").unwrap().sum_ns, 54_000);
+        assert_eq!(table.row("TIMEINGUEST").unwrap().count, 2);
+    }
+
     #[test]
     fn both_ways_to_write_a_switch_are_read() {
         let of = |text| switched(&Line { comm: "", tid: 1, ns: 5, event: "", text, is_fine: true });
