@@ -10,9 +10,13 @@ need() {
     shift
     [ -e "$wanted" ] || command -v "$wanted" >/dev/null 2>&1 || packages="$packages $*"
 }
+need xz xz-utils
 need qemu-system-ppc qemu-system-ppc
 need powerpc-linux-gnu-gcc gcc-powerpc-linux-gnu
 need /usr/powerpc-linux-gnu/lib/libc.a libc6-dev-powerpc-cross
+need qemu-system-ppc64 qemu-system-ppc
+need powerpc64le-linux-gnu-gcc gcc-powerpc64le-linux-gnu
+need /usr/powerpc64le-linux-gnu/lib/libc.a libc6-dev-ppc64el-cross
 need qemu-system-riscv64 qemu-system-misc
 need riscv64-linux-gnu-gcc gcc-riscv64-linux-gnu
 need /usr/riscv64-linux-gnu/lib/libc.a libc6-dev-riscv64-cross

@@ -8,6 +8,8 @@ mod common;
 mod e500v2;
 #[path = "hosts/kernel.rs"]
 mod kernel;
+#[path = "hosts/power9.rs"]
+mod power9;
 #[path = "hosts/traced.rs"]
 mod traced;
 
@@ -36,6 +38,13 @@ fn exits(arguments: &[&str]) -> Ran {
 fn tables(file: &Path) -> Vec<ExitTable> {
     let said = exits(&["report", "--json", &file.display().to_string()]).stdout;
     serde_json::from_str(&said).unwrap()
+}
+
+/// What the host says between a line with this title and one that ends it.
+fn section<'a>(serial: &'a str, title: &str) -> &'a str {
+    let after = serial.split_once(&format!("\n== {title}\n")).map(|(_, after)| after);
+    let within = after.and_then(|after| after.split_once("==\n")).map(|(within, _)| within);
+    within.unwrap_or_else(|| panic!("no {title}: {serial}"))
 }
 
 fn count(table: &ExitTable, reason: &str) -> u64 {

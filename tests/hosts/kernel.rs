@@ -12,14 +12,22 @@ use crate::common::cache;
 
 const SOURCE: &str = "debian-src:6.12";
 
+/// What a kernel says of its own making: the same, so that the same source is the same kernel.
+const MADE: [(&str, &str); 4] = [
+    ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
+    ("KBUILD_BUILD_USER", "ktax"),
+    ("KBUILD_BUILD_HOST", "ktax"),
+    ("KBUILD_BUILD_VERSION", "1"),
+];
+
 /// A kernel that is built from the distribution's source.
 pub struct Build {
+    /// Of its configuration below `kernels`; all else is off.
+    pub name: &'static str,
     /// As the kernel names it.
     pub arch: &'static str,
     /// What the names of the compiler and its like begin with.
     pub cross: &'static str,
-    /// The configuration, below `kernels`; all else is off.
-    pub config: &'static str,
     /// Below `kernels/patches`.
     pub patches: &'static [&'static str],
 }
@@ -48,12 +56,12 @@ impl Build {
         let mut hash = Sha256::new();
         let patches: Vec<PathBuf> =
             self.patches.iter().map(|name| project("kernels/patches").join(name)).collect();
-        let config = project("kernels").join(self.config);
+        let config = project("kernels").join(self.name).with_extension("config");
         for file in patches.iter().chain([&config]) {
             hash.update(fs::read(file).unwrap());
         }
         hash.update(format!("{SOURCE} {}", self.arch));
-        let vmlinux = hosts().join(format!("vmlinux-{}-{:.16x}", self.arch, hash.finalize()));
+        let vmlinux = hosts().join(format!("vmlinux-{}-{:.16x}", self.name, hash.finalize()));
         if !vmlinux.exists() {
             self.make(&patches, &config, &vmlinux);
         }
@@ -62,7 +70,7 @@ impl Build {
 
     fn make(&self, patches: &[PathBuf], config: &Path, vmlinux: &Path) {
         let (source, index) = (hosts().join("source"), hosts().join("index"));
-        let objects = hosts().join(format!("objects-{}", self.arch));
+        let objects = hosts().join(format!("objects-{}", self.name));
         [&source, &objects].iter().for_each(|dir| fs::create_dir_all(dir).unwrap());
         let mut subject = Subject::of(SOURCE, "");
         subject.patches = patches.iter().map(|path| path.display().to_string()).collect();
@@ -73,8 +81,8 @@ impl Build {
             let mut make = Command::new("make");
             make.arg("-C").arg(&source).arg(format!("O={}", objects.display())).arg("-s");
             make.args([format!("ARCH={}", self.arch), format!("CROSS_COMPILE={}", self.cross)]);
-            make.args(arguments).env("KCONFIG_ALLCONFIG", config);
-            run(&mut make, &hosts().join(format!("log-{}", self.arch)));
+            make.args(arguments).envs(MADE).env("KCONFIG_ALLCONFIG", config);
+            run(&mut make, &hosts().join(format!("log-{}", self.name)));
         };
         make(&["allnoconfig"]);
         assert_taken(config, &objects.join(".config"));

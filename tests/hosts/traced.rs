@@ -9,7 +9,7 @@ use ktax::model::ExitTable;
 use crate::boot::Host;
 use crate::common::scratch;
 use crate::kernel::{hosts, program, project};
-use crate::{assert_whole, count, is_missing, tables};
+use crate::{assert_whole, count, is_missing, section, tables};
 
 /// Where an architecture's kernel comes from, and its machine.
 struct Machine {
@@ -55,8 +55,7 @@ impl Machine {
             module: module.exists().then_some(&module),
         };
         let serial = host.boot(dir.path());
-        let trace = serial.split("\n== trace\n").nth(1).and_then(|rest| rest.split("==\n").next());
-        let trace = trace.unwrap_or_else(|| panic!("no trace: {serial}"));
+        let trace = section(&serial, "trace");
         assert!(serial.contains("\nhost: end\n"), "{serial}");
         assert_complete(trace);
         let path = dir.path().join("trace");
