@@ -20,7 +20,8 @@ extern const unsigned char trapping[], paravirtual[], guests_end[];
 /* Never called: the guests' code. r5: a device; r6: rounds; r7: where to say the end; r9: 0. */
 static __attribute__((used, noinline, noclone)) void guests(void)
 {
-	asm volatile("trapping:\n"
+	asm volatile(".globl trapping, paravirtual, guests_end\n"
+		     "trapping:\n"
 		     "0:	mfmsr	3\n"
 		     "	mtspr	272, 3\n" /* SPRG0 */
 		     "	mfspr	4, 272\n"
@@ -36,10 +37,8 @@ static __attribute__((used, noinline, noclone)) void guests(void)
 		     : : "i"(CODE));
 	/* KVM_HC_PPC_MAP_MAGIC_PAGE, with its address; then the same work. */
 	asm volatile("paravirtual:\n"
-		     "	lis	0, 0x4b56\n" /* KVM_SC_MAGIC_R0 */
-		     "	ori	0, 0, 0x4d21\n"
-		     "	lis	11, 42\n" /* KVM's calls */
-		     "	ori	11, 11, 4\n"
+		     "	lis	0, 0x4b56; ori 0, 0, 0x4d21\n" /* KVM_SC_MAGIC_R0 */
+		     "	lis	11, 42; ori 11, 11, 4\n" /* the fourth of KVM's calls */
 		     "	li	3, -4096\n"
 		     "	li	4, -4096 + 1\n"
 		     "	sc\n"

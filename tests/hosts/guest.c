@@ -10,8 +10,8 @@
 
 #include "host.h"
 
-/* A guest that does not end is given up. */
-#define TICKS_MAX 300
+/* A guest that does not end is given up: after some seconds, or after some signals. */
+enum { LIMIT_S = 3, TICKS_MAX = 300 };
 
 static volatile sig_atomic_t ticks;
 
@@ -63,7 +63,7 @@ static uint64_t said(const struct kvm_run *run)
 
 void guest_run(const struct guest *guest, uint64_t end, long every_us)
 {
-	const struct itimerval start = { { 0, every_us }, { every_us ? 0 : 30, every_us } };
+	const struct itimerval start = { { 0, every_us }, { every_us ? 0 : LIMIT_S, every_us } };
 	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
 	const struct sigaction action = { .sa_handler = tick };
 
