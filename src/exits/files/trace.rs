@@ -110,11 +110,13 @@ fn task(text: &str) -> Option<(&str, u32)> {
         Some(inner) => inner.rsplit_once('(')?.0.trim_end(),
         None => text,
     };
-    let at = text.rfind(|byte: char| !byte.is_ascii_digit())?;
-    let (before, tid) = (&text[..at], text[at + 1..].parse().ok()?);
-    let comm = match text[at..].chars().next()? {
-        '/' => before.trim_end_matches(|c: char| c.is_ascii_digit()),
-        _ => before,
+    let before = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let tid = text[before.len()..].parse().ok()?;
+    // What stands between the name and the number.
+    let (name, separator) = before.split_at(before.char_indices().next_back()?.0);
+    let comm = match separator {
+        "/" => name.trim_end_matches(|c: char| c.is_ascii_digit()),
+        _ => name,
     };
     Some((comm.trim(), tid))
 }
@@ -209,6 +211,7 @@ mod tests {
         assert_eq!((read.event, read.is_fine), ("kvm_entry", false));
         let tgid = "   qemu-x-99   (   88) [000] 1.5: sched_wakeup: comm=a pid=3 prio=120";
         assert_eq!(line(tgid).unwrap().comm, "qemu-x");
+        assert_eq!(line("kvm\u{fffd}7 [000] 1.5: kvm_entry: vcpu 0").unwrap().tid, 7);
         assert_eq!(line("# tracer: nop"), None);
         assert_eq!(line("[  1.5] kernel: hello"), None);
     }

@@ -42,8 +42,13 @@ impl Names {
         Names { lists, reason: reason.to_owned(), detail: detail.map(str::to_owned) }
     }
 
+    /// The same by a reason's two numbers.
+    pub fn of(&self, code: u64, detail: u32) -> String {
+        self.name(Reason { code, detail })
+    }
+
     /// The kernel's name for a reason, or its number.
-    pub fn name(&self, reason: Reason) -> String {
+    pub(crate) fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;
         match reason.code as i64 {
             // Between a call of KVM_RUN and its return there is more than the guest.

@@ -45,23 +45,25 @@ impl Tracefs {
 
     /// A tracepoint such as `kvm/kvm_exit`, if the kernel has it.
     pub fn format(&self, event: &str) -> Option<Format> {
-        parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
+        Format::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
 }
 
 impl Format {
+    /// From the text of its `format` file.
+    pub fn parse(text: &str) -> Option<Format> {
+        let after =
+            |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
+        let id = text.lines().find_map(|line| after(line, "ID:"))?.parse().ok()?;
+        let print = text.lines().find_map(|line| after(line, "print fmt:")).unwrap_or_default();
+        let fields = text.lines().filter_map(field).collect();
+        Some(Format { id, fields, print })
+    }
+
     /// A field by its name; nothing where it has another size than a number.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied().filter(|field| [1, 2, 4, 8].contains(&field.size))
     }
-}
-
-fn parse(text: &str) -> Option<Format> {
-    let after = |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
-    let id = text.lines().find_map(|line| after(line, "ID:"))?.parse().ok()?;
-    let print = text.lines().find_map(|line| after(line, "print fmt:")).unwrap_or_default();
-    let fields = text.lines().filter_map(field).collect();
-    Some(Format { id, fields, print })
 }
 
 /// `field:unsigned int exit_reason; offset:8; size:4; signed:0;`, with tabs.
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_real_record_are_found() {
-        let format = parse(KVM_EXIT).unwrap();
+        let format = Format::parse(KVM_EXIT).unwrap();
         assert_eq!(format.id, 103);
         assert_eq!(format.field("exit_reason"), Some(Field { offset: 8, size: 4 }));
         assert_eq!(format.field("isa"), Some(Field { offset: 24, size: 4 }));
@@ -96,7 +98,7 @@ mod tests {
         let (name, field) = field(line).unwrap();
         assert_eq!((name.as_str(), field.size), ("prev_comm", 16));
         let text = format!("ID: 7\n{line}\n");
-        assert_eq!(parse(&text).unwrap().field("prev_comm"), None);
-        assert_eq!(parse("hello"), None);
+        assert_eq!(Format::parse(&text).unwrap().field("prev_comm"), None);
+        assert_eq!(Format::parse("hello"), None);
     }
 }
