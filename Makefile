@@ -2,7 +2,8 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: test-exits test-hosts help setup build demo test check unit integration newer-qemu bench bless answers clean test-kernels test-long
+.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean \
+    test-kernels test-long test-exits test-hosts fuzz
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -13,6 +14,7 @@ help:
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
+	@echo 'make fuzz    half an hour of fuzzing the readers of files; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
@@ -64,6 +66,11 @@ test-hosts: setup
 test-exits: setup
 	cargo test --locked --test vmm --test exits_live --test kvm_host --test exits_host -- --test-threads 1
 
+# Coverage-guided, ten minutes for each reader of files; needs cargo-fuzz. METHODOLOGY.md has what came out.
+fuzz:
+	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
+	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
+
 # The rows of which one run takes a minute.
 test-long: setup
 	cargo test --locked --test controls -- --ignored
@@ -72,6 +79,7 @@ test-long: setup
 bench: build
 	cargo bench --locked --bench speed
 	cargo bench --locked --bench native
+	cargo bench --locked --bench exits
 	cargo bench --locked --bench source
 	@rm -rf target/bench && mkdir target/bench
 	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3

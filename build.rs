@@ -17,6 +17,7 @@ fn main() {
             vec!["guest/hello.c".into()],
             &["-static", "-nostdlib", "-Os", "-s"],
         ),
+        ("KTAX_VM_INIT", "ktax-vm-init", vec!["guest/vm/init.c".into()], &["-static", "-Os", "-s"]),
         ("KTAX_PLUGIN", "ktax-plugin.so", sources("plugin"), &["-shared", "-fPIC", "-O2"]),
     ] {
         let path = out.join(path);
@@ -53,7 +54,7 @@ fn sources(dir: &str) -> Vec<PathBuf> {
 
 fn guest_sources() -> Vec<PathBuf> {
     let mut sources = sources("guest");
-    sources.retain(|path| !path.ends_with("hello.c"));
+    sources.retain(|path| !path.ends_with("hello.c") && !path.ends_with("vm/init.c"));
     sources
 }
 

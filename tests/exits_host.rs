@@ -3,9 +3,11 @@
 
 mod common;
 
+use std::fs;
+
 use common::kvm::{LINE, initrd, kernel, kvm_host};
-use common::{Ran, scratch};
-use ktax::model::ExitTable;
+use common::{Ran, ktax, run, scratch};
+use ktax::model::{ExitRun, ExitTable};
 use serde_json::Value;
 
 const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
@@ -88,4 +90,35 @@ fn a_stock_kernel_boots_while_it_is_recorded_and_repeats_to_the_byte() {
     assert!(count(&table, "npf") > 1000 && count(&table, "io") > 100, "{table:?}");
     let exact = [(); 2].map(|()| boot(&["--exact"]));
     assert_eq!(exact[0], exact[1]);
+}
+
+const GUESTS: &str = r#"
+title = "Guests"
+host = "kvm"
+workloads = ["raw:out=200", "getppid"]
+base = { kernel = "debian:cloud-amd64" }
+"#;
+
+#[test]
+fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
+    kernel();
+    let dir = scratch();
+    let (file, out) = (dir.path().join("guests.toml"), dir.path().join("out"));
+    let compare = |text: &str| {
+        fs::write(&file, text).unwrap();
+        run(ktax().arg("compare").arg(&file).arg("--json").arg("--out").arg(&out))
+    };
+    let wrong = compare(&GUESTS.replace("base = {", "base = { without = [\"no-such\"],"));
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("no-such"), "{}", wrong.stderr);
+    let ran = compare(GUESTS);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let sides: Vec<Vec<ExitRun>> = serde_json::from_str(&ran.stdout).unwrap();
+    let [raw, program] = &sides[0][..] else { panic!("{sides:?}") };
+    assert_eq!(count(&raw.table, "io"), 200);
+    assert_whole(&raw.table);
+    // Between its marks a program leaves for little but what its start needs.
+    assert_whole(&program.table);
+    let (guest, native) = (program.guest_ns.unwrap() as f64, program.native_ns.unwrap() as f64);
+    assert!((0.5..1.02).contains(&(native / guest)), "{native} of {guest}");
 }

@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::plan::{Experiment, Ledger, definitions, select};
+use ktax::plan::{Experiment, GuestExperiment, Ledger, definitions, select};
 
-fn experiments() -> Vec<PathBuf> {
-    files("experiments")
+/// Those of two kernels, and those whose Subjects are guests of a KVM host.
+fn experiments() -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let is_guests = |path: &PathBuf| GuestExperiment::is_one(&fs::read_to_string(path).unwrap());
+    let (guests, kernels) = files("experiments").into_iter().partition(is_guests);
+    (kernels, guests)
 }
 
 fn files(directory: &str) -> Vec<PathBuf> {
@@ -20,7 +23,7 @@ fn files(directory: &str) -> Vec<PathBuf> {
 #[test]
 fn every_experiment_can_be_planned() {
     let definitions = definitions().unwrap();
-    let paths = experiments();
+    let (paths, _) = experiments();
     assert!(paths.len() >= 14, "{paths:?}");
     for path in paths {
         let name = path.display().to_string();
@@ -39,6 +42,19 @@ fn every_experiment_can_be_planned() {
 }
 
 #[test]
+fn every_experiment_of_guests_can_be_run() {
+    let (_, paths) = experiments();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        let experiment = GuestExperiment::parse(&text, &name).unwrap();
+        assert!(!experiment.works().unwrap().is_empty() && !experiment.why.is_empty(), "{name}");
+        assert_ne!(Some(&experiment.base), experiment.change.as_ref(), "{name} compares nothing");
+    }
+}
+
+#[test]
 fn every_ledger_can_be_planned() {
     let definitions = definitions().unwrap();
     let paths = files("ledgers");
@@ -53,7 +69,7 @@ fn every_ledger_can_be_planned() {
 
 #[test]
 fn every_experiment_has_an_answer_that_names_its_versions() {
-    for path in experiments().into_iter().chain(files("ledgers")) {
+    for path in files("experiments").into_iter().chain(files("ledgers")) {
         let name = path.display().to_string();
         let text = fs::read_to_string(&path).unwrap();
         let answer = text.split("written by `make answers`:\n").nth(1);

@@ -7,10 +7,10 @@ use clap::Args;
 use super::exit::UsageError;
 use crate::engine::Limits;
 use crate::model::Subject;
-use crate::plan::Experiment;
+use crate::plan::{Experiment, GuestExperiment};
 
 /// What to compare.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub struct ExperimentArgs {
     /// Experiment file; the flags below override what it says
     #[arg(value_name = "EXPERIMENT.toml")]
@@ -98,6 +98,29 @@ impl ExperimentArgs {
         Ok(experiment)
     }
 
+    /// The file, if its Subjects are guests of a KVM host: its flags are --workload and --out.
+    pub fn guests(&self) -> anyhow::Result<Option<GuestExperiment>> {
+        let Some(path) = &self.experiment else { return Ok(None) };
+        let (name, text) = text(path)?;
+        if !GuestExperiment::is_one(&text) {
+            return Ok(None);
+        }
+        let mut experiment = GuestExperiment::parse(&text, &name)?;
+        let alone = ExperimentArgs {
+            experiment: self.experiment.clone(),
+            workloads: self.workloads.clone(),
+            ..ExperimentArgs::default()
+        };
+        if *self != alone {
+            let text = "an experiment with a host takes no flags but --workload; change the file";
+            return Err(UsageError::Text(text.into()).into());
+        }
+        if !self.workloads.is_empty() {
+            experiment.workloads.clone_from(&self.workloads);
+        }
+        Ok(Some(experiment))
+    }
+
     /// Refuses a repository that nothing is looked up in.
     fn check_tree(&self, experiment: &Experiment) -> Result<(), UsageError> {
         let revision = experiment.base.revision().or(experiment.change.revision());
@@ -138,13 +161,18 @@ impl ExperimentArgs {
 }
 
 fn read(path: &Path) -> anyhow::Result<Experiment> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|reason| UsageError::Unreadable {
-        path: name.clone(),
-        reason,
-        wanted: "an experiment file",
-    })?;
+    let (name, text) = text(path)?;
     Ok(Experiment::parse(&text, &name)?)
+}
+
+/// A file's name for messages, and what is in it.
+fn text(path: &Path) -> Result<(String, String), UsageError> {
+    let name = path.display().to_string();
+    let wanted = "an experiment file";
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((name, text)),
+        Err(reason) => Err(UsageError::Unreadable { path: name, reason, wanted }),
+    }
 }
 
 fn set<T: Clone>(place: &mut T, value: Option<&T>) {

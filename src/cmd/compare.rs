@@ -4,6 +4,7 @@ use super::analyse::analyse_and_keep;
 use super::args::{ExperimentArgs, HostArgs, first_free};
 use super::drive;
 use super::exit::Exit;
+use super::guests;
 use super::output::OutputArgs;
 use super::run::cancelled;
 use crate::run::Ended;
@@ -28,6 +29,9 @@ pub struct Args {
 
 /// The four phases; each arrow between them is a file.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    if let Some(guests) = args.experiment.guests()? {
+        return guests::run(&guests, args.out.as_deref(), args.output.is_json(), &args.host);
+    }
     let plan = match drive::plan(&args.experiment.experiment()?, &args.host) {
         // A commit that does not have the option cannot be judged.
         Err(error) if args.bisect => {

@@ -17,6 +17,7 @@ mod drive;
 mod exit;
 mod exits;
 mod generate;
+mod guests;
 mod kvm_host;
 mod ledger;
 mod output;

@@ -43,6 +43,11 @@ impl OutputArgs {
         Ok(write_stdout(&report::render(comparison, &self.format())?)?)
     }
 
+    /// Whether scripts read it.
+    pub fn is_json(&self) -> bool {
+        self.json || self.format == Chosen::Json
+    }
+
     fn format(&self) -> Format {
         match (self.json, self.format) {
             (true, _) | (_, Chosen::Json) => Format::Json,

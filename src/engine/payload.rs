@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 use super::initramfs;
 use crate::rundir::write_atomically;
 
-const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
-const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
+/// The guest's programs.
+pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
+pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 
 /// The files that QEMU needs, in the cache.

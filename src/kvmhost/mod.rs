@@ -10,6 +10,7 @@
 
 mod argv;
 mod frame;
+pub mod guests;
 pub mod init;
 mod initramfs;
 mod own;
@@ -70,6 +71,8 @@ pub enum HostError {
          try a longer --time-limit, or run `ktax doctor`"
     )]
     Failed { failure: Failure, console: String },
+    #[error("{row}: {what}; it said `{said}`: try it by hand with `ktax kvm-host`")]
+    Guest { row: String, what: String, said: String },
     #[error("stopped: run the same command again")]
     Cancelled,
 }

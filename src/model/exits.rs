@@ -21,6 +21,21 @@ pub struct ExitTable {
     pub account: Option<ExitAccount>,
 }
 
+/// What a guest's time went to while it did something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitRun {
+    /// What it did.
+    pub row: String,
+    pub table: ExitTable,
+    /// How long the work took by the guest's clock, ns; nothing where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_ns: Option<u64>,
+    /// How long the same took on the host itself, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_ns: Option<u64>,
+}
+
 /// Whether a recording is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

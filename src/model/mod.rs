@@ -19,7 +19,7 @@ pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use comparison::{
     Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
 };
-pub use exits::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost};
+pub use exits::{ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost};
 pub use failure::Failure;
 pub use kernel::{Arch, Format, Identity};
 pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};

@@ -22,12 +22,12 @@ use crate::model::Comparison;
 
 pub use bisection::{bisection, place};
 pub use escape::escape;
-pub use exits::{Classic, exits, exits_classic, exits_diff};
+pub use exits::{Classic, exits, exits_classic, exits_diff, guests, guests_compared};
 pub use json::json;
 pub use ledger::ledger;
 pub use native::native;
 pub use shapes::Shape;
-pub use text::table;
+pub use text::{paragraph, table};
 
 /// What a report can be. Adding one is one file, and one line in [`render`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmmError {
+    #[error("the monitor cannot stop itself: {error}: leave --stop-at-marks out")]
+    Stop { error: rustix::io::Errno },
     #[error(
         "there is no /dev/kvm: load the module kvm-amd or kvm-intel, \
          or run this within `ktax kvm-host --`"

@@ -53,14 +53,20 @@ fn record(args: &Args) -> anyhow::Result<Vec<ExitTable>> {
     let began = Instant::now();
     let bar = spinner();
     bar.set_message(format!("recording {}; Ctrl-C ends it", target.of));
-    let mut is_over = false;
-    while !is_over && !is_cancelled() && args.seconds.is_none_or(|most| began.elapsed() < most) {
+    let (mut is_over, mut is_marked) = (false, false);
+    let is_long_enough = || args.seconds.is_some_and(|most| began.elapsed() >= most);
+    while !is_over && !is_marked && !is_cancelled() && !is_long_enough() {
         let left = args.seconds.map_or(LOOK, |most| most.saturating_sub(began.elapsed()).min(LOOK));
         is_over = target.process.ended_within(left)?;
         recorder.poll()?;
+        is_marked = !is_over && target.has_marked_its_end()?;
     }
     bar.finish_and_clear();
-    let tables = recorder.finish(args.how.per())?;
+    let tables = recorder.finish(args.how.per(), is_marked)?;
+    if is_marked {
+        target.go_to_the_end()?;
+        is_over = !is_cancelled();
+    }
     if let Some(status) = target.end(is_over)? {
         let has_seen = tables.iter().any(|table| !table.rows.is_empty());
         anyhow::ensure!(has_seen, "the command failed before it entered a guest: {status}");

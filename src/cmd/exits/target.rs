@@ -1,26 +1,35 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
+use crate::cmd::drive::is_cancelled;
 use crate::cmd::exit::UsageError;
 use crate::engine::die_with_parent;
 use crate::exits::live::{Process, by_name};
 
 /// Whose exits.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
 pub struct TargetArgs {
     /// The VMM's process, such as that of qemu-system-x86_64
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", group = "target")]
     pid: Option<u32>,
     /// The VM that was named so: -name of QEMU, --id of Firecracker
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = "target")]
     vm: Option<String>,
+    /// Begin when the command stops itself (SIGSTOP), and end when it does so again
+    #[arg(long, requires = "command", conflicts_with_all = ["pid", "vm"])]
+    from_stop: bool,
     /// Start this VMM, and record it to its end
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        group = "target",
+        required_unless_present = "target"
+    )]
     command: Vec<String>,
 }
 
@@ -29,6 +38,8 @@ pub struct Target {
     pub process: Process,
     /// Its name and number.
     pub of: String,
+    /// Whether its next stop is the end of what is of interest.
+    stops: bool,
     child: Option<Child>,
 }
 
@@ -36,7 +47,7 @@ impl TargetArgs {
     /// The process. A command is made and stands still until [`Target::go`].
     pub fn open(&self) -> anyhow::Result<Target> {
         if let [program, ..] = &self.command[..] {
-            return start(&self.command)
+            return start(&self.command, self.from_stop)
                 .with_context(|| format!("cannot start {program}; give a program that is there"));
         }
         let pid = match (&self.vm, self.pid) {
@@ -47,23 +58,27 @@ impl TargetArgs {
         let process = Process::open(pid)?;
         process.require_vm()?;
         let of = format!("{} (PID {pid})", process.name());
-        Ok(Target { process, of, child: None })
+        Ok(Target { process, of, stops: false, child: None })
     }
 }
 
 /// ktax itself, which stops and then becomes the command: so that nothing of it is missed.
-fn start(command: &[String]) -> anyhow::Result<Target> {
+fn start(command: &[String], from_stop: bool) -> anyhow::Result<Target> {
     let mut held = Command::new(std::env::current_exe()?);
     held.args(["exits", "hold", "--"]).args(command);
     die_with_parent(&mut held, [None, None]);
-    let child = held.spawn()?;
-    let pid = Pid::from_child(&child);
-    let stopped = waitpid(Some(pid), WaitOptions::UNTRACED)?;
-    let has_stopped = stopped.is_some_and(|(_, status)| status.stopped());
-    anyhow::ensure!(has_stopped, "it ended before it began");
     let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
+    let child = held.spawn()?;
     let of = format!("{program} (PID {})", child.id());
-    Ok(Target { process: Process::open(child.id())?, of, child: Some(child) })
+    let process = Process::open(child.id())?;
+    let target = Target { process, of, stops: from_stop, child: Some(child) };
+    anyhow::ensure!(target.stopped()?, "it ended before it began");
+    if from_stop {
+        target.go()?;
+        let stopped = target.stopped()?;
+        anyhow::ensure!(stopped, "it never stopped itself; leave --from-stop out");
+    }
+    Ok(target)
 }
 
 impl Target {
@@ -73,6 +88,33 @@ impl Target {
             Some(child) => Ok(kill_process(Pid::from_child(child), Signal::CONT)?),
             None => Ok(()),
         }
+    }
+
+    /// Waits until the command stops itself or ends; whether it stopped.
+    fn stopped(&self) -> anyhow::Result<bool> {
+        let Some(child) = &self.child else { return Ok(false) };
+        let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(Pid::from_child(child)), either)?;
+        Ok(status.is_some_and(|status| status.stopped()) && self.take_stop()?)
+    }
+
+    /// Whether it has stopped itself since the last time.
+    fn take_stop(&self) -> anyhow::Result<bool> {
+        let Some(child) = &self.child else { return Ok(false) };
+        let now = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        Ok(waitid(WaitId::Pid(Pid::from_child(child)), now)?.is_some())
+    }
+
+    /// Whether what is of interest has ended although the process lives.
+    pub fn has_marked_its_end(&self) -> anyhow::Result<bool> {
+        Ok(self.stops && self.take_stop()?)
+    }
+
+    /// Lets a command go on alone to its end.
+    pub fn go_to_the_end(&self) -> anyhow::Result<()> {
+        self.go()?;
+        while !is_cancelled() && !self.process.ended_within(Duration::from_millis(100))? {}
+        Ok(())
     }
 
     /// A command that still runs is asked to end. How it ended, if it was not well.

@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         let text = texts(&recorder.tables(args.how.per())?, None);
         write_stdout(&screen(&text))?;
     }
-    recorder.finish(args.how.per())?;
+    recorder.finish(args.how.per(), false)?;
     target.end(is_over)?;
     Ok(Exit::Ok)
 }

@@ -26,6 +26,9 @@ pub struct Args {
     /// Hide one of KVM's own features from the guest; repeat for more
     #[arg(long, value_name = "FEATURE", value_enum)]
     without: Vec<Feature>,
+    /// Stop (SIGSTOP) where the guest writes to port 0x5ea, for `exits record --from-stop`
+    #[arg(long)]
+    stop_at_marks: bool,
     #[command(flatten)]
     pub(super) account: AccountArgs,
 }
@@ -39,6 +42,7 @@ impl Args {
             memory_mib: self.memory_mib,
             cpus: self.cpus,
             without: self.without.clone(),
+            stops_at_marks: self.stop_at_marks,
         }
     }
 }

@@ -25,8 +25,10 @@ mod words;
 mod tests;
 
 pub use error::LiveError;
+pub use names::Names;
 pub use points::Level;
 pub use process::{Process, by_name};
+pub use tracefs::Format;
 
 use super::Per;
 use super::recording::Recording;
@@ -125,8 +127,9 @@ impl Recorder {
         }
     }
 
-    /// The tables of all. The kernel is left as it was.
-    pub fn finish(mut self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
+    /// The tables of all; of threads whose part is over, to the last exit. The kernel is left as it
+    /// was.
+    pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>, LiveError> {
         let seen = |watch: Watch| {
             let source = watch.source.name();
             Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
@@ -136,14 +139,14 @@ impl Recorder {
             By::Events(watches) => {
                 let watches = std::mem::take(watches);
                 let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
-                Ok(self.whole(seen).tables(per))
+                Ok(Whole { is_over, ..self.whole(seen) }.tables(per))
             }
         }
     }
 
     fn whole(&self, seen: Vec<Seen>) -> Whole {
         let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
-        Whole { process, of, seen, refused, now_ns: now_ns() }
+        Whole { process, of, seen, refused, is_over: false, now_ns: now_ns() }
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Whole {
     pub seen: Vec<Seen>,
     /// What refused to be used.
     pub refused: Option<String>,
+    /// Whether no thread has anything more to do that is of interest.
+    pub is_over: bool,
     pub now_ns: u64,
 }
 
@@ -55,7 +57,7 @@ impl Whole {
     /// Until when a thread was looked at. One that has ended was no vCPU after its last exit.
     fn end(&self, tid: u32, thread: &Thread) -> u64 {
         match thread.open {
-            Some((_, began)) if !lives(self.process, tid) => began,
+            Some((_, began)) if self.is_over || !lives(self.process, tid) => began,
             _ => self.now_ns.max(thread.last),
         }
     }

@@ -11,13 +11,19 @@ type CountAndSum = (u64, u64);
 
 /// Two tables, the reason whose time changed most first.
 pub fn exits_diff(base: &ExitTable, change: &ExitTable, options: TextOptions) -> String {
+    let title = format!("base    {}\nchange  {}\n", escape(&title(base)), escape(&title(change)));
+    format!("{title}\n{}", reasons(base, change, options))
+}
+
+/// Reason by reason, and all together.
+pub(super) fn reasons(base: &ExitTable, change: &ExitTable, options: TextOptions) -> String {
     let only_there = change.rows.iter().filter(|row| base.row(&row.reason).is_none());
-    let reasons = base.rows.iter().chain(only_there).map(|row| row.reason.as_str());
+    let names = base.rows.iter().chain(only_there).map(|row| row.reason.as_str());
     let of = |table: &ExitTable, reason: &str| -> CountAndSum {
         table.row(reason).map_or((0, 0), |row| (row.count, row.sum_ns))
     };
     let both = |reason| (reason, of(base, reason), of(change, reason));
-    let mut rows: Vec<(&str, CountAndSum, CountAndSum)> = reasons.map(both).collect();
+    let mut rows: Vec<(&str, CountAndSum, CountAndSum)> = names.map(both).collect();
     rows.retain(|(_, base, change)| base.0 > 0 || change.0 > 0);
     rows.sort_by_key(|(_, base, change)| std::cmp::Reverse(base.1.abs_diff(change.1)));
     let cells = |name: &str, base: CountAndSum, change: CountAndSum| {
@@ -36,6 +42,5 @@ pub fn exits_diff(base: &ExitTable, change: &ExitTable, options: TextOptions) ->
     let mut lines: Vec<_> = rows.into_iter().map(|(name, a, b)| cells(name, a, b)).collect();
     lines.push(cells("all", whole(base), whole(change)));
     let header = ["reason", "count\nbase", "count\nchange", "µs\nbase", "µs\nchange", "µs\n%"];
-    let title = format!("base    {}\nchange  {}\n", escape(&title(base)), escape(&title(change)));
-    format!("{title}\n{}", table_of_numbers(&header, lines, 1..6, options))
+    table_of_numbers(&header, lines, 1..6, options)
 }

@@ -2,9 +2,11 @@
 
 mod classic;
 mod diff;
+mod guests;
 
 pub use classic::{Classic, exits_classic};
 pub use diff::exits_diff;
+pub use guests::{guests, guests_compared};
 
 use super::text::{paragraph, table_of_numbers};
 use super::{TextOptions, escape, number};
@@ -15,20 +17,13 @@ const US: f64 = 1000.0;
 
 /// One table, the reason that took most time first.
 pub fn exits(table: &ExitTable, options: TextOptions) -> String {
-    let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
     let mut text = paragraph(&escape(&title(table)), options);
-    if !rows.is_empty() {
-        text += &format!("\n{}", times(&rows, table.sum_ns(), options));
-    }
+    text += &body(table, options);
     if table.sum_ns() > 0 {
         text += &format!("\n{}", paragraph(&legend(table), options));
     }
-    if rows.iter().any(|row| row.parts.is_some()) {
-        text += &format!("\n{}", parts(&rows, options));
-    }
-    if let Some(account) = table.account.as_ref().filter(|account| account.wall_ns > 0) {
-        text += &format!("\n{}", said(account, table, options));
+    if table.rows.iter().any(|row| row.parts.is_some()) {
+        text += &paragraph(PARTS, options);
     }
     for warning in &table.warnings {
         let said = format!("warning: {}; {}", warning.fact, warning.next_step);
@@ -37,8 +32,28 @@ pub fn exits(table: &ExitTable, options: TextOptions) -> String {
     text
 }
 
+/// How often and how long; where that time went; whether it adds up.
+fn body(table: &ExitTable, options: TextOptions) -> String {
+    let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    let mut text = String::new();
+    if !rows.is_empty() {
+        text += &format!("\n{}", times(&rows, table.sum_ns(), options));
+    }
+    if rows.iter().any(|row| row.parts.is_some()) {
+        text += &format!("\n{}", parts(&rows, options));
+    }
+    if let Some(account) = table.account.as_ref().filter(|account| account.wall_ns > 0) {
+        text += &format!("\n{}", said(account, table, options));
+    }
+    text
+}
+
+/// What the columns of the second table are.
+const PARTS: &str = "Where it went: in the guest; in the kernel on a CPU; in the VMM; asleep in \
+                     the kernel; ready to run without a CPU.";
+
 fn legend(table: &ExitTable) -> String {
-    let sum_us = number::whole(table.sum_ns() as f64 / US);
     let rows = match table.row("KVM_RUN") {
         None => {
             "A row is the time from an exit for this reason to the next entry; of the guest's, \
@@ -49,7 +64,7 @@ fn legend(table: &ExitTable) -> String {
              itself is the guest's time and the kernel's."
         }
     };
-    format!("Microseconds; all rows together {sum_us}. {rows}")
+    format!("Microseconds. {rows}")
 }
 
 /// How often, how long.
@@ -86,9 +101,7 @@ fn parts(rows: &[&ExitRow], options: TextOptions) -> String {
         all
     });
     cells.push(line("all", all));
-    let legend = "Microseconds: in the guest; in the kernel on a CPU; in the VMM; asleep in the \
-                  kernel; ready to run without a CPU.";
-    format!("{}\n{}", table_of_numbers(&header, cells, 1..6, options), paragraph(legend, options))
+    table_of_numbers(&header, cells, 1..6, options)
 }
 
 /// Whether it adds up, and what it cost to know.

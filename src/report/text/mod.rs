@@ -80,6 +80,6 @@ pub(super) fn table_of_numbers(
 }
 
 /// Wrapped text.
-pub(super) fn paragraph(text: &str, options: TextOptions) -> String {
+pub fn paragraph(text: &str, options: TextOptions) -> String {
     Page::new(options).paragraph(text)
 }

@@ -46,6 +46,8 @@ pub struct Config {
     pub cpus: u8,
     /// What is hidden of KVM's own features.
     pub without: Vec<Feature>,
+    /// Stop this process (SIGSTOP) where the guest marks what is of interest.
+    pub stops_at_marks: bool,
 }
 
 /// Boots, and runs to the guest's reset.
@@ -75,7 +77,7 @@ pub fn run(config: &Config) -> Result<Outcome, VmmError> {
         let (rip, rsi) = (entry.address, entry.zero_page);
         long_mode::enter(first, kvm_regs { rip, rsi, ..kvm_regs::default() })?;
     }
-    let ports = Arc::new(ports::Ports::new(interrupt));
+    let ports = Arc::new(ports::Ports::new(interrupt, config.stops_at_marks));
     let mut outcome = crew::run(vcpus, &ports)?;
     if let (Err(error), true) = (ports.flush(), outcome.ended.is_ok()) {
         outcome.ended = Err(error);

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 
+use rustix::process::{Signal, getpid, kill_process};
 use vm_superio::serial::NoEvents;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
@@ -24,8 +25,13 @@ pub(super) const RESET: u8 = 0xfe;
 /// at once, and resets by it all the same.
 const KEYBOARD_STATUS: u8 = 1;
 
+/// A guest says here where what is of interest begins and ends: guest/vm/init.c.
+const MARK: u16 = 0x5ea;
+
 /// The ports.
 pub(super) struct Ports {
+    /// Whether the monitor stops at a mark, to be looked at.
+    stops_at_marks: bool,
     serial: Mutex<Serial<Line, NoEvents, Console>>,
 }
 
@@ -41,8 +47,11 @@ impl Trigger for Line {
 }
 
 impl Ports {
-    pub fn new(interrupt: EventFd) -> Ports {
-        Ports { serial: Mutex::new(Serial::new(Line(interrupt), Console::default())) }
+    pub fn new(interrupt: EventFd, stops_at_marks: bool) -> Ports {
+        Ports {
+            stops_at_marks,
+            serial: Mutex::new(Serial::new(Line(interrupt), Console::default())),
+        }
     }
 
     /// Prints what is left.
@@ -81,6 +90,10 @@ impl Bus for Ports {
                     let written = serial.write(offset(port), *byte);
                     written.map_err(|error| VmmError::Console { error: reason(error) })?;
                 }
+                Ok(Next::GoOn)
+            }
+            MARK if self.stops_at_marks => {
+                kill_process(getpid(), Signal::STOP).map_err(|error| VmmError::Stop { error })?;
                 Ok(Next::GoOn)
             }
             KEYBOARD if data.contains(&RESET) => Ok(Next::End),
@@ -149,7 +162,7 @@ mod tests {
     use super::*;
 
     fn ports() -> Ports {
-        Ports::new(EventFd::new(0).unwrap())
+        Ports::new(EventFd::new(0).unwrap(), false)
     }
 
     fn read(ports: &Ports, port: u16) -> u8 {
