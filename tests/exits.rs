@@ -160,3 +160,12 @@ fn what_is_no_table_is_refused_with_the_next_step() {
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn whose_exits_must_be_said_and_only_once() {
+    for args in [&["record"][..], &["watch"], &["record", "--pid", "1", "--vm", "x"]] {
+        let ran = run(ktax().arg("exits").args(args));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("--pid <PID>"), "{}", ran.stderr);
+    }
+}

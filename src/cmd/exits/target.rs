@@ -4,6 +4,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::ArgGroup;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
 use crate::cmd::drive::is_cancelled;
@@ -13,23 +14,19 @@ use crate::exits::live::{Process, by_name};
 
 /// Whose exits.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("target").required(true).args(["pid", "vm", "command"]))]
 pub struct TargetArgs {
     /// The VMM's process, such as that of qemu-system-x86_64
-    #[arg(long, value_name = "PID", group = "target")]
+    #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// The VM that was named so: -name of QEMU, --id of Firecracker
-    #[arg(long, value_name = "NAME", group = "target")]
+    #[arg(long, value_name = "NAME")]
     vm: Option<String>,
     /// Begin when the command stops itself (SIGSTOP), and end when it does so again
     #[arg(long, requires = "command", conflicts_with_all = ["pid", "vm"])]
     from_stop: bool,
     /// Start this VMM, and record it to its end
-    #[arg(
-        last = true,
-        value_name = "COMMAND",
-        group = "target",
-        required_unless_present = "target"
-    )]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
