@@ -79,7 +79,7 @@ impl Whole {
         };
         if let Some(reason) = &self.refused {
             let fact = format!("eBPF is refused here ({reason}), so each event is copied");
-            warn(fact, "with CAP_BPF it costs a third");
+            warn(fact, "with CAP_BPF it costs half of that");
         }
         let first = self.seen.first().map(|first| first.points.level);
         if seen.recording.rows.is_empty() {
