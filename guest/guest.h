@@ -19,9 +19,19 @@ void wait_until(uint64_t end);
 
 /* machine.c: the ports; only where in_guest */
 void machine_freeze(void);
-void machine_order(char *text, size_t size); /* zeroed text; stays so where there is no order */
+/* Zeroed text, which stays so where there is no order; NULL, or where several are, to be timed. */
+char *machine_order(char *text, size_t size);
 void machine_write(const char *text, size_t length);
 void machine_stop(void) __attribute__((noreturn));
+
+/* orders.c */
+char *orders_memory(size_t *size); /* zeroed */
+void orders_run(char *text) __attribute__((noreturn));
+bool orders_is_one(int argc, char **argv); /* whether this process is for one of them: argv[1] */
+
+/* settings.c */
+void settings_note(void);
+void settings_restore(void);
 
 /* order.c */
 const char *order_parse(struct order *o, char *text); /* NULL, or what is wrong */
@@ -31,10 +41,12 @@ bool order_name(char *to, const char *name);
 /* scratch.c */
 void scratch_share(void);
 void scratch_remove(void);
+void scratch_sweep(void); /* what another process of this guest has left, which died */
 
 /* keys.c, for scratch.c */
 void keys_share(void);
 void keys_remove(void);
+void keys_sweep(void);
 
 /* janitor.c */
 void janitor_start(void);

@@ -31,27 +31,38 @@ static void run(const struct order *o)
 		reject("no such workload in this guest");
 	SAY("start ", o->name);
 	delay(o->phase);
-	if (!in_guest)
+	if (!counted)
 		counters_open();
 	w->run(o);
 	usage_say();
-	/* Natively the counter is time: it would make equal answers differ. */
-	if (in_guest && region_ticks)
+	/* Elsewhere the counter is time: it would make equal answers differ. */
+	if (counted && region_ticks)
 		say_number("tsc ", region_ticks);
 	SAY("end");
 	finish(0);
 }
 
+static void run_text(char *text)
+{
+	static struct order order;
+	const char *wrong = order_parse(&order, text);
+
+	if (wrong)
+		reject(wrong);
+	run(&order);
+}
+
 static void run_guest(char **argv)
 {
 	static char text[4096]; /* the longest order */
-	static struct order order;
+	char *orders;
 
 	/*
 	 * The kernel hands unknown boot parameters to init as arguments and environment, which
 	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
 	 */
 	in_guest = true;
+	counted = true;
 	boot_ticks = ticks();
 	KTAX_MARK(0x4b540002); /* of a Region that the plugin began at the kernel's start */
 	role_find();
@@ -68,12 +79,21 @@ static void run_guest(char **argv)
 	scratch_share();
 	hello();
 	machine_freeze();
-	machine_order(text, sizeof(text));
+	orders = machine_order(text, sizeof(text));
+	if (orders)
+		orders_run(orders);
 	SAY("ktax 1");
-	const char *wrong = order_parse(&order, text);
-	if (wrong)
-		reject(wrong);
-	run(&order);
+	run_text(text);
+}
+
+/* One of several orders, as a plain process of a guest. */
+static void run_one(char *text)
+{
+	in_guest = true;
+	signal(SIGPIPE, SIG_IGN);
+	role_find();
+	scratch_share();
+	run_text(text);
 }
 
 static void list(void)
@@ -91,6 +111,8 @@ int main(int argc, char **argv)
 	/* A container may run this program as PID 1 too; only the kernel calls it /init. */
 	if (getpid() == 1 && argc > 0 && !strcmp(argv[0], "/init"))
 		run_guest(argv);
+	if (orders_is_one(argc, argv))
+		run_one(argv[1]);
 	if (argc > 0 && !strncmp(argv[0], "role:", 5))
 		return role_run(argc, argv);
 	signal(SIGPIPE, SIG_IGN); /* a closed stdout is noticed by write(), which cleans up */

@@ -12,6 +12,9 @@
 
 #include "guest.h"
 
+/* In a guest, which is alone, the same in each Run; a key for each user, of whom 10000 may be. */
+enum { GUESTS = 0x6b746178, MOST = 10000 };
+
 static struct { uint32_t first, count; } own, *keys;
 
 void keys_share(void)
@@ -34,7 +37,7 @@ static bool unused(uint32_t first, uint32_t count)
 
 int scratch_keys(uint32_t count)
 {
-	uint32_t first = 0x6b746178; /* in a guest, which is alone, the same in each Run */
+	uint32_t first = GUESTS;
 
 	do {
 		if (!in_guest && getrandom(&first, sizeof(first), 0) != sizeof(first))
@@ -55,4 +58,11 @@ void keys_remove(void)
 			semctl(set, 0, IPC_RMID);
 	}
 	keys->count = 0;
+}
+
+void keys_sweep(void)
+{
+	keys->first = GUESTS;
+	keys->count = MOST;
+	keys_remove();
 }

@@ -9,7 +9,7 @@
 enum { FREEZE = 0x505, WIRE = 0x5e9, FINISH = 0xf4, FW_CFG = 0x510, FW_CFG_DATA = 0x511 };
 enum { FW_CFG_DIRECTORY = 0x19 };
 
-bool in_guest;
+bool in_guest, counted;
 
 /*
  * The right to use ports is taken for each use and given back: a task that keeps it pays for it
@@ -51,8 +51,8 @@ static void read_item(uint16_t item, void *to, size_t length)
 	read_bytes(to, length);
 }
 
-/* The order is the file opt/ktax/order of fw_cfg; numbers there are big-endian. */
-void machine_order(char *text, size_t size)
+/* The order is the file opt/ktax/order of fw_cfg, or orders; numbers there are big-endian. */
+char *machine_order(char *text, size_t size)
 {
 	struct {
 		uint32_t size;
@@ -60,18 +60,22 @@ void machine_order(char *text, size_t size)
 		char name[56];
 	} file;
 	uint32_t files;
+	char *several = NULL;
 
 	ports(true);
 	read_item(FW_CFG_DIRECTORY, &files, sizeof(files));
 	for (uint32_t i = 0; i < __builtin_bswap32(files); i++) {
 		read_bytes(&file, sizeof(file));
-		if (strcmp(file.name, "opt/ktax/order"))
+		if (!strcmp(file.name, "opt/ktax/orders"))
+			text = several = orders_memory(&size);
+		else if (strcmp(file.name, "opt/ktax/order"))
 			continue;
 		uint32_t length = __builtin_bswap32(file.size);
 		read_item(__builtin_bswap16(file.item), text, length < size ? length : size - 1);
 		break;
 	}
 	ports(false);
+	return several;
 }
 
 void machine_write(const char *text, size_t length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time natively: a guest has no honest clock. */
+/* Time, where it is honest: not under icount. */
 #ifndef KTAX_NANOSECONDS_H
 #define KTAX_NANOSECONDS_H
 

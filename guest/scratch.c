@@ -15,6 +15,8 @@
 
 #include "guest.h"
 
+#define NAME "%s/ktax-%016lx"
+
 enum { PATH_BYTES = 256 };
 
 static char *directory; /* its path, empty where there is none */
@@ -43,7 +45,7 @@ const char *scratch_directory(void)
 	if (!in_guest && getrandom(&random, sizeof(random), 0) != sizeof(random))
 		fail("getrandom");
 	/* Known before it is there: who is killed in between leaves nothing. */
-	snprintf(directory, PATH_BYTES, "%s/ktax-%016lx", parent, random);
+	snprintf(directory, PATH_BYTES, NAME, parent, random);
 	if (mkdir(directory, 0700)) {
 		directory[0] = 0;
 		fail(parent);
@@ -72,4 +74,12 @@ void scratch_remove(void)
 	/* Where something stays, because a process still makes files, the janitor tries again. */
 	if (directory[0] && !nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS))
 		directory[0] = 0;
+}
+
+/* Names are no secret in a guest. */
+void scratch_sweep(void)
+{
+	snprintf(directory, PATH_BYTES, NAME, "/tmp", 0ul);
+	scratch_remove();
+	keys_sweep();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the Region used, of this process and of the children that it has waited for. A guest has no
- * honest clock: under icount, time is instructions.
+ * What the Region used, of this process and of the children that it has waited for. Under icount
+ * there is no honest clock: time is instructions.
  */
 #include <sys/resource.h>
 
@@ -25,7 +25,7 @@ static void look(struct usage *u)
 void region_enter(void)
 {
 	region_leave(); /* touches what the end will touch, so that its first time is not in the Region */
-	if (!in_guest)
+	if (!counted)
 		counters_start();
 	look(&before);
 	region_start = 0; /* its page may be shared with a child still */
@@ -35,7 +35,7 @@ void region_enter(void)
 void region_leave(void)
 {
 	after.nanoseconds = nanoseconds();
-	if (!in_guest)
+	if (!counted)
 		counters_stop();
 	look(&after);
 	region_faults = after.self.ru_minflt - before.self.ru_minflt;
@@ -58,7 +58,7 @@ void usage_say(void)
 		return;
 	value("page-faults", GREW(ru_minflt) + GREW(ru_majflt));
 	value("context-switches", GREW(ru_nvcsw) + GREW(ru_nivcsw));
-	if (in_guest)
+	if (counted)
 		return;
 	value("nanoseconds", after.nanoseconds - before.nanoseconds);
 	value("user-us", SPENT(ru_utime));

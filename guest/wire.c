@@ -76,7 +76,7 @@ void fail(const char *what)
 void finish(int status)
 {
 	scratch_remove();
-	if (in_guest)
+	if (in_guest && counted)
 		machine_stop();
 	_exit(status);
 }

@@ -2,7 +2,9 @@
 /* Guests that no one should trust, for the tests of the host. They do nothing outside a guest. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sem.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +74,18 @@ static void bad_sleep(const struct order *o)
 	region_end();
 }
 WORKLOAD("bad-sleep", bad_sleep);
+
+static void bad_crash(const struct order *o)
+{
+	(void)o;
+	guest_only();
+	close(open(scratch(), O_WRONLY | O_CREAT | O_EXCL, 0600));
+	semget(scratch_keys(3), 1, IPC_CREAT | IPC_EXCL | 0600);
+	while (!child()) /* it outlives who made it */
+		pause();
+	abort();
+}
+WORKLOAD("bad-crash", bad_crash);
 
 static void bad_panic(const struct order *o)
 {

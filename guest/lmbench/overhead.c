@@ -7,7 +7,7 @@ void overhead(const struct order *o, int (*op)(void))
 {
 	int failed = 0;
 
-	if (in_guest)
+	if (counted)
 		return;
 	uint64_t start = nanoseconds();
 	for (uint64_t i = 0; i < o->ops; i++)

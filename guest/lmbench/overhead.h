@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the original subtracts from its result, each operation, as the value "overhead-ns". Here
- * it is printed beside a result that contains it, and only natively: a guest has no clock. After
+ * it is printed beside a result that contains it, and only where there is a clock. After
  * the Region.
  */
 #ifndef KTAX_OVERHEAD_H

@@ -56,7 +56,7 @@ void multi_user_say(uint64_t start)
 	for (uint64_t i = 0; i < users; i++)
 		jobs_done += user[i].jobs;
 	sig("jobs", jobs_done);
-	if (in_guest)
+	if (counted)
 		return;
 	value("parent-us", end - start);
 	times_say(start);

@@ -19,8 +19,8 @@ static struct {
 } *crowd;
 
 /*
- * In a guest no child may run before the parent waits, or the timer tick would decide how many of
- * them are in the Region. Natively they have CPUs of their own.
+ * Where instructions are counted no child may run before the parent waits, or the timer tick would
+ * decide how many of them are in the Region. Elsewhere they have CPUs of their own.
  */
 static void go_first(void)
 {
@@ -42,7 +42,7 @@ void crowd_of(uint64_t most)
 	crowd = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (crowd == MAP_FAILED)
 		fail("mmap");
-	if (in_guest)
+	if (counted)
 		go_first();
 }
 

@@ -54,7 +54,7 @@ static void under_load_run(const struct order *o)
 	sig("load-moved", after.count > before.count);
 	value("load-count", after.count - before.count);
 	value("load-per", per);
-	if (in_guest)
+	if (counted)
 		return;
 	value("load-ns", after.nanoseconds - before.nanoseconds);
 	value("load-cpu-us", after.cpu_us - before.cpu_us);
