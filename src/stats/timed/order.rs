@@ -1,0 +1,97 @@
+//! What runs next: a pair of base and change or an A/A pair, and which of the two runs first.
+//!
+//! A slow drift, or a second Boot that is always faster than the first, must not look like an
+//! effect: so the lot decides who runs first in each pair. A/A pairs run the base on both sides,
+//! one of them in the change's place, and by the same lots.
+
+use std::collections::VecDeque;
+
+use crate::stats::random::Random;
+
+use super::trial::{MIN_CONTROLS, MIN_PAIRS};
+
+/// After the pilot one pair in so many is an A/A pair.
+const CONTROL_EVERY: usize = 6;
+
+/// One pair to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Base against base, the second one in the place of the change.
+    pub is_control: bool,
+    /// Whether what stands in the place of the change runs before the base.
+    pub change_first: bool,
+}
+
+/// The pairs of a run, without end; equal seeds give equal orders, so a run can be resumed.
+///
+/// The first [`MIN_PAIRS`] + [`MIN_CONTROLS`] are the pilot, then one of each six is an A/A
+/// pair, at a place that the lot decides.
+#[derive(Debug, Clone)]
+pub struct Order {
+    random: Random,
+    block: VecDeque<Slot>,
+    is_past_pilot: bool,
+}
+
+impl Order {
+    /// Drawn from this seed.
+    pub fn new(seed: u64) -> Order {
+        Order { random: Random::new(seed), block: VecDeque::new(), is_past_pilot: false }
+    }
+
+    fn draw_block(&mut self) {
+        let (pairs, controls) =
+            if self.is_past_pilot { (CONTROL_EVERY - 1, 1) } else { (MIN_PAIRS, MIN_CONTROLS) };
+        self.is_past_pilot = true;
+        let mut kinds = vec![false; pairs];
+        kinds.resize(pairs + controls, true);
+        // Fisher and Yates.
+        for last in (1..kinds.len()).rev() {
+            kinds.swap(last, self.random.below(last as u64 + 1) as usize);
+        }
+        for is_control in kinds {
+            self.block.push_back(Slot { is_control, change_first: self.random.coin() });
+        }
+    }
+}
+
+impl Iterator for Order {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        if self.block.is_empty() {
+            self.draw_block();
+        }
+        self.block.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pilot_then_one_control_in_six() {
+        let order: Vec<Slot> = Order::new(3).take(18 + 600).collect();
+        let controls = |slots: &[Slot]| slots.iter().filter(|slot| slot.is_control).count();
+        assert_eq!(controls(&order[..18]), 8);
+        assert!(order[18..].chunks(6).all(|block| controls(block) == 1));
+        // The lot decides who is first: 255 of 510 and 54 of 108 wanted, and six deviations.
+        for (is_control, least, most) in [(false, 190, 320), (true, 25, 85)] {
+            let of_kind = order.iter().filter(|slot| slot.is_control == is_control);
+            let first = of_kind.filter(|slot| slot.change_first).count();
+            assert!((least..most).contains(&first), "{first}");
+        }
+        // And where in its block the control lies.
+        let place = |block: &[Slot]| block.iter().position(|slot| slot.is_control);
+        let places: std::collections::HashSet<_> = order[18..].chunks(6).map(place).collect();
+        assert_eq!(places.len(), 6);
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_orders() {
+        let of = |seed| Order::new(seed).take(50).collect::<Vec<_>>();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+}

@@ -1,0 +1,156 @@
+//! One row's result.
+
+use super::control::Control;
+use super::normal::{quantile, upper};
+use super::signed_rank::{Interval, SignedRank};
+use super::trial::{MIN_CONTROLS, MIN_PAIRS, Pairs, Trial};
+
+/// What a timed row comes to. There is no "no change": who sees nothing says how much would have
+/// been seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The change has larger values, by the threshold at least.
+    Up,
+    /// The change has smaller values, by the threshold at least.
+    Down,
+    /// Something differs, by less than the threshold.
+    Small,
+    /// No detected change; [`Row::would_see`] would have been.
+    NotDetected,
+    /// No answer, and why.
+    Inconclusive(Why),
+}
+
+/// Why a row has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Fewer than [`MIN_PAIRS`], or too few for an interval at this level.
+    TooFewPairs,
+    /// Fewer than [`MIN_CONTROLS`].
+    TooFewControls,
+    /// The A/A pairs differ from zero.
+    ControlOff,
+    /// The A/A pairs spread beyond the limit.
+    ControlWide,
+    /// A value that is no number, or infinite.
+    NotFinite,
+}
+
+impl Verdict {
+    /// Whether it is one of the two.
+    pub fn is_up_or_down(self) -> bool {
+        matches!(self, Verdict::Up | Verdict::Down)
+    }
+}
+
+/// One row, judged. Effects are log-ratios where they are called `log`, and ratios elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// What follows.
+    pub verdict: Verdict,
+    /// How many pairs there were.
+    pub pairs: usize,
+    /// Estimate and interval of `ln(change / base)`, valid at whatever look the run stopped.
+    pub log: Interval,
+    /// The repeated p-value of the row by itself.
+    pub p: f64,
+    /// The same, adjusted for the family.
+    pub adjusted: f64,
+    /// How many rows the family has.
+    pub family: usize,
+    /// The smallest ratio that would have been seen, as in 1.008; infinite where nothing would.
+    pub would_see: f64,
+    /// The A/A pairs; `None` of fewer than two.
+    pub control: Option<Control>,
+}
+
+impl Row {
+    /// Estimate and interval as ratios of change to base.
+    pub fn ratio(&self) -> Interval {
+        let Interval { estimate, low, high } = self.log;
+        Interval { estimate: estimate.exp(), low: low.exp(), high: high.exp() }
+    }
+}
+
+/// What the rows of a family come to, under a cap; `strict` is the barrier of a row that is tested
+/// at a share of the level, `adjust` is the family's.
+pub(super) fn judge(
+    trial: &Trial,
+    rows: &[Pairs],
+    cap: usize,
+    strict: f64,
+    adjust: fn(&[f64]) -> Vec<f64>,
+) -> Vec<Row> {
+    let mut judged: Vec<Row> = rows.iter().map(|row| by_itself(trial, *row, cap, strict)).collect();
+    let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
+    for ((row, adjusted), of) in judged.iter_mut().zip(adjusted).zip(rows) {
+        row.adjusted = adjusted;
+        row.family = rows.len();
+        row.verdict = verdict(trial, row, *of);
+    }
+    judged
+}
+
+/// All but what depends on the family.
+fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> Row {
+    let mut judged = Row {
+        verdict: Verdict::NotDetected,
+        pairs: row.pairs.len(),
+        log: Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY },
+        p: 1.0,
+        adjusted: 1.0,
+        family: 1,
+        would_see: f64::INFINITY,
+        control: None,
+    };
+    if !is_finite(row) {
+        return judged;
+    }
+    judged.control = trial.control(row.controls);
+    let share = row.pairs.len() as f64 / cap as f64;
+    let bound = trial.looks.bound(trial.barrier, share);
+    let ranks = SignedRank::new(row.pairs);
+    if let Some(log) = ranks.interval(2.0 * upper(bound)) {
+        judged.log = log;
+        judged.p = trial.looks.overall(ranks.p_value(), share);
+        // The interval's width says what one deviation of the estimate is.
+        let deviation = (log.high - log.low) / (2.0 * bound);
+        let reach = trial.looks.bound(strict, share) + quantile(1.0 - trial.rules.power);
+        judged.would_see = (reach * deviation).exp();
+    }
+    judged
+}
+
+fn is_finite(row: Pairs) -> bool {
+    row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
+}
+
+fn verdict(trial: &Trial, row: &Row, of: Pairs) -> Verdict {
+    if !is_finite(of) {
+        return Verdict::Inconclusive(Why::NotFinite);
+    }
+    if row.pairs < MIN_PAIRS || row.would_see.is_infinite() {
+        return Verdict::Inconclusive(Why::TooFewPairs);
+    }
+    let Some(control) = row.control.filter(|control| control.pairs >= MIN_CONTROLS) else {
+        return Verdict::Inconclusive(Why::TooFewControls);
+    };
+    if control.log.excludes_zero() {
+        return Verdict::Inconclusive(Why::ControlOff);
+    }
+    if control.spread > trial.rules.control_spread {
+        return Verdict::Inconclusive(Why::ControlWide);
+    }
+    if row.adjusted > trial.rules.alpha || !row.log.excludes_zero() {
+        return Verdict::NotDetected;
+    }
+    match row.log.estimate {
+        estimate if estimate.abs() < trial.rules.threshold.ln_1p() => Verdict::Small,
+        estimate if estimate > 0.0 => Verdict::Up,
+        _ => Verdict::Down,
+    }
+}
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;

@@ -1,0 +1,194 @@
+//! Wilcoxon's signed-rank test of paired differences, and what follows from it.
+//!
+//! Which Side of a pair ran first is drawn by lot, so where there is no effect each difference is
+//! as likely to have its sign as the other one, whatever its size: the test assumes nothing else.
+//! It is conditional on the sizes, and so exact with ties (which get the mean of their ranks) and
+//! with zeros (Pratt's way: they take part in the ranking and then have no sign to toss).
+//!
+//! The estimate is Hodges and Lehmann's (Annals of Mathematical Statistics 34, 1963): the median of
+//! the means of all pairs of differences, each with itself too. The interval holds the shifts that
+//! the test does not reject. Shifted by any value between two neighbouring means the differences
+//! have the same order of sizes and the same signs, so the test is applied once for each such gap.
+
+use std::rc::Rc;
+
+use super::null::Null;
+
+/// A value and what the data allow for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: f64,
+    /// The lower end; minus infinity where so few data exclude nothing at this level.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether zero lies outside.
+    pub fn excludes_zero(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+
+    /// Whether all of it lies within ±`bound`.
+    pub fn is_within(&self, bound: f64) -> bool {
+        self.low > -bound && self.high < bound
+    }
+}
+
+/// Paired differences, in order.
+#[derive(Debug)]
+pub struct SignedRank {
+    differences: Vec<f64>,
+    has_ties: bool,
+}
+
+impl SignedRank {
+    /// Of finite differences.
+    pub fn new(differences: &[f64]) -> SignedRank {
+        let mut differences = differences.to_vec();
+        differences.sort_unstable_by(f64::total_cmp);
+        let has_ties = differences.windows(2).any(|two| two[0] == two[1]);
+        SignedRank { differences, has_ties }
+    }
+
+    /// Hodges and Lehmann's; nothing of nothing.
+    pub fn estimate(&self) -> Option<f64> {
+        let last = self.means().checked_sub(1)?;
+        Some(f64::midpoint(self.mean(last / 2), self.mean(last.div_ceil(2))))
+    }
+
+    /// The two-sided p-value of no shift.
+    pub fn p_value(&self) -> f64 {
+        p_value(&self.differences, 0.0)
+    }
+
+    /// The shifts whose two-sided p-value is above `alpha`; nothing of nothing.
+    pub fn interval(&self, alpha: f64) -> Option<Interval> {
+        let estimate = self.estimate()?;
+        let (low, high) =
+            if self.has_ties { self.ends_of_tied(estimate, alpha) } else { self.ends(alpha) };
+        Some(Interval { estimate, low, high })
+    }
+
+    /// How many means there are.
+    fn means(&self) -> usize {
+        self.differences.len() * (self.differences.len() + 1) / 2
+    }
+
+    /// The mean with `rank` others before it, by bisection over all doubles: counting the sums up
+    /// to a bound takes one pass from both ends, and so no list of them is needed.
+    fn mean(&self, rank: usize) -> f64 {
+        let sorted = &self.differences;
+        let up_to = |bound: f64| {
+            let (mut count, mut end) = (0, sorted.len());
+            for (index, low) in sorted.iter().enumerate() {
+                while end > index && low + sorted[end - 1] > bound {
+                    end -= 1;
+                }
+                if end <= index {
+                    break;
+                }
+                count += end - index;
+            }
+            count
+        };
+        let (mut low, mut high) = (place(2.0 * sorted[0]), place(2.0 * sorted[sorted.len() - 1]));
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            if up_to(place_of(middle)) > rank { high = middle } else { low = middle + 1 }
+        }
+        place_of(low) / 2.0 + 0.0
+    }
+
+    /// Without ties the sum of a gap is the number of means below it, and what it does where there
+    /// is nothing is the same in all gaps.
+    fn ends(&self, alpha: f64) -> (f64, f64) {
+        let null = Null::untied(self.differences.len());
+        let means = self.means();
+        match first(means / 2, |gap| null.two_sided(2 * gap as u64) > alpha) {
+            0 => (f64::NEG_INFINITY, f64::INFINITY),
+            kept => (self.mean(kept - 1), self.mean(means - kept)),
+        }
+    }
+
+    /// With ties the test itself is asked, in the middle of the gap; gap `i` has `i` ends below it.
+    fn ends_of_tied(&self, estimate: f64, alpha: f64) -> (f64, f64) {
+        let mut ends = Vec::with_capacity(self.means());
+        for (index, low) in self.differences.iter().enumerate() {
+            ends.extend(self.differences[index..].iter().map(|high| f64::midpoint(*low, *high)));
+        }
+        ends.sort_unstable_by(f64::total_cmp);
+        ends.dedup();
+        let is_kept = |gap: usize| {
+            let p = match (gap.checked_sub(1), ends.get(gap)) {
+                (Some(below), Some(above)) => {
+                    p_value(&self.differences, f64::midpoint(ends[below], *above))
+                }
+                // Outside of them all the signs are equal.
+                _ => 2.0 * 0.5f64.powi(self.differences.len() as i32),
+            };
+            p > alpha
+        };
+        let (below, above) = (
+            ends.partition_point(|end| *end < estimate),
+            ends.partition_point(|end| *end <= estimate),
+        );
+        let from = first(above, is_kept);
+        let to = ends.len() - first(ends.len() - below, |gap| is_kept(ends.len() - gap));
+        let low = from.checked_sub(1).map_or(f64::NEG_INFINITY, |below| ends[below]);
+        (low, ends.get(to).copied().unwrap_or(f64::INFINITY))
+    }
+}
+
+const SIGN: u64 = 1 << 63;
+
+/// A double's place among all doubles, and back.
+fn place(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits < SIGN { bits | SIGN } else { !bits }
+}
+
+fn place_of(place: u64) -> f64 {
+    f64::from_bits(if place < SIGN { !place } else { place & !SIGN })
+}
+
+/// The first of `0..end` for which this holds, which from there on it does; or `end`.
+fn first(end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// The median of sorted values.
+pub fn middle(sorted: &[f64]) -> Option<f64> {
+    let low = sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(*low, sorted[sorted.len() / 2]))
+}
+
+/// The two-sided p-value of a shift by `by`.
+fn p_value(differences: &[f64], by: f64) -> f64 {
+    let mut shifted: Vec<f64> = differences.iter().map(|difference| difference - by).collect();
+    shifted.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
+    let (mut ranks, mut positive, mut below) = (Vec::with_capacity(shifted.len()), 0, 0);
+    for tied in shifted.chunk_by(|one, other| one.abs() == other.abs()) {
+        // Ranks below + 1 to below + n; twice their mean.
+        let doubled = 2 * below + tied.len() as u64 + 1;
+        below += tied.len() as u64;
+        if tied[0] != 0.0 {
+            ranks.extend(tied.iter().map(|_| doubled));
+            positive += doubled * tied.iter().filter(|value| **value > 0.0).count() as u64;
+        }
+    }
+    let is_plain = ranks.iter().zip(1..).all(|(rank, place)| *rank == 2 * place);
+    let null = if is_plain { Null::untied(ranks.len()) } else { Rc::new(Null::new(&ranks)) };
+    null.two_sided(positive)
+}
+
+#[cfg(test)]
+#[path = "signed_rank_tests.rs"]
+mod tests;

@@ -1,0 +1,192 @@
+//! Values "of reference.py" are from tests/statistics/reference.py: SciPy, or plain enumeration.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Of reference.py.
+const D25: [f64; 25] = [
+    -0.013794, 0.017217, -0.04689, 0.051873, 0.029149, 0.001239, 0.000642, 0.019115, 0.00197,
+    0.003223, 0.031602, 0.025441, 0.008076, 0.007436, 0.014827, -0.008421, -0.002113, 0.026448,
+    0.006086, -0.031233, -0.004318, 0.029699, 0.003032, 0.005538, 0.029255,
+];
+
+fn near(one: f64, other: f64) -> bool {
+    one == other || (one - other).abs() <= 1e-9
+}
+
+fn p(differences: &[f64]) -> f64 {
+    SignedRank::new(differences).p_value()
+}
+
+fn interval(differences: &[f64], alpha: f64) -> Interval {
+    SignedRank::new(differences).interval(alpha).expect("some differences")
+}
+
+#[test]
+fn estimate_p_value_and_intervals_are_scipys() {
+    assert!(near(p(&D25), 0.029578447341918945));
+    let five = interval(&D25, 0.05);
+    assert!(near(five.estimate, 0.0089295));
+    assert!(near(five.low, 0.0009405) && near(five.high, 0.0164385), "{five:?}");
+    let strict = interval(&D25, 0.001);
+    assert!(near(strict.low, -0.006576) && near(strict.high, 0.024132), "{strict:?}");
+}
+
+#[test]
+fn ties_and_zeros_are_enumerations() {
+    let mixed = [0.0, 0.0, 1.0, 1.0, 2.0, -1.0, 3.0, 5.0, 5.0, -2.0, 4.0, 4.0];
+    assert!(near(p(&mixed), 0.03515625));
+    assert!(near(p(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0.021484375));
+    assert!(near(p(&[0.0, 0.0, 0.0, 1.0, 2.0]), 0.5));
+    assert!(near(p(&[2.0, 2.0, -2.0, 2.0]), 0.625));
+}
+
+#[test]
+fn the_sums_of_many_ranks_are_scipys_or_counted_in_integers() {
+    for (count, sums) in [
+        (
+            60,
+            [(400, 9.172043091882319e-05), (640, 0.042723401180432885), (900, 0.9156224584788996)],
+        ),
+        (
+            200,
+            [
+                (6000, 5.003084992669022e-07),
+                (8400, 0.04398107896536342),
+                (10000, 0.9519462676896153),
+            ],
+        ),
+        (
+            300,
+            [
+                (14000, 6.970935450032521e-09),
+                (18000, 0.0022752676223351267),
+                (22000, 0.7028321403048523),
+            ],
+        ),
+    ] {
+        for (sum, wanted) in sums {
+            let p = Null::untied(count).two_sided(2 * sum);
+            assert!((p / wanted - 1.0).abs() < 1e-9, "{count} {sum}: {p}");
+        }
+    }
+}
+
+#[test]
+fn beyond_three_hundred_the_series_is_good_far_out() {
+    // At 300 itself both can be had.
+    let ranks: Vec<u64> = (1..=300).map(|rank| 2 * rank).collect();
+    let (exact, series) = (Null::new(&ranks), Null::series(&ranks));
+    for (sum, within) in [(14000, 0.15), (18000, 2e-3), (19600, 1e-4), (22000, 1e-4)] {
+        let (exact, series) = (exact.two_sided(2 * sum), series.two_sided(2 * sum));
+        assert!((series / exact - 1.0).abs() < within, "{sum}: {exact} {series}");
+    }
+    let many: Vec<f64> = (0..301).map(|index| f64::from(index) - 100.5).collect();
+    assert!(p(&many) < 1e-6 && interval(&many, 0.05).excludes_zero());
+}
+
+#[test]
+fn few_or_equal_differences_behave() {
+    assert_eq!(SignedRank::new(&[]).interval(0.05), None);
+    assert_eq!(SignedRank::new(&[]).p_value(), 1.0);
+    let one = interval(&[0.3], 0.05);
+    assert_eq!((one.estimate, one.low, one.high), (0.3, f64::NEG_INFINITY, f64::INFINITY));
+    assert_eq!(p(&[0.3]), 1.0);
+    // Five equal signs have p = 2 / 2^5 = 0.0625, six 0.03125.
+    assert_eq!(interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.05).low, f64::NEG_INFINITY);
+    let six = interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.05);
+    assert_eq!((six.estimate, six.low, six.high), (3.5, 1.0, 6.0));
+    // Tied ones too, and then there is nothing between.
+    assert_eq!(interval(&[2.0; 5], 0.05).high, f64::INFINITY);
+    let tied = interval(&[2.0; 6], 0.05);
+    assert_eq!((tied.estimate, tied.low, tied.high), (2.0, 2.0, 2.0));
+    let zeros = interval(&[0.0; 20], 0.05);
+    assert_eq!((p(&[0.0; 20]), zeros.low, zeros.high), (1.0, 0.0, 0.0));
+}
+
+/// All 2^n ways to give the ranks signs.
+fn enumerated(differences: &[f64]) -> f64 {
+    let rank = |of: f64| {
+        let below = differences.iter().filter(|value| value.abs() < of.abs()).count();
+        let tied = differences.iter().filter(|value| value.abs() == of.abs()).count();
+        (2 * below + tied + 1) as i64
+    };
+    let signed: Vec<(i64, f64)> = differences
+        .iter()
+        .filter(|value| **value != 0.0)
+        .map(|value| (rank(*value), *value))
+        .collect();
+    let sum = |is_up: &dyn Fn(usize) -> bool| -> i64 {
+        signed.iter().enumerate().map(|(i, (rank, _))| if is_up(i) { *rank } else { -rank }).sum()
+    };
+    let seen = sum(&|index| signed[index].1 > 0.0).abs();
+    let as_far =
+        (0..1u32 << signed.len()).filter(|ways| sum(&|i| ways >> i & 1 == 1).abs() >= seen);
+    as_far.count() as f64 / f64::from(1u32 << signed.len())
+}
+
+/// The smallest and the largest end of a gap that the enumerated test keeps.
+fn scanned(differences: &[f64], alpha: f64) -> (f64, f64) {
+    let mut means: Vec<f64> = differences
+        .iter()
+        .flat_map(|one| differences.iter().map(move |other| f64::midpoint(*one, *other)))
+        .collect();
+    means.sort_by(f64::total_cmp);
+    means.dedup();
+    let kept = |by: f64| {
+        enumerated(&differences.iter().map(|value| value - by).collect::<Vec<_>>()) > alpha
+    };
+    let gaps = means.windows(2).filter(|gap| kept(f64::midpoint(gap[0], gap[1])));
+    let all: Vec<&[f64]> = gaps.collect();
+    (all[0][0], all[all.len() - 1][1])
+}
+
+/// Sixteenths, so that shifts and means are exact, and few of them, so that they are often equal.
+fn coarse(most: usize) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec((-40i32..40).prop_map(|value| f64::from(value) / 16.0), 1..most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn p_values_are_enumerations(differences in coarse(11)) {
+        prop_assert!(near(p(&differences), enumerated(&differences)));
+    }
+
+    #[test]
+    fn swapping_sides_negates(differences in coarse(30), alpha in 0.001..0.5) {
+        let swapped: Vec<f64> = differences.iter().map(|value| -value).collect();
+        let (one, other) = (interval(&differences, alpha), interval(&swapped, alpha));
+        prop_assert_eq!(one.estimate, -other.estimate);
+        prop_assert_eq!((one.low, one.high), (-other.high, -other.low));
+        prop_assert_eq!(p(&differences), p(&swapped));
+    }
+
+    #[test]
+    fn shifts_and_factors_carry_over(differences in coarse(30), by in -8i32..8, up in 0u32..8) {
+        let (by, up) = (f64::from(by), f64::from(1 << up));
+        let moved: Vec<f64> = differences.iter().map(|value| value * up + by).collect();
+        let (one, other) = (interval(&differences, 0.05), interval(&moved, 0.05));
+        prop_assert_eq!(one.estimate * up + by, other.estimate);
+        prop_assert_eq!((one.low * up + by, one.high * up + by), (other.low, other.high));
+    }
+
+    #[test]
+    fn the_interval_is_what_the_test_keeps(differences in coarse(10), alpha in 0.01..0.3) {
+        let found = interval(&differences, alpha);
+        prop_assert!(found.low <= found.estimate && found.estimate <= found.high);
+        prop_assume!(found.low.is_finite() && found.low < found.high);
+        prop_assert_eq!((found.low, found.high), scanned(&differences, alpha));
+    }
+
+    #[test]
+    fn the_interval_and_the_p_value_agree(differences in coarse(40)) {
+        // Where zero is no end of a gap: at an end the test has ties that its neighbours have not.
+        let found = interval(&differences, 0.05);
+        let is_end = |one: &f64| differences.iter().any(|other| one + other == 0.0);
+        prop_assume!(!differences.iter().any(is_end));
+        prop_assert_eq!(found.excludes_zero(), p(&differences) <= 0.05);
+    }
+}
