@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ktax::cmd::{self, Cli};
+use ktax::report;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match cmd::run(&cli) {
         Ok(exit) => cli.status(exit),
         Err(error) => {
-            // Nobody may be listening any more.
-            let _ = writeln!(std::io::stderr(), "ktax: {error:#}");
+            // Nobody may be listening any more; what is said may come from files.
+            let text = report::escape_lines(&format!("{error:#}"));
+            let _ = writeln!(std::io::stderr(), "ktax: {text}");
             cli.status(cmd::Exit::of_error(&error))
         }
     }

@@ -8,6 +8,10 @@ mod gather;
 mod growth;
 mod ledger;
 mod native;
+pub mod noise;
+mod parameters;
+mod stat;
+mod timed;
 mod work;
 
 use thiserror::Error;
@@ -19,6 +23,11 @@ use crate::model::{
 use crate::rundir::{RunDir, RunDirError};
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
+pub use stat::counters;
+pub use timed::{
+    Progress, estimates, in_blocks, is_drawn, never_ran, of_blocks, progress, timed, turns,
+    wants_more, why_ended,
+};
 
 use gather::{Boots, Gathered, Pair};
 
@@ -99,47 +108,12 @@ fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
     (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
 }
 
-/// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option): the kernel
-/// proper does not know them, and hands them to init although they work.
-const READ_EARLY: [&str; 20] = [
-    "clearcpuid",
-    "dis_ucode_ldr",
-    "fred",
-    "mem_encrypt",
-    "no387",
-    "no5lvl",
-    "nofxsr",
-    "nokaslr",
-    "nopti",
-    "nospec_store_bypass_disable",
-    "nospectre_v2",
-    "nousershstk",
-    "noxsave",
-    "noxsaveopt",
-    "noxsaves",
-    "pti",
-    "spec_store_bypass_disable",
-    "spectre_v2",
-    "spectre_v2_user",
-    "tsx",
-];
-
-/// A mistyped parameter changes nothing, and then nothing is found. Only the Subject's own are
-/// named.
+/// Of all Boots of both Sides.
 fn unknown_parameters(plan: &Plan, boots: &Boots) -> Vec<Warning> {
     let of = |side: Side| {
-        let asked = move |word: &String| {
-            let name = word.split('=').next().unwrap_or_default();
-            let mut own = plan.subjects.get(side).boot_line.split_whitespace();
-            !READ_EARLY.contains(&name) && own.any(|own| own == word)
-        };
-        boots.ignored(side).into_iter().filter(asked).map(move |parameter| Warning {
-            fact: format!(
-                "the {}'s kernel does not know the boot parameter {parameter}",
-                side.name()
-            ),
-            next_step: "check its spelling, and whether this kernel is built with it".into(),
-        })
+        let ignored = boots.ignored(side);
+        let ignored = ignored.iter().map(String::as_str).collect();
+        parameters::unknown(side, &plan.subjects.get(side).boot_line, &ignored)
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }

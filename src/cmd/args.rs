@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::exit::UsageError;
 use crate::engine::Limits;
-use crate::model::Subject;
-use crate::plan::{Experiment, GuestExperiment};
+use crate::model::{Subject, TimedEngine};
+use crate::plan::{Experiment, GuestFile, TimedExperiment};
 
 /// What to compare.
 #[derive(Debug, Default, PartialEq, Args)]
@@ -52,16 +52,16 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "MIB", help_heading = "Subjects")]
     memory: Option<u32>,
     /// Workload, @GROUP or row to measure, as `ktax workloads` lists them; repeat for more
-    /// [default: all but those marked *]
+    /// [default: all but those marked *, of times none]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
     workloads: Vec<String>,
     /// Layouts per side: irrelevant perturbations whose spread is the noise floor [default: 5]
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
     layouts: Option<u32>,
-    /// What the layouts are drawn from [default: 1]
+    /// What the layouts are drawn from; of times the order of the pairs [default: 1]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     seed: Option<u64>,
-    /// Smallest change that gets a verdict [default: 0.1]
+    /// Smallest change that gets a verdict [default: 0.1, of times 1]
     #[arg(long, value_name = "PERCENT", help_heading = "Measuring")]
     threshold: Option<f64>,
 }
@@ -98,14 +98,63 @@ impl ExperimentArgs {
         Ok(experiment)
     }
 
+    /// The experiment file: its name for messages, and its text.
+    pub fn file(&self) -> Result<Option<(String, String)>, UsageError> {
+        self.experiment.as_deref().map(text).transpose()
+    }
+
+    /// What these flags say of an Experiment of times; those that it has no place for are refused.
+    pub fn apply_to_timed(&self, experiment: &mut TimedExperiment) -> Result<(), UsageError> {
+        self.check_timed(experiment)?;
+        let base = self.base.as_ref().or(self.kernel.as_ref());
+        let change = self.change.as_ref().or(self.kernel.as_ref());
+        for (subject, kernel, line) in [
+            (&mut experiment.base, base, &self.base_boot_line),
+            (&mut experiment.change, change, &self.change_boot_line),
+        ] {
+            if !subject.bare_metal {
+                subject.kernel = kernel.cloned().or(subject.kernel.take());
+            }
+            set(&mut subject.boot_line, line.as_ref());
+        }
+        set(&mut experiment.seed, self.seed.as_ref());
+        set(&mut experiment.threshold_percent, self.threshold.as_ref());
+        if !self.workloads.is_empty() {
+            experiment.workloads.clone_from(&self.workloads);
+        }
+        set(&mut experiment.machine.cpu, self.cpu.as_ref());
+        set(&mut experiment.machine.memory_mib, self.memory.as_ref());
+        Ok(())
+    }
+
+    fn check_timed(&self, experiment: &TimedExperiment) -> Result<(), UsageError> {
+        let is_host = experiment.engine == TimedEngine::Host;
+        let kernels = [&self.kernel, &self.base, &self.change];
+        let is_built = !self.config.is_empty() || !self.patch.is_empty();
+        let is_built = is_built || self.start_config.is_some() || self.tree.is_some();
+        let text = if is_built || self.layouts.is_some() {
+            "kernels from source and --layouts are the exact engine's; leave them out"
+        } else if is_host && kernels.into_iter().any(Option::is_some) {
+            "the host engine runs the kernel that is running; for kernels that you boot write \
+             --base-set kernel=6.1 --change-set kernel=6.12, or for guests --engine kvm"
+        } else if is_host && (self.cpu.is_some() || self.memory.is_some()) {
+            "--cpu and --memory are of guests; leave them out, or write --engine kvm"
+        } else if experiment.base.bare_metal && self.base.is_some() {
+            "the base is bare metal, which is no kernel to start; name the change's with --change"
+        } else {
+            return Ok(());
+        };
+        Err(UsageError::Text(text.into()))
+    }
+
     /// The file, if its Subjects are guests of a KVM host: its flags are --workload and --out.
-    pub fn guests(&self) -> anyhow::Result<Option<GuestExperiment>> {
+    pub fn guests(&self) -> anyhow::Result<Option<GuestFile>> {
         let Some(path) = &self.experiment else { return Ok(None) };
         let (name, text) = text(path)?;
-        if !GuestExperiment::is_one(&text) {
+        if !GuestFile::is_one(&text) {
             return Ok(None);
         }
-        let mut experiment = GuestExperiment::parse(&text, &name)?;
+        let mut experiment = GuestFile::parse(&text, &name)?;
         let alone = ExperimentArgs {
             experiment: self.experiment.clone(),
             workloads: self.workloads.clone(),
@@ -116,7 +165,7 @@ impl ExperimentArgs {
             return Err(UsageError::Text(text.into()).into());
         }
         if !self.workloads.is_empty() {
-            experiment.workloads.clone_from(&self.workloads);
+            experiment.workloads().clone_from(&self.workloads);
         }
         Ok(Some(experiment))
     }

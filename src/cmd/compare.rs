@@ -3,10 +3,11 @@ use std::path::PathBuf;
 use super::analyse::analyse_and_keep;
 use super::args::{ExperimentArgs, HostArgs, first_free};
 use super::drive;
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
 use super::guests;
 use super::output::OutputArgs;
 use super::run::cancelled;
+use super::timed::{self, TimedArgs};
 use crate::run::Ended;
 use crate::rundir::RunDir;
 
@@ -22,6 +23,11 @@ pub struct Args {
     #[arg(long, help_heading = "Output")]
     pub(super) bisect: bool,
     #[command(flatten)]
+    timed: TimedArgs,
+    /// Show what is known so far; looking does not change when it stops
+    #[arg(long, help_heading = "Timed engines")]
+    peek: bool,
+    #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     host: HostArgs,
@@ -30,8 +36,15 @@ pub struct Args {
 /// The four phases; each arrow between them is a file.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(guests) = args.experiment.guests()? {
+        args.timed.refuse()?;
+        refuse_peek(args.peek)?;
         return guests::run(&guests, args.out.as_deref(), args.output.is_json(), &args.host);
     }
+    if let Some(experiment) = args.timed.experiment(&args.experiment)? {
+        let out = args.out.as_deref();
+        return timed::compare(&experiment, out, args.peek, &args.output, &args.host);
+    }
+    refuse_peek(args.peek)?;
     let plan = match drive::plan(&args.experiment.experiment()?, &args.host) {
         // A commit that does not have the option cannot be judged.
         Err(error) if args.bisect => {
@@ -49,4 +62,12 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     args.output.print(&comparison)?;
     note!("ktax: everything is in {}", dir.root().display());
     Ok(Exit::of_comparisons(&[comparison]))
+}
+
+/// Only pairs of times come one after the other, each with an estimate.
+fn refuse_peek(peek: bool) -> Result<(), UsageError> {
+    match peek {
+        true => Err(UsageError::Text("--peek is for times; leave it out".into())),
+        false => Ok(()),
+    }
 }

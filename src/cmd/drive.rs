@@ -8,12 +8,12 @@ use anyhow::Context;
 
 use super::args::HostArgs;
 use super::exit::UsageError;
-use super::progress::{Progress, spinner};
+use super::progress::{Progress, say, spinner};
 use crate::engine::Cancel;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
-use crate::kernel::{self, BuildError, Kernel, KernelError, KernelSpec, Talk};
-use crate::model::{Plan, Side, Sides, Subject};
+use crate::kernel::{self, BuildError, Kernel, KernelError, KernelSpec, Talk, Target};
+use crate::model::{Identity, Plan, Sides, Subject};
 use crate::plan::{self, Experiment};
 use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
@@ -79,7 +79,8 @@ pub fn run(dir: &RunDir, host: &HostArgs) -> anyhow::Result<Ended> {
         .into());
     }
     let cache = host.cache()?;
-    let images = Sides::try_from_fn(|side| image(dir.plan(), side, &cache))?;
+    let Plan { kernels, subjects, .. } = dir.plan();
+    let images = Sides::try_from_fn(|side| image(kernels.get(side), subjects.get(side), &cache))?;
     let limits = host.limits();
     let virtual_s = limits.virtual_s;
     let engine = Exact::new(qemu, &cache, limits, cancel.clone())
@@ -120,23 +121,26 @@ pub fn obtain(subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
     talking(|talk| kernel::obtain(subject, cache, talk))
 }
 
+/// The same of a Kernel for another machine.
+pub fn obtain_for(target: &Target, subject: &Subject, cache: &Path) -> anyhow::Result<Kernel> {
+    talking(|talk| kernel::obtain_for(target, subject, cache, talk))
+}
+
 /// Works with the user being told what is going on.
 pub fn talking<T>(work: impl FnOnce(&Talk) -> Result<T, KernelError>) -> anyhow::Result<T> {
     let bar = spinner();
     let note = |note: &str| bar.suspend(|| note!("ktax: {note}"));
-    let status = |status: &str| bar.set_message(status.to_owned());
+    let status = |status: &str| say(&bar, status);
     let done = work(&Talk { note: &note, status: &status, is_cancelled: &is_cancelled });
     bar.finish_and_clear();
     Ok(done?)
 }
 
 /// The image of a planned Kernel: from the cache by its hash, or fetched again.
-fn image(plan: &Plan, side: Side, cache: &Path) -> anyhow::Result<PathBuf> {
-    let planned = plan.kernels.get(side);
+pub fn image(planned: &Identity, subject: &Subject, cache: &Path) -> anyhow::Result<PathBuf> {
     if let Some(cached) = kernel::cached(&planned.sha256, cache) {
         return Ok(cached);
     }
-    let subject = plan.subjects.get(side);
     // A newer package may have come since; the plan has the version.
     let named = match subject.is_built() || KernelSpec::from_str(&subject.kernel)?.is_source() {
         true => subject.clone(),

@@ -1,12 +1,15 @@
+use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
 use crate::analyse::AnalyseError;
+use crate::engine::host::error::SettingError;
 use crate::engine::qemu::QemuError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::HostError;
 use crate::model::{Comparison, Context, Effect, Verdict, metric};
 use crate::plan::PlanError;
+use crate::run::TimedError;
 use crate::rundir::RunDirError;
 use crate::vmm::VmmError;
 
@@ -58,41 +61,30 @@ impl Exit {
         }
     }
 
+    /// What several say together: the first of slowdown, failure, doubt.
+    pub fn of_all(exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let rank = |exit: &Exit| match exit {
+            Exit::Slower => 3,
+            Exit::NotRun => 2,
+            Exit::Inconclusive => 1,
+            _ => 0,
+        };
+        exits.into_iter().max_by_key(rank).unwrap_or(Exit::Ok)
+    }
+
     /// What an error says.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        let is_usage = error.chain().any(|cause| {
-            cause.is::<PlanError>()
-                || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
-                || cause.downcast_ref().is_some_and(|error: &BuildError| !error.is_of_the_host())
-                || cause.downcast_ref().is_some_and(VmmError::is_usage)
-                || cause.is::<UsageError>()
-                || matches!(
-                    cause.downcast_ref(),
-                    Some(
-                        AnalyseError::BootsMissing { .. }
-                            | AnalyseError::RunMissing { .. }
-                            | AnalyseError::Plan { .. }
-                    )
-                )
-                || matches!(
-                    cause.downcast_ref(),
-                    Some(
-                        RunDirError::Exists { .. }
-                            | RunDirError::Create { .. }
-                            | RunDirError::NoPlan { .. }
-                            | RunDirError::InUse { .. }
-                            | RunDirError::Format { .. }
-                    )
-                )
-        });
-        let is_unbuilt =
-            |error: &KernelError| matches!(error, KernelError::Build(BuildError::Failed { .. }));
         let has_no_guest = error.chain().any(|cause| {
+            let is_unbuilt = |error: &KernelError| {
+                matches!(error, KernelError::Build(BuildError::Failed { .. }))
+            };
             cause.is::<QemuError>()
                 || cause.downcast_ref().is_some_and(is_unbuilt)
                 || cause.downcast_ref().is_some_and(VmmError::is_without_kvm)
+                || cause.downcast_ref().is_some_and(TimedError::is_without_guest)
                 || cause.is::<HostError>()
         });
+        let is_usage = error.chain().any(is_usage);
         if has_no_guest {
             Exit::NotRun
         } else if is_usage {
@@ -101,6 +93,39 @@ impl Exit {
             Exit::Internal
         }
     }
+}
+
+fn is_usage(cause: &(dyn Error + 'static)) -> bool {
+    // What is transparent is no link of the chain.
+    let of_rundir = match cause.downcast_ref() {
+        Some(TimedError::RunDir(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    };
+    cause.is::<PlanError>()
+        || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
+        || cause.downcast_ref().is_some_and(|error: &BuildError| !error.is_of_the_host())
+        || cause.downcast_ref().is_some_and(VmmError::is_usage)
+        || cause.downcast_ref().is_some_and(SettingError::is_usage)
+        || cause.is::<UsageError>()
+        || matches!(cause.downcast_ref(), Some(TimedError::Order { .. }))
+        || matches!(
+            cause.downcast_ref(),
+            Some(
+                AnalyseError::BootsMissing { .. }
+                    | AnalyseError::RunMissing { .. }
+                    | AnalyseError::Plan { .. }
+            )
+        )
+        || matches!(
+            of_rundir,
+            Some(
+                RunDirError::Exists { .. }
+                    | RunDirError::Create { .. }
+                    | RunDirError::NoPlan { .. }
+                    | RunDirError::InUse { .. }
+                    | RunDirError::Format { .. }
+            )
+        )
 }
 
 impl Exit {

@@ -1,10 +1,12 @@
 //! One file per subcommand; the only place where the phases are joined.
 
-/// Tells the user something; one who does not listen (`2>&1 | head`) is no error.
+/// Tells the user something; one who does not listen (`2>&1 | head`) is no error. What comes from
+/// files does nothing to a terminal.
 macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let text = std::fmt::format(format_args!($($text)*));
+        let _ = writeln!(std::io::stderr(), "{}", crate::report::escape_lines(&text));
     }};
 }
 
@@ -25,6 +27,8 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod stat;
+mod timed;
 mod vmm;
 mod workloads;
 
@@ -51,6 +55,8 @@ Examples:
   ktax compare experiments/lsm.toml
   ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off
   ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
+  ktax compare --engine host --change-set thp=never -w page-fault
+  ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file
 
 Exit status:
   0  no slowdown detected        4  inconclusive: too few boots, or different work
@@ -60,36 +66,28 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plan, run, analyse and report in one go
+    // What has arguments has its words there: words here would hide them.
     Compare(compare::Args),
-    /// Write the list of boots to make, and make none
     Plan(plan::Args),
-    /// Make the boots of a plan, or those that are still missing
     Run(run::Args),
-    /// Work out what changed from what was run
     Analyse(analyse::Args),
-    /// Print a finished comparison
     Report(report::Args),
-    /// Compare several additions with one base, and rank them by what they cost
     Ledger(ledger::Args),
-    /// Find the commits, options, patches or parameters that carry a difference
     Bisect(bisect::Args),
-    /// Say where a virtual machine's time goes, exit by exit
     Exits(exits::Args),
-    /// List the workloads, describe one, or run one on the running kernel
     Workloads(workloads::Args),
-    /// Run a small guest on /dev/kvm and count how often it leaves to user space
+    Stat(stat::Args),
+    /// Stop, and become a command
+    #[command(hide = true)]
+    StatHold(stat::HoldArgs),
     #[command(hide = true)]
     Vmm(vmm::Args),
-    /// Run a command in a real KVM host, within QEMU
     #[command(hide = true)]
     KvmHost(kvm_host::Args),
     /// Be the first process of that host
     #[command(hide = true)]
     KvmHostInit,
-    /// Say what this machine can and cannot do, and the command that mends it
     Doctor(doctor::Args),
-    /// Print a completion script for a shell
     Completions(generate::CompletionArgs),
     /// Print the manual page
     Man,
@@ -109,7 +107,8 @@ impl Cli {
 pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
     match command(cli) {
         // What ends because the user stops it has not failed.
-        Err(_) if drive::is_cancelled() => {
+        // (Ctrl-C is how a recording ends; what fails after it has failed.)
+        Err(_) if drive::is_cancelled() && !matches!(cli.command, Command::Exits(_)) => {
             note!("ktax: stopped; the same command goes on with what is done");
             Ok(Exit::Cancelled)
         }
@@ -128,6 +127,8 @@ fn command(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Bisect(args) => bisect::run(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
+        Command::Stat(args) => stat::run(args),
+        Command::StatHold(args) => stat::hold(args),
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),
         Command::KvmHostInit => {

@@ -48,7 +48,13 @@ impl OutputArgs {
         self.json || self.format == Chosen::Json
     }
 
-    fn format(&self) -> Format {
+    /// Whether it is one table with one header, which several comparisons are not.
+    pub fn is_csv(&self) -> bool {
+        !self.json && self.format == Chosen::Csv
+    }
+
+    /// What to print.
+    pub fn format(&self) -> Format {
         match (self.json, self.format) {
             (true, _) | (_, Chosen::Json) => Format::Json,
             (_, Chosen::Text) => Format::Text(self.text_options()),
@@ -78,11 +84,57 @@ pub fn text_options() -> TextOptions {
     TextOptions { width, colour: false }
 }
 
+/// Prints bytes of others: as they are to a file or a pipe, whose reader wants what was said, and
+/// with nothing that acts to a terminal.
+pub fn write_foreign(mut to: impl Write + IsTerminal, bytes: &[u8]) -> std::io::Result<()> {
+    match to.is_terminal() {
+        true => to.write_all(harmless(bytes).as_bytes()),
+        false => to.write_all(bytes),
+    }
+}
+
+/// Lines and their tabs stay; a carriage return is nothing at the end of a line, as serial lines
+/// have it, and is shown elsewhere.
+fn harmless(bytes: &[u8]) -> String {
+    let line = |line: &str| {
+        let (text, end) = match line.strip_suffix('\n') {
+            Some(text) => (text.trim_end_matches('\r'), "\n"),
+            None => (line, ""),
+        };
+        let cells: Vec<String> = text.split('\t').map(report::escape).collect();
+        cells.join("\t") + end
+    };
+    String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()
+}
+
 /// Prints; a reader that has seen enough (`| head`) is no error.
 pub fn write_stdout(text: &str) -> std::io::Result<()> {
+    offer_stdout(text).map(drop)
+}
+
+/// The same; whether somebody still reads it.
+pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_does_nothing_and_stays_readable() {
+        for (said, shown) in [
+            (&b"a\tb\r\nc\r\r\n"[..], "a\tb\nc\n"),
+            (b"\x1b[2Jover\rwritten\n", "\\u{1b}[2Jover\\rwritten\n"),
+            (b"\x9b1m \x07\xe2\x80\xae end", "\u{fffd}1m \\u{7}\\u{202e} end"),
+            (b"last\r", "last\\r"),
+            (b"", ""),
+        ] {
+            assert_eq!(harmless(said), shown);
+        }
     }
 }

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::args::{ExperimentArgs, HostArgs};
 use super::exit::Exit;
+use super::timed::{self, TimedArgs};
 use super::{drive, output};
 use crate::report;
 use crate::rundir::RunDir;
@@ -15,10 +16,15 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    timed: TimedArgs,
+    #[command(flatten)]
     host: HostArgs,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    if let Some(experiment) = args.timed.experiment(&args.experiment)? {
+        return timed::plan(&experiment, args.out.as_deref(), &args.host);
+    }
     let plan = drive::plan(&args.experiment.experiment()?, &args.host)?;
     match &args.out {
         Some(out) => {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::model::Plan;
+use crate::report;
 use crate::run::{Event, Timing};
 
 /// A bar over so many Runs.
@@ -32,6 +33,11 @@ pub fn spinner() -> ProgressBar {
     bar
 }
 
+/// Says what is running: rows and kernels have names from files, which do nothing to a terminal.
+pub fn say(bar: &ProgressBar, message: &str) {
+    bar.set_message(report::escape(message));
+}
+
 /// The progress of one run directory.
 pub struct Progress {
     bar: ProgressBar,
@@ -48,9 +54,9 @@ impl Progress {
     /// Shows one event.
     pub fn show(&self, event: &Event<'_>) {
         match event {
-            Event::Booting(step) => self.bar.set_message(format!("{}: booting", step.name())),
+            Event::Booting(step) => say(&self.bar, &format!("{}: booting", step.name())),
             Event::Running(step, workload) => {
-                self.bar.set_message(format!("{}: {}", step.name(), workload.row));
+                say(&self.bar, &format!("{}: {}", step.name(), workload.row));
             }
             Event::Done(runs) => self.bar.inc(*runs as u64),
         }
@@ -81,5 +87,17 @@ impl Progress {
             .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
             .collect();
         note!("ktax: longest runs: {}", slowest.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_does_nothing_to_a_terminal() {
+        let bar = ProgressBar::hidden();
+        say(&bar, "fork\x1b]0;x\x07");
+        assert_eq!(bar.message(), "fork\\u{1b}]0;x\\u{7}");
     }
 }

@@ -4,9 +4,10 @@ use clap::ValueEnum;
 
 use super::exit::{Exit, UsageError};
 use super::output::{OutputArgs, write_stdout};
-use crate::model::Comparison;
+use super::timed;
+use crate::model::{Comparison, TimedComparison};
 use crate::report::{self, Format, Shape};
-use crate::rundir::RunDir;
+use crate::rundir::{RunDir, TimedDir};
 
 /// Print finished comparisons.
 #[derive(Debug, clap::Args)]
@@ -34,21 +35,32 @@ enum Published {
 
 /// Prints one after the other; the exit status is that of all their rows together.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let comparisons: Vec<Comparison> =
-        args.dirs.iter().map(|dir| comparison(dir)).collect::<Result<_, _>>()?;
-    comparisons.iter().try_for_each(|comparison| print(args, comparison))?;
-    Ok(Exit::of_comparisons(&comparisons))
+    let missing = |path: &Path| {
+        let path = path.display();
+        let text = format!("{path} has no comparison yet; make it with `ktax analyse {path}`");
+        UsageError::Text(text)
+    };
+    let mut exits = Vec::new();
+    for path in &args.dirs {
+        exits.push(if TimedDir::is_one(path) {
+            let comparison = TimedDir::open(path)?.comparison()?.ok_or_else(|| missing(path))?;
+            print_timed(args, &comparison)?
+        } else {
+            let comparison = RunDir::open(path)?.comparison()?.ok_or_else(|| missing(path))?;
+            print(args, &comparison)?;
+            Exit::of_comparisons(&[comparison])
+        });
+    }
+    Ok(Exit::of_all(exits))
 }
 
-fn comparison(path: &Path) -> anyhow::Result<Comparison> {
-    let dir = RunDir::open(path)?;
-    let missing = || {
-        let path = path.display();
-        UsageError::Text(format!(
-            "{path} has no comparison yet; make it with `ktax analyse {path}`"
-        ))
-    };
-    Ok(dir.comparison()?.ok_or_else(missing)?)
+fn print_timed(args: &Args, comparison: &TimedComparison) -> anyhow::Result<Exit> {
+    if args.layout.is_some() {
+        let text = "published tables are of counts; leave --layout out for a comparison of times";
+        return Err(UsageError::Text(text.into()).into());
+    }
+    timed::print(comparison, &args.output)?;
+    Ok(timed::exit(comparison))
 }
 
 fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {

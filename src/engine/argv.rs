@@ -157,7 +157,8 @@ fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     ]
 }
 
-fn devices(wire: &Path, console: &str) -> Vec<String> {
+/// The ports of `docs/wire.md`, and where wire and console go.
+pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     [
         ["-serial".into(), console.into()],
         ["-chardev".into(), format!("file,id=wire,path={}", escape(wire))],

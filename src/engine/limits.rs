@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::Timespec;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// What no guest may exceed.
 #[derive(Debug, Clone)]
@@ -47,7 +48,16 @@ impl Limits {
     pub fn of_real_time(seconds: u64) -> Limits {
         Limits { real: Duration::from_secs(seconds), ..Limits::default() }
     }
+
+    /// Of a kernel that is only tried, with somebody waiting for it: one that boots takes a second
+    /// or two under KVM.
+    pub fn of_a_trial() -> Limits {
+        Limits { monitor: Duration::from_secs(5), ..Limits::of_real_time(20) }
+    }
 }
+
+/// How long `ktax doctor` looks at the CPUs: 50 ticks of the kernel's accounts, so 2 % each.
+pub const LOOK_AT_CPUS: Duration = Duration::from_millis(500);
 
 /// A duration as poll takes it.
 pub(super) fn timespec(time: Duration) -> Timespec {
@@ -55,15 +65,16 @@ pub(super) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// Set by Ctrl-C; every wait looks at it.
+/// Set by Ctrl-C, and where the session ends; every wait looks at it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// A flag that SIGINT and SIGTERM raise.
+    /// A flag that SIGINT, SIGTERM and SIGHUP raise; the last not behind `nohup`.
     pub fn on_signals() -> std::io::Result<Cancel> {
         let cancel = Cancel::default();
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             signal_hook::flag::register(signal, Arc::clone(&cancel.0))?;
         }
         Ok(cancel)
@@ -78,4 +89,12 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
+}
+
+/// Whether whoever started ktax wants a signal ignored; without /proc nobody does.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

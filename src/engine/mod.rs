@@ -1,19 +1,24 @@
 //! How a Subject runs. One small trait, so that everything above it can be tested against a fake.
 
 pub mod argv;
+pub mod command;
+mod counters;
 mod evict;
 pub mod exact;
 mod frozen;
 pub mod host;
 pub mod initramfs;
+pub mod kvm;
 pub mod limits;
 pub mod monitor;
+pub mod noise;
 pub mod payload;
 mod process;
 pub mod qemu;
 pub mod scratch;
 mod snapshot;
 mod symbols;
+pub mod timed;
 pub mod vm;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +29,7 @@ use crate::wire::Hello;
 pub use limits::{Cancel, Limits};
 pub use process::die_with_parent;
 pub use scratch::remove_stale;
+pub use timed::{Booted, Timed};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use qapi::qmp::{self, MigrationCapability, MigrationCapabilityStatus, MigrationStatus, RunState};
+use qapi::qmp::{
+    self, CpuInfoFast, MigrationCapability, MigrationCapabilityStatus, MigrationStatus, RunState,
+};
 use qapi::{Command, Qmp, Stream};
 
 /// One monitor connection. Every error means that QEMU is gone or does not answer.
@@ -47,6 +49,19 @@ impl Monitor {
     /// What the VM is doing.
     pub fn status(&mut self) -> io::Result<RunState> {
         Ok(self.execute(qmp::query_status {})?.status)
+    }
+
+    /// The threads that the vCPUs run in, by the vCPUs' numbers.
+    pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
+        let place = |vcpu: CpuInfoFast| match vcpu {
+            CpuInfoFast::x86_64(vcpu) => Some((vcpu.cpu_index, vcpu.thread_id)),
+            _ => None,
+        };
+        let mut vcpus: Vec<_> =
+            self.execute(qmp::query_cpus_fast {})?.into_iter().filter_map(place).collect();
+        vcpus.sort_unstable();
+        let threads = vcpus.into_iter().map(|(_, thread)| i32::try_from(thread));
+        threads.collect::<Result<_, _>>().map_err(io::Error::other)
     }
 
     /// Lets a paused VM go on.

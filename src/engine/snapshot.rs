@@ -77,7 +77,8 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
     let stderr = scratch.file("stderr");
     let mut vm = Vm::start(&exact.qemu.program, args, None, &stderr, &exact.limits)?;
     let watch = exact.watch(&files, exact.limits.wire_bytes);
-    let booted = vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files)?));
+    let booted =
+        vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(exact, &mut vm, &scratch.file("state"))?;
     drop(vm);
@@ -90,9 +91,10 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
     Ok(Snapshot { dir: dir.to_owned(), hello })
 }
 
-fn read_hello(rest: &Rest, files: &argv::Files) -> Result<Hello, Failure> {
-    let console = super::vm::read_tail(&files.console);
-    let said = fs::read(&files.wire).unwrap_or_default();
+/// What a guest has said that came to rest before it was told anything.
+pub fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Failure> {
+    let console = super::vm::read_tail(console);
+    let said = fs::read(wire).unwrap_or_default();
     match (wire::parse_hello(&said), wire::panic_message(&console)) {
         (_, Some(message)) => Err(Failure::Panic { message }),
         (Ok(hello), None) if *rest == Rest::Paused => Ok(hello),

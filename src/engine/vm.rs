@@ -97,6 +97,11 @@ impl Vm {
         command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
     }
 
+    /// Begins the limit in real time anew: what was waited for has come, and there is more to come.
+    pub fn extend(&mut self) {
+        self.started = Instant::now();
+    }
+
     /// Lets the VM go on. A short Run may be over before QEMU has answered, so that a lost
     /// connection is left to [`Vm::wait`] to judge.
     pub fn go(&mut self) {

@@ -29,6 +29,7 @@ struct State {
     first: Option<u64>,
     open: Option<(Reason, u64)>,
     stage: Stage,
+    /// The stage in which it lost its CPU.
     saved: Stage,
     parts: [u64; STAGES],
     unpaired: u64,
@@ -78,6 +79,10 @@ impl Fold {
             }
             Event::Moves(stage) => state.stage = stage,
             Event::Off { could_run } => {
+                // Off already: its On was not seen.
+                if state.stage.is_off() {
+                    state.stage = state.saved;
+                }
                 state.saved = state.stage;
                 state.stage = match (could_run, state.stage) {
                     (true, _) => Stage::Preempted,
@@ -85,6 +90,8 @@ impl Fold {
                     (false, _) => Stage::Halted,
                 };
             }
+            // On already: its Off was not seen, or it slept in the VMM.
+            Event::On if !state.stage.is_off() => {}
             Event::On => state.stage = state.saved,
             Event::Wakeup => state.stage = Stage::Preempted,
         }

@@ -31,6 +31,16 @@ pub enum Stage {
     Preempted,
 }
 
+impl Stage {
+    /// The first of those in which a thread has no CPU. (One that sleeps in the VMM stays with it.)
+    pub const FIRST_OFF: Stage = Stage::Halted;
+
+    /// Whether the thread lost its CPU and has none yet.
+    pub fn is_off(self) -> bool {
+        self as usize >= Stage::FIRST_OFF as usize
+    }
+}
+
 /// How many [`Stage`]s there are.
 pub const STAGES: usize = 4;
 
@@ -57,17 +67,14 @@ impl Default for Times {
 impl Times {
     /// One more.
     pub fn add(&mut self, duration: u64, parts: [u64; STAGES]) {
-        let mut one = Times {
-            count: 1,
-            sum: duration,
-            least: duration,
-            most: duration,
-            parts,
-            ..Times::default()
-        };
-        one.squares = u128::from(duration).pow(2);
-        one.buckets[bucket(duration)] = 1;
-        self.merge(&one);
+        self.least = if self.count == 0 { duration } else { self.least.min(duration) };
+        self.most = self.most.max(duration);
+        self.count += 1;
+        self.sum = self.sum.saturating_add(duration);
+        self.squares = self.squares.wrapping_add(u128::from(duration).pow(2));
+        let add = |(mine, more): (&mut u64, u64)| *mine = mine.saturating_add(more);
+        self.parts.iter_mut().zip(parts).for_each(add);
+        self.buckets[bucket(duration)] += 1;
     }
 
     /// Another's as well.
@@ -77,11 +84,12 @@ impl Times {
         }
         self.least = if self.count == 0 { other.least } else { self.least.min(other.least) };
         self.most = self.most.max(other.most);
-        self.count += other.count;
-        self.sum += other.sum;
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
         self.squares = self.squares.wrapping_add(other.squares);
-        self.parts.iter_mut().zip(other.parts).for_each(|(mine, more)| *mine += more);
-        self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, more)| *mine += more);
+        let add = |(mine, more): (&mut u64, &u64)| *mine = mine.saturating_add(*more);
+        self.parts.iter_mut().zip(&other.parts).for_each(add);
+        self.buckets.iter_mut().zip(&other.buckets).for_each(add);
     }
 }
 
@@ -107,6 +115,8 @@ pub struct Recording {
     pub threads: BTreeMap<u32, Thread>,
     /// By thread id and reason.
     pub rows: BTreeMap<(u32, Reason), Times>,
+    /// Until when threads were looked at, ns of CLOCK_MONOTONIC; until now where it goes on.
+    pub until: Option<u64>,
     /// Events that are in no row.
     pub lost: u64,
     /// Task switches and wakeups, of any task of the machine, that were not seen.
@@ -122,4 +132,18 @@ pub struct Cost {
     pub exits_ns: u64,
     /// On every task switch and wakeup of the machine, ns.
     pub switches_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_too_large_is_the_largest() {
+        let mut times = Times::default();
+        times.add(u64::MAX, [u64::MAX; STAGES]);
+        let other = times.clone();
+        times.merge(&other);
+        assert_eq!((times.count, times.sum, times.parts), (2, u64::MAX, [u64::MAX; STAGES]));
+    }
 }

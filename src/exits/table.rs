@@ -1,11 +1,13 @@
 //! Recording → tables.
 
+use clap::ValueEnum;
+
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, Warning};
 use crate::stats::histogram::quantile;
 
 /// What a table is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Per {
     /// All vCPUs together.
     Vm,
@@ -79,7 +81,9 @@ impl Recorded<'_> {
         });
         let seen = threads.iter().filter(|(_, thread)| thread.first > 0);
         ExitAccount {
-            wall_ns: seen.map(|(end, thread)| end.saturating_sub(thread.first)).sum(),
+            wall_ns: seen
+                .map(|(end, thread)| end.saturating_sub(thread.first))
+                .fold(0, u64::saturating_add),
             open: open.collect(),
             lost: self.recording.lost,
             missed_switches: self.recording.missed_switches,

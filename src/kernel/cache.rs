@@ -49,6 +49,8 @@ pub(super) struct Record {
 /// The directory `CACHE/kernels`.
 pub(super) struct Cache<'a> {
     root: PathBuf,
+    /// What the images are for.
+    arch: Arch,
     note: &'a dyn Fn(&str),
 }
 
@@ -58,7 +60,13 @@ pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
 }
 
 impl<'a> Cache<'a> {
+    /// The cache, for images of x86_64.
     pub fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
+        Self::of(Arch::X86_64, cache, note)
+    }
+
+    /// The cache, for images of one architecture.
+    pub fn of(arch: Arch, cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
         let root = std::path::absolute(cache.join("kernels"))
             .map_err(|error| failed("find", cache, error))?;
         for directory in ["tmp", "by-package"] {
@@ -66,7 +74,7 @@ impl<'a> Cache<'a> {
             fs::create_dir_all(&path).map_err(|error| failed("make", &path, error))?;
         }
         sweep(&root.join("tmp"));
-        Ok(Self { root, note })
+        Ok(Self { root, arch, note })
     }
 
     /// Says `text` to the user.
@@ -146,14 +154,14 @@ impl<'a> Cache<'a> {
         config: Option<&[u8]>,
         source: &str,
     ) -> Result<Kernel, KernelError> {
-        let facts = image::inspect(image, source)?;
+        let facts = image::inspect(image, source, self.arch)?;
         let identity = Identity {
             source: source.to_owned(),
             sha256: sha256(image),
             release: facts.release,
             build_id: facts.build_id,
             config_sha256: config.map(sha256),
-            arch: Arch::X86_64,
+            arch: self.arch,
             format: facts.format,
         };
         let entry = self.root.join(&identity.sha256);

@@ -38,6 +38,8 @@ pub enum KernelError {
     NotAKernel { name: String, what: &'static str },
     #[error("{name} is for {arch}, and ktax boots x86_64: give an x86_64 bzImage")]
     WrongArch { name: String, arch: String },
+    #[error("{name} is {found}, and a kernel for {wanted} is needed: give its vmlinux, or source")]
+    NotFor { name: String, found: String, wanted: &'static str },
     #[error("{name} is compressed with {with}: unpack it first: `{tool} < FILE > vmlinux`")]
     Compressed { name: String, with: &'static str, tool: &'static str },
     #[error(

@@ -1,6 +1,6 @@
 //! What the bytes of an image say about it: format, release, build-id, or what else it is.
 
-use crate::model::Format;
+use crate::model::{Arch, Format};
 
 use super::error::KernelError;
 use super::{bzimage, vmlinux};
@@ -13,16 +13,19 @@ pub(super) struct Facts {
     pub build_id: Option<String>,
 }
 
-/// Reads `data`, the whole of an image; `name` stands for it in the errors.
+/// Reads `data`, the whole of an image for `arch`; `name` stands for it in the errors.
 ///
 /// # Errors
-/// When it is not an x86_64 kernel that QEMU can start and ktax can identify.
-pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+/// When it is not a kernel for it that QEMU can start and ktax can identify.
+pub(super) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
     if data.is_empty() {
         return Err(KernelError::Empty { name: name.to_owned() });
     }
     let facts = if data.starts_with(b"\x7fELF") {
-        vmlinux::inspect(data, name)?
+        vmlinux::inspect(data, name, arch)?
+    } else if arch != Arch::X86_64 {
+        let (name, found) = (name.to_owned(), "no vmlinux".to_owned());
+        return Err(KernelError::NotFor { name, found, wanted: arch.name() });
     } else if bzimage::is_bzimage(data) {
         bzimage::inspect(data, name)?
     } else {

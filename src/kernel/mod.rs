@@ -12,6 +12,7 @@
 //! cannot mix two kernels.
 
 mod apt;
+mod at_hand;
 mod bzimage;
 mod cache;
 mod deb;
@@ -22,6 +23,7 @@ mod image;
 mod modules;
 mod source;
 mod spec;
+mod target;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -31,11 +33,13 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Identity, Subject};
 
+pub use at_hand::at_hand;
 pub use debian::Package;
 pub use error::KernelError;
 pub use modules::modules;
 pub use source::{BuildError, commits, options_between, that_touch, with_options};
 pub use spec::KernelSpec;
+pub use target::Target;
 
 /// An image with an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,12 +68,30 @@ pub struct Talk<'a> {
 /// # Errors
 /// A [`KernelError`] whose message ends with the next step.
 pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel, KernelError> {
+    obtain_for(&Target::X86_64, subject, cache, talk)
+}
+
+/// The same of a Kernel for a machine that may be of another architecture.
+///
+/// # Errors
+/// As [`obtain`].
+pub fn obtain_for(
+    target: &Target,
+    subject: &Subject,
+    cache: &Path,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
-    let cache = || cache::Cache::open(cache, talk.note);
+    let cache = || cache::Cache::of(target.arch, cache, talk.note);
     if !spec.is_source() && subject.is_built() {
         return Err(KernelError::NotBuilt { spec: spec.to_string() });
     }
     match &spec {
+        KernelSpec::Debian { .. } if target.is_foreign() => Err(KernelError::NotFor {
+            name: spec.to_string(),
+            found: "for x86_64".into(),
+            wanted: target.arch.name(),
+        }),
         KernelSpec::Debian { package, version } => {
             debian::obtain(&apt::Apt, &cache()?, package, version.as_deref())
         }
@@ -78,7 +100,7 @@ pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel
             cache()?.put(&image, None, &source)
         }
         KernelSpec::Source(_) | KernelSpec::DebianSource(_) | KernelSpec::Revision(_) => {
-            source::obtain(&spec, subject, &cache()?, talk)
+            source::obtain(&spec, (target, subject), &cache()?, talk)
         }
     }
 }
@@ -92,28 +114,6 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
     match spec.is_source() {
         false => Ok(()),
         true => source::check(&spec, subject, &cache::Cache::open(cache, talk.note)?),
-    }
-}
-
-/// Makes a directory hold the source that a Subject names, with its patches: only what differs from
-/// the last time is written, so that make builds no more. `index`, a file beside it, says what is
-/// there.
-///
-/// # Errors
-/// As [`obtain`].
-pub fn check_out(
-    subject: &Subject,
-    [directory, index]: [&Path; 2],
-    cache: &Path,
-    talk: &Talk<'_>,
-) -> Result<(), KernelError> {
-    let spec: KernelSpec = subject.kernel.parse()?;
-    match spec.is_source() {
-        false => Err(KernelError::NotBuilt { spec: spec.to_string() }),
-        true => {
-            let cache = cache::Cache::open(cache, talk.note)?;
-            source::check_out(&spec, subject, &cache, [directory, index])
-        }
     }
 }
 

@@ -1,37 +1,47 @@
-//! An ELF vmlinux: its machine, build-id, release, and the PVH entry that QEMU starts it at.
+//! An ELF vmlinux: its machine, build-id, release, and of x86_64 the PVH entry that QEMU starts it
+//! at.
 //!
-//! QEMU's `-kernel` starts an ELF file at the address in the Xen note of type 18
+//! QEMU's `-kernel` starts an ELF file for x86_64 at the address in the Xen note of type 18
 //! (`XEN_ELFNOTE_PHYS32_ENTRY`), and refuses one without it. Source: QEMU `hw/i386/x86.c`
 //! (`x86_load_linux`), Linux `arch/x86/platform/pvh/head.S`.
 
 use object::Endianness;
 use object::elf::{
-    EM_X86_64, ET_REL, FileHeader64, NT_GNU_BUILD_ID, PT_INTERP, PT_LOAD, PT_NOTE, ProgramHeader64,
-    SHT_NOBITS, SectionHeader64,
+    EM_PPC, EM_PPC64, EM_X86_64, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PT_INTERP,
+    PT_LOAD, PT_NOTE, SHT_NOBITS,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use super::error::KernelError;
 use super::image::{Facts, bytes_at, hex, release_word, u16_at};
-use crate::model::Format;
+use crate::model::{Arch, Format};
 
 const XEN_PHYS32_ENTRY: u32 = 18;
 const BANNER: &[u8] = b"Linux version ";
 /// In bytes, of a 64-bit file.
 const HEADER_SIZE: u64 = 64;
+const ELF_CLASS_32: u8 = 1;
 const ELF_CLASS_64: u8 = 2;
 const ELF_LITTLE_ENDIAN: u8 = 1;
-
-type Header = FileHeader64<Endianness>;
-type Segment = ProgramHeader64<Endianness>;
-type Section = SectionHeader64<Endianness>;
+const ELF_BIG_ENDIAN: u8 = 2;
 
 /// Reads the ELF file `data`, which begins with the ELF magic; `name` is for the errors.
-pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+pub(super) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
+    check_machine(data, name, arch)?;
+    match arch {
+        Arch::PowerPc => read::<FileHeader32<Endianness>>(data, name, arch),
+        Arch::X86_64 | Arch::Ppc64le => read::<FileHeader64<Endianness>>(data, name, arch),
+    }
+}
+
+fn read<Elf: FileHeader<Endian = Endianness>>(
+    data: &[u8],
+    name: &str,
+    arch: Arch,
+) -> Result<Facts, KernelError> {
     let name = name.to_owned();
     let damaged = |problem| KernelError::Damaged { name: name.clone(), problem };
-    check_machine(data, &name)?;
-    let elf = Header::parse(data).map_err(|_| damaged("its ELF header is not valid"))?;
+    let elf = Elf::parse(data).map_err(|_| damaged("its ELF header is not valid"))?;
     let endian = elf.endian().map_err(|_| damaged("its ELF header is not valid"))?;
     check_length(data, elf, endian, &name)?;
     let segments = elf
@@ -48,14 +58,23 @@ pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
         return Err(damaged("it has debug symbols only, no code"));
     }
     let notes = Notes::read(data, segments, endian);
-    if !notes.pvh {
+    if arch == Arch::X86_64 && !notes.pvh {
         return Err(KernelError::NoPvhEntry { name });
     }
     let release = rodata.and_then(|section| release(section.data(endian, data).ok()?));
     Ok(Facts { format: Format::Vmlinux, release, build_id: notes.build_id })
 }
 
-fn check_machine(data: &[u8], name: &str) -> Result<(), KernelError> {
+/// Class, byte order and machine of an architecture's files.
+fn expected(arch: Arch) -> (u8, u8, u16) {
+    match arch {
+        Arch::X86_64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_X86_64),
+        Arch::PowerPc => (ELF_CLASS_32, ELF_BIG_ENDIAN, EM_PPC),
+        Arch::Ppc64le => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_PPC64),
+    }
+}
+
+fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<(), KernelError> {
     let name = || name.to_owned();
     let found = data.len() as u64;
     let (Some(&[class, order]), Some(kind)) = (bytes_at(data, 4, 2), bytes_at(data, 16, 4)) else {
@@ -68,8 +87,15 @@ fn check_machine(data: &[u8], name: &str) -> Result<(), KernelError> {
     if half(0) == ET_REL {
         return Err(KernelError::Module { name: name() });
     }
-    if half(2) != EM_X86_64 || class != ELF_CLASS_64 || order != ELF_LITTLE_ENDIAN {
-        return Err(KernelError::WrongArch { name: name(), arch: machine_name(half(2)) });
+    if (class, order, half(2)) != expected(arch) {
+        let found = machine_name(half(2), class == ELF_CLASS_64);
+        return Err(match arch {
+            Arch::X86_64 => KernelError::WrongArch { name: name(), arch: found },
+            Arch::PowerPc | Arch::Ppc64le => {
+                let found = format!("for {found}");
+                KernelError::NotFor { name: name(), found, wanted: arch.name() }
+            }
+        });
     }
     if found < HEADER_SIZE {
         return Err(KernelError::Truncated { name: name(), found, expected: HEADER_SIZE });
@@ -77,13 +103,15 @@ fn check_machine(data: &[u8], name: &str) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn machine_name(machine: u16) -> String {
+fn machine_name(machine: u16, is_64: bool) -> String {
     let known = match machine {
         3 => "i386",
         8 => "mips",
-        20 | 21 => "powerpc",
+        20 => "powerpc",
+        21 => "powerpc64 or powerpc64le",
         22 => "s390x",
         40 => "arm",
+        62 if is_64 => "x86_64",
         62 => "x86_64 with 32-bit addresses",
         183 => "arm64",
         243 => "riscv",
@@ -94,19 +122,22 @@ fn machine_name(machine: u16) -> String {
 }
 
 /// Says `truncated` if a header, a loaded segment or the section table lies past the end.
-fn check_length(
+fn check_length<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
-    elf: &Header,
+    elf: &Elf,
     endian: Endianness,
     name: &str,
 ) -> Result<(), KernelError> {
     let table = |offset: u64, count: u16, size: u16| {
         offset.saturating_add(u64::from(count) * u64::from(size))
     };
-    let programs = table(elf.e_phoff(endian), elf.e_phnum(endian), elf.e_phentsize(endian));
-    let sections = table(elf.e_shoff(endian), elf.e_shnum(endian), elf.e_shentsize(endian));
+    let programs = table(elf.e_phoff(endian).into(), elf.e_phnum(endian), elf.e_phentsize(endian));
+    let sections = table(elf.e_shoff(endian).into(), elf.e_shnum(endian), elf.e_shentsize(endian));
     let segments = elf.program_headers(endian, data).unwrap_or(&[]);
-    let ends = segments.iter().map(|s| s.p_offset(endian).saturating_add(s.p_filesz(endian)));
+    let end = |segment: &Elf::ProgramHeader| {
+        segment.p_offset(endian).into().saturating_add(segment.p_filesz(endian).into())
+    };
+    let ends = segments.iter().map(end);
     let expected = ends.chain([programs, sections]).max().unwrap_or(0);
     let found = data.len() as u64;
     if found < expected {
@@ -124,7 +155,11 @@ struct Notes {
 
 impl Notes {
     /// Reads the PT_NOTE segments, where QEMU looks too; a damaged note ends its segment.
-    fn read(data: &[u8], segments: &[Segment], endian: Endianness) -> Self {
+    fn read<Segment: ProgramHeader<Endian = Endianness>>(
+        data: &[u8],
+        segments: &[Segment],
+        endian: Endianness,
+    ) -> Self {
         let mut found = Self::default();
         for segment in segments.iter().filter(|segment| segment.p_type(endian) == PT_NOTE) {
             let Ok(Some(mut notes)) = segment.notes(endian, data) else { continue };
@@ -142,7 +177,11 @@ impl Notes {
     }
 }
 
-fn rodata<'a>(data: &'a [u8], elf: &Header, endian: Endianness) -> Option<&'a Section> {
+fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
+    data: &'a [u8],
+    elf: &Elf,
+    endian: Endianness,
+) -> Option<&'a Elf::SectionHeader> {
     let sections = elf.sections(endian, data).ok()?;
     sections.section_by_name(endian, b".rodata").map(|(_, section)| section)
 }

@@ -25,15 +25,22 @@ pub(super) struct Places<'a> {
 }
 
 /// What comes after `--` is for init; a variable that the kernel does not know is init's too.
-fn boot_line(exact: bool) -> String {
-    let same_addresses = if exact { "nokaslr norandmaps " } else { "" };
-    format!(
-        "console=ttyS0 quiet panic=-1 oops=panic {same_addresses}LD_LIBRARY_PATH=/lib \
-         rdinit=/ktax -- kvm-host-init"
-    )
+fn boot_line(exact: bool, more: &str) -> String {
+    let fixed = "console=ttyS0 quiet panic=-1 oops=panic";
+    let same_addresses = if exact { "nokaslr norandmaps" } else { "" };
+    let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
+    let words = [fixed, same_addresses, more, init].into_iter().filter(|words| !words.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn qemu(kernel: &Path, places: &Places<'_>, exact: bool, control: RawFd) -> Vec<String> {
+/// `more` is added to the boot line.
+pub(super) fn qemu(
+    kernel: &Path,
+    more: &str,
+    places: &Places<'_>,
+    exact: bool,
+    control: RawFd,
+) -> Vec<String> {
     let time = match exact {
         // As the exact engine: one instruction is one virtual nanosecond, idle time is skipped,
         // and random numbers always begin alike.
@@ -52,7 +59,7 @@ pub(super) fn qemu(kernel: &Path, places: &Places<'_>, exact: bool, control: Raw
     }
     args.extend(["-kernel".into(), kernel.display().to_string()]);
     args.extend(["-initrd".into(), places.initrd.display().to_string()]);
-    args.extend(["-append".into(), boot_line(exact)]);
+    args.extend(["-append".into(), boot_line(exact, more)]);
     args.extend(monitor(control));
     args
 }
@@ -64,8 +71,11 @@ mod tests {
     #[test]
     fn init_is_told_what_it_is() {
         for exact in [false, true] {
-            assert!(boot_line(exact).ends_with(" rdinit=/ktax -- kvm-host-init"));
-            assert_eq!(boot_line(exact).contains("nokaslr"), exact);
+            assert!(
+                boot_line(exact, "lockdown=integrity").ends_with(" rdinit=/ktax -- kvm-host-init")
+            );
+            assert_eq!(boot_line(exact, "").contains("nokaslr"), exact);
+            assert!(boot_line(exact, "nosmp").contains(" nosmp LD"));
         }
     }
 
@@ -73,7 +83,7 @@ mod tests {
     fn exact_is_one_cpu_with_a_counted_clock() {
         let places =
             Places { initrd: Path::new("/i"), console: Path::new("/c,d"), frames: Path::new("/f") };
-        let args = |exact| qemu(Path::new("/k"), &places, exact, 7).join(" ");
+        let args = |exact| qemu(Path::new("/k"), "", &places, exact, 7).join(" ");
         assert!(args(true).contains("-smp 1 -icount shift=0,sleep=off -seed 1"));
         assert!(!args(false).contains("icount"));
         assert!(args(false).contains("-serial file:/c,,d -serial file:/f -kernel /k"));

@@ -1,7 +1,7 @@
 //! Guests of a host, recorded while they do something; and the same without a guest.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Given, Host, HostError, Said, run};
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
@@ -45,19 +45,11 @@ pub fn record(
     tasks: &[(String, Task)],
 ) -> Result<Vec<ExitRun>, HostError> {
     let broken = |error| HostError::File { path: "the guest's files".into(), error };
-    let scratch = tempfile::tempdir_in(host.scratch).map_err(broken)?;
-    let initrd = scratch.path().join("initrd");
-    fs::write(&initrd, archive().map_err(broken)?).map_err(broken)?;
-    let program = scratch.path().join("ktax-guest");
-    fs::write(&program, payload::GUEST).map_err(broken)?;
-    let hello = scratch.path().join("ktax-hello");
-    fs::write(&hello, payload::HELLO).map_err(broken)?;
-    let given = |name: &str, path: &Path| Given { name: name.to_owned(), path: path.to_owned() };
+    let given = |name: &str, content| Given { name: name.to_owned(), content };
     let files = [
-        given("kernel", &guest.kernel),
-        given("initrd", &initrd),
-        given("ktax-guest", &program),
-        given("ktax-hello", &hello),
+        given("kernel", fs::read(&guest.kernel).map_err(broken)?),
+        given("initrd", archive().map_err(broken)?),
+        given("ktax-guest", payload::GUEST.to_vec()),
     ];
     let one = |(row, task): &(String, Task)| {
         let said = run(host, &commands(guest, task), &files)?;

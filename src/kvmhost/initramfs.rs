@@ -1,5 +1,6 @@
 //! All that is in the host.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -22,17 +23,17 @@ pub(super) fn build(
     files: &[Given],
 ) -> Result<Vec<u8>, HostError> {
     let own = own::read()?;
-    let mut members = vec![("/ktax".to_owned(), own.program)];
-    members.extend(own.libraries);
+    let mut members: Vec<Member> = vec![("/ktax".to_owned(), own.program.into())];
+    members.extend(own.libraries.into_iter().map(|(place, content)| (place, content.into())));
     for (number, path) in modules.iter().enumerate() {
-        members.push((format!("{MODULES}/{number:02}"), read(path)?));
+        members.push((format!("{MODULES}/{number:02}"), read(path)?.into()));
     }
     for file in files {
-        members.push((format!("/files/{}", file.name), read(&file.path)?));
+        members.push((format!("/files/{}", file.name), file.content.as_slice().into()));
     }
     let order = serde_json::to_vec(commands).map_err(io::Error::from);
     let order = order.map_err(|error| HostError::File { path: ORDER.into(), error })?;
-    members.push((ORDER.into(), order));
+    members.push((ORDER.into(), order.into()));
     archive(&members).map_err(|error| HostError::File { path: "the archive".into(), error })
 }
 
@@ -40,8 +41,11 @@ fn read(path: &Path) -> Result<Vec<u8>, HostError> {
     fs::read(path).map_err(|error| HostError::File { path: path.display().to_string(), error })
 }
 
+/// A place and what is there.
+type Member<'a> = (String, Cow<'a, [u8]>);
+
 /// Directories come before what is in them.
-fn archive(members: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
+fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
     let mut directories: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
     for (place, _) in members {
         let above = Path::new(place.trim_start_matches('/')).ancestors().skip(1);
@@ -64,7 +68,8 @@ mod tests {
 
     #[test]
     fn directories_come_first_and_nothing_is_absolute() {
-        let members = [("/lib64/ld.so".to_owned(), vec![1]), ("/ktax".to_owned(), vec![2; 5])];
+        let members =
+            [("/lib64/ld.so".to_owned(), vec![1].into()), ("/ktax".to_owned(), vec![2; 5].into())];
         let archive = archive(&members).unwrap();
         let mut names = Vec::new();
         let mut rest = archive.as_slice();

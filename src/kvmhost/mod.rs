@@ -9,6 +9,7 @@
 //! ```
 
 mod argv;
+pub mod board;
 mod frame;
 pub mod guests;
 pub mod init;
@@ -19,7 +20,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::engine::qemu::Qemu;
+use crate::engine::qemu::{Qemu, QemuError};
 use crate::engine::scratch::{Scratch, remove_stale};
 use crate::engine::vm::{Vm, Watch, read_tail};
 use crate::engine::{Cancel, Limits, Stop};
@@ -39,6 +40,8 @@ pub const MODULES: [&str; 3] = ["irqbypass", "kvm", "kvm-amd"];
 pub struct Host<'a> {
     pub qemu: &'a Qemu,
     pub kernel: &'a Path,
+    /// Added to what is on its command line.
+    pub boot_line: &'a str,
     /// The files of [`MODULES`], or none where they are built in.
     pub modules: &'a [PathBuf],
     /// One instruction is one nanosecond on one CPU, so that two runs do and print the same.
@@ -53,8 +56,12 @@ pub struct Host<'a> {
 #[derive(Debug, Clone)]
 pub struct Given {
     pub name: String,
-    pub path: PathBuf,
+    pub content: Vec<u8>,
 }
+
+/// What all given files may have together, in bytes: while the host unpacks them, its memory has
+/// them twice, and no more than half of the rest may be files.
+pub const GIVEN_MAX: u64 = 256 << 20;
 
 /// Why there is no answer from a host. Each message ends with the next step.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +80,20 @@ pub enum HostError {
     Failed { failure: Failure, console: String },
     #[error("{row}: {what}; it said `{said}`: try it by hand with `ktax kvm-host`")]
     Guest { row: String, what: String, said: String },
+    #[error(
+        "for a KVM host on {name} {missing} is missing: \
+         `sudo apt-get install --no-install-recommends {packages}`"
+    )]
+    Missing { name: &'static str, missing: String, packages: String },
+    #[error("{compiler}-gcc cannot compile the host's program: {said}: install it again")]
+    Compiler { compiler: &'static str, said: String },
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    #[error(
+        "the KVM host on {name} did not answer: {problem}: all that it said is in {console}; \
+         see what its kernel lacks, or try a longer --time-limit"
+    )]
+    Board { name: &'static str, problem: String, console: String },
     #[error("stopped: run the same command again")]
     Cancelled,
 }
@@ -111,7 +132,7 @@ pub fn run(
     // Without a counted clock, virtual time is as long as real time.
     let virtual_s = host.limits.virtual_s.max(host.limits.real.as_secs());
     let limits = Limits { virtual_s, ..host.limits.clone() };
-    let args = |control| argv::qemu(host.kernel, &places, host.exact, control);
+    let args = |control| argv::qemu(host.kernel, host.boot_line, &places, host.exact, control);
     let vm = Vm::start(&host.qemu.program, args, None, &stderr, &limits);
     let mut vm = vm.map_err(|failure| failed(failure.into()))?;
     vm.go();

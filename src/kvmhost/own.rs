@@ -116,8 +116,12 @@ mod tests {
         let whole = fs::metadata(EXE).unwrap().len();
         assert!((own.program.len() as u64) < whole);
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("program");
-        fs::write(&path, &own.program).unwrap();
+        let [written, path] = ["written", "program"].map(|name| dir.path().join(name));
+        fs::write(&written, &own.program).unwrap();
+        // A child that another test starts meanwhile has our descriptors for a moment, and what is
+        // open for writing cannot be executed: so somebody else writes it.
+        let copied = std::process::Command::new("cp").args([&written, &path]).status();
+        assert!(copied.unwrap().success());
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, mode).unwrap();
         let listed = std::process::Command::new(&path).args(["--list", "kvmhost"]).output();

@@ -49,7 +49,7 @@ pub struct ExitAccount {
     /// Exits after an exit and entries after an entry.
     pub unpaired: u64,
     /// Task switches and wakeups of the whole machine that were not seen: one of a vCPU's can move
-    /// time between halted and preempted, and no more.
+    /// time between the four parts of one row, until the vCPU's next event, and no more.
     pub missed_switches: u64,
     /// What the recorder itself took; nothing where nobody counts it.
     pub recorder: Option<RecorderCost>,
@@ -89,7 +89,7 @@ pub struct ExitParts {
 }
 
 /// One reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitRow {
     /// The kernel's name, or its number.
@@ -117,10 +117,28 @@ pub struct ExitRow {
     pub parts: Option<ExitParts>,
 }
 
+impl ExitAccount {
+    /// All that had not ended, ns.
+    pub fn open_ns(&self) -> u64 {
+        self.open.iter().map(|open| open.ns).fold(0, u64::saturating_add)
+    }
+}
+
 impl ExitTable {
     /// All rows together, ns: where nothing is missing, the time that was looked at.
     pub fn sum_ns(&self) -> u64 {
         self.rows.iter().map(|row| row.sum_ns).fold(0, u64::saturating_add)
+    }
+
+    /// How often something left the guest or was timed, all rows together.
+    pub fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).fold(0, u64::saturating_add)
+    }
+
+    /// How often the guest was left.
+    pub fn exits(&self) -> u64 {
+        let exits = self.rows.iter().filter(|row| !row.is_guest);
+        exits.map(|row| row.count).fold(0, u64::saturating_add)
     }
 
     /// The row of a reason.

@@ -41,6 +41,12 @@ pub enum Failure {
     /// A file could not be written or read on the host.
     #[error("{operation}: {reason}")]
     Host { operation: String, reason: String },
+    /// The command in front of the Workload could not be run, or did not run it. Text is escaped.
+    #[error("nothing came from the workload behind {command:?}: {reason}")]
+    Prefix { command: String, reason: String },
+    /// A setting of the running kernel could not be changed or put back.
+    #[error("{reason}")]
+    Setting { reason: String },
     /// The plugin's profile is not of its format, or does not add up.
     #[error("the plugin's profile cannot be used: {reason}")]
     Profile { reason: String },
@@ -54,6 +60,8 @@ impl Failure {
             Failure::NoQemu { .. }
             | Failure::QemuDied { .. }
             | Failure::Host { .. }
+            | Failure::Prefix { .. }
+            | Failure::Setting { .. }
             | Failure::RealTime { .. }
             | Failure::Profile { .. } => true,
             Failure::Panic { .. }
@@ -90,7 +98,27 @@ impl Failure {
             Failure::Host { .. } => {
                 "free space or mend the permissions, then resume with `ktax run DIR`"
             }
+            Failure::Prefix { .. } => {
+                "install what the prefix names, try it by hand with `true` behind it, or leave it \
+                 out; then resume with `ktax run DIR`"
+            }
+            Failure::Setting { .. } => "then resume with `ktax run DIR`",
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
+        }
+    }
+
+    /// The same of one row of a timed Boot, of a guest or of this machine: no more is kept of it
+    /// than the end of a guest's console.
+    pub fn next_step_of_times(&self, is_guest: bool) -> &'static str {
+        use Failure::{Garbled, Panic, QemuDied, RealTime, Silent, WrongWork};
+        match self {
+            Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } if is_guest => {
+                "if the guest's console said anything, it is in pairs/*.serial.log"
+            }
+            RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {
+                "try the row alone with `ktax workloads run`"
+            }
+            other => other.next_step(),
         }
     }
 }

@@ -37,6 +37,23 @@ pub enum Arch {
     /// 64-bit x86.
     #[serde(rename = "x86_64")]
     X86_64,
+    /// 32-bit big-endian PowerPC.
+    #[serde(rename = "powerpc")]
+    PowerPc,
+    /// 64-bit little-endian PowerPC.
+    #[serde(rename = "powerpc64le")]
+    Ppc64le,
+}
+
+impl Arch {
+    /// As compilers call it: `x86_64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::PowerPc => "powerpc",
+            Arch::Ppc64le => "powerpc64le",
+        }
+    }
 }
 
 impl Identity {

@@ -4,6 +4,7 @@
 mod bisection;
 mod comparison;
 mod exits;
+pub mod fact;
 mod failure;
 mod kernel;
 mod ledger;
@@ -11,7 +12,10 @@ mod metric;
 mod native;
 mod plan;
 mod run;
+mod stat;
 mod subject;
+mod timed;
+mod timed_comparison;
 mod warning;
 mod workload;
 
@@ -20,6 +24,7 @@ pub use comparison::{
     Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
 };
 pub use exits::{ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost};
+pub use fact::FactDifference;
 pub use failure::Failure;
 pub use kernel::{Arch, Format, Identity};
 pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};
@@ -27,7 +32,18 @@ pub use metric::{Assumption, Better, METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Key, Layout, Plan, Step};
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
+pub use stat::{
+    COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
+    StatRow, StatTable,
+};
 pub use subject::{Machine, Side, Sides, Subject};
+pub use timed::{
+    Accelerator, Facts, Noise, TimedBlock, TimedBoot, TimedEngine, TimedMachine, TimedPair,
+    TimedPlan, TimedRun, TimedSubject,
+};
+pub use timed_comparison::{
+    AaControl, Crossing, Ratio, TimedComparison, TimedFailure, TimedRow, TimedVerdict,
+};
 pub use warning::Warning;
 pub use workload::{Region, Signature, Workload, family};
 

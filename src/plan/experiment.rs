@@ -74,6 +74,7 @@ impl Experiment {
 
     /// Parses an experiment file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
+        check_engine(text)?;
         let experiment: Experiment = toml::from_str(text).map_err(|error| {
             let reason = printable(error.to_string().trim_end());
             PlanError::Experiment { path: path.to_owned(), reason }
@@ -115,6 +116,15 @@ impl Experiment {
             }
         }
         Ok(())
+    }
+}
+
+/// Another engine's file has keys of its own: they are no mistakes, its engine's name is.
+fn check_engine(text: &str) -> Result<(), PlanError> {
+    let table = toml::from_str::<toml::Table>(text).ok();
+    match table.and_then(|mut table| table.remove("engine")) {
+        Some(toml::Value::String(engine)) if engine != exact() => Err(PlanError::Engine { engine }),
+        _ => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ mod param;
 mod quantity;
 mod rows;
 mod select;
+mod timed;
 
 use thiserror::Error;
 
@@ -21,17 +22,22 @@ pub use bisect::{chain, elements, subject_after};
 pub use definitions::{Definition, definitions};
 pub use document::Document;
 pub use experiment::Experiment;
-pub use guests::{GuestExperiment, GuestSubject, GuestWork};
+pub use guests::{
+    Feature, GuestExperiment, GuestFile, GuestSubject, GuestWork, RawSubject, RawWork,
+};
 pub use ledger::{Ledger, TOGETHER};
 pub use native::native_rows;
 pub use param::{Param, Value};
 pub use select::{find, select};
+pub use timed::{TimedExperiment, has_own_ops, with_ops};
 
 /// Why there is no Plan. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq)]
 pub enum PlanError {
     #[error("{path} is no experiment: {reason}; experiments/lsm.toml shows every key")]
     Experiment { path: String, reason: String },
+    #[error("{path} is no experiment of times: {reason}; docs/timed.md shows every key")]
+    TimedExperiment { path: String, reason: String },
     #[error("{path} is no ledger: {reason}; `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
     #[error("{path}: {reason}")]
@@ -42,6 +48,8 @@ pub enum PlanError {
     UnknownParameter { workload: String, name: String, known: String },
     #[error("{text:?} is no parameter of {workload}; write it as NAME=VALUE")]
     BadParameter { workload: String, text: String },
+    #[error("{text:?} is no work of such a guest; write raw:KIND=N with one of {kinds}")]
+    NoWork { text: String, kinds: String },
     #[error("{name} of {workload} is given twice; give it once")]
     ParameterTwice { workload: String, name: String },
     #[error("{name} of {row} is for the running kernel; use `ktax workloads run`")]
@@ -60,12 +68,33 @@ pub enum PlanError {
     Twice { row: String },
     #[error("no workload is named; leave `workloads` out for all of them")]
     NoWorkload,
-    #[error("engine {engine:?} is not built in; write engine = \"exact\"")]
+    #[error(
+        "no workload is named, and of times none is measured by itself; name rows with -w, or as \
+         `workloads` in a file"
+    )]
+    NoTimedWorkload,
+    #[error(
+        "engine {engine:?} is none of this command's; write \"exact\", or for `ktax compare` \
+         \"host\" or \"kvm\""
+    )]
     Engine { engine: String },
     #[error("layouts must be 1 to 99, not {layouts}; 5 is the default")]
     Layouts { layouts: u32 },
     #[error("the threshold must be 0 to 100 percent, not {threshold_percent}; 0.1 is the default")]
     Threshold { threshold_percent: f64 },
+    #[error(
+        "the threshold must be above 0 and at most 100 percent, not {threshold_percent}; 1 is the \
+         default of times"
+    )]
+    TimedThreshold { threshold_percent: f64 },
+    #[error("{what} must be {least} to {most}, not {value}; leave it out for the default")]
+    Range { what: &'static str, value: u32, least: u32, most: u32 },
+    #[error("the {engine} engine has no {what}; take it out, or name another engine")]
+    NotOfEngine { what: &'static str, engine: &'static str },
+    #[error("{name:?} cannot be swept: {reason}")]
+    Sweep { name: String, reason: String },
+    #[error("the kvm engine needs a kernel for each side; write kernel = \"debian:cloud-amd64\"")]
+    NoKernel,
     #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
     Memory { memory_mib: u32 },
     #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]

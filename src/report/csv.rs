@@ -42,7 +42,12 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         }
         lines.extend(row.effects.iter().map(|effect| line(row, Some(effect), layouts)));
     }
-    to_text(&lines).map_err(|error| ReportError::Csv(error.to_string()))
+    text(&lines)
+}
+
+/// Lines of cells, the header first.
+pub(super) fn text(lines: &[Vec<String>]) -> Result<String, ReportError> {
+    to_text(lines).map_err(|error| ReportError::Csv(error.to_string()))
 }
 
 fn to_text(lines: &[Vec<String>]) -> Result<String, Box<dyn std::error::Error>> {

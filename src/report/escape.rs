@@ -12,6 +12,11 @@ pub fn escape(text: &str) -> String {
     })
 }
 
+/// For messages of ours, which may have several lines: line feeds stay.
+pub fn escape_lines(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a terminal may do something other than print it: C0, DEL, C1, line and paragraph
 /// separators, bidirectional controls, and characters of no width that make two texts look alike.
 pub(super) fn is_dangerous(c: char) -> bool {
@@ -64,6 +69,14 @@ mod tests {
         assert_eq!(escape("a\x1b[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
         assert_eq!(escape("\u{202e}live\u{2066}"), "\\u{202e}live\\u{2066}");
         assert_eq!(escape("größer als 日本 …"), "größer als 日本 …");
+    }
+
+    #[test]
+    fn messages_keep_their_lines_and_nothing_else_that_acts() {
+        assert_eq!(escape_lines("a:\n  b\n"), "a:\n  b\n");
+        assert_eq!(escape_lines("a\r\n\x1b]0;x\x07\n"), "a\\r\n\\u{1b}]0;x\\u{7}\n");
+        // Once is as often.
+        assert_eq!(escape_lines(&escape("\x1b")), escape("\x1b"));
     }
 
     #[test]

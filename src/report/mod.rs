@@ -13,7 +13,9 @@ mod markdown;
 mod native;
 mod number;
 mod shapes;
+mod stat;
 mod text;
+mod timed;
 mod view;
 
 use thiserror::Error;
@@ -21,13 +23,15 @@ use thiserror::Error;
 use crate::model::Comparison;
 
 pub use bisection::{bisection, place};
-pub use escape::escape;
+pub use escape::{escape, escape_lines};
 pub use exits::{Classic, exits, exits_classic, exits_diff, guests, guests_compared};
 pub use json::json;
 pub use ledger::ledger;
 pub use native::native;
 pub use shapes::Shape;
+pub use stat::{command_line, stat};
 pub use text::{paragraph, table};
+pub use timed::timed;
 
 /// What a report can be. Adding one is one file, and one line in [`render`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod measure;
 mod native;
+mod timed;
 mod timing;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::rundir::{RunDir, RunDirError};
 use crate::wire;
 
 pub use native::run_natively;
+pub use timed::{TimedDriver, TimedError};
 pub use timing::Timing;
 
 /// What happens, for whoever wants to show it.

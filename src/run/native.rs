@@ -20,7 +20,7 @@ pub fn run_natively(
         cells: Vec::new(),
     };
     for _ in 0..runs {
-        match host.run(workload, counters).map(|wire| judge(&wire, workload)) {
+        match host.run(&[], workload, counters).map(|wire| judge(&wire, workload)) {
             Ok(Ok(done)) => {
                 row.uncounted = done.uncounted;
                 let (signature, values) = (done.signature, done.values);
@@ -38,7 +38,7 @@ pub fn run_natively(
 }
 
 /// A native program is trusted no more than one in a guest.
-fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
+pub(super) fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
     let done = match wire::parse_answer(wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),

@@ -16,7 +16,21 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The same, for a file that must not be there yet.
+/// Whether it could be written now; nothing is changed.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent(path)).map(drop)
+}
+
+/// The directory of a file; the one of `name` alone is the current one.
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// The same as [`write_atomically`], for a file that must not be there yet.
 pub(super) fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let (file, dir) = write_beside(path, content)?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
@@ -24,7 +38,7 @@ pub(super) fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()
 }
 
 fn write_beside<'a>(path: &'a Path, content: &[u8]) -> io::Result<(NamedTempFile, &'a Path)> {
-    let dir = path.parent().unwrap_or(Path::new("."));
+    let dir = parent(path);
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
@@ -37,7 +51,7 @@ pub(super) fn is_unfinished(name: &OsStr) -> bool {
 }
 
 /// Removes what a killed writer left in `dir`; nobody else may be writing there.
-pub(super) fn remove_unfinished(dir: &Path) -> io::Result<()> {
+pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if is_unfinished(&entry.file_name()) {

@@ -5,20 +5,28 @@
 
 mod atomic;
 mod check;
+mod files;
+mod lock;
 pub mod profile;
+mod timed;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Step};
 
-pub use atomic::write_atomically;
+use files::{
+    create, forget_comparison, lock, read_comparison, read_json, remove, tidy, to_json, write,
+};
+
+pub use atomic::{check_writable, remove_unfinished, write_atomically};
+pub use files::check_free;
+pub use lock::Lock;
+pub use timed::TimedDir;
 
 /// Why a run directory cannot be used.
 #[derive(Debug, Error)]
@@ -57,33 +65,11 @@ pub struct RunDir {
     plan: Plan,
 }
 
-/// The right to write; held until dropped, and by the operating system let go when the process
-/// ends.
-#[derive(Debug)]
-pub struct Lock {
-    _file: fs::File,
-}
-
 impl RunDir {
     /// Makes a new run directory with nothing in it but the Plan.
     pub fn create(root: &Path, plan: Plan) -> Result<RunDir> {
-        let mut names = root.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
-        let occupied = names.any(|name| !atomic::is_unfinished(&name));
-        if occupied {
-            return Err(RunDirError::Exists { path: root.display().to_string() });
-        }
-        let path = root.display().to_string();
-        fs::create_dir_all(root).map_err(|reason| RunDirError::Create { path, reason })?;
-        let dir = RunDir { root: root.to_owned(), plan };
-        // Of two that make the same directory one comes first.
-        let path = root.join("plan.json");
-        match atomic::write_new_atomically(&path, &to_json(&dir.plan)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(RunDirError::Exists { path: root.display().to_string() })
-            }
-            Err(error) => Err(RunDirError::io("cannot write", &path)(error)),
-            Ok(()) => Ok(dir),
-        }
+        create(root, &to_json(&plan))?;
+        Ok(RunDir { root: root.to_owned(), plan })
     }
 
     /// Opens an existing run directory, finished or not.
@@ -99,12 +85,9 @@ impl RunDir {
 
     /// Takes the right to write, or says that another process has it.
     pub fn lock(&self) -> Result<Lock> {
-        let path = self.root.join("lock");
-        let file = fs::File::create(&path).map_err(RunDirError::io("cannot create", &path))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| RunDirError::InUse { path: self.root.display().to_string() })?;
+        let taken = lock(&self.root)?;
         tidy(&self.root)?;
-        Ok(Lock { _file: file })
+        Ok(taken)
     }
 
     /// The directory itself.
@@ -208,10 +191,7 @@ impl RunDir {
 
     /// Removes a Comparison that is about to be out of date.
     pub fn forget_comparison(&self) -> Result<()> {
-        for name in ["comparison.json", "report.txt", "report.csv", "report.md"] {
-            remove(&self.root.join(name))?;
-        }
-        Ok(())
+        forget_comparison(&self.root)
     }
 
     /// How many Boots and Runs have failed.
@@ -230,66 +210,10 @@ impl RunDir {
 
     /// The Comparison; `None` if the directory was not analysed yet.
     pub fn comparison(&self) -> Result<Option<Comparison>> {
-        let path = self.root.join("comparison.json");
-        let comparison: Option<Comparison> = read_json(&path)?;
-        match comparison.as_ref().map(|comparison| comparison.format) {
-            None | Some(FORMAT) => Ok(comparison),
-            Some(other) => Err(RunDirError::Format {
-                path: path.display().to_string(),
-                reason: format!("it is of format {other}"),
-            }),
-        }
+        read_comparison(&self.root, |comparison: &Comparison| comparison.format)
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
         write(&self.root.join(name), &to_json(value))
     }
-}
-
-fn write(path: &Path, content: &[u8]) -> Result<()> {
-    write_atomically(path, content).map_err(RunDirError::io("cannot write", path))
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(RunDirError::io("cannot remove", path)(error))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn tidy(dir: &Path) -> Result<()> {
-    atomic::remove_unfinished(dir).map_err(RunDirError::io("cannot tidy", dir))
-}
-
-fn to_json(value: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(value).expect("plain data serialises");
-    text.push(b'\n');
-    text
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if is_absent(error.kind()) => return Ok(None),
-        Err(error) => return Err(RunDirError::io("cannot read", path)(error)),
-    };
-    serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
-        path: path.display().to_string(),
-        reason: printable(&error.to_string()),
-    })
-}
-
-/// The reason may quote a file that came from anywhere.
-fn printable(text: &str) -> String {
-    let escape = |c: char| c.escape_default().to_string();
-    text.chars()
-        .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { escape(c) })
-        .collect()
-}
-
-/// Nothing there, also because what should be a directory is a file.
-fn is_absent(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -62,24 +62,40 @@ pub struct VcpuAccount {
     pub vcpu: u8,
     /// From the first call of KVM_RUN to the last return, by CLOCK_MONOTONIC.
     pub wall_ns: u64,
+    /// From one return to the next, the median of the first 65536; 0 of fewer than two returns.
+    pub turn_ns: u64,
     /// How often KVM_RUN returned, by `exit_reason`.
     pub exits: BTreeMap<String, u64>,
 }
 
+/// Of how many returns the times are kept.
+const TIMES: usize = 65536;
+
 /// Counts while a vCPU runs.
 #[derive(Default)]
-pub(super) struct Counts(BTreeMap<u32, u64>);
+pub(super) struct Counts {
+    exits: BTreeMap<u32, u64>,
+    /// When KVM_RUN returned, since the vCPU began.
+    times: Vec<Duration>,
+}
 
 impl Counts {
-    /// KVM_RUN has returned.
-    pub fn returned(&mut self, exit_reason: u32) {
-        *self.0.entry(exit_reason).or_default() += 1;
+    /// KVM_RUN has returned, so long after the vCPU began.
+    pub fn returned(&mut self, exit_reason: u32, at: Duration) {
+        *self.exits.entry(exit_reason).or_default() += 1;
+        if self.times.len() < TIMES {
+            self.times.push(at);
+        }
     }
 
     pub fn finish(self, vcpu: u8, wall: Duration) -> VcpuAccount {
-        let exits = self.0.into_iter().map(|(reason, count)| (name(reason), count)).collect();
-        let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
-        VcpuAccount { vcpu, wall_ns, exits }
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mut turns: Vec<u64> =
+            self.times.windows(2).map(|pair| ns(pair[1].saturating_sub(pair[0]))).collect();
+        turns.sort_unstable();
+        let turn_ns = turns.get(turns.len() / 2).copied().unwrap_or(0);
+        let exits = self.exits.into_iter().map(|(reason, count)| (name(reason), count)).collect();
+        VcpuAccount { vcpu, wall_ns: ns(wall), turn_ns, exits }
     }
 }
 
@@ -110,12 +126,12 @@ mod tests {
     #[test]
     fn counts_become_an_account() {
         let mut counts = Counts::default();
-        for reason in [2, 5, 2] {
-            counts.returned(reason);
+        for (reason, at_us) in [(2, 1), (5, 2), (2, 4), (2, 8)] {
+            counts.returned(reason, Duration::from_micros(at_us));
         }
-        let account = Account { vcpus: vec![counts.finish(1, Duration::from_micros(3))] };
-        let expected = r#"{"vcpus":[{"vcpu":1,"wall_ns":3000,"exits":"#.to_owned()
-            + r#"{"KVM_EXIT_HLT":1,"KVM_EXIT_IO":2}}]}"#;
+        let account = Account { vcpus: vec![counts.finish(1, Duration::from_micros(9))] };
+        let expected = r#"{"vcpus":[{"vcpu":1,"wall_ns":9000,"turn_ns":2000,"exits":"#.to_owned()
+            + r#"{"KVM_EXIT_HLT":1,"KVM_EXIT_IO":3}}]}"#;
         assert_eq!(serde_json::to_string(&account).unwrap(), expected);
     }
 }

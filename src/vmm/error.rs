@@ -33,6 +33,11 @@ pub enum VmmError {
     NotAKernel { path: String, reason: String },
     #[error("the kernel and {path} need more than the guest's memory: give --memory-mib {mib}")]
     TooSmall { path: String, mib: u64 },
+    #[error(
+        "{path} is larger than the guest's {mib} MiB of memory: give a smaller file, or more \
+         memory with --memory-mib"
+    )]
+    TooLarge { path: String, mib: u64 },
     #[error("the kernel takes a line of {limit} bytes, not of {found}: shorten --append")]
     LongLine { found: usize, limit: usize },
 
@@ -64,6 +69,7 @@ impl VmmError {
             Self::Unreadable { .. }
                 | Self::NotAKernel { .. }
                 | Self::TooSmall { .. }
+                | Self::TooLarge { .. }
                 | Self::LongLine { .. }
         )
     }

@@ -49,7 +49,7 @@ pub(super) fn run(
             break Ok(());
         }
         let came = step(&mut vcpu, bus);
-        counts.returned(vcpu.get_kvm_run().exit_reason);
+        counts.returned(vcpu.get_kvm_run().exit_reason, started.elapsed());
         match came {
             Came::Early | Came::Next(Ok(Next::GoOn)) => {}
             Came::Next(Ok(Next::End)) => break Ok(()),

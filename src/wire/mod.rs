@@ -1,6 +1,7 @@
 //! The only parser of what the guest prints: `docs/wire.md`. Its input is untrusted.
 
 mod answer;
+mod answers;
 mod console;
 mod hello;
 mod lines;
@@ -8,6 +9,7 @@ mod order;
 mod symbols;
 
 pub use answer::{Answer, Done, parse_answer};
+pub use answers::{is_finished, split_answers};
 pub use console::{escape, escape_lines, panic_message, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, arguments, order};

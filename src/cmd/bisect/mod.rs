@@ -38,9 +38,7 @@ Exit status:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compare base and change, then search
     Start(Box<start::Args>),
-    /// Go on with a search that was stopped, or print one that is finished
     Run(run::Args),
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
+use super::target::TargetArgs;
+use crate::cmd::exit::UsageError;
 use crate::cmd::output::{text_options, write_stdout};
 use crate::exits::Per;
-use crate::exits::live::{self, Choice};
+use crate::exits::live::{Choice, Level, Via};
 use crate::model::ExitTable;
 use crate::report::{self, Classic};
 
@@ -14,26 +14,8 @@ use crate::report::{self, Classic};
 #[derive(Debug, Clone, clap::Args)]
 pub struct PerArgs {
     /// One table of the VM, one for each vCPU, or both
-    #[arg(long, value_enum, default_value_t = PerArg::Vm)]
-    per: PerArg,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PerArg {
-    Vm,
-    Vcpu,
-    Both,
-}
-
-impl PerArgs {
-    /// What was chosen.
-    pub fn per(&self) -> Per {
-        match self.per {
-            PerArg::Vm => Per::Vm,
-            PerArg::Vcpu => Per::Vcpu,
-            PerArg::Both => Per::Both,
-        }
-    }
+    #[arg(long, value_enum, default_value_t = Per::Vm)]
+    pub per: Per,
 }
 
 /// What to look at.
@@ -49,42 +31,30 @@ pub struct HowArgs {
     via: Option<Via>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Level {
-    /// The guest's exits and entries: the processor's reasons
-    Exits,
-    /// KVM_RUN's returns and calls: what reaches the VMM, on any KVM
-    Run,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Via {
-    /// Added up in the kernel
-    Bpf,
-    /// Copied through perf's ring buffers
-    Perf,
-    /// No events but KVM's own statistics: counts, and times of halts alone
-    Stats,
-}
-
 impl HowArgs {
     /// In how many tables.
     pub fn per(&self) -> Per {
-        self.per.per()
+        self.per.per
+    }
+
+    /// An error where something was asked for that KVM's statistics cannot give.
+    pub fn check(&self, target: &TargetArgs) -> Result<(), UsageError> {
+        let cannot = [
+            (self.per.per != Per::Vm, "have one table, of the VM; leave --per out"),
+            (self.level.is_some(), "know no moments; leave --level out"),
+            (target.is_command(), "are there once the VM is; start it, and give --pid or --vm"),
+        ];
+        match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
+            Some((_, why)) if self.via == Some(Via::Stats) => {
+                Err(UsageError::Text(format!("KVM's statistics (--via stats) {why}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What was chosen.
     pub fn choice(&self) -> Choice {
-        let level = self.level.map(|level| match level {
-            Level::Exits => live::Level::Exits,
-            Level::Run => live::Level::Run,
-        });
-        let via = self.via.map(|via| match via {
-            Via::Bpf => live::Via::Bpf,
-            Via::Perf => live::Via::Perf,
-            Via::Stats => live::Via::Stats,
-        });
-        Choice { level, via }
+        Choice { level: self.level, via: self.via }
     }
 }
 
@@ -101,7 +71,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 pub struct PrintArgs {
     /// In the columns of a published table
     #[arg(long, value_enum)]
-    layout: Option<Layout>,
+    layout: Option<Classic>,
     /// Print as JSON
     #[arg(long, conflicts_with = "layout")]
     json: bool,
@@ -118,20 +88,11 @@ impl PrintArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Layout {
-    /// Of the wiki's workloads, 2008
-    Classic,
-    /// Of its two tables before and after paravirtualization
-    ClassicShort,
-}
-
 /// All tables as text.
-pub fn texts(tables: &[ExitTable], layout: Option<Layout>) -> String {
+pub fn texts(tables: &[ExitTable], layout: Option<Classic>) -> String {
     let text = |table: &ExitTable| match layout {
         None => report::exits(table, text_options()),
-        Some(Layout::Classic) => report::exits_classic(table, Classic::Long),
-        Some(Layout::ClassicShort) => report::exits_classic(table, Classic::Short),
+        Some(columns) => report::exits_classic(table, columns),
     };
     tables.iter().map(text).collect::<Vec<_>>().join("\n")
 }

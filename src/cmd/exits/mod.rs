@@ -10,7 +10,7 @@ mod watch;
 
 use clap::Subcommand;
 
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
 
 /// Say where a virtual machine's time goes, exit by exit.
 ///
@@ -25,13 +25,10 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Record a virtual machine and print where its time went
+    // Without words of their own, which would hide those of the arguments.
     Record(record::Args),
-    /// Show a virtual machine's exits while it runs
     Watch(watch::Args),
-    /// Print the tables of a file
     Report(report::Args),
-    /// Compare two tables, reason by reason
     Diff(diff::Args),
     /// Stop, and become a command
     #[command(hide = true)]
@@ -39,6 +36,19 @@ enum Command {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    command(args).map_err(|error| escaped(&error))
+}
+
+/// In an error are names of other people's processes and files, which reach a terminal.
+fn escaped(error: &anyhow::Error) -> anyhow::Error {
+    let text = crate::report::escape(&format!("{error:#}"));
+    match Exit::of_error(error) {
+        Exit::Usage => UsageError::Text(text).into(),
+        _ => anyhow::anyhow!(text),
+    }
+}
+
+fn command(args: &Args) -> anyhow::Result<Exit> {
     match &args.command {
         Command::Record(args) => record::run(args),
         Command::Watch(args) => watch::run(args),

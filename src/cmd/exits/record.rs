@@ -1,17 +1,16 @@
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-
 use super::args::{HowArgs, PrintArgs, seconds};
-use super::target::TargetArgs;
+use super::target::{Target, TargetArgs};
 use crate::cmd::drive::{cancel, is_cancelled};
-use crate::cmd::exit::Exit;
+use crate::cmd::exit::{Exit, UsageError};
 use crate::cmd::progress::spinner;
 use crate::exits::live::Recorder;
 use crate::model::ExitTable;
 use crate::report;
-use crate::rundir::write_atomically;
+use crate::rundir::{check_writable, write_atomically};
 
 /// How often a living VM is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -36,23 +35,38 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let tables = record(args)?;
+    cancel()?;
+    args.how.check(&args.target)?;
+    if let Some(path) = &args.out {
+        check_writable(path).map_err(|error| unwritable(path, &error))?;
+    }
+    let Some(target) = args.target.open()? else { return Ok(Exit::Cancelled) };
+    let tables = record(args, target)?;
+    // What was recorded is not lost with the file.
+    let printed = args.print.print(&tables);
     if let Some(path) = &args.out {
         write_atomically(path, report::json(&tables)?.as_bytes())
-            .with_context(|| format!("cannot write {}; give --out another", path.display()))?;
+            .map_err(|error| unwritable(path, &error))?;
     }
-    args.print.print(&tables)?;
+    printed?;
     Ok(Exit::Ok)
 }
 
-fn record(args: &Args) -> anyhow::Result<Vec<ExitTable>> {
-    cancel()?;
-    let target = args.target.open()?;
+fn unwritable(path: &Path, error: &io::Error) -> UsageError {
+    // The system's words alone: what else there is names a file that nobody asked for.
+    let reason = error.raw_os_error().map_or(error.kind().to_string(), |number| {
+        io::Error::from_raw_os_error(number).to_string()
+    });
+    let path = path.display();
+    UsageError::Text(format!("cannot write {path}: {reason}; give --out another"))
+}
+
+fn record(args: &Args, target: Target) -> anyhow::Result<Vec<ExitTable>> {
     let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let began = Instant::now();
     let bar = spinner();
-    bar.set_message(format!("recording {}; Ctrl-C ends it", target.of));
+    bar.set_message(format!("recording {}; Ctrl-C ends it", report::escape(&target.of)));
     let (mut is_over, mut is_marked) = (false, false);
     let is_long_enough = || args.seconds.is_some_and(|most| began.elapsed() >= most);
     while !is_over && !is_marked && !is_cancelled() && !is_long_enough() {
@@ -69,7 +83,11 @@ fn record(args: &Args) -> anyhow::Result<Vec<ExitTable>> {
     }
     if let Some(status) = target.end(is_over)? {
         let has_seen = tables.iter().any(|table| !table.rows.is_empty());
-        anyhow::ensure!(has_seen, "the command failed before it entered a guest: {status}");
+        anyhow::ensure!(
+            has_seen,
+            "the command failed ({status}), and its own process entered no guest; if it starts the \
+             VMM, let it `exec` it, or give the VMM's PID with --pid"
+        );
         note!("ktax: the command failed: {status}");
     }
     Ok(tables)

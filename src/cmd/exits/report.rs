@@ -3,6 +3,9 @@ use super::file::tables;
 use crate::cmd::exit::Exit;
 
 /// Print the tables of a file
+///
+/// The file is a recording, a trace of perf, trace-cmd or ftrace as text, or a copy of debugfs'
+/// timing files.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What a kernel wrote
@@ -16,6 +19,6 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    args.print.print(&tables(&args.file, args.per.per())?)?;
+    args.print.print(&tables(&args.file, args.per.per)?)?;
     Ok(Exit::Ok)
 }

@@ -12,6 +12,12 @@ use crate::cmd::exit::UsageError;
 use crate::engine::die_with_parent;
 use crate::exits::live::{Process, by_name};
 
+/// How often it is looked whether a command has stopped.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a command that was asked to end has for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Whose exits.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("target").required(true).args(["pid", "vm", "command"]))]
@@ -25,7 +31,8 @@ pub struct TargetArgs {
     /// Begin when the command stops itself (SIGSTOP), and end when it does so again
     #[arg(long, requires = "command", conflicts_with_all = ["pid", "vm"])]
     from_stop: bool,
-    /// Start this VMM, and record it to its end
+    /// Start this VMM, and look at it until it ends. The command itself must be the VMM: what it
+    /// starts is not looked at, so a shell has to `exec` it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -41,11 +48,16 @@ pub struct Target {
 }
 
 impl TargetArgs {
-    /// The process. A command is made and stands still until [`Target::go`].
-    pub fn open(&self) -> anyhow::Result<Target> {
-        if let [program, ..] = &self.command[..] {
-            return start(&self.command, self.from_stop)
-                .with_context(|| format!("cannot start {program}; give a program that is there"));
+    /// Whether it is started.
+    pub fn is_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    /// The process; nothing if the user ends it before it began. A command is made and stands still
+    /// until [`Target::go`].
+    pub fn open(&self) -> anyhow::Result<Option<Target>> {
+        if !self.command.is_empty() {
+            return start(&self.command, self.from_stop);
         }
         let pid = match (&self.vm, self.pid) {
             (Some(name), _) => by_name(name)?,
@@ -55,27 +67,38 @@ impl TargetArgs {
         let process = Process::open(pid)?;
         process.require_vm()?;
         let of = format!("{} (PID {pid})", process.name());
-        Ok(Target { process, of, stops: false, child: None })
+        Ok(Some(Target { process, of, stops: false, child: None }))
     }
 }
 
 /// ktax itself, which stops and then becomes the command: so that nothing of it is missed.
-fn start(command: &[String], from_stop: bool) -> anyhow::Result<Target> {
+fn start(command: &[String], from_stop: bool) -> anyhow::Result<Option<Target>> {
     let mut held = Command::new(std::env::current_exe()?);
     held.args(["exits", "hold", "--"]).args(command);
     die_with_parent(&mut held, [None, None]);
     let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
-    let child = held.spawn()?;
+    let failed = || format!("cannot start {program}; try again");
+    let child = held.spawn().with_context(failed)?;
     let of = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
     let target = Target { process, of, stops: from_stop, child: Some(child) };
-    anyhow::ensure!(target.stopped()?, "it ended before it began");
-    if from_stop {
+    let mut stopped = target.stopped()?;
+    if stopped == Some(true) && from_stop {
         target.go()?;
-        let stopped = target.stopped()?;
-        anyhow::ensure!(stopped, "it never stopped itself; leave --from-stop out");
+        stopped = target.stopped()?;
+        anyhow::ensure!(
+            stopped != Some(false),
+            "{program} ended and never stopped itself; leave --from-stop out, or let it raise \
+             SIGSTOP where the recording is to begin"
+        );
     }
-    Ok(target)
+    anyhow::ensure!(stopped != Some(false), "{program} was ended before it began; try again");
+    if stopped.is_none() {
+        target.end(false)?;
+        note!("ktax: stopped");
+        return Ok(None);
+    }
+    Ok(Some(target))
 }
 
 impl Target {
@@ -87,12 +110,18 @@ impl Target {
         }
     }
 
-    /// Waits until the command stops itself or ends; whether it stopped.
-    fn stopped(&self) -> anyhow::Result<bool> {
-        let Some(child) = &self.child else { return Ok(false) };
-        let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(Pid::from_child(child)), either)?;
-        Ok(status.is_some_and(|status| status.stopped()) && self.take_stop()?)
+    /// Waits until the command stops itself or ends; whether it stopped. Nothing if the user does
+    /// not want to wait.
+    fn stopped(&self) -> anyhow::Result<Option<bool>> {
+        while !is_cancelled() {
+            if self.take_stop()? {
+                return Ok(Some(true));
+            }
+            if self.process.ended_within(LOOK)? {
+                return Ok(Some(false));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether it has stopped itself since the last time.
@@ -114,11 +143,18 @@ impl Target {
         Ok(())
     }
 
-    /// A command that still runs is asked to end. How it ended, if it was not well.
+    /// A command that still runs is asked to end, and made to if it does not. How it ended, if it
+    /// was not well.
     pub fn end(mut self, is_over: bool) -> anyhow::Result<Option<String>> {
         let Some(child) = &mut self.child else { return Ok(None) };
         if !is_over {
             kill_process(Pid::from_child(child), Signal::TERM)?;
+            // One that stands still would not see it.
+            kill_process(Pid::from_child(child), Signal::CONT)?;
+            // A second Ctrl-C makes this shorter.
+            if !self.process.ended_within(PATIENCE)? {
+                child.kill()?;
+            }
         }
         let status = child.wait()?;
         Ok((!status.success() && is_over).then(|| status.to_string()))

@@ -5,10 +5,12 @@ use super::args::{HowArgs, seconds, texts};
 use super::target::TargetArgs;
 use crate::cmd::drive::{cancel, is_cancelled};
 use crate::cmd::exit::Exit;
-use crate::cmd::output::write_stdout;
+use crate::cmd::output::offer_stdout;
 use crate::exits::live::Recorder;
 
 /// Show a virtual machine's exits while it runs, since the start of watching
+///
+/// Ends with the VM, with Ctrl-C, or when nobody reads the output any more.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -25,21 +27,27 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     cancel()?;
-    let target = args.target.open()?;
+    args.how.check(&args.target)?;
+    let Some(target) = args.target.open()? else { return Ok(Exit::Cancelled) };
     let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
-    let mut is_over = false;
-    while !is_over && !is_cancelled() {
+    let (mut is_over, mut is_marked, mut is_read) = (false, false, true);
+    while is_read && !is_over && !is_marked && !is_cancelled() {
         let shown = Instant::now();
-        while !is_over && !is_cancelled() && shown.elapsed() < args.interval {
+        while !is_over && !is_marked && !is_cancelled() && shown.elapsed() < args.interval {
             let left = args.interval.saturating_sub(shown.elapsed());
             is_over = target.process.ended_within(left.min(Duration::from_millis(100)))?;
             recorder.poll()?;
+            is_marked = !is_over && target.has_marked_its_end()?;
         }
         let text = texts(&recorder.tables(args.how.per())?, None);
-        write_stdout(&screen(&text))?;
+        is_read = offer_stdout(&screen(&text))?;
     }
-    recorder.finish(args.how.per(), false)?;
+    recorder.finish(args.how.per(), is_marked)?;
+    if is_marked {
+        target.go_to_the_end()?;
+        is_over = !is_cancelled();
+    }
     target.end(is_over)?;
     Ok(Exit::Ok)
 }

@@ -20,9 +20,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print one workload's parameters, signature and origin
     Show(show::Args),
-    /// Run one workload on the running kernel and print its samples
     Run(run::Args),
 }
 

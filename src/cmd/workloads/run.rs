@@ -16,6 +16,7 @@ use crate::plan::{self, Definition, definitions};
 use crate::report;
 use crate::run::run_natively;
 
+/// Run one workload on the running kernel and print its samples
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

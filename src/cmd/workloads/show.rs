@@ -4,6 +4,7 @@ use super::list;
 use crate::plan::{self, Definition, definitions};
 use crate::report;
 
+/// Print one workload's parameters, signature and origin
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The workload, as `ktax workloads` lists it

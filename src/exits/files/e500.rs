@@ -1,10 +1,13 @@
 //! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
 //! truncated, and for the squares ticks of the timebase times microseconds.
 
-use super::{ExitsError, lines};
+use super::{ExitsError, damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
 const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
+
+/// How wide the column of names is.
+const NAME_WIDTH: usize = 12;
 
 /// Rows that the kernel has no names for and prints as `(null)`, by their place among 30: two of
 /// them come after TIMEINGUEST.
@@ -35,13 +38,19 @@ pub(super) fn is_one(text: &str) -> bool {
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     let (mut tables, mut of, mut rows) = (Vec::new(), String::new(), None);
     for (number, line) in lines(text) {
-        let is_row = line.matches('\t').count() == 5;
+        let is_row = line.contains('\t');
         match (&mut rows, line.trim()) {
             (rows, HEADER) => {
                 tables.extend(rows.replace(Vec::new()).map(|rows| table(&of, rows)));
             }
             (Some(rows), _) if is_row => rows.push(row(number, line)?),
+            (Some(_), _) if is_cut_row(line, text) => {
+                return Err(damaged(number, "a row that ends within its name"));
+            }
             (Some(_), "") => {}
+            (None, _) if is_row && row(number, line).is_ok() => {
+                return Err(damaged(number, "a row without the header of its table"));
+            }
             (before, other) => {
                 tables.extend(before.take().map(|rows| table(&of, rows)));
                 other.trim_start_matches(['-', '=', ' ']).clone_into(&mut of);
@@ -52,9 +61,22 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     Ok(tables)
 }
 
+/// The kernel writes names to the right of a column: what is said of a table begins at its left.
+/// Blanks alone are one only where all of the text ends with them.
+fn is_cut_row(line: &str, text: &str) -> bool {
+    let is_of_a_name = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
+    let name = line.trim_start_matches(' ');
+    let is_padded = name.len() < line.len() && line.len() <= NAME_WIDTH;
+    let is_the_end = || line.as_bytes().as_ptr_range().end == text.as_bytes().as_ptr_range().end;
+    is_padded && name.chars().all(is_of_a_name) && (!name.is_empty() || is_the_end())
+}
+
 fn row(number: usize, line: &str) -> Result<Raw, ExitsError> {
-    let damaged = |what: &str| ExitsError::Damaged { line: number, what: what.to_owned() };
+    let damaged = |what: &str| damaged(number, what);
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
+    if fields.len() != 6 {
+        return Err(damaged("not five numbers behind the name"));
+    }
     let time = |at: usize| fields[at].parse::<u64>().map_err(|_| damaged("a time is no number"));
     // Printed as signed: from 2³¹ on it looks negative.
     let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is no number"))?;
@@ -118,9 +140,7 @@ fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
         most_ns: was_there.then(|| ns(raw.most_us)),
         sum_ns: ns(raw.sum_us),
         squares_ns2,
-        p50_ns: None,
-        p99_ns: None,
-        parts: None,
+        ..ExitRow::default()
     }
 }
 
@@ -188,8 +208,46 @@ mod tests {
     }
 
     #[test]
+    fn a_capture_that_ends_anywhere_within_a_row_is_an_error() {
+        let header = CAPTURE.find(HEADER).unwrap() + HEADER.len() + 2;
+        let whole = CAPTURE[header..].find("===").unwrap();
+        for length in 0..whole {
+            let cut = &CAPTURE[..header + length];
+            let line = cut.lines().last().unwrap();
+            // The last number may be shorter than it was: nobody can tell.
+            let is_in_the_last = line.split('\t').count() == 6 && !line.ends_with(['\t', ' ']);
+            let is_row = !cut.ends_with('\n') && !is_in_the_last;
+            match read(cut) {
+                Ok(tables) => assert!(!is_row, "{line:?} {:?}", tables[0].rows.last()),
+                Err(error) => assert!(is_row, "{line:?}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_without_its_name_or_its_table_is_an_error_and_text_is_not() {
+        let row = "        HALT\t0\t10737418\t0\t0\t0\n";
+        let cut = format!("{HEADER}\n{row}        HA\n{row}");
+        let after = format!("{HEADER}\n{row}# \n{row}");
+        let before = format!("{row}{HEADER}\n{row}");
+        for (text, line) in [(cut, 3), (after, 4), (before, 1)] {
+            let error = read(&text).unwrap_err();
+            assert!(matches!(error, ExitsError::Damaged { line: at, .. } if at == line), "{error}");
+        }
+        for said in ["HA", "=== HALT", "    see below, HALT", "   \n# ", "", "a\tb"] {
+            let text = format!("{HEADER}\n{row}{said}\n{HEADER}\n{row}");
+            let tables = read(&text).map(|tables| tables.len());
+            assert_eq!(tables.ok(), (said != "a\tb").then_some(2), "{said:?}");
+        }
+    }
+
+    #[test]
     fn a_line_that_was_cut_is_an_error_with_its_number() {
-        let error = read(&format!("{HEADER}\nMMIO\t1\t1\t1\tx\t0\n")).unwrap_err();
-        assert!(matches!(error, ExitsError::Damaged { line: 2, .. }), "{error}");
+        let rows = ["MMIO\t1\t1\t1\tx\t0", "MMIO\t1\t1\t1", "MMIO\t1\t1", "A\t1\t1\t1\t1\t1\tB\t1"];
+        for row in rows {
+            let text = format!("{HEADER}\n{row}\nHALT\t0\t10737418\t0\t0\t0\n");
+            let error = read(&text).unwrap_err();
+            assert!(matches!(error, ExitsError::Damaged { line: 2, .. }), "{row}: {error}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The `timings` file of book3s HV (arch/powerpc/kvm/book3s_hv.c, 4.1 and later): `name: count
 //! total least most`, nanoseconds; no squares, and no way to clear it.
 
-use super::{ExitsError, lines};
+use std::mem;
+
+use super::{ExitsError, damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
 /// What POWER9 and POWER8 have; each of them names the time in the guest.
@@ -22,14 +24,26 @@ const NAMES: [&str; 12] = [
 
 const GUEST: [&str; 2] = ["in_guest", "guest"];
 
-/// The one table of a file; lines of something else are passed over.
+/// Every table of a file: a name that was there begins the next. Lines of something else are
+/// passed over.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
-    let (mut rows, mut warnings) = (Vec::new(), Vec::new());
+    let mut tables = Vec::new();
+    let (mut there, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for (number, line) in lines(text) {
-        let Some((name, numbers)) = line.split_once(": ") else { continue };
+        let Some((name, numbers)) = line.split_once(": ") else {
+            if !there.is_empty() && is_cut_row(line, text) {
+                return Err(damaged(number, "a row that ends within its name"));
+            }
+            continue;
+        };
         if !NAMES.contains(&name) {
             continue;
         }
+        if there.contains(&name) {
+            there.clear();
+            tables.extend(table(mem::take(&mut rows), mem::take(&mut warnings)));
+        }
+        there.push(name);
         if numbers.trim() == "stuck" {
             warnings.push(Warning {
                 fact: format!("{name} is stuck: the kernel could not read it"),
@@ -39,17 +53,26 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
         }
         rows.push(row(number, name, numbers)?);
     }
-    if rows.is_empty() {
-        return Ok(Vec::new());
-    }
+    tables.extend(table(rows, warnings));
+    Ok(tables)
+}
+
+/// At the end of the text: elsewhere it is something else.
+fn is_cut_row(line: &str, text: &str) -> bool {
+    let begins = |name: &&str| format!("{name}:").starts_with(line);
+    !line.is_empty() && text.ends_with(line) && NAMES.iter().any(begins)
+}
+
+/// Nothing where no row could be read.
+fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     let (of, source) = (String::new(), "book3s HV timings".to_owned());
-    Ok(vec![ExitTable { format: FORMAT, of, source, rows, warnings, account: None }])
+    let table = ExitTable { format: FORMAT, of, source, rows, warnings, account: None };
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
     let parsed: Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
-    let what = "not four numbers behind the name";
-    let damaged = || ExitsError::Damaged { line: number, what: what.to_owned() };
+    let damaged = || damaged(number, "not four numbers behind the name");
     let [count, sum_ns, least, most] = parsed.map_err(|_| damaged())?[..] else {
         return Err(damaged());
     };
@@ -60,10 +83,7 @@ fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> 
         least_ns: (count > 0).then_some(least),
         most_ns: (count > 0).then_some(most),
         sum_ns,
-        squares_ns2: None,
-        p50_ns: None,
-        p99_ns: None,
-        parts: None,
+        ..ExitRow::default()
     })
 }
 
@@ -78,6 +98,29 @@ mod tests {
         let guest = table.row("in_guest").unwrap();
         assert_eq!((guest.count, guest.sum_ns, guest.is_guest), (1003, 8_150_016, true));
         assert_eq!(table.rows.len(), 7);
+    }
+
+    #[test]
+    fn files_one_after_the_other_are_a_table_each() {
+        let text = "guest: 7 70 1 20\ncede: stuck\nguest: 1 2 2 2\ncede: 3 9 1 5\n";
+        let tables = read(text).unwrap();
+        let sums: Vec<u64> = tables.iter().map(ExitTable::sum_ns).collect();
+        let warnings: Vec<usize> = tables.iter().map(|table| table.warnings.len()).collect();
+        assert_eq!((sums, warnings), (vec![70, 11], vec![1, 0]));
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_name_is_an_error() {
+        let whole = "guest_exit: 7 70 1 20\nin_guest: 1 2 2 2\n";
+        let name = whole.find("in_guest").unwrap();
+        for end in name + 1..name + "in_guest: 1 2 2 2".len() {
+            let error = read(&whole[..end]).err();
+            let is_line = |error| matches!(error, ExitsError::Damaged { line: 2, .. });
+            assert!(error.is_some_and(is_line), "{:?}", &whole[..end]);
+        }
+        for text in ["in_gu", "guest: 1 2 2 2\nin_gu\n", "guest: 1 2 2 2\nother"] {
+            assert!(read(text).is_ok(), "{text:?}");
+        }
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::model::ExitTable;
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
 
+/// No architecture has a tenth of it: more are texts that hold addresses.
+const REASONS_MAX: usize = 4096;
+
 /// Why a file has no table.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ExitsError {
@@ -31,6 +34,17 @@ pub enum ExitsError {
     NoPairs,
     #[error("it is of file format {found}; record it with this ktax")]
     Format { found: u32 },
+    #[error(
+        "its table {table} has rows of {rows_ns} ns within {wall_ns} ns of wall time; record again"
+    )]
+    TooMuch { table: usize, rows_ns: u128, wall_ns: u64 },
+    #[error("its table {table} has two rows for {reason:?}; record again")]
+    Twice { table: usize, reason: String },
+    #[error(
+        "its exits have more than {REASONS_MAX} reasons, so that ktax does not know this kernel's \
+         text for them; record on its host with `ktax exits record`"
+    )]
+    Reasons,
     #[error("line {line}: {what}; copy the file again, whole")]
     Damaged { line: usize, what: String },
 }
@@ -40,8 +54,11 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match text {
         text if recorded::is_one(text) => recorded::read(text)?,
         text if e500::is_one(text) => e500::read(text)?,
-        text if trace::is_one(text) => trace::read(text, per)?,
-        text => hv::read(text)?,
+        text => match hv::read(text)? {
+            // Last: KVM's first event may come after any number of others.
+            none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
+            tables => tables,
+        },
     };
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
 }
@@ -51,12 +68,26 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(at, line)| (at + 1, line.trim_end_matches('\r')))
 }
 
+fn damaged(line: usize, what: &str) -> ExitsError {
+    ExitsError::Damaged { line, what: what.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
+        let other = "a-1 [000] 1.500000: sched_wakeup: comm=b pid=9 prio=120\n".repeat(1500);
+        let kvm = "a-1 [000] 2.000000: kvm_entry: vcpu 0, rip 0x1\n\
+                   a-1 [000] 2.000007: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0\n";
+        let tables = read(&format!("{other}{kvm}"), Per::Vm).unwrap();
+        assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, 7000);
+        assert_eq!(read(&other, Per::Vm), Err(ExitsError::Unknown));
+    }
 
     proptest! {
         #[test]

@@ -1,7 +1,9 @@
 //! Events as text, recorded anywhere: `perf script`, `trace-cmd report`, and the kernel's own
 //! `trace` file.
 
-use super::ExitsError;
+use std::collections::HashMap;
+
+use super::{ExitsError, REASONS_MAX};
 use crate::exits::Per;
 use crate::exits::fold::{Event, Fold};
 use crate::exits::recording::{Reason, Stage};
@@ -25,7 +27,7 @@ struct Line<'a> {
 type Happened<'a> = (u32, &'a str, u64, Event);
 
 pub(super) fn is_one(text: &str) -> bool {
-    text.lines().take(1000).filter_map(line).any(|line| line.event.starts_with("kvm_"))
+    text.lines().filter_map(line).any(|line| line.event.starts_with("kvm_"))
 }
 
 pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
@@ -35,6 +37,9 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let mut events: Vec<Happened> = Vec::new();
     for line in &lines {
         events.extend(happened(line, has_exits, &mut reasons));
+        if reasons.names.len() > REASONS_MAX {
+            return Err(ExitsError::Reasons);
+        }
     }
     events.sort_by_key(|(_, _, ns, _)| *ns);
     let mut fold = Fold::default();
@@ -47,7 +52,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     };
     let name = |reason: Reason| match reason {
         Reason::GUEST => guest.to_owned(),
-        other => reasons.0[other.code as usize].clone(),
+        other => reasons.names[other.code as usize].clone(),
     };
     let recording = &fold.recording();
     if recording.rows.is_empty() {
@@ -70,16 +75,20 @@ fn coarse() -> Warning {
 
 /// Names in the order in which they were met.
 #[derive(Default)]
-struct Reasons(Vec<String>);
+struct Reasons {
+    names: Vec<String>,
+    codes: HashMap<String, u64>,
+}
 
 impl Reasons {
     fn of(&mut self, name: &str) -> Reason {
-        let known = self.0.iter().position(|there| there == name);
-        let code = known.unwrap_or_else(|| {
-            self.0.push(name.to_owned());
-            self.0.len() - 1
+        let code = self.codes.get(name).copied().unwrap_or_else(|| {
+            let code = self.names.len() as u64;
+            self.names.push(name.to_owned());
+            self.codes.insert(name.to_owned(), code);
+            code
         });
-        Reason { code: code as u64, detail: 0 }
+        Reason { code, detail: 0 }
     }
 }
 
@@ -98,9 +107,21 @@ fn line(text: &str) -> Option<Line<'_>> {
     let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
     let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
     let (comm, tid) = task(before)?;
-    let (event, text) = rest.trim_start().split_once(": ").or(rest.trim().split_once(':'))?;
-    let event = event.rsplit(':').next()?;
+    let (event, text) = what(rest.trim())?;
     Some(Line { comm, tid, ns, event, text: text.trim(), is_fine: digits > 6 })
+}
+
+/// An event and its text: `kvm:kvm_exit: …`, and as ftrace prints system calls,
+/// `sys_ioctl(fd: d, …)` and `sys_ioctl -> 0x0`.
+fn what(rest: &str) -> Option<(&str, &str)> {
+    if let Some(text) = rest.strip_prefix("sys_ioctl(") {
+        return Some(("sys_enter_ioctl", text.trim_end_matches(')')));
+    }
+    if let Some(text) = rest.strip_prefix("sys_ioctl -> ") {
+        return Some(("sys_exit_ioctl", text));
+    }
+    let (event, text) = rest.split_once(": ").or(rest.split_once(':'))?;
+    Some((event.rsplit(':').next()?, text))
 }
 
 /// `comm-tid`, `comm-tid (pid)`, `comm tid`, `comm pid/tid`.
@@ -152,7 +173,17 @@ fn exit_reason(text: &str) -> &str {
         .or_else(class)
         .or_else(|| text.split_once(": HSR_EC").map(|(kind, _)| kind))
         .or_else(|| between("SCAUSE:", ",").map(scause::name))
-        .unwrap_or(text)
+        .unwrap_or_else(|| before_counter(text))
+}
+
+/// Of another architecture, such as `exit=SYSCALL | pc=0x… | …` or `[WAIT]PC: 0x…`: without where
+/// the guest was.
+fn before_counter(text: &str) -> &str {
+    let ends = ["PC:", "PC=", "pc:", "pc=", "|"].iter().filter_map(|end| text.find(end));
+    match text[..ends.min().unwrap_or(text.len())].trim() {
+        "" => "unknown",
+        reason => reason,
+    }
 }
 
 /// `reason KVM_EXIT_IO (2)`, `reason restart (-4)`.
@@ -193,78 +224,5 @@ fn number_after(text: &str, key: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn lines_of_each_program_are_read() {
-        let perf = "  CPU 0/KVM 6965/6971 [001] 38470.760158562: kvm:kvm_exit: reason npf rip 0x1";
-        let read = line(perf).unwrap();
-        assert_eq!((read.comm, read.tid, read.ns), ("CPU 0/KVM", 6971, 38_470_760_158_562));
-        assert_eq!((read.event, exit_reason(read.text), read.is_fine), ("kvm_exit", "npf", true));
-        let ftrace =
-            "       CPU 1/KVM-77      [003] d..1.    12.000345: kvm_entry: vcpu 1, rip 0x2";
-        let read = line(ftrace).unwrap();
-        assert_eq!((read.comm, read.tid, read.ns), ("CPU 1/KVM", 77, 12_000_345_000));
-        assert_eq!((read.event, read.is_fine), ("kvm_entry", false));
-        let tgid = "   qemu-x-99   (   88) [000] 1.5: sched_wakeup: comm=a pid=3 prio=120";
-        assert_eq!(line(tgid).unwrap().comm, "qemu-x");
-        assert_eq!(line("kvm\u{fffd}7 [000] 1.5: kvm_entry: vcpu 0").unwrap().tid, 7);
-        assert_eq!(line("# tracer: nop"), None);
-        assert_eq!(line("[  1.5] kernel: hello"), None);
-    }
-
-    #[test]
-    fn reasons_of_each_architecture_are_found() {
-        let x86 = "vcpu 0 reason PF excp rip 0xffff info1 0x0";
-        assert_eq!(exit_reason(x86), "PF excp");
-        assert_eq!(exit_reason("reason EXIT_HLT rip 0xffff info 0 0"), "EXIT_HLT");
-        assert_eq!(exit_reason("TRAP: HSR_EC: 0x0024 (DABT_LOW), PC: 0x1"), "DABT_LOW");
-        assert_eq!(exit_reason("IRQ: HSR_EC: 0x0000 (UNKNOWN), PC: 0x1"), "IRQ");
-        assert_eq!(exit_reason("SEPC:0x1, SCAUSE:0x17, STVAL:0x2"), "store guest-page fault");
-        assert_eq!(exit_reason("SEPC:0x1, SCAUSE:0x1f, STVAL:0x2"), "0x1f");
-        assert_eq!(return_reason("reason restart (-4)"), "signal");
-    }
-
-    /// Linux 6.12 prints riscv's program counters with the format of another field before them.
-    #[test]
-    fn a_trace_of_riscv_is_read_whatever_its_program_counters_are() {
-        let trace = "
-            init-1       [000] d....     1.670145: kvm_entry: PC: 0x01680000000
-            init-1       [000] .....     1.670146: kvm_exit: SEPC:0x80000000, SCAUSE:0x14, \
-            STVAL:0x80000000, HTVAL:0x20000000, HTINST:0x0
-            init-1       [000] d....     1.670200: kvm_entry: PC: 0x01680000000
-            init-1       [000] .....     1.670201: kvm_exit: SEPC:0x80000008, SCAUSE:0x17, \
-            STVAL:0x10000000, HTVAL:0x4000000, HTINST:0x0
-            init-1       [000] .....     1.670203: kvm_userspace_exit: reason KVM_EXIT_MMIO (6)
-            init-1       [000] d....     1.670206: kvm_entry: PC: 0x01680000008";
-        let table = read(trace, Per::Vm).unwrap().remove(0);
-        let fault = table.row("store guest-page fault").unwrap();
-        let parts = fault.parts.as_ref().unwrap();
-        assert_eq!((fault.sum_ns, parts.kernel_ns, parts.user_ns), (5000, 2000, 3000));
-        assert_eq!(table.row("instruction guest-page fault").unwrap().sum_ns, 54_000);
-        assert_eq!(table.row("TIMEINGUEST").unwrap().count, 2);
-    }
-
-    #[test]
-    fn both_ways_to_write_a_switch_are_read() {
-        let of = |text| switched(&Line { comm: "", tid: 1, ns: 5, event: "", text, is_fine: true });
-        let fields = of("prev_comm=a b prev_pid=7 prev_state=S ==> next_comm=c next_pid=9");
-        let short = of("a b:7 [120] S ==> c:9 [120]");
-        assert_eq!(fields, short);
-        assert_eq!(short.unwrap()[0], (7, "", 5, Event::Off { could_run: false }));
-        let preempted = of("a:7 [120] R+ ==> c:9 [120]").unwrap();
-        assert_eq!(preempted[0].3, Event::Off { could_run: true });
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_tables_or_an_error(
-            text in "(a-1 \\[0\\] |[0-9]\\.[0-9]: |kvm_exit: |kvm_entry: |rip |\n|\\PC){0,60}",
-        ) {
-            let _ = read(&text, Per::Both);
-        }
-    }
-}
+#[path = "trace_tests.rs"]
+mod tests;

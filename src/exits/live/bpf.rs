@@ -7,12 +7,13 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: u32 = 0;
 const MAP_LOOKUP_ELEM: u32 = 1;
+const MAP_UPDATE_ELEM: u32 = 2;
 const MAP_GET_NEXT_KEY: u32 = 4;
 const PROG_LOAD: u32 = 5;
 const OBJ_GET_INFO_BY_FD: u32 = 15;
+const RAW_TRACEPOINT_OPEN: u32 = 17;
 const ENABLE_STATS: u32 = 32;
 
-const PROG_TYPE_TRACEPOINT: u32 = 5;
 const STATS_RUN_TIME: u32 = 0;
 
 /// The kinds of maps.
@@ -20,6 +21,15 @@ const STATS_RUN_TIME: u32 = 0;
 pub enum MapKind {
     Hash = 1,
     Array = 2,
+}
+
+/// What a program is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A tracepoint, as a perf event: it gets the record.
+    Tracepoint = 5,
+    /// A tracepoint itself: no record is made.
+    RawTracepoint = 17,
 }
 
 /// A map in the kernel.
@@ -72,6 +82,13 @@ struct ProgLoad {
     log_level: u32,
     log_size: u32,
     log: u64,
+}
+
+#[repr(C)]
+struct RawTracepointOpen {
+    name: u64,
+    program: u32,
+    padding: u32,
 }
 
 #[repr(C)]
@@ -142,8 +159,14 @@ impl Map {
         found(self.element(MAP_LOOKUP_ELEM, key.as_ptr() as u64, &mut value).map(|()| value))
     }
 
-    fn element(&self, command: u32, key: u64, out: &mut [u8]) -> io::Result<()> {
-        let value_or_next = out.as_mut_ptr() as u64;
+    /// Sets the value of a key, each of the right size.
+    pub fn set(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+        assert_eq!((key.len(), value.len()), (self.key_bytes, self.value_bytes));
+        self.element(MAP_UPDATE_ELEM, key.as_ptr() as u64, value)
+    }
+
+    fn element(&self, command: u32, key: u64, value: &mut [u8]) -> io::Result<()> {
+        let value_or_next = value.as_mut_ptr() as u64;
         let map = number(&self.fd);
         bpf(command, &mut Element { map, padding: 0, key, value_or_next, flags: 0 }).map(drop)
     }
@@ -157,11 +180,11 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl Program {
-    /// Loads a program for tracepoints. The kernel checks it; what it finds wrong is in the error.
-    pub fn load(code: &[u8]) -> io::Result<Program> {
+    /// Loads a program. The kernel checks it; what it finds wrong is in the error.
+    pub fn load(kind: Kind, code: &[u8]) -> io::Result<Program> {
         const LICENCE: &CStr = c"GPL";
         let attr = |log: &mut [u8]| ProgLoad {
-            kind: PROG_TYPE_TRACEPOINT,
+            kind: kind as u32,
             instructions: (code.len() / 8) as u32,
             code: code.as_ptr() as u64,
             licence: LICENCE.as_ptr() as u64,
@@ -181,6 +204,12 @@ impl Program {
         let last: Vec<&str> = said.lines().rev().take(8).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
         Err(io::Error::new(error.kind(), format!("{error}: {}", last.join(" | "))))
+    }
+
+    /// Runs it at a tracepoint for as long as the descriptor is held.
+    pub fn attach_raw(&self, tracepoint: &CStr) -> io::Result<OwnedFd> {
+        let (name, program) = (tracepoint.as_ptr() as u64, number(&self.0));
+        bpf(RAW_TRACEPOINT_OPEN, &mut RawTracepointOpen { name, program, padding: 0 }).map(owned)
     }
 
     /// What the kernel counts, since [`count_run_times`].

@@ -10,6 +10,12 @@ pub enum LiveError {
          sudo mount -t tracefs nodev /sys/kernel/tracing"
     )]
     NoTracefs,
+    #[error(
+        "the kernel keeps its tracepoints to itself: it is locked down, as \
+         /sys/kernel/security/lockdown says; boot it without lockdown=confidentiality, or try \
+         --via stats"
+    )]
+    LockedDown,
     #[error("not allowed to {what}; run it as root, or with CAP_BPF and CAP_PERFMON")]
     NotAllowed { what: &'static str },
     #[error(

@@ -35,6 +35,16 @@ pub enum Hook {
 }
 
 impl Hook {
+    /// Whether it looks at what the tracepoint records, and not only at when and in which thread.
+    pub fn reads_record(self) -> bool {
+        !matches!(self, Hook::Enter { only: None } | Hook::ToUser)
+    }
+
+    /// Whether the guest is left here: once for each exit.
+    pub fn leaves(self) -> bool {
+        matches!(self, Hook::Exit { .. } | Hook::Return { .. })
+    }
+
     /// Whether it runs for every task of the machine.
     pub fn is_of_the_scheduler(self) -> bool {
         matches!(self, Hook::Switch { .. } | Hook::Wakeup { .. })

@@ -1,33 +1,41 @@
 //! Exits added up in the kernel: nothing is stored for one of them, and nothing copied.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 
-use super::bpf::{self, Map, MapKind, Program};
+use super::bpf::{self, Kind, Map, MapKind, Program};
 use super::hook::{Hook, Point};
 use super::points::Points;
-use super::program::{self, KEY_BYTES, Maps};
+use super::program::{self, Maps};
 use super::words::{row, thread};
-use super::{LiveError, Source};
-use crate::exits::recording::Reason;
-use crate::exits::recording::{Cost, Recording, Thread, Times};
+use super::{LiveError, Source, now_ns};
+use crate::exits::recording::{Cost, Reason, Recording, Thread, Times};
 
-/// Threads that enter a guest, and reasons of all of them together.
-const THREADS: u32 = 1024;
-const ROWS: u32 = 4096;
+/// After so many exits it is known what one costs.
+const ENOUGH_EXITS: u64 = 1000;
 
 /// Programs on tracepoints, and their maps.
 pub struct InKernel {
     threads: Map,
     rows: Map,
-    lost: Map,
+    taken: Map,
+    state: Map,
+    /// When events ceased to count.
+    until: Option<u64>,
     programs: Vec<(Program, Hook)>,
     /// They run for as long as these are held.
-    attached: Vec<Counter>,
-    run_times: Option<OwnedFd>,
+    attached: Vec<Attached>,
+    began: Instant,
+    /// Whether the kernel times programs at all.
+    is_timed: bool,
+    /// It does for as long as this is held.
+    timing: Option<OwnedFd>,
+    timed_for: Option<Duration>,
 }
 
 impl InKernel {
@@ -37,49 +45,66 @@ impl InKernel {
         let none = rustix::process::Rlimit { current: None, maximum: None };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, none);
         let map = |kind, key, value, room| Map::new(kind, key, value, room).map_err(LiveError::bpf);
-        let threads = map(MapKind::Hash, 4, thread::BYTES, THREADS)?;
-        let rows = map(MapKind::Hash, KEY_BYTES, row::BYTES, ROWS)?;
-        let empty = map(MapKind::Array, 4, row::BYTES, 1)?;
-        let lost = map(MapKind::Array, 4, 8, 1)?;
-        let [a, b, c, d] = [&threads, &rows, &empty, &lost].map(bpf::reference);
-        let maps = Maps { threads: a, rows: b, empty: c, lost: d };
-        let run_times = bpf::count_run_times().ok();
-        let mut this =
-            InKernel { threads, rows, lost, programs: vec![], attached: vec![], run_times };
+        let threads = map(MapKind::Array, 4, thread::BYTES, Maps::THREADS)?;
+        let rows = map(MapKind::Array, 4, row::BYTES, Maps::ROWS)?;
+        let taken = map(MapKind::Hash, 8, 8, Maps::THREADS + Maps::ROWS)?;
+        let state = map(MapKind::Array, 4, 8, 2)?;
+        let maps = Maps::new([&threads, &rows, &taken, &state].map(bpf::reference));
+        let timing = bpf::count_run_times().ok();
+        let mut this = InKernel {
+            threads,
+            rows,
+            taken,
+            state,
+            until: None,
+            programs: vec![],
+            attached: vec![],
+            began: Instant::now(),
+            is_timed: timing.is_some(),
+            timing,
+            timed_for: None,
+        };
         for point in &points.points {
             let code = program::assemble(point.hook, process, maps);
-            let program = Program::load(&code).map_err(LiveError::bpf)?;
-            this.attached.push(attach(point, &program)?);
+            let (program, attached) = attach(point, &code)?;
+            this.attached.push(attached);
             this.programs.push((program, point.hook));
         }
+        this.switch(true).map_err(LiveError::bpf)?;
         Ok(this)
     }
 
     fn read(&self) -> io::Result<Recording> {
-        let number = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
-        let threads = self.threads.entries()?;
-        let threads = threads.iter().map(|(tid, words)| (number(tid), Thread::from_words(words)));
-        let rows = self.rows.entries()?;
-        let rows = rows.iter().map(|(key, words)| {
-            let code = u64::from_ne_bytes(key[8..].try_into().expect("eight bytes"));
-            let reason = Reason { code, detail: number(&key[4..8]) };
-            ((number(&key[..4]), reason), Times::from_words(words))
-        });
-        let lost = self.lost.value(&0u32.to_ne_bytes())?.unwrap_or_default();
-        let mut recording = Recording {
-            threads: threads.collect(),
-            rows: rows.collect(),
-            lost: lost.try_into().map_or(0, u64::from_ne_bytes),
-            ..Recording::default()
-        };
+        let mut recording = Recording { until: self.until, ..Recording::default() };
+        for (key, _) in self.taken.entries()? {
+            let (number, kind) = key.split_at(4);
+            if kind == Maps::KIND_OF_THREADS.to_ne_bytes() {
+                let words = self.threads.value(number)?;
+                recording.threads.extend(words.map(|words| Thread::from_words(&words)));
+            } else {
+                let Some(words) = self.rows.value(number)? else { continue };
+                let (row, times) = Times::from_words(&words);
+                recording.rows.entry(row).or_default().merge(&times);
+            }
+        }
+        let lost = self.state.value(&Maps::LOST.to_ne_bytes())?.unwrap_or_default();
+        recording.lost = lost.try_into().map_or(0, u64::from_ne_bytes);
         self.add_costs(&mut recording)?;
         Ok(recording)
     }
 
+    /// Whether events count from now on.
+    fn switch(&self, is_on: bool) -> io::Result<()> {
+        self.state.set(&Maps::IS_ON.to_ne_bytes(), &mut u64::from(is_on).to_ne_bytes())
+    }
+
     /// What the programs took, and when they could not run because another one ran on that CPU: a
     /// wakeup comes in an interrupt, also in one that interrupts a program.
+    ///
+    /// Timing them makes them dearer by a fifth, so it ends as soon as enough is known: what an
+    /// exit took until then, of any VM, is what each takes; of task switches, what they took.
     fn add_costs(&self, recording: &mut Recording) -> io::Result<()> {
-        let mut cost = Cost::default();
+        let (mut cost, mut left) = (Cost::default(), 0);
         for (program, hook) in &self.programs {
             let run = program.run_time()?;
             let (time, missed) = match hook.is_of_the_scheduler() {
@@ -88,19 +113,68 @@ impl InKernel {
             };
             *time += run.ns;
             *missed += run.missed;
+            left += if hook.leaves() { run.runs } else { 0 };
         }
-        recording.cost = self.run_times.as_ref().map(|_| cost);
+        let is_exit = |(_, reason): &(u32, Reason)| *reason != Reason::GUEST;
+        let rows = recording.rows.iter().filter(|(key, _)| is_exit(key));
+        let exits: u64 = rows.map(|(_, times)| times.count).sum();
+        let whole = self.began.elapsed();
+        let timed = self.timed_for.unwrap_or(whole);
+        let scaled = |ns: u64, to: f64, from: f64| (ns as f64 * (to / from)) as u64;
+        recording.cost = self.is_timed.then(|| Cost {
+            exits_ns: scaled(cost.exits_ns, exits as f64, left.max(1) as f64),
+            switches_ns: scaled(cost.switches_ns, whole.as_secs_f64(), timed.as_secs_f64()),
+        });
+        Ok(())
+    }
+
+    /// Ends the timing of programs when so many exits were timed.
+    fn time_no_longer_than_needed(&mut self) -> io::Result<()> {
+        if self.timing.is_none() {
+            return Ok(());
+        }
+        let mut left = 0;
+        for (program, _) in self.programs.iter().filter(|(_, hook)| hook.leaves()) {
+            left += program.run_time()?.runs;
+        }
+        if left >= ENOUGH_EXITS {
+            self.timed_for = Some(self.began.elapsed());
+            self.timing = None;
+        }
         Ok(())
     }
 }
 
-fn attach(point: &Point, program: &Program) -> Result<Counter, LiveError> {
+/// What makes a program run; held and never looked at.
+#[expect(dead_code)]
+enum Attached {
+    Event(Counter),
+    Raw(OwnedFd),
+}
+
+/// A tracepoint itself where its record is not needed: making one costs more than the program.
+fn attach(point: &Point, code: &[u8]) -> Result<(Program, Attached), LiveError> {
+    if !point.hook.reads_record() {
+        // Kernels before 4.17 know none.
+        if let Ok(attached) = attach_raw(point, code) {
+            return Ok(attached);
+        }
+    }
+    let program = Program::load(Kind::Tracepoint, code).map_err(LiveError::bpf)?;
     let failed = |error| LiveError::attach(&point.event, error);
     // The program runs on every CPU, whichever the event is on.
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     let mut event = builder.any_pid().one_cpu(0).build().map_err(failed)?;
     event.set_bpf(program.0.as_raw_fd()).map_err(failed)?;
-    Ok(event)
+    Ok((program, Attached::Event(event)))
+}
+
+fn attach_raw(point: &Point, code: &[u8]) -> io::Result<(Program, Attached)> {
+    let name = point.event.rsplit('/').next().unwrap_or_default();
+    let name = CString::new(name)?;
+    let program = Program::load(Kind::RawTracepoint, code)?;
+    let attached = program.attach_raw(&name)?;
+    Ok((program, Attached::Raw(attached)))
 }
 
 impl Source for InKernel {
@@ -109,7 +183,7 @@ impl Source for InKernel {
     }
 
     fn poll(&mut self) -> Result<(), LiveError> {
-        Ok(())
+        self.time_no_longer_than_needed().map_err(LiveError::bpf)
     }
 
     fn recording(&self) -> Result<Recording, LiveError> {
@@ -117,6 +191,8 @@ impl Source for InKernel {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Recording, LiveError> {
+        self.switch(false).map_err(LiveError::bpf)?;
+        self.until = Some(now_ns());
         self.attached.clear();
         self.recording()
     }

@@ -30,6 +30,8 @@ pub use points::Level;
 pub use process::{Process, by_name};
 pub use tracefs::Format;
 
+use clap::ValueEnum;
+
 use super::Per;
 use super::recording::Recording;
 use crate::model::ExitTable;
@@ -53,13 +55,13 @@ trait Source {
 }
 
 /// How the events come here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Via {
-    /// They do not: eBPF adds them up.
+    /// Added up in the kernel
     Bpf,
-    /// Through perf's ring buffers.
+    /// Copied through perf's ring buffers
     Perf,
-    /// There are none: KVM's statistics, read at the begin and at the end.
+    /// No events but KVM's own statistics: counts, and times of halts alone
     Stats,
 }
 

@@ -110,17 +110,29 @@ fn names(pid: u32) -> Vec<String> {
     names
 }
 
-/// `-name NAME`, `-name guest=NAME,process=…`, `--id NAME`.
+/// `-name` of QEMU, `--id NAME`.
 fn names_in(words: &[String]) -> Vec<String> {
     let values = words.windows(2).filter_map(|pair| match pair[0].as_str() {
-        "-name" | "--name" => {
-            let first = pair[1].split(',').next()?;
-            Some(first.strip_prefix("guest=").unwrap_or(first).to_owned())
-        }
+        "-name" | "--name" => guest_in(&pair[1]),
         "--id" => Some(pair[1].clone()),
         _ => None,
     });
     values.collect()
+}
+
+/// The guest of `NAME`, `NAME,process=…`, `debug-threads=on,guest=NAME`: as QEMU reads it, in which
+/// only the first may lack its key, two commas are one, and the last of several stands.
+fn guest_in(options: &str) -> Option<String> {
+    // No argument has this in it.
+    const COMMA: char = '\0';
+    let options = options.replace(",,", "\0");
+    let value = |(at, option): (usize, &str)| match option.split_once('=') {
+        Some((key, _)) if at == 0 && key.contains(COMMA) => Some(option.to_owned()),
+        Some((key, value)) => (key == "guest").then(|| value.to_owned()),
+        None => (at == 0).then(|| option.to_owned()),
+    };
+    let last = options.split(',').enumerate().filter_map(value).last()?;
+    (!last.is_empty()).then(|| last.replace(COMMA, ","))
 }
 
 #[cfg(test)]
@@ -134,7 +146,24 @@ mod tests {
     #[test]
     fn a_vm_is_called_as_its_user_called_it() {
         assert_eq!(names_of("qemu-system-x86_64 -name web -m 512"), ["web"]);
-        assert_eq!(names_of("qemu -name guest=db,debug-threads=on"), ["db"]);
+        for (options, name) in [
+            ("db", "db"),
+            ("guest=db", "db"),
+            ("db,debug-threads=on", "db"),
+            ("guest=db,debug-threads=on", "db"),
+            ("debug-threads=on,guest=db", "db"),
+            ("process=q,debug-threads=on,guest=db,process=r", "db"),
+            ("guest=a,guest=db", "db"),
+            ("a,,b", "a,b"),
+            ("a,,b=c,process=q", "a,b=c"),
+            ("process=guest=no,guest=a=b", "a=b"),
+            ("process=q,,guest=no,guest=a,,,,b,,,debug-threads=on", "a,,b,"),
+        ] {
+            assert_eq!(names_of(&format!("qemu -name {options}")), [name], "{options}");
+        }
+        for nobody in ["debug-threads=on", "process=db", "debug-threads=on,db", "guest="] {
+            assert!(names_of(&format!("qemu -name {nobody}")).is_empty(), "{nobody}");
+        }
         assert_eq!(names_of("firecracker --id 7f --api-sock x"), ["7f"]);
         assert!(names_of("qemu -m 512 -name").is_empty());
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use perf_event::data::Record;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use rustix::process::{Resource, Rlimit};
 
 use super::decode::decode;
 use super::hook::{Hook, Point};
@@ -14,13 +15,18 @@ use super::{LiveError, Source, now_ns};
 use crate::exits::fold::Fold;
 use crate::exits::recording::Recording;
 
-/// Bytes of one ring: some thousand events between two looks.
-const RING_BYTES: usize = 1 << 20;
+/// Bytes of one ring, a power of two, and of all. At 200 for an event and ten looks a second, the
+/// largest has room for 800 000 events a second.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 1 << 19..=1 << 24;
+const ALL_RINGS_BYTES: usize = 1 << 29;
 
 /// Rings, one for each tracepoint and CPU, and what came from them.
 pub struct Ring {
     process: u32,
     rings: Vec<(Sampler, Hook)>,
+    /// Between these, ns, all rings were on.
+    since: u64,
+    until: Option<u64>,
     /// Read, and not yet in order: another ring may have an older one.
     waiting: Vec<Sample>,
     fold: Fold,
@@ -36,18 +42,24 @@ struct Sample {
 impl Ring {
     /// Watches the threads of a process from now on.
     pub fn attach(points: &Points, process: u32) -> Result<Ring, LiveError> {
-        let mut rings = Vec::new();
-        for cpu in online_cpus() {
+        // One descriptor for each; 128 CPUs need more than the usual 1024.
+        let limit = rustix::process::getrlimit(Resource::Nofile);
+        let most = Rlimit { current: limit.maximum, ..limit };
+        let _ = rustix::process::setrlimit(Resource::Nofile, most);
+        let (mut rings, cpus) = (Vec::new(), online_cpus());
+        let share = ALL_RINGS_BYTES / (cpus.len() * points.points.len()).max(1);
+        let bytes = (1 << share.ilog2()).clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        for cpu in cpus {
             for point in &points.points {
                 let failed = |error| LiveError::attach(&point.event, error);
-                rings.push((open(point, cpu).map_err(failed)?, point.hook));
+                rings.push((open(point, cpu, bytes).map_err(failed)?, point.hook));
             }
         }
         for (ring, _) in &mut rings {
             ring.enable().map_err(|error| LiveError::attach("perf events", error))?;
         }
         let fold = Fold::default();
-        Ok(Ring { process, rings, waiting: vec![], fold })
+        Ok(Ring { process, rings, since: now_ns(), until: None, waiting: vec![], fold })
     }
 
     /// Takes what is in the rings, and adds up what no ring can have an older event than.
@@ -61,6 +73,9 @@ impl Ring {
                         else {
                             continue;
                         };
+                        if time < self.since || self.until.is_some_and(|until| time > until) {
+                            continue;
+                        }
                         let is_ours = hook.is_of_the_scheduler() || pid == self.process;
                         if is_ours {
                             let record = raw.to_vec();
@@ -84,12 +99,12 @@ impl Ring {
     }
 }
 
-fn open(point: &Point, cpu: usize) -> std::io::Result<Sampler> {
+fn open(point: &Point, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);
-    builder.wakeup_watermark(RING_BYTES / 2);
-    builder.build()?.sampled(RING_BYTES)
+    builder.wakeup_watermark(bytes / 2);
+    builder.build()?.sampled(bytes)
 }
 
 fn thread_name(process: u32, tid: u32) -> String {
@@ -121,10 +136,11 @@ impl Source for Ring {
     }
 
     fn recording(&self) -> Result<Recording, LiveError> {
-        Ok(self.fold.recording())
+        Ok(Recording { until: self.until, ..self.fold.recording() })
     }
 
     fn finish(mut self: Box<Self>) -> Result<Recording, LiveError> {
+        self.until = Some(now_ns());
         for (ring, _) in &mut self.rings {
             ring.disable().map_err(|error| LiveError::attach("perf events", error))?;
         }

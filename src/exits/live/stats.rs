@@ -151,18 +151,7 @@ fn rows(values: &Values) -> Vec<ExitRow> {
 }
 
 fn row(reason: &str, count: u64, sum_ns: u64) -> ExitRow {
-    ExitRow {
-        reason: reason.to_owned(),
-        is_guest: false,
-        count,
-        least_ns: None,
-        most_ns: None,
-        sum_ns,
-        squares_ns2: None,
-        p50_ns: None,
-        p99_ns: None,
-        parts: None,
-    }
+    ExitRow { reason: reason.to_owned(), count, sum_ns, ..ExitRow::default() }
 }
 
 #[cfg(test)]

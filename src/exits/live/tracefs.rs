@@ -36,10 +36,12 @@ impl Tracefs {
                 Err(error) => refused |= error.kind() == io::ErrorKind::PermissionDenied,
             }
         }
-        Err(if refused {
-            LiveError::NotAllowed { what: "read tracefs" }
-        } else {
-            LiveError::NoTracefs
+        // Mounted and empty: what lockdown=confidentiality makes of it (fs/tracefs/inode.c).
+        let is_empty = || places.iter().any(|place| is_tracefs(place));
+        Err(match refused {
+            true => LiveError::NotAllowed { what: "read tracefs" },
+            false if is_empty() => LiveError::LockedDown,
+            false => LiveError::NoTracefs,
         })
     }
 
@@ -47,6 +49,11 @@ impl Tracefs {
     pub fn format(&self, event: &str) -> Option<Format> {
         Format::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
+}
+
+/// By its magic number (include/uapi/linux/magic.h).
+fn is_tracefs(place: &str) -> bool {
+    rustix::fs::statfs(place).is_ok_and(|found| found.f_type == 0x7472_6163)
 }
 
 impl Format {

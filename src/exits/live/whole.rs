@@ -42,7 +42,7 @@ impl Whole {
             of: &self.of,
             source: &format!("{moments}, {}", seen.source),
             name: &|reason| seen.points.names.name(reason),
-            end: &|tid, thread| self.end(tid, thread),
+            end: &|tid, thread| self.end(seen.recording.until, tid, thread),
         };
         let mut tables = recorded.tables(per);
         for table in &mut tables {
@@ -55,10 +55,11 @@ impl Whole {
     }
 
     /// Until when a thread was looked at. One that has ended was no vCPU after its last exit.
-    fn end(&self, tid: u32, thread: &Thread) -> u64 {
+    fn end(&self, until: Option<u64>, tid: u32, thread: &Thread) -> u64 {
         match thread.open {
             Some((_, began)) if self.is_over || !lives(self.process, tid) => began,
-            _ => self.now_ns.max(thread.last),
+            Some((_, began)) => until.unwrap_or(self.now_ns).max(began),
+            None => until.unwrap_or(self.now_ns).max(thread.last),
         }
     }
 
@@ -79,12 +80,14 @@ impl Whole {
         };
         if let Some(reason) = &self.refused {
             let fact = format!("eBPF is refused here ({reason}), so each event is copied");
-            warn(fact, "with CAP_BPF it costs half of that");
+            warn(fact, "with CAP_BPF nothing is copied");
         }
         let first = self.seen.first().map(|first| first.points.level);
         if seen.recording.rows.is_empty() {
             let fact = "no vCPU left its guest or entered it".to_owned();
-            warn(fact, "record for longer, or give the VMM itself and not what starts it");
+            let next = "record for longer, or give the VMM itself and not what starts it; for a \
+                        guest that never leaves, --via stats";
+            warn(fact, next);
         } else if first != Some(seen.points.level) {
             let fact = "kvm_exit never fires here: only what reaches the VMM is told apart";
             warn(fact.to_owned(), "record on a host whose KVM has hardware beneath it");

@@ -15,8 +15,10 @@ pub mod thread {
     pub const PARTS: i16 = 56;
     pub const FIRST: i16 = 88;
     pub const UNPAIRED: i16 = 96;
-    pub const COMM: i16 = 104;
-    pub const BYTES: usize = 120;
+    /// Its id; 0 where the place is free.
+    pub const TID: i16 = 104;
+    pub const COMM: i16 = 112;
+    pub const BYTES: usize = 128;
 }
 
 /// One reason of one thread, in the kernel's words.
@@ -28,8 +30,12 @@ pub mod row {
     pub const SQUARES_LOW: i16 = 32;
     pub const SQUARES_HIGH: i16 = 40;
     pub const PARTS: i16 = 48;
-    pub const BUCKETS: i16 = 80;
-    pub const BYTES: usize = 80 + 8 * crate::stats::histogram::BUCKETS;
+    /// The thread's id; 0 where the place is free.
+    pub const TID: i16 = 80;
+    pub const DETAIL: i16 = 88;
+    pub const CODE: i16 = 96;
+    pub const BUCKETS: i16 = 104;
+    pub const BYTES: usize = 104 + 8 * crate::stats::histogram::BUCKETS;
 }
 
 fn word(bytes: &[u8], at: i16) -> u64 {
@@ -38,8 +44,9 @@ fn word(bytes: &[u8], at: i16) -> u64 {
 }
 
 impl Thread {
-    /// From the kernel's words, of which there are [`thread::BYTES`].
-    pub fn from_words(bytes: &[u8]) -> Thread {
+    /// Its id and what is known of it, from the kernel's words, of which there are
+    /// [`thread::BYTES`].
+    pub fn from_words(bytes: &[u8]) -> (u32, Thread) {
         let name = &bytes[thread::COMM as usize..];
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let reason = Reason {
@@ -51,22 +58,25 @@ impl Thread {
             (0, entry) => Some((Reason::GUEST, entry)),
             (exit, _) => Some((reason, exit)),
         };
-        Thread {
+        let known = Thread {
             name: String::from_utf8_lossy(name).into_owned(),
             first: word(bytes, thread::FIRST),
             last: word(bytes, thread::SINCE),
             open,
             unpaired: word(bytes, thread::UNPAIRED),
-        }
+        };
+        (word(bytes, thread::TID) as u32, known)
     }
 }
 
 impl Times {
-    /// From the kernel's words, of which there are [`row::BYTES`].
-    pub fn from_words(bytes: &[u8]) -> Times {
+    /// Whose they are, by thread id and reason, and what they came to; from the kernel's words, of
+    /// which there are [`row::BYTES`].
+    pub fn from_words(bytes: &[u8]) -> ((u32, Reason), Times) {
         let at = |at: i16| word(bytes, at);
         let low = u128::from(at(row::SQUARES_LOW));
-        Times {
+        let reason = Reason { code: at(row::CODE), detail: at(row::DETAIL) as u32 };
+        let times = Times {
             count: at(row::COUNT),
             sum: at(row::SUM),
             least: at(row::LEAST),
@@ -74,6 +84,7 @@ impl Times {
             squares: u128::from(at(row::SQUARES_HIGH)) << 64 | low,
             parts: std::array::from_fn(|part| at(row::PARTS + 8 * part as i16)),
             buckets: (0..BUCKETS).map(|index| at(row::BUCKETS + 8 * index as i16)).collect(),
-        }
+        };
+        ((at(row::TID) as u32, reason), times)
     }
 }

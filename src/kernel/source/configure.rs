@@ -9,15 +9,13 @@ use super::lane::Lane;
 use super::make::Make;
 use super::options::{self, Options};
 use super::{Recipe, hash, kconfig};
+use crate::kernel::Target;
 use crate::kernel::spec::printable;
-
-/// What boots in the exact engine and has what the workloads need, and little else.
-const BASE_CONFIG: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
 
 /// What a configuration begins with.
 pub(super) enum Start {
-    /// Nothing but the small base configuration.
-    Base,
+    /// Nothing but the small base configuration, which this is.
+    Base(&'static str),
     /// The architecture's own.
     Defconfig,
     /// A whole .config.
@@ -25,9 +23,9 @@ pub(super) enum Start {
 }
 
 impl Start {
-    pub fn of(name: Option<&str>) -> Result<Start, BuildError> {
+    pub fn of(name: Option<&str>, target: &Target) -> Result<Start, BuildError> {
         match name {
-            None | Some("base") => Ok(Start::Base),
+            None | Some("base") => Ok(Start::Base(target.base())),
             Some("defconfig") => Ok(Start::Defconfig),
             Some("running") => running().map(Start::Config),
             Some(path) => options::read(Path::new(path)).map(Start::Config),
@@ -36,7 +34,7 @@ impl Start {
 
     pub fn text(&self) -> &str {
         match self {
-            Start::Base => BASE_CONFIG,
+            Start::Base(base) => base,
             Start::Defconfig => "defconfig",
             Start::Config(text) => text,
         }
@@ -85,9 +83,9 @@ fn is_of_kconfig(path: &str) -> bool {
 fn ask(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), BuildError> {
     let wanted = recipe.options.text();
     match &recipe.start {
-        Start::Base => {
+        Start::Base(base) => {
             let file = make.objects.join("ktax.config");
-            write(&file, &Options::read(BASE_CONFIG)?.with(&recipe.options).text())?;
+            write(&file, &Options::read(base)?.with(&recipe.options).text())?;
             make.run(&["allnoconfig"], &[("KCONFIG_ALLCONFIG", &file)])
         }
         Start::Defconfig => {
@@ -108,7 +106,7 @@ fn check(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError>
     match config.unlike(&recipe.options).into_iter().next() {
         None => Ok(()),
         Some((name, wanted, found)) => {
-            let why = kconfig::why(make.source, &name, &wanted, &config);
+            let why = kconfig::why(make.source, make.target.directory(), &name, &wanted, &config);
             Err(BuildError::Dropped { name: format!("CONFIG_{name}"), wanted, found, why })
         }
     }

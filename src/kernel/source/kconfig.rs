@@ -17,9 +17,10 @@ struct Entry {
 }
 
 /// In words: what it depends on and is not set, who selects it, or that there is no such option.
-pub(super) fn why(tree: &Path, name: &str, wanted: &str, config: &Options) -> String {
+/// `arch` is the directory below `arch` that counts.
+pub(super) fn why(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Options) -> String {
     let mut entries = Vec::new();
-    collect(tree, tree, &mut entries);
+    collect((tree, arch), tree, &mut entries);
     let own: Vec<&Entry> = entries.iter().filter(|entry| entry.name == name).collect();
     if own.is_empty() {
         return format!("this tree has no option {name}; `make menuconfig` and `/` searches");
@@ -65,16 +66,16 @@ fn symbols<'a>(expression: &'a str, config: &Options) -> Vec<&'a str> {
     unset
 }
 
-fn collect(root: &Path, directory: &Path, entries: &mut Vec<Entry>) {
+fn collect((root, arch): (&Path, &str), directory: &Path, entries: &mut Vec<Entry>) {
     let Ok(listed) = fs::read_dir(directory) else { return };
     for entry in listed.filter_map(Result::ok) {
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(kind) = entry.file_type() else { continue };
-        let is_foreign = directory.ends_with("arch") && name != "x86";
+        let is_foreign = directory.ends_with("arch") && name != arch;
         let is_test =
             directory == root.join("scripts/kconfig") || directory == root && name == "tools";
         if kind.is_dir() && !is_foreign && !is_test {
-            collect(root, &path, entries);
+            collect((root, arch), &path, entries);
         } else if kind.is_file() && name.to_string_lossy().starts_with("Kconfig") {
             read(root, &path, entries);
         }
@@ -132,12 +133,15 @@ mod tests {
             "config A\n\tbool \"a\"\n\tdepends on B && C\n\tselect D if B\n\nconfig D\n\tbool\n";
         fs::write(tree.path().join("Kconfig"), text).unwrap();
         let config = Options::read("CONFIG_C=y\n").unwrap();
-        let said = why(tree.path(), "A", "y", &config);
+        let said = why(tree.path(), "x86", "A", "y", &config);
         assert_eq!(said, "it depends on B && C, of which B is not set (Kconfig:1); set that too");
-        let said = why(tree.path(), "D", "y", &config);
+        let said = why(tree.path(), "x86", "D", "y", &config);
         assert!(said.starts_with("it cannot be set"), "{said}");
         let on = Options::read("CONFIG_A=y\nCONFIG_D=y\n").unwrap();
-        assert_eq!(why(tree.path(), "D", "n", &on), "it is selected by A; switch that off too");
-        assert!(why(tree.path(), "E", "y", &on).starts_with("this tree has no option E"));
+        assert_eq!(
+            why(tree.path(), "x86", "D", "n", &on),
+            "it is selected by A; switch that off too"
+        );
+        assert!(why(tree.path(), "x86", "E", "y", &on).starts_with("this tree has no option E"));
     }
 }

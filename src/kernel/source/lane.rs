@@ -1,6 +1,7 @@
 //! Where kernels are built: a check-out and its object tree, kept so that the next build of a like
-//! source does little: one for each version, whatever the sources. One build at a time in each; the
-//! lock is held by make too, so that a build that outlives ktax is not joined by another.
+//! source does little: one for each version and target, whatever the sources. One build at a
+//! time in each; the lock is held by make too, so that a build that outlives ktax is not joined by
+//! another.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -28,9 +29,9 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The lane of sources of this version; waits for whoever builds there.
-    pub fn take(builds: &Path, version: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
-        let root = builds.join("lanes").join(version);
+    /// The lane of that name; waits for whoever builds there.
+    pub fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
+        let root = builds.join("lanes").join(name);
         let failed = |action, error| BuildError::Cache { action, path: printable(&root), error };
         fs::create_dir_all(root.join("source")).map_err(|error| failed("make", error))?;
         fs::create_dir_all(root.join("objects")).map_err(|error| failed("make", error))?;

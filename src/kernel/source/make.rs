@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::BuildError;
-use crate::kernel::Talk;
 use crate::kernel::spec::{escape, printable};
+use crate::kernel::{Talk, Target};
 
 /// What a kernel says of its own making, the same for all.
 const MADE: [(&str, &str); 4] = [
@@ -34,6 +34,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(200);
 pub(super) struct Make<'a> {
     pub source: &'a Path,
     pub objects: &'a Path,
+    pub target: &'a Target,
     /// All that the build says.
     pub log: PathBuf,
     /// What is built, for people.
@@ -59,9 +60,10 @@ impl Make<'_> {
         command
             .env_clear()
             .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.args(arguments).envs(MADE).envs(environment.iter().copied());
+        command.args(self.words(arguments)).envs(MADE).envs(environment.iter().copied());
         if let Some(ccache) = self.ccache {
-            command.arg("CC=ccache gcc").env("CCACHE_DIR", ccache).envs(CCACHE);
+            let compiler = format!("CC=ccache {}gcc", self.target.cross());
+            command.arg(compiler).env("CCACHE_DIR", ccache).envs(CCACHE);
         }
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
@@ -85,6 +87,12 @@ impl Make<'_> {
         Err(self.failure(arguments, status))
     }
 
+    /// What make is told of the target, and of what to make.
+    fn words(&self, arguments: &[&str]) -> Vec<String> {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        self.target.of_make().into_iter().chain(arguments).collect()
+    }
+
     /// Why it did not build: the source, unless the machine is to blame.
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
         let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
@@ -101,7 +109,7 @@ impl Make<'_> {
                 "make -C {} O={} {}",
                 printable(self.source),
                 printable(self.objects),
-                arguments.join(" ")
+                self.words(arguments).join(" ")
             ),
             log: printable(&self.log),
         }

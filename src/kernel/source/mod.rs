@@ -6,7 +6,8 @@
 //! package   ┘      start + options ─────────┴─► key ─► cached? ─► lane: check out, make ─► Kernel
 //! ```
 //!
-//! The key is what the kernel depends on: the tree's content, the start, the options, the compiler.
+//! The key is what the kernel depends on: the tree's content, the start, the options, the compiler
+//! with the architecture that it is for.
 //! What is asked for twice is built once, whichever way it is named; so are two wishes of which
 //! Kconfig makes the same configuration.
 
@@ -36,7 +37,7 @@ use sha2::{Digest, Sha256};
 use super::cache::Cache;
 use super::error::KernelError;
 use super::spec::{KernelSpec, printable};
-use super::{Kernel, Talk};
+use super::{Kernel, Talk, Target};
 use crate::model::Subject;
 use configure::{Start, configure};
 use git::{Tree, Trees};
@@ -49,6 +50,7 @@ const RECIPE: &str = "1";
 
 /// All that a kernel depends on.
 struct Recipe {
+    target: Target,
     /// For people.
     source: String,
     tree: Tree,
@@ -58,6 +60,15 @@ struct Recipe {
 }
 
 impl Recipe {
+    /// Where it is built: for another machine beside those for this one.
+    fn lane(&self, trees: &Trees) -> Result<String, BuildError> {
+        let version = trees.version(&self.tree)?;
+        match self.target.is_foreign() {
+            true => Ok(format!("{version}-{}", self.target.name)),
+            false => Ok(version),
+        }
+    }
+
     /// Of what is asked for.
     fn key(&self) -> String {
         let options = self.options.text();
@@ -86,26 +97,27 @@ pub(super) fn check(
     subject: &Subject,
     cache: &Cache<'_>,
 ) -> Result<(), KernelError> {
-    tools::check()?;
-    recipe(spec, subject, &Trees::open(&cache.builds())?, cache).map(drop)
+    tools::check(&Target::X86_64)?;
+    let trees = Trees::open(&cache.builds())?;
+    recipe(spec, (&Target::X86_64, subject), &trees, cache).map(drop)
 }
 
 /// Builds what the Subject asks for, or finds it in the cache.
 pub(super) fn obtain(
     spec: &KernelSpec,
-    subject: &Subject,
+    (target, subject): (&Target, &Subject),
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
-    tools::check()?;
+    tools::check(target)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let recipe = recipe(spec, subject, &trees, cache)?;
+    let recipe = recipe(spec, (target, subject), &trees, cache)?;
     let key = recipe.key();
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
-    let lane = Lane::take(&builds, &trees.version(&recipe.tree)?, talk)?;
+    let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
     // Whoever was waited for may have built it.
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
@@ -115,34 +127,21 @@ pub(super) fn obtain(
     Ok(kernel)
 }
 
-/// Makes `directory` hold the tree of a Subject with its patches, for a build that is not ours,
-/// such as one for another architecture. `index`, a file beside it, says what is there.
-pub(super) fn check_out(
-    spec: &KernelSpec,
-    subject: &Subject,
-    cache: &Cache<'_>,
-    [directory, index]: [&Path; 2],
-) -> Result<(), KernelError> {
-    tools::check()?;
-    let trees = Trees::open(&cache.builds())?;
-    let recipe = recipe(spec, subject, &trees, cache)?;
-    Ok(trees.check_out(&recipe.tree, directory, index)?)
-}
-
 fn recipe(
     spec: &KernelSpec,
-    subject: &Subject,
+    (target, subject): (&Target, &Subject),
     trees: &Trees,
     cache: &Cache<'_>,
 ) -> Result<Recipe, KernelError> {
-    let start = Start::of(subject.start_config.as_deref())?;
-    let options = Options::of(&subject.config)?;
+    let start = Start::of(subject.start_config.as_deref(), target)?;
+    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
     let (mut tree, label) = tree(spec, subject, trees, &cache.builds(), cache)?;
     for patch in &subject.patches {
         tree = patched(trees, &tree, Path::new(patch), &label)?;
     }
     let source = format!("{label} ({})", &tree.id[..12]);
-    Ok(Recipe { source, tree, start, options, compiler: tools::compiler()? })
+    let compiler = tools::compiler(target)?;
+    Ok(Recipe { target: *target, source, tree, start, options, compiler })
 }
 
 /// The tree that the specification names, and what it is called.
@@ -211,7 +210,8 @@ fn build(
     let what = &recipe.source;
     let ccache = tools::has_ccache().then(|| cache.builds().join("ccache"));
     let ccache = ccache.as_deref();
-    let make = Make { source: &source, objects: &objects, log: lane.log(), what, ccache, talk };
+    let (target, log) = (&recipe.target, lane.log());
+    let make = Make { source: &source, objects: &objects, target, log, what, ccache, talk };
     let config = configure(trees, lane, &make, recipe)?;
     let outcome = recipe.key_of_outcome(&config);
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
@@ -219,9 +219,10 @@ fn build(
     }
     cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    make.run(&[&format!("-j{jobs}"), "bzImage"], &[])?;
+    let (image, path) = target.image();
+    make.run(&[&format!("-j{jobs}"), image], &[])?;
     (talk.status)("");
-    let path = objects.join("arch/x86/boot/bzImage");
+    let path = objects.join(path);
     let image = fs::read(&path).map_err(|error| BuildError::Cache {
         action: "read",
         path: printable(&path),

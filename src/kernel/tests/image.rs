@@ -3,9 +3,13 @@
 use proptest::prelude::*;
 
 use super::super::error::KernelError;
-use super::super::image::{Facts, inspect};
+use super::super::image::{self, Facts};
 use super::{bzimage, note, vmlinux, whole_vmlinux};
-use crate::model::Format;
+use crate::model::{Arch, Format};
+
+fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+    image::inspect(data, name, Arch::X86_64)
+}
 
 fn error(data: &[u8]) -> KernelError {
     inspect(data, "NAME").expect_err("must be an error")
@@ -99,6 +103,24 @@ fn vmlinuxes_that_qemu_does_not_take() {
     assert_error!(&mutate(54, 3), KernelError::Damaged { .. });
     let rodata_kind = whole.len() - 128 + 4;
     assert_error!(&mutate(rodata_kind, 8), KernelError::Damaged { .. });
+}
+
+#[test]
+fn what_is_for_another_machine_is_told_apart_and_needs_no_entry_of_pvh() {
+    let mut of_power9 = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
+    of_power9[18] = 21;
+    let facts = image::inspect(&of_power9, "", Arch::Ppc64le).unwrap();
+    assert_eq!(facts.release.as_deref(), Some("6.1"));
+    for (data, arch, found) in [
+        (&of_power9[..], Arch::PowerPc, "for powerpc64 or powerpc64le"),
+        (&whole_vmlinux(), Arch::Ppc64le, "for x86_64"),
+        (&bzimage("6.1 x", 64), Arch::PowerPc, "no vmlinux"),
+    ] {
+        let error = image::inspect(data, "NAME", arch).unwrap_err().to_string();
+        let expected = format!("NAME is {found}, and a kernel for {} is needed", arch.name());
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    assert_error!(&of_power9, KernelError::WrongArch { .. });
 }
 
 #[test]

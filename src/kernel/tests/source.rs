@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use super::super::error::KernelError;
 use super::super::source::BuildError;
+use super::super::{Talk, Target, obtain_for};
 use super::place::{Place, ends_with};
 use crate::model::Subject;
 
@@ -183,6 +184,16 @@ fn a_configuration_begins_with_what_is_said() {
     assert_eq!(config("defconfig"), "CONFIG_OF_ARCH=y\nCONFIG_OWN=y\n");
     let of_file = config(fragment.to_str().unwrap());
     assert!(of_file.ends_with("CONFIG_OF_FILE=m\n\nCONFIG_OWN=y\n"), "{of_file}");
+}
+
+#[test]
+fn a_package_has_no_kernel_for_another_machine() {
+    let place = Place::new();
+    let subject = Subject::of("debian:cloud-amd64", "");
+    let cache = place.dir.path().join("cache");
+    let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+    let error = obtain_for(&Target::E500V2, &subject, &cache, &talk).unwrap_err();
+    assert!(matches!(error, KernelError::NotFor { wanted: "powerpc", .. }), "{error}");
 }
 
 #[test]

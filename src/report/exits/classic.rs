@@ -1,5 +1,7 @@
 //! The columns of 2008.
 
+use clap::ValueEnum;
+
 use super::{US, deviation_ns};
 use crate::model::{ExitRow, ExitTable};
 use crate::report::escape;
@@ -17,11 +19,15 @@ pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
 }
 
 /// The two forms of the document: that of its workloads, and the earlier one of its comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Classic {
-    /// Averages with four decimals.
+    /// Of the wiki's workloads, 2008
+    // Averages with four decimals.
+    #[value(name = "classic")]
     Long,
-    /// The last two of them cut off, and how long it was.
+    /// Of its two tables before and after paravirtualization
+    // The last two decimals cut off, and how long it was.
+    #[value(name = "classic-short")]
     Short,
 }
 

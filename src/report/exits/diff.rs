@@ -2,7 +2,7 @@
 
 use super::{US, title};
 use crate::model::ExitTable;
-use crate::report::text::table_of_numbers;
+use crate::report::text::fitting_table;
 use crate::report::{TextOptions, escape, number};
 use crate::stats::tables::change_percent;
 
@@ -37,10 +37,9 @@ pub(super) fn reasons(base: &ExitTable, change: &ExitTable, options: TextOptions
             number::percent(change_percent(was, is)),
         ]
     };
-    let count = |table: &ExitTable| table.rows.iter().map(|row| row.count).sum();
-    let whole = |table: &ExitTable| (count(table), table.sum_ns());
+    let whole = |table: &ExitTable| (table.count(), table.sum_ns());
     let mut lines: Vec<_> = rows.into_iter().map(|(name, a, b)| cells(name, a, b)).collect();
     lines.push(cells("all", whole(base), whole(change)));
     let header = ["reason", "count\nbase", "count\nchange", "µs\nbase", "µs\nchange", "µs\n%"];
-    table_of_numbers(&header, lines, 1..6, options)
+    fitting_table(&header, &lines, &[&[1, 2]], options)
 }

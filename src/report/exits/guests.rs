@@ -43,13 +43,10 @@ pub fn guests_compared(base: &[ExitRun], change: &[ExitRun], options: TextOption
         text += &format!("\n{}\n\n", escape(&base.row));
         text += &reasons(&base.table, &change.table, options);
         let whole = |run: &ExitRun| run.table.sum_ns() as f64 / US;
-        let count = |run: &ExitRun| {
-            run.table.rows.iter().filter(|row| !row.is_guest).map(|row| row.count).sum::<u64>()
-        };
         rows.push(vec![
             escape(&base.row),
-            number::whole(count(base) as f64),
-            number::whole(count(change) as f64),
+            number::whole(base.table.exits() as f64),
+            number::whole(change.table.exits() as f64),
             number::whole(whole(base)),
             number::whole(whole(change)),
             number::percent(change_percent(whole(base), whole(change))),

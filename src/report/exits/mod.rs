@@ -8,7 +8,7 @@ pub use classic::{Classic, exits_classic};
 pub use diff::exits_diff;
 pub use guests::{guests, guests_compared};
 
-use super::text::{paragraph, table_of_numbers};
+use super::text::{fitting_table, paragraph};
 use super::{TextOptions, escape, number};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable};
 use crate::stats::tables::{average, share_percent, std_dev_of_sums};
@@ -70,12 +70,19 @@ fn legend(table: &ExitTable) -> String {
 /// How often, how long.
 fn times(rows: &[&ExitRow], whole_ns: u64, options: TextOptions) -> String {
     let has_quantiles = rows.iter().any(|row| row.p50_ns.is_some());
-    let header = match has_quantiles {
-        true => &["reason", "count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "%"][..],
-        false => &["reason", "count", "min", "max", "sum", "avg", "stddev", "%"],
+    // What is left out first: the quantiles, the deviation, the extremes, the average.
+    let (header, dispensable): (&[&str], &[&[usize]]) = match has_quantiles {
+        true => (
+            &["reason", "count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "%"],
+            &[&[3, 4], &[8], &[2, 5], &[7]],
+        ),
+        false => (
+            &["reason", "count", "min", "max", "sum", "avg", "stddev", "%"],
+            &[&[6], &[2, 3], &[5]],
+        ),
     };
-    let cells = rows.iter().map(|row| cells(row, whole_ns, has_quantiles)).collect();
-    table_of_numbers(header, cells, 1..header.len(), options)
+    let cells: Vec<_> = rows.iter().map(|row| cells(row, whole_ns, has_quantiles)).collect();
+    fitting_table(header, &cells, dispensable, options)
 }
 
 /// Where the time of each went.
@@ -96,18 +103,22 @@ fn parts(rows: &[&ExitRow], options: TextOptions) -> String {
     };
     let mut cells: Vec<Vec<String>> =
         rows.iter().map(|row| line(&row.reason, columns(row))).collect();
-    let all = rows.iter().map(|row| columns(row)).fold([0; 5], |mut all, more| {
-        all.iter_mut().zip(more).for_each(|(sum, one)| *sum += one);
+    let all = rows.iter().map(|row| columns(row)).fold([0u64; 5], |mut all, more| {
+        all.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
         all
     });
     cells.push(line("all", all));
-    table_of_numbers(&header, cells, 1..6, options)
+    // Where nothing went says little; the guest's time is the guest's row.
+    let is_empty = |column: &usize| cells.iter().all(|row| row[*column].is_empty());
+    let empty: Vec<usize> = (1..header.len()).filter(is_empty).collect();
+    let guest: &[usize] = if empty.contains(&1) { &[] } else { &[1] };
+    fitting_table(&header, &cells, &[&empty, guest], options)
 }
 
 /// Whether it adds up, and what it cost to know.
 fn said(account: &ExitAccount, table: &ExitTable, options: TextOptions) -> String {
     let us = |ns: f64| number::whole(ns / US);
-    let open_ns: u64 = account.open.iter().map(|open| open.ns).sum();
+    let open_ns = account.open_ns();
     let missing_ns = account.wall_ns as f64 - table.sum_ns() as f64 - open_ns as f64;
     let mut text = format!(
         "vCPU wall time {} = rows {}",
@@ -128,10 +139,10 @@ fn said(account: &ExitAccount, table: &ExitTable, options: TextOptions) -> Strin
         let missed = account.missed_switches;
         text += &format!(
             " {missed} task switches or wakeups of the machine were not seen: one of a vCPU's can \
-             move time between halted and preempted."
+             move time between the parts of one row."
         );
     }
-    let exits: u64 = table.rows.iter().filter(|row| !row.is_guest).map(|row| row.count).sum();
+    let exits = table.exits();
     if let Some(recorder) = account.recorder.as_ref().filter(|_| exits > 0) {
         let each = average(recorder.exits_ns as f64, exits as f64);
         let switches = us(recorder.switches_ns as f64);
@@ -174,4 +185,55 @@ fn cells(row: &ExitRow, whole_ns: u64, has_quantiles: bool) -> Vec<String> {
 
 fn deviation_ns(row: &ExitRow) -> Option<f64> {
     std_dev_of_sums(row.count, row.sum_ns, row.squares_ns2?)
+}
+
+#[cfg(test)]
+mod width_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ExitRun, FORMAT, OpenExit, RecorderCost};
+
+    /// Files come from anywhere: what is too large stands at the largest number.
+    #[test]
+    fn numbers_too_large_to_be_added_are_printed() {
+        let most = u64::MAX;
+        let part =
+            ExitParts { kernel_ns: most, user_ns: most, halted_ns: most, preempted_ns: most };
+        let row = |reason: &str| ExitRow {
+            reason: reason.into(),
+            count: most,
+            sum_ns: most,
+            parts: Some(part.clone()),
+            ..ExitRow::default()
+        };
+        let open = || OpenExit { reason: "HLT".into(), ns: most };
+        let recorder = Some(RecorderCost { exits_ns: most, switches_ns: most });
+        let account = ExitAccount {
+            wall_ns: most,
+            open: vec![open(), open()],
+            lost: 0,
+            unpaired: 0,
+            missed_switches: 0,
+            recorder,
+        };
+        let (of, source) = (String::new(), "a test".to_owned());
+        let rows = vec![row("HLT"), row("IO")];
+        let table = ExitTable {
+            format: FORMAT,
+            of,
+            source,
+            rows,
+            warnings: vec![],
+            account: Some(account),
+        };
+        let options = TextOptions::default();
+        let text = exits(&table, options);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(words.join(" ").contains("not ended (HLT)"), "{text}");
+        let _ = exits_diff(&table, &table, options);
+        let run = [ExitRun { row: "r".into(), table, guest_ns: None, native_ns: None }];
+        let _ = guests_compared(&run, &run, options);
+    }
 }

@@ -2,7 +2,7 @@
 
 use comfy_table::Table;
 
-use crate::model::{Comparison, Effect, Row, Verdict};
+use crate::model::{Comparison, Effect, Row, Verdict, Warning};
 use crate::report::{escape, number, view};
 
 use super::layout::{Page, align_right, folded, indented, natural_width};
@@ -120,8 +120,8 @@ pub(super) fn failures(comparison: &Comparison, page: &Page) -> String {
 }
 
 /// Facts to know, each with what to do.
-pub(super) fn warnings(comparison: &Comparison, page: &Page) -> String {
-    let lines = comparison.warnings.iter().flat_map(|warning| {
+pub(super) fn warnings(warnings: &[Warning], page: &Page) -> String {
+    let lines = warnings.iter().flat_map(|warning| {
         [
             ["warning:".to_owned(), escape(&warning.fact)],
             [String::new(), format!("→ {}", escape(&warning.next_step))],

@@ -1,5 +1,7 @@
 //! What the guest reads of its processor.
 
+use std::arch::x86_64::__cpuid;
+
 use clap::ValueEnum;
 use kvm_bindings::kvm_cpuid_entry2;
 
@@ -56,6 +58,30 @@ impl Feature {
     }
 }
 
+/// The leaf in which a hypervisor says what it is; QEMU's translator says TCG, four times.
+const HYPERVISOR_NAME: u32 = 0x4000_0000;
+const TRANSLATOR: [u32; 3] =
+    [u32::from_le_bytes(*b"TCGT"), u32::from_le_bytes(*b"CGTC"), u32::from_le_bytes(*b"GTCG")];
+
+/// What no guest sees on this processor, whatever it is to go without.
+///
+/// QEMU's translator, 7.2 and its development branch alike, does not forget the vector that a VMRUN
+/// has injected (`exception_index` in `helper_vmrun`) before the next exit. Where it stops until
+/// then, as at each deadline of a clock that counts instructions, it delivers the interrupt again,
+/// also to a guest that has interrupts off: to one that holds a lock which the handler takes, a
+/// deadlock. The write that ends an interrupt is an exit, and comes before any lock; with pv-eoi
+/// there is none.
+pub(super) fn unusable() -> &'static [Feature] {
+    // SAFETY: every 64-bit processor has CPUID, and answers for any leaf. Newer compilers know.
+    #[allow(unused_unsafe)]
+    let name = unsafe { __cpuid(HYPERVISOR_NAME) };
+    unusable_on([name.ebx, name.ecx, name.edx])
+}
+
+fn unusable_on(hypervisor: [u32; 3]) -> &'static [Feature] {
+    if hypervisor == TRANSLATOR { &[Feature::PvEoi] } else { &[] }
+}
+
 /// Makes what KVM supports into what the vCPU `id` is, `without` some features.
 pub(super) fn describe(entries: &mut [kvm_cpuid_entry2], id: u8, without: &[Feature]) {
     let hidden = without.iter().fold(0, |bits, feature| bits | feature.bits());
@@ -93,6 +119,13 @@ mod tests {
         assert_eq!(hidden(&[Feature::Clock, Feature::PvEoi]), 0b100_1001);
         // The gaps are bits without a name in the list.
         assert_eq!(hidden(Feature::value_variants()), 0x0100_3aff & !(1 << 2));
+    }
+
+    #[test]
+    fn a_translator_repeats_interrupts_that_end_without_an_exit() {
+        let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+        assert_eq!(unusable_on([b"TCGT", b"CGTC", b"GTCG"].map(word)), [Feature::PvEoi]);
+        assert_eq!(unusable_on([b"KVMK", b"VMKV", b"M\0\0\0"].map(word)), []);
     }
 
     #[test]

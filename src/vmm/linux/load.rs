@@ -2,8 +2,8 @@
 //!
 //! Source: Documentation/arch/x86/boot.rst, "64-bit Boot Protocol".
 
-use std::fs;
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use linux_loader::loader::bootparam::{boot_e820_entry, boot_params, setup_header};
@@ -45,15 +45,24 @@ pub(super) struct Entry {
 
 /// Reads them, and looks whether the first is a kernel.
 pub(super) fn read(config: &Config) -> Result<Files, VmmError> {
+    // What is larger than the guest's memory cannot be in it, and some files have no end.
+    let most = config.memory_mib << 20;
     let read = |path: &Path, wanted| {
-        let unreadable =
-            |error| VmmError::Unreadable { path: path.display().to_string(), error, wanted };
-        fs::read(path).map_err(unreadable)
+        let shown = || path.display().to_string();
+        let unreadable = |error| VmmError::Unreadable { path: shown(), error, wanted };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        match bytes.len() as u64 > most {
+            true => Err(VmmError::TooLarge { path: shown(), mib: config.memory_mib }),
+            false => Ok(bytes),
+        }
     };
     let initrd = config.initrd.as_deref().map(|path| read(path, "an initial RAM disk"));
+    let initrd = initrd.transpose()?.unwrap_or_default();
     let kernel = read(&config.kernel, "a bzImage")?;
     check(&kernel).map_err(|reason| not_a_kernel(config, reason))?;
-    Ok(Files { kernel, initrd: initrd.transpose()?.unwrap_or_default() })
+    Ok(Files { kernel, initrd })
 }
 
 pub(super) fn load(config: &Config, files: &Files, memory: &Memory) -> Result<Entry, VmmError> {

@@ -89,7 +89,8 @@ fn vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> 
     let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
     let mut cpuid = cpuid.map_err(refused("to say its CPUID"))?;
-    cpuid::describe(cpuid.as_mut_slice(), id, &config.without);
+    let without = [&config.without, cpuid::unusable()].concat();
+    cpuid::describe(cpuid.as_mut_slice(), id, &without);
     vcpu.set_cpuid2(&cpuid).map_err(refused("CPUID"))?;
     let msrs = Msrs::from_entries(&[MTRR_DEFAULT]);
     let msrs = msrs.map_err(|_| VmmError::OutOfMemory { what: "registers" })?;

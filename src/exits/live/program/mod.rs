@@ -4,34 +4,62 @@
 //! Registers: R6 the record, later a row; R7 the thread; R8 now; R9 a duration. Only integers; no
 //! loops; a thread's words are written only where it runs, is switched, or sleeps.
 
+mod place;
 mod row;
 mod stack;
 mod thread;
 
 use super::asm::Alu::{And, Arsh, Lsh, Mov, Rsh};
 use super::asm::Reg::{R1, R2, R6, R7, R8, R10};
-use super::asm::When::{Eq, Ne};
+use super::asm::When::{Eq, Lt, Ne};
 use super::asm::{Assembler, Label, Size};
 use super::hook::{ASLEEP, Field, Hook, Only};
-use super::words::thread as word;
+use super::words::{row as row_word, thread as word};
 use crate::exits::recording::Stage;
+use place::Places;
 use stack::{CODE, DETAIL};
 
 /// The maps, as file descriptors of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Maps {
-    /// Thread id → [`word`].
-    pub threads: i32,
-    /// Thread id, detail, code → [`super::words::row`].
-    pub rows: i32,
-    /// One row of nothing: what a new one begins with.
-    pub empty: i32,
-    /// One word: events that found no room.
-    pub lost: i32,
+    /// Of [`word`], by thread id.
+    pub threads: Places,
+    /// Of [`super::words::row`], by thread id, detail and code.
+    pub rows: Places,
+    /// The places that are taken: their number and kind, of four bytes each.
+    pub taken: i32,
+    /// Two words: events that found no room, and whether events count.
+    pub state: i32,
 }
 
-/// The key of a row: thread id and detail of four bytes each, the code of eight.
-pub const KEY_BYTES: usize = 16;
+impl Maps {
+    /// Threads that enter a guest, and reasons of all of them together.
+    pub const THREADS: u32 = 4096;
+    pub const ROWS: u32 = 8192;
+    pub const KIND_OF_THREADS: i32 = 0;
+    pub const KIND_OF_ROWS: i32 = 1;
+    pub const LOST: u32 = 0;
+    pub const IS_ON: u32 = 1;
+
+    /// From the descriptors.
+    pub fn new([threads, rows, taken, state]: [i32; 4]) -> Maps {
+        let threads = Places {
+            map: threads,
+            room: Maps::THREADS,
+            probes: 4,
+            kind: Maps::KIND_OF_THREADS,
+            tid: word::TID,
+        };
+        let rows = Places {
+            map: rows,
+            room: Maps::ROWS,
+            probes: 16,
+            kind: Maps::KIND_OF_ROWS,
+            tid: row_word::TID,
+        };
+        Maps { threads, rows, taken, state }
+    }
+}
 
 /// The program of a hook, for the threads of one process.
 pub fn assemble(hook: Hook, process: u32, maps: Maps) -> Vec<u8> {
@@ -121,12 +149,17 @@ impl Writer {
     }
 
     fn switch(&mut self, from: Field, state: Field, to: Field, done: Label) {
-        let (next, preempted) = (self.asm.label(), self.asm.label());
+        let (next, preempted, is_on) = (self.asm.label(), self.asm.label(), self.asm.label());
         self.now();
         self.field(R1, from);
         self.known(next);
         self.account();
         self.asm.load(Size::B8, R1, R7, word::STAGE);
+        self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, is_on);
+        // Off already: its being on was not seen.
+        self.asm.load(Size::B8, R1, R7, word::SAVED);
+        self.set(word::STAGE, R1);
+        self.asm.place(is_on);
         self.set(word::SAVED, R1);
         self.field(R2, state);
         self.asm.alu_imm(And, R2, ASLEEP);
@@ -141,6 +174,9 @@ impl Writer {
         self.field(R1, to);
         self.known(done);
         self.account();
+        // On already, where its being off was not seen.
+        self.asm.load(Size::B8, R1, R7, word::STAGE);
+        self.asm.jump_if_imm(Lt, R1, Stage::FIRST_OFF as i32, done);
         self.asm.load(Size::B8, R1, R7, word::SAVED);
         self.set(word::STAGE, R1);
     }

@@ -1,11 +1,12 @@
 //! The row of what has ended.
 
 use super::Writer;
-use super::stack::{INDEX, KEY, TID};
+use super::place::Probe;
+use super::stack::{HASH, KEY_CODE, KEY_DETAIL, TID};
 use crate::exits::live::asm::Alu::{Add, And, Lsh, Mov, Mul, Rsh, Sub};
-use crate::exits::live::asm::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
-use crate::exits::live::asm::Size;
+use crate::exits::live::asm::Reg::{R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use crate::exits::live::asm::When::{Eq, Ge, Lt, Ne};
+use crate::exits::live::asm::{Label, Size};
 use crate::exits::live::words::{row, thread};
 use crate::exits::recording::{Reason, STAGES};
 use crate::stats::histogram::BUCKETS;
@@ -14,7 +15,7 @@ impl Writer {
     /// Books what had begun: the first of the two if it had, else the other, which lacks its end.
     pub(super) fn close(&mut self, [expected, other]: [i16; 2]) {
         let (a, b) = (self.asm.label(), self.asm.label());
-        let (book, nothing, full) = (self.asm.label(), self.asm.label(), self.asm.label());
+        let (nothing, full) = (self.asm.label(), self.asm.label());
         self.asm.load(Size::B8, R9, R7, expected);
         self.asm.jump_if_imm(Ne, R9, 0, a);
         self.asm.load(Size::B8, R9, R7, other);
@@ -28,37 +29,66 @@ impl Writer {
         self.asm.alu(Mov, R1, R8);
         self.asm.alu(Sub, R1, R9);
         self.asm.alu(Mov, R9, R1);
-        self.look_up(self.maps.rows, KEY);
-        self.asm.jump_if_imm(Ne, R0, 0, book);
-        self.asm.alu_imm(Mov, R1, 0);
-        self.asm.store(Size::B4, R10, INDEX, R1);
-        self.look_up(self.maps.empty, INDEX);
-        self.asm.jump_if_imm(Eq, R0, 0, nothing);
-        self.asm.alu(Mov, R3, R0);
-        self.insert(self.maps.rows, KEY, book, full);
-        self.asm.alu(Mov, R6, R0);
+        self.find(full);
         self.book();
-        self.asm.place(nothing);
+        self.asm.jump(nothing);
         self.asm.place(full);
+        self.lose();
+        self.asm.place(nothing);
         self.asm.alu_imm(Mov, R1, 0);
         (0..STAGES as i16).for_each(|part| self.set(thread::PARTS + 8 * part, R1));
     }
 
-    /// The key of what began at this word.
+    /// The key of what began at this word, beside the thread's id, and where to look for it.
     fn key_of(&mut self, began: i16) {
-        self.asm.load(Size::B4, R1, R10, TID);
-        self.asm.store(Size::B4, R10, KEY, R1);
         if began == thread::ENTRY_AT {
             // Sign-extended, that is all ones.
             self.asm.alu_imm(Mov, R1, -1);
             self.asm.alu_imm(Mov, R2, -1);
+            self.asm.low_half(R1, R1);
         } else {
             self.asm.load(Size::B8, R1, R7, thread::DETAIL);
             self.asm.load(Size::B8, R2, R7, thread::REASON);
         }
-        self.asm.store(Size::B4, R10, KEY + 4, R1);
-        self.asm.store(Size::B8, R10, KEY + 8, R2);
+        self.asm.store(Size::B8, R10, KEY_DETAIL, R1);
+        self.asm.store(Size::B8, R10, KEY_CODE, R2);
         debug_assert_eq!((Reason::GUEST.code, Reason::GUEST.detail), (u64::MAX, u32::MAX));
+        // Multipliers that spread what differs in low bits over the high ones.
+        self.asm.load(Size::B4, R3, R10, TID);
+        for (reg, factor) in [(R1, 0x2c1b_3c6d), (R2, 0x297a_2d39), (R3, 0x1b87_3593)] {
+            self.asm.alu_imm(Mul, reg, factor);
+        }
+        self.asm.alu(Add, R1, R2);
+        self.asm.alu(Add, R1, R3);
+        self.asm.alu_imm(Rsh, R1, 16);
+        self.asm.store(Size::B8, R10, HASH, R1);
+    }
+
+    /// R6 is the row of the key, which may be new.
+    fn find(&mut self, full: Label) {
+        let there = self.asm.label();
+        for probe in 0..self.maps.rows.probes {
+            let (free, same, next) = (self.asm.label(), self.asm.label(), self.asm.label());
+            self.asm.load(Size::B8, R1, R10, HASH);
+            self.probe(self.maps.rows, probe, R6, &Probe { free, same, next });
+            self.asm.place(free);
+            self.take(self.maps.rows, R6, next, full);
+            for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
+                self.asm.load(Size::B8, R1, R10, from);
+                self.asm.store(Size::B8, R6, word, R1);
+            }
+            self.asm.jump(there);
+            self.asm.place(same);
+            for (from, word) in [(KEY_CODE, row::CODE), (KEY_DETAIL, row::DETAIL)] {
+                self.asm.load(Size::B8, R1, R6, word);
+                self.asm.load(Size::B8, R2, R10, from);
+                self.asm.jump_if(Ne, R1, R2, next);
+            }
+            self.asm.jump(there);
+            self.asm.place(next);
+        }
+        self.asm.jump(full);
+        self.asm.place(there);
     }
 
     /// Adds R9 and the thread's parts to the row R6.
@@ -81,10 +111,13 @@ impl Writer {
         self.asm.store(Size::B8, R6, row::MOST, R9);
         self.asm.place(most);
         for part in (0..STAGES as i16).map(|part| 8 * part) {
+            let nothing = self.asm.label();
             self.asm.load(Size::B8, R1, R7, thread::PARTS + part);
+            self.asm.jump_if_imm(Eq, R1, 0, nothing);
             self.asm.load(Size::B8, R2, R6, row::PARTS + part);
             self.asm.alu(Add, R2, R1);
             self.asm.store(Size::B8, R6, row::PARTS + part, R2);
+            self.asm.place(nothing);
         }
         self.square();
         self.count_bucket();
@@ -127,11 +160,10 @@ impl Writer {
         self.asm.alu(Mov, R1, R9);
         for shift in [32, 16, 8, 4, 2, 1] {
             let skip = self.asm.label();
-            self.asm.alu(Mov, R4, R1);
-            self.asm.alu_imm(Rsh, R4, shift);
-            self.asm.jump_if_imm(Eq, R4, 0, skip);
+            self.asm.set_u32(R4, if shift == 32 { u32::MAX } else { (1 << shift) - 1 });
+            self.asm.jump_if(Ge, R4, R1, skip);
+            self.asm.alu_imm(Rsh, R1, shift);
             self.asm.alu_imm(Add, R2, shift);
-            self.asm.alu(Mov, R1, R4);
             self.asm.place(skip);
         }
         // R2 is the logarithm.

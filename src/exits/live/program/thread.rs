@@ -1,17 +1,15 @@
 //! Which thread an event is of, and what its time went to.
 
 use super::Writer;
-use super::stack::{INDEX, NEW, TID};
+use super::place::Probe;
+use super::stack::TID;
 use crate::exits::live::asm::Alu::{Add, And, Lsh, Mov, Rsh, Sub};
-use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R4, R6, R7, R8, R10};
-use crate::exits::live::asm::When::{Eq, Ge, Ne};
+use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R6, R7, R8, R10};
+use crate::exits::live::asm::When::{Ge, Ne};
 use crate::exits::live::asm::{Helper, Label, Size};
 use crate::exits::live::hook::{Field, Only};
 use crate::exits::live::words::thread;
 use crate::exits::recording::STAGES;
-
-/// Only if the key is not there.
-const BPF_NOEXIST: i32 = 1;
 
 impl Writer {
     pub(super) fn field(&mut self, to: Reg, field: Field) {
@@ -50,62 +48,46 @@ impl Writer {
     /// R7 is the thread with the id in R1; elsewhere if it is not one of ours.
     pub(super) fn known(&mut self, unknown: Label) {
         self.asm.store(Size::B4, R10, TID, R1);
-        self.look_up(self.maps.threads, TID);
-        self.asm.jump_if_imm(Eq, R0, 0, unknown);
-        self.asm.alu(Mov, R7, R0);
+        let there = self.asm.label();
+        for probe in 0..self.maps.threads.probes {
+            let next = self.asm.label();
+            self.asm.load(Size::B4, R1, R10, TID);
+            let on = Probe { free: unknown, same: there, next };
+            self.probe(self.maps.threads, probe, R7, &on);
+            self.asm.place(next);
+        }
+        self.asm.jump(unknown);
+        self.asm.place(there);
     }
 
-    /// R7 is this thread, if it is the process's; new ones begin now.
+    /// R7 is this thread, if it is the process's; what passed before a new one's first entry or
+    /// exit is dropped by its first close().
     pub(super) fn current(&mut self, process: u32, done: Label) {
-        let there = self.asm.label();
+        let (there, full) = (self.asm.label(), self.asm.label());
         self.asm.call(Helper::CurrentPidTgid);
         self.asm.alu(Mov, R1, R0);
         self.asm.alu_imm(Rsh, R1, 32);
         self.asm.set_u32(R2, process);
         self.asm.jump_if(Ne, R1, R2, done);
         self.asm.store(Size::B4, R10, TID, R0);
+        self.only_while_on(done);
         self.now();
-        self.look_up(self.maps.threads, TID);
-        self.asm.jump_if_imm(Ne, R0, 0, there);
-        self.asm.alu_imm(Mov, R1, 0);
-        for word in (0..thread::BYTES as i16).step_by(8) {
-            self.asm.store(Size::B8, R10, NEW + word, R1);
+        for probe in 0..self.maps.threads.probes {
+            let (free, next) = (self.asm.label(), self.asm.label());
+            self.asm.load(Size::B4, R1, R10, TID);
+            self.probe(self.maps.threads, probe, R7, &Probe { free, same: there, next });
+            self.asm.place(free);
+            self.take(self.maps.threads, R7, next, full);
+            self.asm.alu(Mov, R1, R7);
+            self.asm.alu_imm(Add, R1, i32::from(thread::COMM));
+            self.asm.alu_imm(Mov, R2, thread::BYTES as i32 - i32::from(thread::COMM));
+            self.asm.call(Helper::CurrentComm);
+            self.asm.jump(there);
+            self.asm.place(next);
         }
-        self.asm.store(Size::B8, R10, NEW + thread::SINCE, R8);
-        self.address(R1, NEW + thread::COMM);
-        self.asm.alu_imm(Mov, R2, thread::BYTES as i32 - i32::from(thread::COMM));
-        self.asm.call(Helper::CurrentComm);
-        self.address(R3, NEW);
-        self.insert(self.maps.threads, TID, there, done);
-        self.asm.alu(Mov, R7, R0);
-    }
-
-    fn address(&mut self, to: Reg, at: i16) {
-        self.asm.alu(Mov, to, R10);
-        self.asm.alu_imm(Add, to, i32::from(at));
-    }
-
-    pub(super) fn look_up(&mut self, map: i32, key: i16) {
-        self.asm.map(R1, map);
-        self.address(R2, key);
-        self.asm.call(Helper::MapLookup);
-    }
-
-    /// Puts what R3 points to into a map and looks it up; `there` is after it, with R0 the value.
-    pub(super) fn insert(&mut self, map: i32, key: i16, there: Label, full: Label) {
-        self.asm.map(R1, map);
-        self.address(R2, key);
-        self.asm.alu_imm(Mov, R4, BPF_NOEXIST);
-        self.asm.call(Helper::MapUpdate);
-        self.look_up(map, key);
-        self.asm.jump_if_imm(Ne, R0, 0, there);
-        // No room.
-        self.asm.alu_imm(Mov, R1, 0);
-        self.asm.store(Size::B4, R10, INDEX, R1);
-        self.look_up(self.maps.lost, INDEX);
-        self.asm.jump_if_imm(Eq, R0, 0, full);
-        self.add_to(R0, 0, 1);
-        self.asm.jump(full);
+        self.asm.place(full);
+        self.lose();
+        self.asm.jump(done);
         self.asm.place(there);
     }
 

@@ -8,19 +8,23 @@ use rbpf::EbpfVmRaw;
 use crate::exits::live::asm::Helper;
 use crate::exits::live::hook::Hook;
 use crate::exits::live::program::{Maps, assemble};
-use crate::exits::live::words::{row, thread};
-use crate::exits::recording::Reason;
+use crate::exits::live::words::row;
 use crate::exits::recording::{Recording, Thread, Times};
 
 const THREADS: i32 = 1;
 const ROWS: i32 = 2;
-const EMPTY: i32 = 3;
-const LOST: i32 = 4;
+const TAKEN: i32 = 3;
+const STATE: i32 = 4;
 
-const MAPS: Maps = Maps { threads: THREADS, rows: ROWS, empty: EMPTY, lost: LOST };
+/// Fewer places than a kernel's, so that threads and rows come to the same ones.
+pub fn maps(rows: u32, probes: i32) -> Maps {
+    let mut maps = Maps::new([THREADS, ROWS, TAKEN, STATE]);
+    (maps.threads.room, maps.rows.room, maps.rows.probes) = (4, rows, probes);
+    maps
+}
 
 /// Words of all maps: their addresses must not change while a program may use them.
-const ROOM: usize = 64;
+const ROOM: usize = 128;
 
 struct Kernel {
     now: u64,
@@ -40,7 +44,7 @@ fn with<T>(work: impl FnOnce(&mut Kernel) -> T) -> T {
 }
 
 fn key_bytes(map: u64) -> usize {
-    if map == ROWS as u64 { 16 } else { 4 }
+    if map == TAKEN as u64 { 8 } else { 4 }
 }
 
 fn bytes(address: u64, count: usize) -> Vec<u8> {
@@ -49,24 +53,31 @@ fn bytes(address: u64, count: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(address as *const u8, count) }.to_vec()
 }
 
+/// All that is not the hash map is an array, of which every place is there.
 fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     let key = bytes(key, key_bytes(map));
-    with(|kernel| match kernel.places.get(&(map, key)) {
-        Some(place) => kernel.values[*place].as_ptr() as u64,
-        None => 0,
+    with(|kernel| kernel.place(map, key).as_ptr() as u64)
+}
+
+fn update(map: u64, key: u64, _: u64, flags: u64, _: u64) -> u64 {
+    assert_eq!((map, flags), (TAKEN as u64, 1));
+    let key = bytes(key, key_bytes(map));
+    with(|kernel| match kernel.places.contains_key(&(map, key.clone())) {
+        true => -17i64 as u64,
+        false => {
+            kernel.place(map, key);
+            0
+        }
     })
 }
 
-fn update(map: u64, key: u64, value: u64, flags: u64, _: u64) -> u64 {
-    assert_eq!(flags, 1);
-    let size = if map == THREADS as u64 { thread::BYTES } else { row::BYTES };
-    let (key, value) = (bytes(key, key_bytes(map)), bytes(value, size));
-    with(|kernel| {
-        let place = kernel.places.len();
-        assert!(place < ROOM && kernel.places.insert((map, key), place).is_none());
-        kernel.values[place][..size].copy_from_slice(&value);
-        0
-    })
+impl Kernel {
+    fn place(&mut self, map: u64, key: Vec<u8>) -> &[u8] {
+        let next = self.places.len();
+        let place = *self.places.entry((map, key)).or_insert(next);
+        assert!(place < ROOM);
+        &self.values[place]
+    }
 }
 
 fn ktime(_: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
@@ -87,23 +98,42 @@ fn comm(to: u64, size: u64, _: u64, _: u64, _: u64) -> u64 {
 /// A kernel of its own for one test.
 pub struct Interpreter {
     process: u32,
+    maps: Maps,
+    /// Does nothing: an instruction of the program of a hook, by its number.
+    broken: Option<(Hook, usize)>,
 }
 
 impl Interpreter {
-    pub fn new(process: u32) -> Interpreter {
-        let mut places = BTreeMap::new();
-        for (place, map) in [EMPTY, LOST].into_iter().enumerate() {
-            places.insert((map as u64, vec![0; 4]), place);
-        }
-        let values = vec![[0; row::BYTES]; ROOM];
+    pub fn new(process: u32, maps: Maps) -> Interpreter {
+        let is_on = (STATE as u64, Maps::IS_ON.to_ne_bytes().to_vec());
+        let places = BTreeMap::from([(is_on, 0)]);
+        let mut values = vec![[0; row::BYTES]; ROOM];
+        values[0][..8].copy_from_slice(&1u64.to_ne_bytes());
         let kernel = Kernel { now: 0, pid_tgid: 0, places, values };
         KERNEL.with(|cell| *cell.borrow_mut() = Some(kernel));
-        Interpreter { process }
+        Interpreter { process, maps, broken: None }
+    }
+
+    /// With one instruction that does nothing.
+    pub fn broken(process: u32, maps: Maps, hook: Hook, instruction: usize) -> Interpreter {
+        Interpreter { broken: Some((hook, instruction)), ..Interpreter::new(process, maps) }
+    }
+
+    /// The instructions that write what a program keeps in a map, by their numbers.
+    pub fn writes(process: u32, maps: Maps, hook: Hook) -> Vec<usize> {
+        let code = assemble(hook, process, maps);
+        let is_write = |word: &[u8]| word[0] & 7 == 3 && matches!(word[1] & 15, 6 | 7);
+        let numbered = code.chunks(8).enumerate();
+        numbered.filter(|(_, word)| is_write(word)).map(|(number, _)| number).collect()
     }
 
     /// One event in a thread of the process.
     pub fn run(&mut self, hook: Hook, mut record: Vec<u8>, tid: u32, now: u64) {
-        let code = assemble(hook, self.process, MAPS);
+        let mut code = assemble(hook, self.process, self.maps);
+        if let Some((_, number)) = self.broken.filter(|(broken, _)| *broken == hook) {
+            // A jump to the next instruction.
+            code[8 * number..][..8].copy_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
+        }
         let values = with(|kernel| {
             kernel.now = now;
             kernel.pid_tgid = u64::from(self.process) << 32 | u64::from(tid);
@@ -121,22 +151,28 @@ impl Interpreter {
         for (number, function) in helpers {
             vm.register_helper(number as u32, function).unwrap();
         }
-        assert_eq!(vm.execute_program(&mut record).unwrap(), 1);
+        // A broken one may jump to where nothing is; its tables then tell.
+        let ended = vm.execute_program(&mut record);
+        assert!(self.broken.is_some() || ended.unwrap() == 1);
     }
 
     pub fn recording(&self) -> Recording {
         with(|kernel| {
-            let number = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().unwrap());
             let mut recording = Recording::default();
-            for ((map, key), place) in &kernel.places {
-                let words = &kernel.values[*place];
-                if *map == THREADS as u64 {
-                    recording.threads.insert(number(key), Thread::from_words(words));
-                } else if *map == ROWS as u64 {
-                    let code = u64::from_ne_bytes(key[8..].try_into().unwrap());
-                    let reason = Reason { code, detail: number(&key[4..8]) };
-                    let key = (number(&key[..4]), reason);
-                    recording.rows.insert(key, Times::from_words(words));
+            let lost = kernel.places.get(&(STATE as u64, Maps::LOST.to_ne_bytes().to_vec()));
+            let words = lost.map_or([0; 8], |place| kernel.values[*place][..8].try_into().unwrap());
+            recording.lost = u64::from_ne_bytes(words);
+            for (map, key) in kernel.places.keys() {
+                let value = |map: i32| {
+                    let place = kernel.places[&(map as u64, key[..4].to_vec())];
+                    &kernel.values[place]
+                };
+                let kind = i32::from_ne_bytes(key[key.len() - 4..].try_into().unwrap());
+                if *map != TAKEN as u64 {
+                } else if kind == Maps::KIND_OF_THREADS {
+                    recording.threads.extend([Thread::from_words(value(THREADS))]);
+                } else {
+                    recording.rows.extend([Times::from_words(value(ROWS))]);
                 }
             }
             recording

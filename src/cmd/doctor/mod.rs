@@ -1,14 +1,22 @@
-use std::path::Path;
+mod cpus;
+mod kvm;
+mod settings;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
 use super::args::HostArgs;
+use super::drive;
 use super::exit::Exit;
 use super::output::write_stdout;
+use super::progress::spinner;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
+use crate::kernel::{self, Kernel};
+use crate::model::Subject;
 use crate::report;
 
 /// Say what this machine can and cannot do, and the command that mends it.
@@ -17,6 +25,12 @@ pub struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    /// Put back the settings of this machine that a ktax which was killed has left changed
+    #[arg(long)]
+    restore: bool,
+    /// Kernel that is tried under KVM, a bzImage [default: the newest that the cache holds]
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -33,17 +47,29 @@ struct Finding {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    if args.restore {
+        return settings::restore(args.json);
+    }
+    let cancel = drive::cancel()?;
     let cache = args.host.cache()?;
+    let kernel = kernel_to_try(args.kernel.as_deref(), &cache)?;
     let qemu = Qemu::find(args.host.qemu.as_deref());
     let mut findings = vec![match &qemu {
         Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
         Err(error) => bad("QEMU", error.to_string(), "sudo apt-get install qemu-system-x86"),
     }];
     findings.push(look_at_cache(&cache));
-    if let Ok(qemu) = qemu {
-        findings.push(look_at_engine(qemu, &cache, &args.host));
+    if let Ok(qemu) = &qemu {
+        findings.push(look_at_engine(qemu.clone(), &cache, &args.host));
     }
-    findings.extend([look_at_packages(), look_at_machine(&args.host), look_at_kvm()]);
+    findings.extend([look_at_packages(), look_at_machine(&args.host), cpus::look()]);
+    let bar = spinner();
+    bar.set_message("trying KVM");
+    let tried = kvm::look(qemu.ok(), &cache, kernel.as_ref(), &cancel);
+    bar.finish_and_clear();
+    let Some(tried) = tried else { return Ok(Exit::Cancelled) };
+    findings.push(tried);
+    findings.push(settings::look());
     let healthy = findings.iter().all(|finding| finding.ok);
     write_stdout(&match args.json {
         true => report::json(&findings)?,
@@ -139,10 +165,10 @@ fn look_at_machine(host: &HostArgs) -> Finding {
     good("machine", found)
 }
 
-fn look_at_kvm() -> Finding {
-    let found = match Path::new("/dev/kvm").exists() {
-        true => "there, and not used: the exact engine counts under TCG",
-        false => "not there, and not needed: the exact engine counts under TCG",
-    };
-    good("KVM", found.into())
+/// The kernel that the user names, else what the cache has: nothing is downloaded for this.
+fn kernel_to_try(named: Option<&Path>, cache: &Path) -> anyhow::Result<Option<Kernel>> {
+    let Some(path) = named else { return Ok(kernel::at_hand(cache)) };
+    // A path that begins like the name of a package is one all the same.
+    let path = std::path::absolute(path)?.display().to_string();
+    drive::obtain(&Subject::of(&path, ""), cache).map(Some)
 }

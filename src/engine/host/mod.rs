@@ -1,4 +1,14 @@
-//! The running kernel: the guest's own programs as plain processes, one at a time.
+//! The running kernel: the guest's own programs as plain processes, one at a time; and what is
+//! changed on it for that, and put back.
+
+pub mod changer;
+pub mod error;
+pub mod journal;
+pub mod replayed;
+pub mod settings;
+#[cfg(test)]
+mod tests;
+pub mod timed;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::limits::{Cancel, Limits, timespec};
-use super::process::die_with_parent;
-use super::{Stop, payload};
+use crate::engine::limits::{Cancel, Limits, timespec};
+use crate::engine::process::die_with_parent;
+use crate::engine::{Stop, payload};
 use crate::model::{Failure, Workload};
 
 /// How long the guest's janitor may take to remove what a killed workload leaves.
@@ -34,13 +44,27 @@ impl Host {
 
     /// Runs a Workload in a process of its own and returns what it printed. Nothing of it is left
     /// when this returns, however it ended: its janitor holds the pipe open until then.
-    pub fn run(&self, workload: &Workload, counters: bool) -> Result<Vec<u8>, Stop> {
+    ///
+    /// `prefix` is a command that gets the program and its arguments. It must become the program by
+    /// exec, as `taskset`, `chrt` and `setarch` do: what starts it as a child, or changes the user,
+    /// is not ended with ktax, nor is what it started.
+    pub fn run(
+        &self,
+        prefix: &[String],
+        workload: &Workload,
+        counters: bool,
+    ) -> Result<Vec<u8>, Stop> {
         let failed = |operation: &str, error: io::Error| Failure::Host {
             operation: format!("{operation} {}", self.guest.display()),
             reason: error.to_string(),
         };
         let mut stderr = tempfile::tempfile().map_err(|error| failed("run", error))?;
-        let mut child = self.start(workload, counters, &stderr).map_err(|e| failed("run", e))?;
+        let behind = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
+        let started = self.start(prefix, workload, counters, &stderr);
+        let mut child = started.map_err(|error| match prefix {
+            [] => failed("run", error),
+            _ => behind(error.to_string()),
+        })?;
         let mut stdout = child.stdout.take().expect("it is piped");
         let ended = self.listen(&mut child, &mut stdout);
         if ended.is_err() {
@@ -53,13 +77,35 @@ impl Host {
             let mut said = Vec::new();
             stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).ok();
             let console = format!("{status} {}", crate::wire::escape(&said));
-            return Err(Failure::Silent { console }.into());
+            return Err(match prefix {
+                [] => Failure::Silent { console },
+                _ => behind(console),
+            }
+            .into());
         }
         Ok(wire)
     }
 
-    fn start(&self, workload: &Workload, counters: bool, stderr: &File) -> io::Result<Child> {
-        let mut command = Command::new(&self.guest);
+    /// Whether the user asked to stop.
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn start(
+        &self,
+        prefix: &[String],
+        workload: &Workload,
+        counters: bool,
+        stderr: &File,
+    ) -> io::Result<Child> {
+        let mut command = match prefix {
+            [] => Command::new(&self.guest),
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(&self.guest);
+                command
+            }
+        };
         command.args(crate::wire::arguments(workload));
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
@@ -74,7 +120,7 @@ impl Host {
         let mut wire = Vec::new();
         let mut block = [0; 4096];
         loop {
-            if self.cancel.is_cancelled() {
+            if self.is_cancelled() {
                 return Err(Stop::Cancelled);
             }
             if started.elapsed() > self.limits.real {

@@ -1,0 +1,60 @@
+//! Which CPUs are quiet.
+
+use super::Finding;
+use crate::engine::limits::LOOK_AT_CPUS;
+use crate::engine::noise::{self, CpuShare};
+
+/// Who measures times wants to know where others are not; counting does not mind them.
+pub(super) fn look() -> Finding {
+    let (found, mend) = match noise::look(LOOK_AT_CPUS) {
+        Ok(shares) => cpus(&shares),
+        Err(error) => (format!("/proc/stat: {error}"), "mount /proc to see which are quiet".into()),
+    };
+    Finding { what: "CPUs", ok: true, found, mend }
+}
+
+/// Which are quiet and which are not, and what to do before times are measured.
+fn cpus(shares: &[CpuShare]) -> (String, String) {
+    const SHOWN: usize = 8;
+    let (quiet, busy) = noise::sort(shares);
+    let mut parts = Vec::new();
+    if !quiet.is_empty() {
+        parts.push(format!("quiet: {}", noise::list(&quiet)));
+    }
+    if !busy.is_empty() {
+        let each = |share: &CpuShare| format!("{} ({:.0} %)", share.cpu, share.busy_percent);
+        let mut each: Vec<String> = busy.iter().take(SHOWN).map(each).collect();
+        each.extend(busy.len().checked_sub(SHOWN + 1).map(|more| format!("{} more", more + 1)));
+        parts.push(format!("busy: {}", each.join(", ")));
+    }
+    let mend = match (quiet.is_empty(), busy.is_empty()) {
+        (_, true) => String::new(),
+        (false, false) => format!("to measure times: taskset -c {} COMMAND", noise::list(&quiet)),
+        (true, false) => "to measure times: end what else runs".into(),
+    };
+    (parts.join("; "), mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(percents: &[f64]) -> Vec<CpuShare> {
+        let share = |(cpu, percent): (u32, &f64)| CpuShare { cpu, busy_percent: *percent };
+        (0..).zip(percents).map(share).collect()
+    }
+
+    #[test]
+    fn quiet_cpus_are_named_and_busy_ones_with_their_share() {
+        let said = |percents: &[f64]| cpus(&shares(percents));
+        let pin = |list: &str| format!("to measure times: taskset -c {list} COMMAND");
+        assert_eq!(said(&[34.0, 2.0]), ("quiet: 1; busy: 0 (34 %)".into(), pin("1")));
+        assert_eq!(said(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));
+        let end = "to measure times: end what else runs".to_owned();
+        assert_eq!(said(&[34.0, 99.6]), ("busy: 1 (100 %), 0 (34 %)".into(), end.clone()));
+        let (found, mend) = said(&[50.0; 9]);
+        assert!(found.ends_with("7 (50 %), 1 more"), "{found}");
+        assert_eq!(mend, end);
+        assert!(said(&[50.0; 8]).0.ends_with("7 (50 %)"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether this machine's KVM can measure: it is tried, not asked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Finding;
+use crate::engine::kvm::{Kvm, Setup};
+use crate::engine::qemu::Qemu;
+use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
+use crate::kernel::Kernel;
+use crate::model::{Failure, TimedMachine};
+use crate::report::escape;
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Absent,
+    Forbidden(String),
+    /// Not even machine code without an operating system runs.
+    NoGuest(String),
+    /// That runs, and there was no kernel, or no QEMU, to try.
+    NoKernel,
+    NoQemu,
+    NoBoot {
+        kernel: String,
+        why: String,
+    },
+    Boots {
+        kernel: String,
+        seconds: f64,
+    },
+}
+
+/// Tries KVM with a kernel, if there is one; `None` where the user stopped it.
+pub fn look(
+    qemu: Option<Qemu>,
+    cache: &Path,
+    kernel: Option<&Kernel>,
+    cancel: &Cancel,
+) -> Option<Finding> {
+    let seen = match open() {
+        Err(seen) => seen,
+        Ok(()) => match try_small(&Limits::of_a_trial(), cancel)? {
+            Err(why) => Seen::NoGuest(why),
+            Ok(()) => match (kernel, qemu) {
+                (None, _) => Seen::NoKernel,
+                (_, None) => Seen::NoQemu,
+                (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, cancel)?,
+            },
+        },
+    };
+    // The exact engine needs none, so that nothing of this is bad.
+    Some(Finding { what: "KVM", ok: true, found: sentence(&seen), mend: mend(&seen).into() })
+}
+
+fn sentence(seen: &Seen) -> String {
+    const NOT_HERE: &str = "the kvm engine cannot measure here";
+    const SMALL: &str = "runs a small guest";
+    match seen {
+        Seen::Absent => format!("not there: {NOT_HERE}; the exact engine needs none"),
+        Seen::Forbidden(why) => format!("there, and cannot be opened ({why}): {NOT_HERE}"),
+        Seen::NoGuest(why) => format!("there, and runs no small guest ({why}): {NOT_HERE}"),
+        Seen::NoKernel => format!("{SMALL}; no kernel is at hand to try whether it boots one"),
+        Seen::NoQemu => format!("{SMALL}; there is no QEMU to try whether it boots a kernel"),
+        Seen::NoBoot { kernel, why } => {
+            format!("{SMALL} and does not boot {kernel} {why}: {NOT_HERE}")
+        }
+        Seen::Boots { kernel, seconds } => {
+            format!("boots {kernel} in {seconds:.1} s: engine = \"kvm\" works")
+        }
+    }
+}
+
+fn mend(seen: &Seen) -> &'static str {
+    match seen {
+        Seen::Forbidden(_) => "become a member of the group `kvm`",
+        Seen::NoKernel => "give one with --kernel FILE",
+        _ => "",
+    }
+}
+
+fn open() -> Result<(), Seen> {
+    match File::options().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Seen::Absent),
+        Err(error) => Err(Seen::Forbidden(error.to_string())),
+    }
+}
+
+/// A guest of a few instructions, in a process of its own: a KVM that does not come back from it
+/// holds nobody up. `None` where the user stopped it.
+fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
+    let start = || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["vmm", "raw", "--out", "10", "--cpuid", "10"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // Ctrl-C at a terminal is for this process alone, which then ends the other.
+        command.process_group(0);
+        die_with_parent(&mut command, [None, None]);
+        command.spawn()
+    };
+    let mut child = match start() {
+        Ok(child) => child,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let ended = wait(&mut child, limits, cancel);
+    // Not waited for: who is stuck in the kernel does not end, whatever is sent to it.
+    drop(child.kill());
+    Some(match ended? {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(said(&mut child)),
+        Err(()) => Err(format!("it does not end within {} s", limits.real.as_secs())),
+    })
+}
+
+/// Whether it succeeded; an error where it does not end, `None` where the user does not wait.
+fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bool, ()>> {
+    let started = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(Ok(status.success())),
+            _ if cancel.is_cancelled() => return None,
+            _ if started.elapsed() > limits.real => return Some(Err(())),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn said(child: &mut Child) -> String {
+    const MOST: u64 = 300;
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        drop(stderr.take(MOST).read_to_end(&mut said));
+    }
+    let said = escape(&String::from_utf8_lossy(&said));
+    said.trim_start_matches("ktax: ").to_owned()
+}
+
+/// `None` where the user stopped it.
+fn try_kernel(qemu: Qemu, cache: &Path, kernel: &Kernel, cancel: &Cancel) -> Option<Seen> {
+    let name = escape(kernel.identity.name());
+    let setup = Setup {
+        qemu,
+        cache: cache.to_owned(),
+        images: BTreeMap::new(),
+        shape: TimedMachine::default(),
+        cpus: Vec::new(),
+        machine: noise::facts,
+        limits: Limits::of_a_trial(),
+        cancel: cancel.clone(),
+    };
+    let started = Instant::now();
+    let tried = Kvm::new(setup).map_err(Stop::from).and_then(|kvm| kvm.try_boot(&kernel.image));
+    match tried {
+        Ok(_) => Some(Seen::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
+        // One that does not answer its monitor is killed before anybody looks at the flag.
+        Err(_) if cancel.is_cancelled() => None,
+        Err(Stop::Cancelled) => None,
+        Err(Stop::Failed(failure, _)) => {
+            let why = match failure {
+                Failure::RealTime { limit_s } => format!("within {limit_s} s"),
+                other => format!("({})", escape(&other.to_string())),
+            };
+            Some(Seen::NoBoot { kernel: name, why })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sentence_says_whether_the_kvm_engine_can_measure() {
+        let kernel = || "6.1.0-56-cloud-amd64".to_owned();
+        let why = || "within 20 s".to_owned();
+        for (seen, ending, mends) in [
+            (Seen::Absent, "cannot measure here; the exact engine needs none", false),
+            (Seen::Forbidden("Permission denied".into()), "cannot measure here", true),
+            (Seen::NoGuest("KVM refuses a vCPU".into()), "cannot measure here", false),
+            (Seen::NoKernel, "whether it boots one", true),
+            (Seen::NoQemu, "whether it boots a kernel", false),
+            (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", false),
+            (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "engine = \"kvm\" works", false),
+        ] {
+            let said = sentence(&seen);
+            assert!(said.ends_with(ending), "{said}");
+            assert_eq!(!mend(&seen).is_empty(), mends, "{said}");
+        }
+        let late = sentence(&Seen::NoBoot { kernel: kernel(), why: why() });
+        assert!(late.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{late}");
+        let boots = sentence(&Seen::Boots { kernel: kernel(), seconds: 1.23 });
+        assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");
+    }
+
+    #[test]
+    fn who_does_not_end_is_not_waited_for_and_who_stops_does_not_wait() {
+        let endless = || Command::new("sleep").arg("600").spawn().unwrap();
+        let limits = Limits { real: Duration::from_millis(50), ..Limits::of_a_trial() };
+        let mut child = endless();
+        assert_eq!(wait(&mut child, &limits, &Cancel::default()), Some(Err(())));
+        let cancelled = Cancel::default();
+        cancelled.cancel();
+        assert_eq!(wait(&mut child, &Limits::of_a_trial(), &cancelled), None);
+        child.kill().unwrap();
+        let end = wait(&mut child, &Limits::of_a_trial(), &Cancel::default());
+        assert_eq!(end, Some(Ok(false)));
+    }
+}

@@ -1,0 +1,205 @@
+//! `ktax stat`: what the kernel counts of a command, or of two.
+
+use std::path::PathBuf;
+
+use indicatif::ProgressBar;
+
+use super::drive;
+use super::exit::{Exit, UsageError};
+use super::output::{text_options, write_stdout};
+use super::progress::bar_of_runs;
+use crate::analyse;
+use crate::engine::Cancel;
+use crate::engine::command::{self, CommandError};
+use crate::model::{Counted, FORMAT, StatCommand, StatTable};
+use crate::report;
+use crate::stats::random::Random;
+
+/// Count what a command does on the running kernel, and compare it with another one.
+///
+/// The kernel's counters of the command and all that it starts: task clock, migrations, context
+/// switches, page faults, cycles, instructions, cache and dTLB misses; and the time elapsed. What
+/// is not counted here says why. The command's stdin and stdout are /dev/null.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Runs of each command [default: 1, with --vs 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: Option<u32>,
+    /// Compare with this command, the base; split into words as a shell would, without a shell
+    #[arg(long, value_name = "COMMAND")]
+    vs: Option<String>,
+    /// What says which of a pair goes first
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "vs")]
+    seed: u64,
+    /// Print all values of the time and of each counter that is no part of another one
+    #[arg(long, conflicts_with = "json")]
+    values: bool,
+    /// Print as JSON, with all values
+    #[arg(long)]
+    json: bool,
+    /// Let the command print, on stdout and stderr
+    #[arg(long, conflicts_with = "json")]
+    show_output: bool,
+    /// Go on after runs that fail, and count them too
+    #[arg(long)]
+    ignore_failure: bool,
+    /// The command; with --vs, the change
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ktax stat -- ls -R /usr
+  ktax stat -n 10 --values -- taskset 2 ./mmap-perf 1
+  ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file";
+
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let commands = args.commands()?;
+    let runs = args.runs.unwrap_or(if args.vs.is_some() { 10 } else { 1 });
+    let cancel = drive::cancel()?;
+    let bar = bar_of_runs(commands.len() * runs as usize);
+    // Its thread would take the CPU from what is measured.
+    bar.disable_steady_tick();
+    let mut sides: Vec<Repeated> = commands.into_iter().map(Repeated::new).collect();
+    let mut lot = Random::new(args.seed);
+    for _ in 0..runs {
+        let change_first = lot.coin();
+        if change_first {
+            sides.reverse();
+        }
+        let ended = sides.iter_mut().try_for_each(|side| side.once(args, &cancel, &bar));
+        if change_first {
+            sides.reverse();
+        }
+        match ended {
+            Err(Stop::Cancelled) => {
+                bar.finish_and_clear();
+                note!("ktax: stopped");
+                return Ok(Exit::Cancelled);
+            }
+            Err(Stop::Failed(error)) => {
+                bar.finish_and_clear();
+                return Err(error);
+            }
+            Ok(()) => {}
+        }
+    }
+    bar.finish_and_clear();
+    let table = table(sides, runs, args.vs.as_ref().map(|_| args.seed));
+    let text = match args.json {
+        true => report::json(&table)?,
+        false => report::stat(&table, args.values, text_options()),
+    };
+    write_stdout(&text)?;
+    Ok(Exit::Ok)
+}
+
+impl Args {
+    /// The command; or the base, and the change.
+    fn commands(&self) -> Result<Vec<Vec<String>>, UsageError> {
+        let Some(base) = &self.vs else { return Ok(vec![self.command.clone()]) };
+        let base = shlex::split(base).filter(|words| !words.is_empty()).ok_or_else(|| {
+            let problem = "--vs is no command: it is empty, or a quote in it is not closed; write \
+                           it as for a shell";
+            UsageError::Text(problem.to_owned())
+        })?;
+        Ok(vec![base, self.command.clone()])
+    }
+}
+
+/// Why there is no table.
+enum Stop {
+    Cancelled,
+    Failed(anyhow::Error),
+}
+
+/// A command, and what its runs came to.
+struct Repeated {
+    command: StatCommand,
+    counted: Vec<Counted>,
+}
+
+impl Repeated {
+    fn new(words: Vec<String>) -> Repeated {
+        let command = StatCommand { words, failures: Vec::new() };
+        Repeated { command, counted: Vec::new() }
+    }
+
+    /// Runs it once more.
+    fn once(&mut self, args: &Args, cancel: &Cancel, bar: &ProgressBar) -> Result<(), Stop> {
+        let shown = report::command_line(&self.command.words);
+        bar.set_message(shown.clone());
+        let ended = command::run(&self.command.words, args.show_output, cancel);
+        let ended = ended.map_err(|error| match error {
+            CommandError::Cancelled => Stop::Cancelled,
+            error @ CommandError::Start { .. } => {
+                Stop::Failed(UsageError::Text(report::escape(&error.to_string())).into())
+            }
+            error @ CommandError::Host { .. } => Stop::Failed(error.into()),
+        })?;
+        bar.inc(1);
+        if let Some(failure) = command::failure(ended.status) {
+            if !args.ignore_failure {
+                return Err(Stop::Failed(anyhow::anyhow!(
+                    "`{shown}` failed with {failure}{}; --show-output shows all that it says, \
+                     --ignore-failure counts it as it is",
+                    last_words(&ended.last_words)
+                )));
+            }
+            self.command.failures.push(failure);
+        }
+        self.counted.push(ended.counted);
+        Ok(())
+    }
+}
+
+/// The last lines that say something.
+fn last_words(said: &[u8]) -> String {
+    const LINES: usize = 3;
+    let said = String::from_utf8_lossy(said);
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() { String::new() } else { format!(": {}", report::escape(&last.join(" | "))) }
+}
+
+fn table(sides: Vec<Repeated>, runs: u32, seed: Option<u64>) -> StatTable {
+    let (commands, counted): (Vec<StatCommand>, Vec<Vec<Counted>>) =
+        sides.into_iter().map(|side| (side.command, side.counted)).unzip();
+    StatTable {
+        format: FORMAT,
+        release: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        commands,
+        runs: runs as usize,
+        seed,
+        rows: analyse::counters(&counted),
+    }
+}
+
+/// How `ktax stat` starts a command.
+#[derive(Debug, clap::Args)]
+pub struct HoldArgs {
+    /// Where to say why it does not start
+    report: PathBuf,
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+pub fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
+    command::become_command(&args.report, &args.command)?;
+    Ok(Exit::Internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_three_lines_without_controls() {
+        assert_eq!(last_words(b"one\ntwo\n\n three\nfo\x1bur\n"), ": two | three | fo\\u{1b}ur");
+        assert_eq!(last_words(b"\n"), "");
+    }
+}

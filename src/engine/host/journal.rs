@@ -1,0 +1,242 @@
+//! What is changed on this machine, on disk before it is changed: whoever comes after a ktax that
+//! was killed puts it back.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use super::error::SettingError;
+use super::replayed::{Left, PutBack, Replayed};
+use super::settings::{Running, Setting, is_plain, is_same};
+use crate::model::FORMAT;
+use crate::rundir::{Lock, remove_unfinished, write_atomically};
+use crate::wire::escape;
+
+const JOURNAL: &str = "journal.json";
+const LOCK: &str = "lock";
+
+/// More than the values of all sysctls.
+const LARGEST_BYTES: u64 = 4 << 20;
+
+type Result<T> = std::result::Result<T, SettingError>;
+
+/// `journal.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Journal {
+    pub format: u32,
+    /// Of the kernel that has the settings: one that was booted later has forgotten them.
+    pub boot_id: String,
+    pub settings: Vec<Entry>,
+}
+
+/// One setting that ktax changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    pub setting: Setting,
+    /// What is put back.
+    pub before: String,
+    /// What ktax may have made of it; anything else is somebody else's.
+    pub written: Vec<String>,
+}
+
+impl Journal {
+    /// It is a file, and files can come from anywhere.
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("it is of format {}", self.format));
+        }
+        for entry in &self.settings {
+            entry.setting.check().map_err(|error| error.to_string())?;
+            if !std::iter::once(&entry.before).chain(&entry.written).all(|value| is_plain(value)) {
+                return Err(format!("a value of {} has control characters", entry.setting));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back what is not as it was before. Where `is_owner`, whatever it is now; else only what
+    /// is still as ktax left it. What could not be put back is in the second list.
+    pub fn put_back(&self, running: &Running, is_owner: bool) -> (Replayed, Vec<SettingError>) {
+        let (mut done, mut failed) = (Replayed::default(), Vec::new());
+        let is_rebooted = self.boot_id != running.boot_id();
+        for entry in self.settings.iter().rev() {
+            let name = entry.setting.to_string();
+            let now = match running.read(&entry.setting) {
+                Ok(now) if is_same(&now, &entry.before) => continue,
+                Ok(now) => now,
+                Err(SettingError::Absent { .. }) => {
+                    let why = "it is not there any more";
+                    done.left.push(Left { setting: name, now: String::new(), why });
+                    continue;
+                }
+                Err(error) => {
+                    failed.push(error);
+                    continue;
+                }
+            };
+            let is_ours = entry.written.iter().any(|written| is_same(written, &now));
+            if !is_owner && (is_rebooted || !is_ours) {
+                let why = match is_rebooted {
+                    true => "the machine was started since",
+                    false => "somebody else has set it since",
+                };
+                done.left.push(Left { setting: name, now, why });
+                continue;
+            }
+            match running.set(&entry.setting, &entry.before) {
+                Ok(()) => {
+                    let to = entry.before.clone();
+                    done.put_back.push(PutBack { setting: name, from: now, to });
+                }
+                Err(error) => failed.push(error),
+            }
+        }
+        (done, failed)
+    }
+}
+
+/// The directory of the journal: `$KTAX_STATE`, else `/var/lib/ktax`.
+pub fn state_dir() -> PathBuf {
+    let named = std::env::var_os("KTAX_STATE").filter(|named| !named.is_empty());
+    named.map_or_else(|| "/var/lib/ktax".into(), PathBuf::from)
+}
+
+/// Puts back what a ktax that was killed has left changed. Does nothing and needs nothing where no
+/// journal is.
+pub fn replay(dir: &Path) -> Result<Replayed> {
+    match is_there(dir)? {
+        true => State::lock(dir)?.replay(&Running::default()),
+        false => Ok(Replayed::default()),
+    }
+}
+
+/// What is in a state directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// No journal.
+    Nothing,
+    /// A ktax changes this machine now.
+    InUse,
+    /// The journal of a ktax that was killed; or of one that is not this user's and may live.
+    Left,
+}
+
+/// Looks, and changes nothing.
+pub fn look(dir: &Path) -> Result<Look> {
+    if !is_there(dir)? {
+        return Ok(Look::Nothing);
+    }
+    let Ok(lock) = File::open(dir.join(LOCK)) else {
+        return Ok(Look::Left);
+    };
+    match Lock::share(lock) {
+        Ok(_) => Ok(Look::Left),
+        Err(_) => Ok(Look::InUse),
+    }
+}
+
+/// Whether there is a journal.
+pub(super) fn is_there(dir: &Path) -> Result<bool> {
+    let path = dir.join(JOURNAL);
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(SettingError::state(&path)(error)),
+    }
+}
+
+/// The right to change this machine; held until dropped, and by the operating system let go when
+/// the process ends.
+#[derive(Debug)]
+pub(super) struct State {
+    dir: PathBuf,
+    _lock: Lock,
+}
+
+impl State {
+    /// Takes the right, or says that another process has it.
+    pub fn lock(dir: &Path) -> Result<State> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(dir)
+            .map_err(SettingError::state(dir))?;
+        let about = dir.symlink_metadata().map_err(SettingError::state(dir))?;
+        let is_own = about.uid() == geteuid().as_raw() && about.mode() & 0o022 == 0;
+        if !about.is_dir() || !is_own {
+            return Err(SettingError::Shared { path: dir.display().to_string() });
+        }
+        let path = dir.join(LOCK);
+        let mut options = OpenOptions::new();
+        // No other user may open it: whoever can, can hold it.
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.custom_flags(libc::O_NOFOLLOW).open(&path);
+        let lock = lock.map_err(SettingError::state(&path))?;
+        let lock = Lock::take(lock)
+            .map_err(|_| SettingError::Busy { path: path.display().to_string() })?;
+        remove_unfinished(dir).map_err(SettingError::state(dir))?;
+        Ok(State { dir: dir.to_owned(), _lock: lock })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(JOURNAL)
+    }
+
+    /// On disk when this returns.
+    pub fn write(&self, journal: &Journal) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(journal).expect("plain data serialises");
+        text.push(b'\n');
+        write_atomically(&self.path(), &text).map_err(SettingError::state(&self.path()))
+    }
+
+    fn read(&self) -> Result<Option<Journal>> {
+        let path = self.path();
+        let garbled = |reason: String| SettingError::Garbled {
+            path: path.display().to_string(),
+            reason: escape(reason.as_bytes()),
+        };
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path);
+        let file = match file {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(SettingError::state(&path))?,
+        };
+        let about = file.metadata().map_err(SettingError::state(&path))?;
+        if !about.is_file() || about.uid() != geteuid().as_raw() {
+            return Err(garbled("it is not a file of this user".into()));
+        }
+        let mut text = Vec::new();
+        let read = file.take(LARGEST_BYTES).read_to_end(&mut text);
+        read.map_err(SettingError::state(&path))?;
+        let journal: Journal =
+            serde_json::from_slice(&text).map_err(|error| garbled(error.to_string()))?;
+        journal.check().map_err(garbled)?;
+        Ok(Some(journal))
+    }
+
+    /// Puts back what a ktax that was killed has left changed; the journal goes when all is done.
+    pub fn replay(&self, running: &Running) -> Result<Replayed> {
+        let Some(journal) = self.read()? else {
+            return Ok(Replayed::default());
+        };
+        let (done, failed) = journal.put_back(running, false);
+        self.finish(&failed)?;
+        Ok(done)
+    }
+
+    /// Removes the journal if nothing has failed.
+    pub fn finish(&self, failed: &[SettingError]) -> Result<()> {
+        let path = self.path();
+        if failed.is_empty() {
+            return fs::remove_file(&path).map_err(SettingError::state(&path));
+        }
+        let reasons: Vec<String> = failed.iter().map(SettingError::to_string).collect();
+        let (path, reasons) = (path.display().to_string(), reasons.join("; "));
+        Err(SettingError::NotBack { path, reasons })
+    }
+}

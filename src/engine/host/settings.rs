@@ -1,0 +1,196 @@
+//! What a Side changes on the running kernel, and where that lies.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::SettingError;
+use crate::model::TimedSubject;
+
+const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
+
+/// No value of the kernel that ktax would put back is longer.
+const LONGEST_BYTES: u64 = 64 << 10;
+
+type Result<T> = std::result::Result<T, SettingError>;
+
+/// Something of the running kernel that can be set. The name comes from users and from files; the
+/// path is made of it each time, and leads nowhere but into its own directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// A sysctl, by its name with dots.
+    Sysctl(String),
+    /// Transparent huge pages.
+    Thp,
+    /// The frequency governor of a policy: `policy0`.
+    Governor(String),
+}
+
+impl Setting {
+    /// A sysctl as sysctl(8) names it: whichever of `.` and `/` comes first separates, the other
+    /// one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
+    pub fn sysctl(name: &str) -> Result<Setting> {
+        let is_dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+        let name = if is_dotted { name.to_owned() } else { swap(name) };
+        let setting = Setting::Sysctl(name);
+        setting.check().map(|()| setting)
+    }
+
+    /// Whether it is a name at all.
+    pub(super) fn check(&self) -> Result<()> {
+        self.path().map(drop)
+    }
+
+    /// Where it lies below the root. Whatever the name, this is the only way to a path.
+    fn path(&self) -> Result<PathBuf> {
+        let wrong = |name: &String| SettingError::Name { name: name.clone() };
+        match self {
+            Setting::Thp => Ok(THP.into()),
+            Setting::Governor(policy) => {
+                let number = policy.strip_prefix("policy").unwrap_or_default();
+                match !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true => Ok(Path::new(CPUFREQ).join(policy).join("scaling_governor")),
+                    false => Err(wrong(policy)),
+                }
+            }
+            Setting::Sysctl(name) => {
+                let below = swap(name);
+                let is_part = |part: &str| !["", ".", ".."].contains(&part);
+                let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
+                match is_plain && below.len() < 4096 && below.split('/').all(is_part) {
+                    true => Ok(Path::new("proc/sys").join(below)),
+                    false => Err(wrong(name)),
+                }
+            }
+        }
+    }
+}
+
+fn swap(name: &str) -> String {
+    let swapped = name.chars().map(|c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    });
+    swapped.collect()
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Sysctl(name) => f.write_str(name),
+            Setting::Thp => f.write_str("transparent huge pages"),
+            Setting::Governor(policy) => write!(f, "governor of {policy}"),
+        }
+    }
+}
+
+/// Whether two spellings are one value; the kernel separates numbers by tabs.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+/// Whether it can be written and read again as it is.
+pub(super) fn is_plain(value: &str) -> bool {
+    value.len() as u64 <= LONGEST_BYTES && !value.chars().any(|c| c.is_control() && c != '\t')
+}
+
+/// The files of the running kernel.
+#[derive(Debug, Clone)]
+pub struct Running {
+    root: PathBuf,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Running { root: "/".into() }
+    }
+}
+
+impl Running {
+    /// Files below another root, which stand in for the kernel's.
+    #[cfg(test)]
+    pub(super) fn below(root: &Path) -> Running {
+        Running { root: root.to_owned() }
+    }
+
+    /// What a Subject sets, with the values as the user spells them. All is checked but whether the
+    /// kernel takes them.
+    pub fn wanted(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
+        let mut wanted = BTreeMap::new();
+        for (name, value) in &subject.sysctl {
+            let setting = Setting::sysctl(name)?;
+            if wanted.insert(setting.clone(), value.clone()).is_some() {
+                return Err(SettingError::Twice { setting });
+            }
+        }
+        wanted.extend(subject.thp.iter().map(|value| (Setting::Thp, value.clone())));
+        if let Some(value) = &subject.governor {
+            wanted.extend(self.governors()?.into_iter().map(|setting| (setting, value.clone())));
+        }
+        match wanted.iter().find(|(_, value)| !is_plain(value)) {
+            Some((setting, _)) => Err(SettingError::Value { setting: setting.clone() }),
+            None => Ok(wanted),
+        }
+    }
+
+    fn governors(&self) -> Result<Vec<Setting>> {
+        let names = fs::read_dir(self.root.join(CPUFREQ)).into_iter().flatten().flatten();
+        let policies = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let governors = policies.map(Setting::Governor);
+        let found: Vec<Setting> = governors.filter(|governor| governor.check().is_ok()).collect();
+        if found.is_empty() { Err(SettingError::NoGovernor) } else { Ok(found) }
+    }
+
+    /// The value now, as it is written.
+    pub fn read(&self, setting: &Setting) -> Result<String> {
+        let path = self.root.join(setting.path()?);
+        let failed = |reason: io::Error| match reason.kind() {
+            io::ErrorKind::NotFound => SettingError::of(setting, &path, reason),
+            _ => SettingError::unreadable(setting, &path, reason),
+        };
+        let mut text = String::new();
+        let file = fs::File::open(&path).map_err(failed)?;
+        file.take(LONGEST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        let text = text.trim_end_matches('\n');
+        // Where there is a choice, the chosen word is in brackets: `always [madvise] never`.
+        let chosen = || text.split_once('[')?.1.split_once(']').map(|(chosen, _)| chosen);
+        Ok(if *setting == Setting::Thp { chosen().unwrap_or(text) } else { text }.to_owned())
+    }
+
+    /// Sets it and reads it again: the kernel may make something else of a value.
+    pub(super) fn set(&self, setting: &Setting, value: &str) -> Result<()> {
+        self.write(setting, value)?;
+        let became = self.read(setting)?;
+        if is_same(&became, value) {
+            return Ok(());
+        }
+        Err(SettingError::Became { setting: setting.clone(), value: value.to_owned(), became })
+    }
+
+    fn write(&self, setting: &Setting, value: &str) -> Result<()> {
+        let path = self.root.join(setting.path()?);
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EINVAL | libc::ERANGE | libc::ENODEV | libc::EOPNOTSUPP) => {
+                let (setting, value) = (setting.clone(), value.to_owned());
+                SettingError::Refused { setting, value, reason: error }
+            }
+            _ => SettingError::of(setting, &path, error),
+        };
+        let mut file = OpenOptions::new().write(true).truncate(true).open(&path).map_err(failed)?;
+        // The kernel takes what comes in one piece.
+        file.write_all(format!("{value}\n").as_bytes()).map_err(failed)
+    }
+
+    /// A name for the time since the machine started; empty where the kernel has none.
+    pub(super) fn boot_id(&self) -> String {
+        let path = self.root.join("proc/sys/kernel/random/boot_id");
+        fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    }
+}

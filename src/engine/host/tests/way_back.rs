@@ -1,0 +1,62 @@
+use super::*;
+
+#[test]
+fn what_has_no_way_back_is_not_begun() {
+    let machine = Machine::new();
+    let files = [
+        ("proc/sys/kernel/modules_disabled", "0\n"),
+        ("proc/sys/vm/dirty_ratio", "20\n"),
+        ("proc/sys/vm/dirty_bytes", "0\n"),
+        ("proc/sys/fs/two_lines", "a\nb\n"),
+    ];
+    files.iter().for_each(|(name, value)| machine.write(name, value));
+    for (name, value, why) in [
+        ("kernel.modules_disabled", "1", "for good"),
+        ("vm.dirty_bytes", "4096000", "vm.dirty_ratio is 20"),
+        ("fs.two_lines", "c", "more than one line"),
+    ] {
+        let side = sysctl(name, value);
+        let error = machine.changer([&side, &TimedSubject::default()]).err().unwrap().to_string();
+        assert!(error.contains(why) && error.ends_with("leave it out"), "{error}");
+        assert!(!machine.state().join("journal.json").exists());
+    }
+    files.iter().for_each(|(name, value)| assert_eq!(machine.read(name), value.trim_end()));
+    let side = sysctl("vm.dirty_ratio", "30");
+    machine.changer([&side, &side]).unwrap().apply(&side).unwrap();
+    assert_eq!(machine.read("proc/sys/vm/dirty_ratio"), "20");
+}
+
+#[test]
+fn what_writing_the_old_value_does_not_undo_is_not_begun() {
+    for (name, value, why) in [
+        ("kernel.modules_disabled", "0x1", "1 is for good"),
+        ("kernel.yama.ptrace_scope", "03", "3 is for good"),
+        ("kernel.kexec_load_limit_panic", "5", "only takes less"),
+        ("kernel.kexec_load_limit_reboot", "5", "only takes less"),
+        ("kernel.tainted", "512", "only adds"),
+        ("net.ipv4.ip_forward", "1", "accept_redirects"),
+        ("net.ipv4.conf.all.rp_filter", "1", "every interface"),
+        ("net.ipv6.conf.all.forwarding", "1", "every interface"),
+        ("net/ipv4/conf/default/rp_filter", "1", "every interface"),
+        ("net.ipv6.conf.default.mtu", "1400", "every interface"),
+        ("net.ipv6.conf.eth0/100.disable_ipv6", "1", "drops the interface's addresses"),
+    ] {
+        // The files are not there: nothing is read or written before.
+        let (machine, side) = (Machine::new(), sysctl(name, value));
+        let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
+        assert!(error.contains(why) && error.ends_with("leave it out"), "{error}");
+        assert!(!machine.state().join("journal.json").exists());
+    }
+    for (name, value) in [
+        ("kernel.unprivileged_bpf_disabled", "2"),
+        ("kernel.yama.ptrace_scope", "1"),
+        ("net.ipv4.conf.lo.rp_filter", "1"),
+        ("net.ipv4.ip_forward_use_pmtu", "1"),
+    ] {
+        let (machine, side) = (Machine::new(), sysctl(name, value));
+        let file = format!("proc/sys/{}", name.replace('.', "/"));
+        machine.write(&file, "0\n");
+        machine.changer([&side, &side]).unwrap().apply(&side).unwrap();
+        assert_eq!(machine.read(&file), "0");
+    }
+}

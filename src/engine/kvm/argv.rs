@@ -1,0 +1,118 @@
+//! QEMU's command line for a timed guest: pure functions.
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use crate::engine::argv::{MACHINE, devices, escape, monitor};
+use crate::model::TimedMachine;
+
+/// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
+const ORDERS_ITEM: &str = "opt/ktax/orders";
+
+/// Where a VM's files are.
+#[derive(Debug)]
+pub struct Files {
+    /// What to run.
+    pub orders: PathBuf,
+    /// The wire.
+    pub wire: PathBuf,
+    /// The console.
+    pub console: PathBuf,
+    /// What QEMU says.
+    pub stderr: PathBuf,
+}
+
+/// The boot line: what the engine needs, and the Subject's own. Addresses are drawn anew in every
+/// Boot: the luck of one place is not taken for what a Kernel costs.
+pub fn boot_line(own: &str) -> String {
+    format!("console=ttyS0 quiet panic=-1 oops=panic {own}").trim_end().to_owned()
+}
+
+/// A VM that boots to its freeze; let go, it carries out the orders.
+pub fn boot(
+    shape: &TimedMachine,
+    (image, initrd): (&Path, &Path),
+    boot_line: &str,
+    files: &Files,
+    control: RawFd,
+) -> Vec<String> {
+    let mib = shape.memory_mib;
+    let mut args: Vec<String> = [
+        ["-accel".into(), shape.accelerator.name().into()],
+        ["-smp".into(), shape.vcpus.to_string()],
+        ["-cpu".into(), shape.cpu.clone()],
+        ["-M".into(), format!("{MACHINE},memory-backend=ram")],
+        ["-m".into(), mib.to_string()],
+        // All there before the guest begins: that this machine makes a page is no time of the
+        // guest's.
+        ["-object".into(), format!("memory-backend-ram,id=ram,size={mib}M,prealloc=on")],
+        ["-display".into(), "none".into()],
+        ["-kernel".into(), image.display().to_string()],
+        ["-initrd".into(), initrd.display().to_string()],
+        ["-append".into(), boot_line.to_owned()],
+        ["-action".into(), "panic=pause".into()],
+        ["-fw_cfg".into(), format!("name={ORDERS_ITEM},file={}", escape(&files.orders))],
+    ]
+    .concat();
+    args.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Accelerator;
+
+    fn args(accelerator: Accelerator, boot_line: &str) -> Vec<String> {
+        let cpu = "host,-x2apic".into();
+        let shape = TimedMachine { cpu, memory_mib: 256, vcpus: 2, cores: None, accelerator };
+        let [orders, wire, console, stderr] =
+            ["/r/a,b", "/r/wire", "/r/log", "/r/err"].map(Into::into);
+        let files = Files { orders, wire, console, stderr };
+        boot(&shape, (Path::new("/k/image"), Path::new("/k/initrd")), boot_line, &files, 7)
+    }
+
+    fn value<'a>(args: &'a [String], option: &str) -> &'a str {
+        let at = args.iter().position(|arg| arg == option).unwrap();
+        assert_eq!(args.iter().filter(|arg| *arg == option).count(), 1, "{option}");
+        &args[at + 1]
+    }
+
+    #[test]
+    fn the_machine_is_as_asked_for() {
+        for accelerator in [Accelerator::Kvm, Accelerator::Tcg] {
+            let args = args(accelerator, "console=ttyS0 a=b c");
+            assert_eq!(value(&args, "-accel"), accelerator.name());
+            assert_eq!(value(&args, "-cpu"), "host,-x2apic");
+            assert_eq!(value(&args, "-smp"), "2");
+            assert_eq!(value(&args, "-m"), "256");
+            assert!(value(&args, "-object").contains("size=256M,prealloc=on"));
+            assert_eq!(value(&args, "-kernel"), "/k/image");
+            assert_eq!(value(&args, "-append"), "console=ttyS0 a=b c");
+            assert_eq!(value(&args, "-action"), "panic=pause");
+        }
+    }
+
+    #[test]
+    fn time_is_real_and_nothing_counts() {
+        let args = args(Accelerator::Kvm, "");
+        for never in ["-icount", "-plugin", "-incoming", "-seed", "-rtc"] {
+            assert!(!args.iter().any(|arg| arg == never), "{never}");
+        }
+    }
+
+    #[test]
+    fn a_comma_in_a_path_does_not_end_it() {
+        let args = args(Accelerator::Kvm, "");
+        assert_eq!(value(&args, "-fw_cfg"), "name=opt/ktax/orders,file=/r/a,,b");
+    }
+
+    #[test]
+    fn the_boot_line_is_the_engines_and_the_subjects() {
+        assert_eq!(boot_line(""), "console=ttyS0 quiet panic=-1 oops=panic");
+        let own = boot_line("mitigations=off nokaslr");
+        assert!(own.ends_with(" oops=panic mitigations=off nokaslr"), "{own}");
+    }
+}

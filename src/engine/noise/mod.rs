@@ -1,0 +1,12 @@
+//! What the machine says of itself that changes times, and what else it does meanwhile.
+//!
+//! All of it is read from the kernel's files in /proc and /sys, below a root that tests can plant.
+
+mod facts;
+mod quiet;
+mod ticks;
+mod watch;
+
+pub use facts::{facts, facts_below};
+pub use quiet::{CpuShare, list, look, shares, sort};
+pub use watch::Watch;

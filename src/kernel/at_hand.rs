@@ -1,0 +1,66 @@
+//! A kernel without any effort: one that the cache holds.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::{Kernel, cached};
+use crate::model::{Arch, Format, Identity};
+
+/// The image that came into the cache last, if there is one that is whole and that a guest of this
+/// machine's architecture boots. Nothing is fetched.
+pub fn at_hand(cache: &Path) -> Option<Kernel> {
+    let entries = fs::read_dir(cache.join("kernels")).ok()?.flatten();
+    let mut found: Vec<(SystemTime, Identity)> = entries
+        .filter_map(|entry| {
+            let origin = entry.path().join("origin.json");
+            let made = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
+            let identity: Identity = serde_json::from_slice(&fs::read(origin).ok()?).ok()?;
+            let boots = identity.arch == Arch::X86_64 && identity.format == Format::BzImage;
+            let is_its = entry.file_name() == identity.sha256.as_str();
+            (boots && is_its).then_some((made, identity))
+        })
+        .collect();
+    found.sort_by_key(|(made, _)| std::cmp::Reverse(*made));
+    found.into_iter().find_map(|(_, identity)| {
+        let image = cached(&identity.sha256, cache)?;
+        Some(Kernel { identity, image, config: None })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn put(cache: &Path, content: &[u8], arch: &str, age_s: u64) -> String {
+        let sha256 = format!("{:x}", Sha256::digest(content));
+        let dir = cache.join("kernels").join(&sha256);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("image"), content).unwrap();
+        let image = fs::File::options().append(true).open(dir.join("image")).unwrap();
+        image.set_modified(SystemTime::now() - std::time::Duration::from_secs(age_s)).unwrap();
+        let origin = format!(
+            r#"{{"source":"s","sha256":"{sha256}","release":"6.1","build_id":null,
+            "config_sha256":null,"arch":"{arch}","format":"bzimage"}}"#
+        );
+        fs::write(dir.join("origin.json"), origin).unwrap();
+        sha256
+    }
+
+    #[test]
+    fn the_newest_whole_image_for_this_machine_is_at_hand() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path();
+        assert_eq!(at_hand(cache), None);
+        let oldest = put(cache, b"a", "x86_64", 300);
+        let newer = put(cache, b"b", "x86_64", 200);
+        put(cache, b"c", "powerpc", 100);
+        assert_eq!(at_hand(cache).unwrap().identity.sha256, newer);
+        fs::write(cache.join("kernels").join(&newer).join("image"), b"damaged").unwrap();
+        let found = at_hand(cache).unwrap();
+        assert_eq!((found.identity.sha256.as_str(), found.config), (oldest.as_str(), None));
+        assert_eq!(fs::read(found.image).unwrap(), b"a");
+    }
+}
