@@ -3,7 +3,7 @@
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
 .PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean \
-    test-kernels test-long test-exits test-hosts fuzz
+    test-kernels test-long test-exits test-hosts controls fuzz
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -14,6 +14,7 @@ help:
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
+	@echo 'make controls  a hundred timed comparisons on this machine, which must be idle; not part of make test'
 	@echo 'make fuzz    half an hour of fuzzing the readers of files; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
@@ -45,11 +46,11 @@ check:
 	cargo clippy --locked --all-targets -- -D warnings
 
 unit:
-	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test published --test experiments --test exits
+	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test host_settings --test noise --test timed --test stat --test published --test experiments --test exits
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test bisect --test cli --test controls --test docs --test failures --test kernels --test ledger --test newer_qemu \
+	cargo test --locked --test bisect --test cli --test controls --test docs --test failures --test kernels --test kvm_engine --test ledger --test newer_qemu \
 	    --test resume -- --test-threads 2
 
 # Kernels from the distribution's source: many minutes the first time.
@@ -62,9 +63,14 @@ test-hosts: setup
 	-@sh scripts/setup-hosts.sh
 	cargo test --locked --test hosts -- --test-threads 1 --nocapture
 
-# Real KVM: this machine's where it has one, and that of a host within QEMU. One boot at a time, as they have two CPUs.
+# Real KVM: this machine's where it has one, whose eBPF programs are counted, one test at a time; and that of a host within QEMU.
 test-exits: setup
-	cargo test --locked --test vmm --test exits_live --test kvm_host --test exits_host -- --test-threads 1
+	cargo test --locked --test vmm --test exits_live --test exits_command -- --test-threads 1
+	cargo test --locked --test kvm_host --test exits_host -- --test-threads 2
+
+# Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
+controls: setup
+	cargo test --release --locked --test campaign -- --ignored --nocapture
 
 # Coverage-guided, ten minutes for each reader of files; needs cargo-fuzz. METHODOLOGY.md has what came out.
 fuzz:
@@ -79,6 +85,7 @@ test-long: setup
 bench: build
 	cargo bench --locked --bench speed
 	cargo bench --locked --bench native
+	cargo bench --locked --bench statistics
 	cargo bench --locked --bench exits
 	cargo bench --locked --bench source
 	@rm -rf target/bench && mkdir target/bench

@@ -14,7 +14,8 @@ answer() {
     *ledgers/*) command=ledger ;;
     *) command=compare ;;
     esac
-    "$ktax" $command "$1" --out "$out/$name" >"$out/$name.txt" || status=$?
+    # A busy machine needs longer for the same answer.
+    "$ktax" $command "$1" --time-limit 1800 --out "$out/$name" >"$out/$name.txt" || status=$?
     case $status in
     0 | 3 | 4 | 69) ;;
     *)
@@ -22,6 +23,11 @@ answer() {
         exit 1
         ;;
     esac
+    # A host that cannot be had has no answer; the last one stays.
+    if [ ! -s "$out/$name.txt" ]; then
+        echo "$1: ktax ended with $status and no answer; mend that first" >&2
+        exit 1
+    fi
     case $name in
     lsm | lsm-smp | lsm-framework | lsm-framework-up) "$ktax" report --layout lmbench "$out/$name" >"$out/$name.txt" || true ;;
     mmap-stress | paravirt) "$ktax" report --layout counters "$out/$name" >>"$out/$name.txt" || true ;;

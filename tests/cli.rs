@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::{KERNEL, compare, ktax, run, scratch};
@@ -11,7 +12,8 @@ use common::{KERNEL, compare, ktax, run, scratch};
 fn help_names_every_command_and_fits_a_terminal() {
     let ran = run(ktax().arg("--help"));
     assert_eq!(ran.status, 0);
-    for command in ["compare", "plan", "run", "analyse", "report", "ledger", "workloads", "doctor"]
+    for command in
+        ["compare", "plan", "run", "analyse", "report", "ledger", "workloads", "stat", "doctor"]
     {
         assert!(ran.stdout.contains(&format!("\n  {command} ")), "{command}");
         let ran = run(ktax().args([command, "--help"]));
@@ -21,6 +23,62 @@ fn help_names_every_command_and_fits_a_terminal() {
         }
     }
     assert!(ran.stdout.contains("Exit status:"));
+}
+
+/// What the sources say of a command's arguments, by the file that they are in.
+fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let name = path.file_name().unwrap().to_str().unwrap().replace('_', "-");
+            let named = |(mut words, text): (Vec<String>, String)| {
+                words.insert(0, name.clone());
+                (words, text)
+            };
+            all.extend(described(&path).into_iter().map(named));
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let Some((before, _)) = source.split_once("\npub struct Args {") else { continue };
+        let lines = before.lines().rev().skip_while(|line| line.starts_with("#["));
+        let mut lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("///")).collect();
+        lines.reverse();
+        let name = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+        let words = if name == "mod" { vec![] } else { vec![name] };
+        all.push((words, lines.join("\n")));
+    }
+    all
+}
+
+#[test]
+fn every_commands_help_says_all_that_is_written_of_it() {
+    let said = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = described(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cmd"));
+    assert!(all.len() > 20, "{all:?}");
+    let long = all.iter().filter(|(_, text)| text.contains("\n\n")).count();
+    assert!(long >= 8, "{all:?}");
+    for (words, text) in all {
+        let ran = run(ktax().args(&words).arg("--help"));
+        assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
+        // The last dot of one sentence alone is left out.
+        let text = said(&text);
+        assert!(!text.is_empty(), "{words:?}");
+        assert!(said(&ran.stdout).starts_with(text.trim_end_matches('.')), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn errors_do_nothing_to_a_terminal() {
+    let ran = run(ktax().args(["report", "no-such\u{1b}]0;x\u{7}"]));
+    assert!(ran.stderr.contains("no-such\\u{1b}]0;x\\u{7}"), "{}", ran.stderr.escape_debug());
+    assert!(!ran.stderr.contains(['\u{1b}', '\u{7}']), "{}", ran.stderr.escape_debug());
+    // A mistake in a file is shown where it is.
+    let dir = scratch();
+    let file = dir.path().join("x.toml");
+    fs::write(&file, "title = \"x\"\nbase = {\n").unwrap();
+    let ran = run(ktax().arg("plan").arg(&file));
+    assert!(ran.stderr.trim_end().lines().count() > 1, "{}", ran.stderr);
 }
 
 #[test]
@@ -56,7 +114,7 @@ fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
         ("top", format!("laoyuts = 3\n{good}"), "laoyuts"),
         ("type", format!("layouts = \"three\"\n{good}"), "layouts"),
         ("many", format!("layouts = 100\n{good}"), "1 to 99"),
-        ("engine", format!("engine = \"kvm\"\n{good}"), "exact"),
+        ("engine", format!("engine = \"magic\"\n{good}"), "exact"),
         ("workload", format!("workloads = [\"getpid\"]\n{good}"), "getppid"),
         ("param", format!("workloads = [\"pipe:size=1\"]\n{good}"), "ops"),
         ("toml", "title = ".to_owned(), "experiments/lsm.toml"),
@@ -77,6 +135,21 @@ fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
     let ran = run(ktax().args(["compare", "--kernel", KERNEL, "--wrokload", "x"]));
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("--workload"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_host_of_another_architecture_lacks_is_said_before_anything_is_made() {
+    let (dir, file) = (scratch(), "experiments/magic-page.toml");
+    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+    let mut ktax = ktax();
+    ktax.env("PATH", dir.path()).env("KTAX_CACHE", &cache).env_remove("KTAX_QEMU");
+    let ran = run(ktax.args(["compare", file, "--out"]).arg(&out));
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let missing = "ktax: for a KVM host on e500v2 qemu-system-ppc, powerpc-linux-gnu-gcc";
+    assert!(ran.stderr.starts_with(missing), "{}", ran.stderr);
+    let install = "`sudo apt-get install --no-install-recommends qemu-system-ppc gcc-powerpc";
+    assert!(ran.stderr.contains(install) && ran.stderr.ends_with("`\n"), "{}", ran.stderr);
+    assert!(!out.exists() && !cache.exists());
 }
 
 #[test]
@@ -147,7 +220,7 @@ fn one_file_works_from_anywhere() {
 fn doctor_says_what_is_there_and_what_mends_it() {
     let ran = run(ktax().arg("doctor"));
     assert_eq!(ran.status, 0, "{}", ran.stdout);
-    for what in ["QEMU", "cache", "plugin", "packages", "machine", "KVM"] {
+    for what in ["QEMU", "cache", "plugin", "packages", "machine", "CPUs", "KVM"] {
         assert!(ran.stdout.contains(what), "{}", ran.stdout);
     }
     let ran = run(ktax().args(["doctor", "--json", "--qemu", "/nonexistent"]));

@@ -6,37 +6,15 @@ mod common;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use common::{Ran, cache, run, scratch, until};
+use common::kvm::{TRACEFS, assert_whole, can_record, count, exits, exits_after};
+use common::{Ran, run, scratch, until};
 use ktax::model::ExitTable;
+use ktax::vmm::{Loops, raw};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 const ENDLESS: [&str; 5] = [KTAX, "vmm", "raw", "--out", "4000000000"];
-
-fn can_record() -> bool {
-    let has_kvm = fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
-    let can = has_kvm && rustix::process::geteuid().is_root();
-    if !can {
-        println!("skipped: no /dev/kvm, or not root");
-    }
-    can
-}
-
-/// ktax in a mount namespace of its own, in which `before` was done and tracefs mounted.
-fn namespace(before: &str, privileges: &str) -> Command {
-    let script = format!("{before} && exec {privileges} \"$@\"");
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script, "sh", KTAX, "exits"]);
-    command.env("KTAX_CACHE", cache());
-    command
-}
-
-fn exits(args: &[&str]) -> Command {
-    let mut command = namespace("mount -t tracefs nodev /sys/kernel/tracing", "");
-    command.args(args);
-    command
-}
 
 fn tables(ran: &Ran) -> Vec<ExitTable> {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
@@ -51,22 +29,6 @@ fn record(options: &[&str], guest: &[&str]) -> (ExitTable, Value) {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let account = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
     (tables(&ran).remove(0), account)
-}
-
-fn count(table: &ExitTable, reason: &str) -> u64 {
-    table.row(reason).map_or(0, |row| row.count)
-}
-
-/// Every exit has its entry; all time is in a row; nothing was lost.
-fn assert_whole(table: &ExitTable) {
-    let account = table.account.as_ref().unwrap();
-    assert_eq!((account.lost, account.unpaired), (0, 0), "{table:?}");
-    let (guest, others): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
-    let exits: u64 = others.iter().map(|row| row.count).sum();
-    let open = account.open.iter().filter(|open| open.reason != guest[0].reason).count() as u64;
-    assert_eq!(guest[0].count, exits + open, "{table:?}");
-    let open_ns: u64 = account.open.iter().map(|open| open.ns).sum();
-    assert_eq!(table.sum_ns() + open_ns, account.wall_ns);
 }
 
 const GUEST: [&str; 8] = ["--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"];
@@ -88,6 +50,24 @@ fn every_return_of_kvm_run_is_counted_on_any_kvm() {
     }
 }
 
+/// The highest rate that there is: two vCPUs' threads that do nothing else.
+#[test]
+fn nothing_is_lost_however_fast_it_comes() {
+    if !can_record() {
+        return;
+    }
+    for via in ["bpf", "perf"] {
+        let one = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
+        let tables = std::thread::scope(|scope| {
+            [scope.spawn(one), scope.spawn(one)].map(|thread| thread.join().unwrap())
+        });
+        for table in tables {
+            assert_eq!(count(&table, "KVM_EXIT_IO"), 20_000, "{via}: {table:?}");
+            assert_whole(&table);
+        }
+    }
+}
+
 #[test]
 fn without_a_choice_the_best_that_there_is_is_used_and_named() {
     if !can_record() {
@@ -97,8 +77,7 @@ fn without_a_choice_the_best_that_there_is_is_used_and_named() {
     assert_whole(&table);
     assert!(table.source.ends_with(", eBPF"), "{}", table.source);
     // Without the privilege for eBPF the same counts come another way, and this is said.
-    let mount = "mount -t tracefs nodev /sys/kernel/tracing";
-    let mut command = namespace(mount, "setpriv --bounding-set -bpf,-sys_admin");
+    let mut command = exits_after(TRACEFS, "setpriv --bounding-set -bpf,-sys_admin");
     let ran = run(command.args(["record", "--level", "run", "--json", "--", KTAX, "vmm", "raw"]));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let table = tables(&ran).remove(0);
@@ -113,15 +92,14 @@ fn what_is_missing_is_named_with_the_next_step() {
     }
     let hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug";
     let empty = "mount -t tmpfs none /sys/kernel/tracing && mkdir /sys/kernel/tracing/events";
-    let there = "mount -t tracefs nodev /sys/kernel/tracing";
     let powerless = "setpriv --bounding-set -all";
     for (before, privileges, said) in [
         (hide, "", "type: sudo mount -t tracefs"),
         (empty, "", "load KVM with `sudo modprobe kvm`"),
-        (there, powerless, "run it as root, or with CAP_PERFMON"),
+        (TRACEFS, powerless, "run it as root, or with CAP_PERFMON"),
     ] {
         let vmm = ["record", "--", KTAX, "vmm", "raw"];
-        let ran = run(namespace(before, privileges).args(vmm));
+        let ran = run(exits_after(before, privileges).args(vmm));
         assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
@@ -175,6 +153,20 @@ fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
     let (guest, before) = (Endless::start(), programs());
     let ran = run(&mut exits(&["record", "--json", "--seconds", "0.5", "--pid", &guest.pid()]));
     assert!(count(&tables(&ran)[0], "KVM_EXIT_IO") > 100, "{ran:?}");
+    // The recorders come to a guest that does nothing but leave, and go while it does: neither
+    // their first nor their last moment may be half seen, nor go on.
+    for via in ["bpf", "perf"] {
+        let some = ["record", "--json", "--level", "run", "--via", via, "--seconds", "0.5"];
+        let ran = run(exits(&some).args(["--pid", &guest.pid()]));
+        let table = tables(&ran).remove(0);
+        let account = table.account.as_ref().unwrap();
+        assert_eq!((account.lost, account.unpaired), (0, 0), "{via}: {table:?}");
+        let [left, entered] = ["KVM_EXIT_IO", "KVM_RUN"].map(|reason| count(&table, reason));
+        assert!(left.abs_diff(entered) <= 1, "{via}: {left} {entered}");
+        assert_eq!(table.sum_ns() + account.open[0].ns, account.wall_ns, "{via}");
+        let longest_ns = table.rows.iter().filter_map(|row| row.most_ns).max().unwrap();
+        assert!(account.open[0].ns <= 2 * longest_ns, "{via}: {table:?}");
+    }
     // KVM's own statistics are taken from the VMM, without any event.
     let stats = ["record", "--json", "--via", "stats", "--seconds", "0.5", "--pid", &guest.pid()];
     let table = tables(&run(&mut exits(&stats))).remove(0);
@@ -235,4 +227,36 @@ fn two_recorders_do_not_disturb_each_other() {
         assert_eq!(count(&table, "KVM_RUN"), 601);
         assert_whole(&table);
     }
+}
+
+#[test]
+fn vcpus_that_come_and_go_are_all_in_the_table() {
+    if !can_record() {
+        return;
+    }
+    // This process is the VMM: it has a VM, and threads that are vCPUs for a while.
+    let kvm = kvm_ioctls::Kvm::new().unwrap();
+    let vm = kvm.create_vm().unwrap();
+    let vcpu = vm.create_vcpu(0).unwrap();
+    let before = programs();
+    let own = std::process::id().to_string();
+    let options = ["record", "--json", "--level", "run", "--per", "both", "--pid", &own];
+    let record = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
+    until("it records", || programs() >= before + 4);
+    let guest = || {
+        let loops = Loops { out: 100, ..Loops::default() };
+        raw::run(&loops).unwrap().ended.unwrap();
+    };
+    guest();
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(guest))));
+    guest();
+    kill_process(Pid::from_child(&record), Signal::INT).unwrap();
+    let output = record.wait_with_output().unwrap();
+    drop(vcpu);
+    let tables: Vec<ExitTable> = serde_json::from_slice(&output.stdout).unwrap();
+    // The last OUT of each is the end of its guest, after which nothing is called: it has not
+    // ended, and is in no row.
+    let counts: Vec<u64> = tables.iter().map(|table| count(table, "KVM_EXIT_IO")).collect();
+    assert_eq!(counts, [500, 100, 100, 100, 100, 100], "{tables:?}");
+    tables.iter().for_each(assert_whole);
 }

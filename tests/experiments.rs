@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::plan::{Experiment, GuestExperiment, Ledger, definitions, select};
+use ktax::plan::{Experiment, GuestExperiment, GuestFile, Ledger, definitions, select};
 
 /// Those of two kernels, and those whose Subjects are guests of a KVM host.
 fn experiments() -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let is_guests = |path: &PathBuf| GuestExperiment::is_one(&fs::read_to_string(path).unwrap());
+    let is_guests = |path: &PathBuf| GuestFile::is_one(&fs::read_to_string(path).unwrap());
     let (guests, kernels) = files("experiments").into_iter().partition(is_guests);
     (kernels, guests)
 }
@@ -33,10 +33,8 @@ fn every_experiment_can_be_planned() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!rows.is_empty() && !experiment.why.is_empty(), "{name}");
         assert_ne!(experiment.base, experiment.change, "{name} compares nothing");
-        let patches = experiment.base.patches.iter().chain(&experiment.change.patches);
-        for patch in patches {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(patch);
-            assert!(path.is_file(), "{name} names {patch}, which is not there");
+        for subject in [&experiment.base, &experiment.change] {
+            assert_patches(&subject.patches, &name);
         }
     }
 }
@@ -48,9 +46,29 @@ fn every_experiment_of_guests_can_be_run() {
     for path in paths {
         let name = path.display().to_string();
         let text = fs::read_to_string(&path).unwrap();
-        let experiment = GuestExperiment::parse(&text, &name).unwrap();
-        assert!(!experiment.works().unwrap().is_empty() && !experiment.why.is_empty(), "{name}");
-        assert_ne!(Some(&experiment.base), experiment.change.as_ref(), "{name} compares nothing");
+        match GuestFile::parse(&text, &name).unwrap() {
+            GuestFile::Kvm(experiment) => {
+                assert!(!experiment.works().unwrap().is_empty());
+                assert_compares(&experiment, &name);
+            }
+            GuestFile::E500v2(experiment) => {
+                assert!(!experiment.works().unwrap().is_empty());
+                assert_compares(&experiment, &name);
+            }
+        }
+    }
+}
+
+fn assert_compares<Guest: PartialEq>(experiment: &GuestExperiment<Guest>, name: &str) {
+    assert!(!experiment.why.is_empty(), "{name}");
+    assert!(Some(&experiment.base) != experiment.change.as_ref(), "{name} compares nothing");
+    assert_patches(&experiment.host_subject().patches, name);
+}
+
+fn assert_patches(patches: &[String], name: &str) {
+    for patch in patches {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(patch);
+        assert!(path.is_file(), "{name} names {patch}, which is not there");
     }
 }
 

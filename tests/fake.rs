@@ -15,5 +15,13 @@ mod order;
 mod plan;
 #[path = "fake/scene.rs"]
 mod scene;
+#[path = "fake/timed.rs"]
+mod timed;
+#[path = "fake/timed_blocks.rs"]
+mod timed_blocks;
+#[path = "fake/timed_failures.rs"]
+mod timed_failures;
+#[path = "fake/timed_verdicts.rs"]
+mod timed_verdicts;
 #[path = "fake/verdicts.rs"]
 mod verdicts;

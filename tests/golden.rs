@@ -4,6 +4,10 @@
 mod cases;
 #[path = "golden/fixtures.rs"]
 mod fixtures;
+#[path = "golden/stat.rs"]
+mod stat;
+#[path = "golden/timed.rs"]
+mod timed;
 
 use std::path::Path;
 

@@ -1,13 +1,11 @@
 //! Real KVM of other architectures, within QEMU: guests that leave a known number of times, and
 //! what `ktax exits` says of what the kernel wrote about them. `make test-hosts` runs these.
 
-#[path = "hosts/boot.rs"]
-mod boot;
+#[path = "hosts/boards.rs"]
+mod boards;
 mod common;
 #[path = "hosts/e500v2.rs"]
 mod e500v2;
-#[path = "hosts/kernel.rs"]
-mod kernel;
 #[path = "hosts/power9.rs"]
 mod power9;
 #[path = "hosts/traced.rs"]
@@ -17,17 +15,6 @@ use std::path::Path;
 
 use common::{Ran, ktax, run};
 use ktax::model::ExitTable;
-
-/// The programs that are not here; a test that needs them says so and is not run.
-fn is_missing(programs: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_here = |name: &&&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
-    let missing: Vec<&&str> = programs.iter().filter(|name| !is_here(name)).collect();
-    if !missing.is_empty() {
-        eprintln!("skipped: {missing:?} is missing; run `sh scripts/setup-hosts.sh`");
-    }
-    !missing.is_empty()
-}
 
 fn exits(arguments: &[&str]) -> Ran {
     let ran = run(ktax().arg("exits").args(arguments));

@@ -4,9 +4,10 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use common::kvm::{LINE, initrd, kernel, kvm_host};
+use common::kvm::{LINE, compiled, initrd, initrd_of, kernel, kvm_host};
 use common::{Ran, cache, ktax, processes, run, scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -21,8 +22,12 @@ fn exits(account: &str) -> Vec<Value> {
 /// A stock Linux guest within the host.
 fn linux(options: &[&str], line: &str, guest: &[&str]) -> Ran {
     let dir = scratch();
+    linux_of(&initrd(dir.path()), options, line, guest)
+}
+
+fn linux_of(initrd: &Path, options: &[&str], line: &str, guest: &[&str]) -> Ran {
     let vmlinuz = format!("vmlinuz={}", kernel().display());
-    let initrd = format!("initrd={}", initrd(dir.path()).display());
+    let initrd = format!("initrd={}", initrd.display());
     let files = ["--file", &vmlinuz, "--file", &initrd];
     let files_there = ["--kernel", "/files/vmlinuz", "--initrd", "/files/initrd"];
     let append = ["--append", line];
@@ -60,6 +65,79 @@ fn two_processors_start_and_the_guest_goes_off_by_itself() {
     assert!(exits.iter().all(|vcpu| vcpu["KVM_EXIT_IO"].is_u64()), "{}", ran.stderr);
 }
 
+/// The first process of a guest with two processors: one is busy, the other interrupts it twenty
+/// times, and each interrupt is counted by the kernel. It has no other exit until the host's tick.
+const INTERRUPTS: &str = r#"
+#define _GNU_SOURCE
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { TIMES = 20 };
+static volatile int is_busy, is_done;
+static void stay_on(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+static void *be_busy(void *unused)
+{
+    stay_on(1);
+    is_busy = 1;
+    while (!is_done)
+        ;
+    return unused;
+}
+static long calls(void)
+{
+    char line[256];
+    long of_first, of_second = -1;
+    FILE *file = fopen("/proc/interrupts", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, "CAL:"))
+            sscanf(strstr(line, "CAL:") + 4, "%ld %ld", &of_first, &of_second);
+    return of_second;
+}
+int main(void)
+{
+    pthread_t thread;
+    long before, failed = 0;
+    mount("proc", "/proc", "proc", 0, NULL);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    stay_on(0);
+    pthread_create(&thread, NULL, be_busy, NULL);
+    while (!is_busy)
+        sched_yield();
+    before = calls();
+    for (int i = 0; i < TIMES; i++)
+        failed += syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0;
+    printf("sent %d, failed %ld, taken %ld\n", TIMES, failed, calls() - before);
+    fflush(stdout);
+    return reboot(RB_AUTOBOOT);
+}
+"#;
+
+#[test]
+fn a_busy_processor_takes_each_interrupt_once() {
+    let dir = scratch();
+    let initrd = initrd_of(dir.path(), INTERRUPTS);
+    let ran = linux_of(&initrd, &["--exact"], LINE, &["--cpus", "2"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let said = ran.stdout.lines().find_map(|line| line.split_once("sent 20, failed 0, taken "));
+    let said = said.unwrap_or_else(|| panic!("it does not say how many: {}", ran.stdout));
+    let taken: u32 = said.1.trim().parse().unwrap();
+    // The kernel has some of its own to send; taken twice, there are forty.
+    assert!((20..30).contains(&taken), "{taken}");
+}
+
 #[test]
 fn a_feature_is_hidden_from_the_guest() {
     let ran = linux(&["--time-limit", "60"], LINE, &["--without", "kvmclock"]);
@@ -91,6 +169,34 @@ fn a_command_that_fails_gives_its_exit_status() {
     let ran = kvm_host(&[], &["/no-such-program"]);
     assert_eq!(ran.status, 127, "{}", ran.stderr);
     assert!(ran.stderr.starts_with("/no-such-program: "), "{}", ran.stderr);
+}
+
+const CLEARS: &str = r#"
+#include <stdio.h>
+int main(void)
+{
+    fputs("out\033[2J\n", stdout);
+    fputs("err\033[2J\n", stderr);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_a_command_prints_does_nothing_to_a_terminal() {
+    let dir = scratch();
+    let file = format!("clears={}", compiled(dir.path(), CLEARS).display());
+    let ran = kvm_host(&["--file", &file], &["/files/clears"]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\x1b[2J\n", "err\x1b[2J\n"));
+    let words = [env!("CARGO_BIN_EXE_ktax"), "kvm-host", "--file", &file, "--", "/files/clears"];
+    let mut command = Command::new("script");
+    command.env("KTAX_CACHE", cache()).args(["--quiet", "--return", "--command"]);
+    command.arg(shlex::try_join(words).unwrap()).arg("/dev/null").stdin(Stdio::null());
+    let ran = run(&mut command);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for said in ["out", "err"] {
+        assert!(ran.stdout.contains(&format!("{said}\\u{{1b}}[2J")), "{ran:?}");
+        assert!(!ran.stdout.contains(&format!("{said}\x1b")), "{ran:?}");
+    }
 }
 
 #[test]
@@ -138,4 +244,21 @@ fn init_is_for_the_first_process_only_and_names_are_names() {
     let ran = kvm_host(&["--file", "../a=b"], &["/ktax"]);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("write NAME=PATH"), "{}", ran.stderr);
+}
+
+#[test]
+fn files_are_read_before_there_is_a_host() {
+    // None could boot with it, and none tries.
+    let no_host = ["--qemu", "/no/such/qemu", "--file"];
+    let at = |file: &str| run(ktax().arg("kvm-host").args(no_host).args([file, "--", "/ktax"]));
+    for (file, said) in [
+        ("a=/nonexistent", "cannot read /nonexistent: No such file or directory"),
+        ("a=/", "cannot read /: Is a directory"),
+        ("a=/dev/zero", "with /dev/zero the host's files are more than 256 MiB; give fewer"),
+    ] {
+        let ran = at(file);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert_eq!(at("a=/dev/null").status, 69);
 }

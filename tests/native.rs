@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{Ran, ktax, run, scratch, until};
+use common::{Ran, ktax, processes_below, run, scratch, until};
 use ktax::analyse::is_column;
 use ktax::plan::definitions;
 use rustix::process::{Pid, Signal, getuid, kill_process};
@@ -153,17 +153,6 @@ fn start(dir: &Path, arguments: &[&str]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap()
 }
 
-/// The processes that a run started: all have its TMPDIR in their environment.
-fn processes(dir: &Path) -> Vec<u32> {
-    let mark = format!("TMPDIR={}", dir.display()).into_bytes();
-    let ours = |pid: &u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
-    };
-    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.to_str()?.parse().ok()).filter(ours).collect()
-}
-
 /// Shared memory and semaphores of this machine.
 fn ipc() -> usize {
     let lines =
@@ -177,13 +166,13 @@ fn nothing_is_left_of(arguments: &[&str], end: impl Fn(&Child)) {
     let before = ipc();
     let mut child = start(dir.path(), arguments);
     // It works when it has a process and, where it makes such objects, one of them.
-    until("it starts", || processes(dir.path()).len() >= 3);
+    until("it starts", || processes_below(dir.path()).len() >= 3);
     if arguments.contains(&SHARED_MEMORY) {
         until("it has an IPC object", || ipc() > before);
     }
     end(&child);
     child.wait().unwrap();
-    until("its processes end", || processes(dir.path()).is_empty());
+    until("its processes end", || processes_below(dir.path()).is_empty());
     until("its files go", || fs::read_dir(dir.path()).unwrap().next().is_none());
     until("its IPC objects go", || ipc() <= before);
 }

@@ -100,10 +100,10 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("rundir", &["model"]),
         ("kernel", &["model"]),
         ("kvmhost", &["model", "wire", "engine"]),
-        ("plan", &["model"]),
+        ("plan", &["model", "stats"]),
         ("engine", &["model", "wire", "rundir"]),
         ("exits", &["model", "stats"]),
-        ("run", &["model", "wire", "rundir", "engine"]),
+        ("run", &["model", "stats", "wire", "rundir", "engine"]),
         ("analyse", &["model", "stats", "rundir"]),
         ("report", &["model", "stats"]),
         ("vmm", &[]),
@@ -235,8 +235,8 @@ fn unsafe_is_rare_and_explained() {
     }
     // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
     // Two of them are bpf(2), two a test's interpreter of it, two KVM's statistics, one
-    // is a guest's memory.
-    assert!(blocks <= 9, "{blocks} unsafe blocks");
+    // is a guest's memory, one CPUID.
+    assert!(blocks <= 10, "{blocks} unsafe blocks");
 }
 
 #[test]

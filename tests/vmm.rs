@@ -7,17 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Ran, ktax, run, scratch, until};
+use common::kvm::has_kvm;
+use common::{Ran, ktax, run, scratch, ticks, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-fn has_kvm() -> bool {
-    let has = fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
-    if !has {
-        println!("skipped: no /dev/kvm");
-    }
-    has
-}
 
 fn vmm(args: &[&str]) -> Ran {
     run(ktax().arg("vmm").args(args))
@@ -51,8 +44,33 @@ fn a_raw_guest_without_loops_only_ends() {
     let file = dir.path().join("account.json");
     let ran = vmm(&["raw", "--account", file.to_str().unwrap()]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    let account = account(&fs::read_to_string(&file).unwrap());
-    assert_eq!(account["vcpus"][0]["exits"].to_string(), r#"{"KVM_EXIT_IO":1}"#);
+    let expected = r#"{"KVM_EXIT_IO":1}"#;
+    let exits = |text: &str| account(text)["vcpus"][0]["exits"].to_string();
+    assert_eq!(exits(&fs::read_to_string(&file).unwrap()), expected);
+    let ran = run(ktax().args(["vmm", "raw", "--account", "-"]).current_dir(dir.path()));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(exits(&ran.stdout), expected);
+    assert!(!dir.path().join("-").exists());
+}
+
+#[test]
+fn a_linux_guest_has_stdout_for_itself() {
+    let dir = scratch();
+    let linux = ["vmm", "linux", "--kernel", "x", "--account", "-"];
+    let ran = run(ktax().args(linux).current_dir(dir.path()));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("leave --account out, or name a file\n"), "{}", ran.stderr);
+    assert!(!dir.path().join("-").exists());
+}
+
+#[test]
+fn files_larger_than_the_guest_are_refused() {
+    for files in [&["--kernel", "/dev/zero"][..], &["--kernel", "x", "--initrd", "/dev/zero"]] {
+        let ran = vmm(&[&["linux", "--memory-mib", "32"], files].concat());
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let said = "/dev/zero is larger than the guest's 32 MiB of memory";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -65,7 +83,7 @@ fn a_signal_ends_a_guest_and_leaves_its_account() {
         command.args(["vmm", "raw", "--out", "4000000000"]).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let tasks = format!("/proc/{}/task", child.id());
-        until("the guest runs", || has_thread(Path::new(&tasks), "vcpu 0"));
+        until("the guest runs", || has_run(Path::new(&tasks), "vcpu 0"));
         kill_process(Pid::from_child(&child), signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
@@ -74,10 +92,11 @@ fn a_signal_ends_a_guest_and_leaves_its_account() {
     }
 }
 
-fn has_thread(tasks: &Path, name: &str) -> bool {
-    let names = fs::read_dir(tasks).into_iter().flatten().flatten();
-    let mut names = names.map(|task| fs::read_to_string(task.path().join("comm")));
-    names.any(|found| found.is_ok_and(|found| found.trim_end() == name))
+/// Whether a thread of that name has had a tick of CPU time: its guest has left by then.
+fn has_run(tasks: &Path, name: &str) -> bool {
+    let stats = fs::read_dir(tasks).into_iter().flatten().flatten();
+    let mut stats = stats.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    stats.any(|stat| stat.contains(&format!("({name}) ")) && ticks(&stat, [11, 12]) > 0)
 }
 
 #[test]

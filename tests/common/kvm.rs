@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use cpio::newc::{Builder, trailer};
 use ktax::kernel::{Talk, modules, obtain};
 use ktax::kvmhost::MODULES;
-use ktax::model::Subject;
+use ktax::model::{ExitTable, Subject};
 
 use super::{KERNEL, Ran, cache, ktax, run};
 
@@ -34,11 +34,20 @@ int main(int argc, char **argv)
 "#;
 pub const LINE: &str = "console=ttyS0 quiet panic=-1 reboot=k";
 
+/// Two exact hosts have a CPU each; any other wants both, and some a limit of time.
+static CPUS: RwLock<()> = RwLock::new(());
+
 /// A command within a host.
 pub fn kvm_host(options: &[&str], command: &[&str]) -> Ran {
+    let is_exact = options.contains(&"--exact");
+    let _one = is_exact.then(|| CPUS.read().unwrap_or_else(PoisonError::into_inner));
+    let _both = (!is_exact).then(|| CPUS.write().unwrap_or_else(PoisonError::into_inner));
     // What it is told about a download is not what it is asked for.
     kernel();
-    run(ktax().arg("kvm-host").args(options).arg("--").args(command))
+    // Two CPUs that wait for each other take long on a machine that is busy.
+    let is_limited = options.contains(&"--time-limit");
+    let limit: &[&str] = if is_limited { &[] } else { &["--time-limit", "600"] };
+    run(ktax().arg("kvm-host").args(limit).args(options).arg("--").args(command))
 }
 
 /// The image that the host boots too: stock, from the distribution, with its modules.
@@ -56,14 +65,14 @@ pub fn kernel() -> PathBuf {
 
 /// An initial RAM disk with only a static init.
 pub fn initrd(dir: &Path) -> PathBuf {
-    let (source, program) = (dir.join("init.c"), dir.join("init"));
-    fs::write(&source, INIT).unwrap();
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let mut build = Command::new(compiler);
-    build.args(["-static", "-O2", "-o"]).args([&program, &source]);
-    assert!(build.status().unwrap().success());
+    initrd_of(dir, INIT)
+}
+
+/// One with another init, in C.
+pub fn initrd_of(dir: &Path, init: &str) -> PathBuf {
+    let program = compiled(dir, init);
     let mut archive = Vec::new();
-    for name in ["dev", "sys"] {
+    for name in ["dev", "proc", "sys"] {
         let directory = Builder::new(name).mode(0o040_755).nlink(2);
         directory.write(&mut archive, 0).finish().unwrap();
     }
@@ -78,4 +87,69 @@ pub fn initrd(dir: &Path) -> PathBuf {
     let path = dir.join("initrd");
     fs::write(&path, archive).unwrap();
     path
+}
+
+/// A static program, from C.
+pub fn compiled(dir: &Path, source: &str) -> PathBuf {
+    let (file, program) = (dir.join("program.c"), dir.join("program"));
+    fs::write(&file, source).unwrap();
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut build = Command::new(compiler);
+    build.args(["-static", "-O2", "-pthread", "-o"]).args([&program, &file]);
+    assert!(build.status().unwrap().success());
+    program
+}
+
+/// Whether this machine has a KVM that this user may use; said where not.
+pub fn has_kvm() -> bool {
+    let has = fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    if !has {
+        println!("skipped: no /dev/kvm");
+    }
+    has
+}
+
+/// Whether this user can record on this machine's KVM; said where not.
+pub fn can_record() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("skipped: not root");
+    }
+    is_root && has_kvm()
+}
+
+/// What makes the kernel's tracepoints visible.
+pub const TRACEFS: &str = "mount -t tracefs nodev /sys/kernel/tracing";
+
+/// `ktax exits` in a mount namespace of its own, in which `before` was done.
+pub fn exits_after(before: &str, privileges: &str) -> Command {
+    let script = format!("{before} && exec {privileges} \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_ktax"), "exits"]);
+    command.env("KTAX_CACHE", cache());
+    command
+}
+
+/// The same where there are tracepoints.
+pub fn exits(args: &[&str]) -> Command {
+    let mut command = exits_after(TRACEFS, "");
+    command.args(args);
+    command
+}
+
+/// How often a guest was left for a reason.
+pub fn count(table: &ExitTable, reason: &str) -> u64 {
+    table.row(reason).map_or(0, |row| row.count)
+}
+
+/// Every exit has its entry, and all of the vCPU's time is in a row, of a guest that was recorded
+/// to its last exit.
+pub fn assert_whole(table: &ExitTable) {
+    let account = table.account.as_ref().unwrap();
+    assert_eq!((account.lost, account.unpaired), (0, 0), "{table:?}");
+    let (guest, others): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
+    let exits: u64 = others.iter().map(|row| row.count).sum();
+    assert_eq!(guest[0].count, exits + account.open.len() as u64, "{table:?}");
+    let open_ns: u64 = account.open.iter().map(|open| open.ns).sum();
+    assert_eq!(table.sum_ns() + open_ns, account.wall_ns);
 }

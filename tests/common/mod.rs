@@ -27,6 +27,13 @@ pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
+/// The sum of these fields of a /proc/PID/stat, counted from the one behind the name: 11 and 12 are
+/// utime and stime, 13 and 14 those of children that were waited for, all in ticks.
+pub fn ticks(stat: &str, fields: [usize; 2]) -> u64 {
+    let values: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields.iter().map(|field| values[*field].parse::<u64>().unwrap()).sum()
+}
+
 /// A directory that goes away with the test.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -132,6 +139,17 @@ fn orphans(needle: &Path) -> Vec<String> {
     all.extend(qemus(needle));
     all.retain(|(pid, _)| !of_ktax(pid));
     all.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The processes that a run started: all have its TMPDIR in their environment.
+pub fn processes_below(dir: &Path) -> Vec<u32> {
+    let mark = format!("TMPDIR={}", dir.display()).into_bytes();
+    let ours = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+    };
+    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok()).filter(ours).collect()
 }
 
 /// Waits until no QEMU is left alone; a killed one takes a moment to go.

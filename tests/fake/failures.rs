@@ -27,6 +27,8 @@ fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::NoQemu { reason: text("not found") }, true),
         (Failure::QemuDied { status: text("signal 9"), stderr: text("killed") }, true),
         (Failure::Host { operation: text("cannot write"), reason: text("no space") }, true),
+        (Failure::Prefix { command: text("taskset"), reason: text("not found") }, true),
+        (Failure::Setting { reason: text("read-only") }, true),
         (Failure::RealTime { limit_s: 180 }, true),
         (Failure::Profile { reason: text("it ends early") }, true),
         (panicked(), false),

@@ -2,34 +2,41 @@
 
 use std::fs;
 
-use crate::boot::Host;
-use crate::common::scratch;
-use crate::kernel::{Build, program};
-use crate::{count, is_missing, section, tables};
+use ktax::kernel::Target;
+use ktax::kvmhost::board::Board;
+use ktax::model::Arch;
 
-const CROSS: &str = "powerpc64le-linux-gnu-";
-const QEMU: &str = "qemu-system-ppc64";
+use crate::boards::{boot, is_missing, vmlinux};
+use crate::common::scratch;
+use crate::{count, section, tables};
 
 /// With nested guests; QEMU's own processor has no measures against speculation, and says so.
 const MACHINE: &str = "pseries,cap-nested-hv=on,cap-ccf-assist=off,cap-cfpc=broken,\
                        cap-sbbc=broken,cap-ibs=broken";
 
+const POWER9: Board = Board {
+    name: "POWER9",
+    qemu: ("qemu-system-ppc64", "qemu-system-ppc"),
+    machine: &["-M", MACHINE, "-cpu", "POWER9"],
+    console: "hvc0",
+    compiler: "powerpc64le-linux-gnu",
+    library: "libc6-dev-ppc64el-cross",
+    flags: &[],
+    source: ("power9.c", include_str!("power9.c")),
+};
+
+const TARGET: Target = Target {
+    name: "power9",
+    arch: Arch::Ppc64le,
+    options: include_str!("../../kernels/power9.config"),
+};
+
 #[test]
 fn every_call_of_a_nested_guest_is_in_the_timings() {
-    if is_missing(&[QEMU, "powerpc64le-linux-gnu-gcc"]) {
+    if is_missing(&POWER9) {
         return;
     }
-    let (build, dir) =
-        (Build { name: "power9", arch: "powerpc", cross: CROSS, patches: &[] }, scratch());
-    let host = Host {
-        qemu: QEMU,
-        arguments: &["-M", MACHINE, "-cpu", "POWER9"],
-        console: "hvc0",
-        kernel: &build.vmlinux(),
-        init: &program("power9", CROSS, &[], dir.path()),
-        module: None,
-    };
-    let serial = host.boot(dir.path());
+    let (serial, dir) = (boot(&POWER9, &vmlinux(&TARGET), None), scratch());
     let path = dir.path().join("timings");
     fs::write(&path, section(&serial, "timings")).unwrap();
     let table = tables(&path).remove(0);

@@ -4,22 +4,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use ktax::kvmhost::board::Board;
 use ktax::model::ExitTable;
 
-use crate::boot::Host;
-use crate::common::scratch;
-use crate::kernel::{hosts, program, project};
-use crate::{assert_whole, count, is_missing, section, tables};
+use crate::boards::{boot, is_missing};
+use crate::common::{cache, scratch};
+use crate::{assert_whole, count, section, tables};
 
-/// Where an architecture's kernel comes from, and its machine.
+/// A board, and the package of its kernel.
 struct Machine {
-    /// As the distribution calls the architecture, and the program below `tests/hosts`.
-    name: &'static str,
+    board: Board,
     package: &'static str,
-    qemu: &'static str,
-    arguments: &'static [&'static str],
-    console: &'static str,
-    cross: &'static str,
 }
 
 const SUITE: &str = "trixie";
@@ -27,36 +22,31 @@ const SUITE: &str = "trixie";
 impl Machine {
     /// A directory with the kernel's `image` and perhaps KVM's module; fetched once.
     fn kernel(&self) -> Option<PathBuf> {
-        let dir = hosts().join(format!("debian-{}", self.name));
+        let (name, hosts) = (self.board.name, cache().join("hosts"));
+        fs::create_dir_all(&hosts).unwrap();
+        let dir = hosts.join(format!("debian-{name}"));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/foreign-kernel.sh");
         let mut fetch = Command::new("sh");
-        fetch.arg(project("scripts/foreign-kernel.sh")).args([self.name, SUITE, self.package]);
+        fetch.arg(script).args([name, SUITE, self.package]);
         let output = fetch.arg(&dir).output().unwrap();
         if output.status.success() {
             return Some(dir);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        eprintln!("skipped: no kernel for {}: {}", self.name, said.lines().last().unwrap_or(""));
+        eprintln!("skipped: no kernel for {name}: {}", said.lines().last().unwrap_or(""));
         None
     }
 
     /// What the host's trace says; nothing if the host cannot be had.
     fn table(&self) -> Option<ExitTable> {
-        if is_missing(&[self.qemu, &format!("{}gcc", self.cross)]) {
+        if is_missing(&self.board) {
             return None;
         }
         let (kernel, dir) = (self.kernel()?, scratch());
         let module = kernel.join("kvm.ko");
-        let host = Host {
-            qemu: self.qemu,
-            arguments: self.arguments,
-            console: self.console,
-            kernel: &kernel.join("image"),
-            init: &program(self.name, self.cross, &[], dir.path()),
-            module: module.exists().then_some(&module),
-        };
-        let serial = host.boot(dir.path());
+        let module = module.exists().then_some(&*module);
+        let serial = boot(&self.board, &kernel.join("image"), module);
         let trace = section(&serial, "trace");
-        assert!(serial.contains("\nhost: end\n"), "{serial}");
         assert_complete(trace);
         let path = dir.path().join("trace");
         fs::write(&path, trace).unwrap();
@@ -89,12 +79,17 @@ fn assert_exact(table: &ExitTable, [device, call, wait, first]: [&str; 4]) {
 #[test]
 fn arm64_says_every_exit_by_its_class() {
     let machine = Machine {
-        name: "arm64",
         package: "linux-image-cloud-arm64",
-        qemu: "qemu-system-aarch64",
-        arguments: &["-M", "virt,virtualization=on,gic-version=3", "-cpu", "cortex-a57"],
-        console: "ttyAMA0",
-        cross: "aarch64-linux-gnu-",
+        board: Board {
+            name: "arm64",
+            qemu: ("qemu-system-aarch64", "qemu-system-arm"),
+            machine: &["-M", "virt,virtualization=on,gic-version=3", "-cpu", "cortex-a57"],
+            console: "ttyAMA0",
+            compiler: "aarch64-linux-gnu",
+            library: "libc6-dev-arm64-cross",
+            flags: &[],
+            source: ("arm64.c", include_str!("arm64.c")),
+        },
     };
     let Some(table) = machine.table() else { return };
     assert_exact(&table, ["DABT_LOW", "HVC64", "WFx", "IABT_LOW"]);
@@ -103,12 +98,17 @@ fn arm64_says_every_exit_by_its_class() {
 #[test]
 fn riscv64_says_every_exit_by_its_cause() {
     let machine = Machine {
-        name: "riscv64",
         package: "linux-image-riscv64",
-        qemu: "qemu-system-riscv64",
-        arguments: &["-M", "virt", "-cpu", "rv64,h=true", "-bios", "default"],
-        console: "ttyS0",
-        cross: "riscv64-linux-gnu-",
+        board: Board {
+            name: "riscv64",
+            qemu: ("qemu-system-riscv64", "qemu-system-misc"),
+            machine: &["-M", "virt", "-cpu", "rv64,h=true", "-bios", "default"],
+            console: "ttyS0",
+            compiler: "riscv64-linux-gnu",
+            library: "libc6-dev-riscv64-cross",
+            flags: &[],
+            source: ("riscv64.c", include_str!("riscv64.c")),
+        },
     };
     let Some(table) = machine.table() else { return };
     let [device, first] = ["store guest-page fault", "instruction guest-page fault"];

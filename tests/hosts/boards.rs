@@ -1,0 +1,51 @@
+//! Boots of hosts, all by the product's own code; what they say is kept as long as the test runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ktax::engine::{Cancel, Limits};
+use ktax::kernel::{Talk, Target, obtain_for};
+use ktax::kvmhost::board::{Board, BoardHost};
+use ktax::model::Subject;
+
+use crate::common::{cache, scratch};
+
+/// Generous: a boot is seconds on an idle machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Whether a host of it can be had; a test that needs it says so and is not run.
+pub fn is_missing(board: &Board) -> bool {
+    let looked = board.look(None);
+    if let Err(error) = &looked {
+        eprintln!("skipped: {error}, or `sh scripts/setup-hosts.sh`");
+    }
+    looked.is_err()
+}
+
+/// All that comes by the console until the end: in each boot the same, to the byte.
+pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
+    let (dir, qemu) = (scratch(), board.look(None).unwrap());
+    let host = BoardHost {
+        board,
+        qemu: &qemu,
+        kernel,
+        module,
+        limits: &Limits { real: LIMIT, ..Limits::default() },
+        cancel: &Cancel::default(),
+        scratch: &cache().join("runs"),
+    };
+    let [first, second] = ["1", "2"].map(|name| {
+        let console = dir.path().join(name);
+        host.boot(&[], &console)
+            .unwrap_or_else(|error| panic!("{error}: {}", fs::read_to_string(console).unwrap()))
+    });
+    assert_eq!(first, second);
+    first
+}
+
+/// The kernel of a target, of the distribution's source.
+pub fn vmlinux(target: &Target) -> PathBuf {
+    let talk = Talk { note: &|text| eprintln!("{text}"), status: &|_| {}, is_cancelled: &|| false };
+    obtain_for(target, &Subject::of("debian-src:6.12", ""), &cache(), &talk).unwrap().image
+}

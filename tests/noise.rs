@@ -1,0 +1,142 @@
+//! What else the machine does is seen where it is real, and what ktax itself has others do is not
+//! taken for it. No time is asserted: shares are, with room for a machine that is busy anyway.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use common::until;
+use ktax::analyse::noise::{cannot_measure, warnings};
+use ktax::engine::noise::{Watch, facts};
+use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimedPlan, fact};
+use ktax::plan::TimedExperiment;
+
+/// One at a time: what one keeps busy is noise to the others.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Processes that do nothing, as fast as they can; gone when this is.
+struct Loops(Vec<Child>);
+
+impl Loops {
+    fn start(count: usize) -> Loops {
+        let start = |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            ktax::engine::die_with_parent(&mut command, [None, None]);
+            command.spawn().unwrap()
+        };
+        Loops((0..count).map(start).collect())
+    }
+
+    /// What they have used so far, in ticks.
+    fn ticks(&self) -> u64 {
+        self.0.iter().map(used).sum()
+    }
+}
+
+fn used(child: &Child) -> u64 {
+    ticks(&child.id().to_string(), [11, 12])
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+fn ticks(pid: &str, fields: [usize; 2]) -> u64 {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
+    common::ticks(&stat, fields)
+}
+
+fn pair(noise: Noise) -> TimedPair {
+    let boot = || TimedBoot { facts: facts(), ..TimedBoot::default() };
+    let boots = Sides { base: boot(), change: boot() };
+    TimedPair { index: 0, is_control: false, change_first: false, boots, noise }
+}
+
+fn plan() -> TimedPlan {
+    let mut experiment = TimedExperiment::of(String::new(), TimedEngine::Host);
+    experiment.workloads = vec!["getppid".into()];
+    experiment.change.prefix = vec!["env".into()];
+    experiment.plan().unwrap()
+}
+
+#[test]
+fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
+    if std::thread::available_parallelism().unwrap().get() < cpus {
+        println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
+        return;
+    }
+    let loops = Loops::start(2 * cpus);
+    until("all loops run", || loops.0.iter().all(|child| used(child) > 0));
+    let watch = Watch::start().unwrap();
+    let before = loops.ticks();
+    until("the loops have run", || loops.ticks() > before + 50 * cpus as u64);
+    let noise = watch.end().unwrap();
+    // They have not been waited for, and so are others'.
+    assert!(noise.others_percent + noise.steal_percent > 70.0, "{noise:?}");
+    assert!(noise.seconds > 0.0, "{noise:?}");
+    let warned = warnings(&plan(), &[pair(noise.clone())]);
+    assert!(warned.iter().any(|w| w.fact.starts_with("other tasks")), "{warned:?}");
+    if noise.steal_percent > 1.0 {
+        println!("skipped: a hypervisor took {} % of the CPUs", noise.steal_percent);
+        return;
+    }
+    let said = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));
+    assert!(said.starts_with("others' work took"), "{said}");
+    assert!(said.ends_with("end what else runs, and measure again"), "{said}");
+}
+
+/// The bound holds whatever the machine does besides: a delay anywhere only makes it wider.
+#[test]
+fn what_own_children_did_is_not_of_others() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (outer, waited) = (all_cpus(), ticks("self", [13, 14]));
+    let watch = Watch::start().unwrap();
+    let inner = all_cpus();
+    let loops = Loops::start(1);
+    until("the loop has run", || loops.ticks() > 100);
+    drop(loops);
+    let total = all_cpus().total - inner.total;
+    let noise = watch.end().unwrap();
+    let (busy, own) = (all_cpus().busy - outer.busy, ticks("self", [13, 14]) - waited);
+    assert!(own > 100, "{own}");
+    let others = noise.others_percent / 100.0 * total as f64;
+    let most = busy.saturating_sub(own) as f64;
+    assert!(others <= most + 2.0, "{others} of {busy} ticks, own {own}: {noise:?}");
+}
+
+/// Ticks of all CPUs: of tasks and interrupts, and all but steal.
+struct AllCpus {
+    busy: u64,
+    total: u64,
+}
+
+fn all_cpus() -> AllCpus {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let fields = text.lines().next().unwrap().split_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
+    let busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6];
+    AllCpus { busy, total: busy + ticks[3] + ticks[4] }
+}
+
+#[test]
+fn this_machine_says_what_it_is() {
+    let facts = facts();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(facts[fact::KERNEL], release.trim());
+    assert_eq!(facts[fact::ASLR].len(), 1);
+    for name in [fact::BUILD, fact::CPU, fact::CPUS, fact::AFFINITY] {
+        assert!(!facts[name].is_empty(), "{facts:?}");
+    }
+    assert!(facts.values().all(|value| !value.contains(char::is_control)));
+}

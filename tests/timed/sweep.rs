@@ -1,0 +1,91 @@
+//! Sweeps of settings that do not come to their end.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+use super::common::{cache, ktax, run, scratch, until};
+
+const QUICK: [&str; 8] =
+    ["compare", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50", "--pairs"];
+
+const TTL: &str = "net.ipv4.ip_default_ttl";
+
+/// ktax in a network namespace of its own, whose settings are nobody else's; `None` where this user
+/// cannot write them.
+fn alone(state: &Path) -> Option<Command> {
+    let own = if getuid().is_root() { "-n" } else { "-rn" };
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let writes = format!("cat {path} >{path}");
+    let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no network namespace whose settings this user can write");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args([own, env!("CARGO_BIN_EXE_ktax")]).env("KTAX_CACHE", cache());
+    command.env("KTAX_STATE", state);
+    Some(command)
+}
+
+#[test]
+fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    fs::create_dir_all(out.join("thp=never")).unwrap();
+    fs::write(out.join("thp=never/plan.json"), "{}").unwrap();
+    let mut command = ktax();
+    command.args(QUICK).args(["10", "--sweep", "thp=always,never", "--out"]).arg(&out);
+    let ran = run(&mut command);
+    assert_eq!((ran.status, out.join("thp=always").exists()), (2, false), "{}", ran.stderr);
+    assert!(ran.stderr.contains("thp=never exists"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    // The kernel takes 1 to 255.
+    let sweep = format!("{TTL}=64,300,65");
+    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    assert!(ran.stderr.contains("cannot be \"300\""), "{}", ran.stderr);
+    let at = |value: &str| out.join(format!("{TTL}={value}"));
+    let said = format!(
+        "ktax: stopped in run 2 of 3\nktax: done: `ktax report {}`\nktax: begun: resume with \
+         `ktax run {}`\nktax: not begun: `ktax run {}`\n",
+        at("64").display(),
+        at("300").display(),
+        at("65").display()
+    );
+    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    let ran = run(ktax().arg("report").arg(at("64")));
+    assert!(ran.stdout.contains("control-planted"), "{ran:?}");
+    let run_of_last = alone(dir.path()).unwrap().arg("run").arg(at("65")).output().unwrap();
+    assert!(run_of_last.status.success(), "{run_of_last:?}");
+}
+
+#[test]
+fn ctrl_c_in_a_later_run_says_what_there_is_of_each() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    let sweep = format!("{TTL}=64,65,66");
+    command.args(QUICK).args(["200", "--sweep", &sweep, "--out"]).arg(&out);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let there = |value: &str, name: &str| out.join(format!("{TTL}={value}")).join(name).exists();
+    until("the first is measured", || there("64", "pairs/0000.json"));
+    until("the first is done", || there("64", "report.md"));
+    until("the second is begun", || there("65", "lock"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    for (what, value) in [("done: `ktax report", 64), ("begun: resume", 65), ("not begun: ", 66)] {
+        let is_said = |line: &str| line.contains(what) && line.ends_with(&format!("={value}`"));
+        assert!(said.lines().any(is_said), "{what}: {said}");
+    }
+    assert!(there("66", "plan.json") && !there("66", "lock"));
+}
