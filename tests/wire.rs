@@ -17,3 +17,5 @@ mod native;
 mod noise;
 #[path = "wire/size.rs"]
 mod size;
+#[path = "wire/starved.rs"]
+mod starved;

@@ -48,6 +48,24 @@ static bool start(const struct load *load)
 	return pid > 0;
 }
 
+/* Waits until it has counted beyond `count`, and so long at least; false where it has ended. */
+static bool moves(uint64_t count, uint64_t least_ms)
+{
+	siginfo_t end = { .si_pid = 0 };
+	bool runs = true;
+
+	for (uint64_t ms = 0; runs && (shared->count <= count || ms < least_ms); ms++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		runs = !waitid(P_PID, pids[0], &end, WEXITED | WNOHANG | WNOWAIT) && !end.si_pid;
+	}
+	return runs;
+}
+
+bool load_moves(uint64_t count)
+{
+	return moves(count, 0);
+}
+
 void load_start(const struct load *load, uint64_t lead_ms)
 {
 	unsigned wanted = load->release ? FOR_EACH_JOB * build.jobs : 1;
@@ -58,12 +76,7 @@ void load_start(const struct load *load, uint64_t lead_ms)
 		runs = start(load);
 	if (load->release)
 		load->release();
-	for (uint64_t ms = 0; runs && (!shared->count || ms < lead_ms); ms++) {
-		siginfo_t end = { .si_pid = 0 };
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		runs = !waitid(P_PID, pids[0], &end, WEXITED | WNOHANG | WNOWAIT) && !end.si_pid;
-	}
-	if (runs)
+	if (runs && moves(0, lead_ms))
 		return;
 	load_stop();
 	fail("the load");

@@ -26,6 +26,7 @@ bool load_goes_on(void); /* said by a load after each thing that counts */
 /* Returns when it has counted something, and not before `lead_ms`. */
 void load_start(const struct load *load, uint64_t lead_ms);
 struct load_seen load_look(void);
+bool load_moves(uint64_t count); /* waits until it has counted more; false: it has ended instead */
 void load_stop(void);
 
 /* load-files.c */

@@ -97,7 +97,7 @@ pub fn assert_goes(temporary: &Path) {
 }
 
 /// The processes of a group: field 5 of stat, behind the name in parentheses.
-fn group_members(group: Pid) -> Vec<u32> {
+pub fn group_members(group: Pid) -> Vec<u32> {
     let group = group.as_raw_nonzero().to_string();
     let of_group = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
