@@ -4,6 +4,7 @@
  * is a fault all the same, of a small page: the pages that are resident afterwards tell.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -52,8 +53,12 @@ static void page_fault_thp_run(const struct order *o)
 	if (madvise(next, n * PAGE, MADV_HUGEPAGE))
 		fail("MADV_HUGEPAGE");
 	measure(o, warm_up, op, "touches");
+	uint64_t found = resident(next - HUGE * PAGE * o->ops, HUGE * o->ops);
+	errno = 0;
+	if (found != HUGE * o->ops)
+		fail("no huge pages, see /sys/kernel/mm/transparent_hugepage/enabled");
 	sig("faults", region_faults);
-	sig("resident", resident(next - HUGE * PAGE * o->ops, HUGE * o->ops));
+	sig("resident", found);
 }
 
 WORKLOAD("page-fault-thp", page_fault_thp_run);
