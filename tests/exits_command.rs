@@ -102,7 +102,8 @@ fn a_recording_is_not_lost_with_its_file() {
     // What goes wrong meanwhile: the tables are printed.
     fs::create_dir(&gone).unwrap();
     let vmm = format!("rmdir {gone}; exec {KTAX} vmm raw --out 200");
-    let ran = run(&mut exits(&["record", "--out", &format!("{gone}/x"), "--", "sh", "-c", &vmm]));
+    let record = ["record", "--level", "run", "--out", &format!("{gone}/x")];
+    let ran = run(exits(&record).args(["--", "sh", "-c", &vmm]));
     assert!(ran.status == 2 && ran.stdout.contains("KVM_EXIT_IO"), "{ran:?}");
     assert!(!ran.stderr.contains(".new-"), "{ran:?}");
     // A name alone is one in the current directory.
