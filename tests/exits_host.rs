@@ -71,7 +71,7 @@ fn a_stock_kernel_boots_while_it_is_recorded_and_repeats_to_the_byte() {
         let start = ran.stdout.find("\n[\n").expect("there is a table") + 1;
         table(&Ran { stdout: ran.stdout[start..].to_owned(), ..ran })
     };
-    let table = boot(&["--time-limit", "30"]);
+    let table = boot(&[]);
     assert_whole(&table);
     assert!(count(&table, "npf") > 1000 && count(&table, "io") > 100, "{table:?}");
     let exact = [(); 2].map(|()| boot(&["--exact"]));

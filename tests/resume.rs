@@ -38,13 +38,11 @@ fn start(out: &Path) -> Child {
     ktax().arg("run").arg(out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// How many there are while it goes on.
 fn runs(out: &Path) -> usize {
-    let found = tree(&out.join("boots"));
-    let is_run = |path: &Path| path.parent().is_some_and(|dir| dir.ends_with("runs"));
-    found
-        .iter()
-        .filter(|(path, _)| is_run(path) && path.extension().is_some_and(|end| end == "json"))
-        .count()
+    let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
+    let runs = entries(out.join("boots")).flat_map(|boot| entries(boot.path().join("runs")));
+    runs.filter(|run| run.path().extension().is_some_and(|end| end == "json")).count()
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
     let started = Instant::now();
     finish(&whole);
     let wanted = result(&whole);
-    // Warm by now: kills are spread over the time that the runs of a second pass take.
+    // Warm by now: kills are spread over the runs, and over the time that one of them takes.
     let timed = dir.path().join("timed");
     plan(&timed);
     let started_warm = Instant::now();
@@ -67,18 +65,17 @@ fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
         let out = dir.path().join(format!("killed-{moment}"));
         plan(&out);
         let mut child = start(&out);
-        let until = length * (2 * moment + 1) / 20;
-        let killed_at = Instant::now() + until.max(Duration::from_millis(20));
-        while Instant::now() < killed_at && child.try_wait().unwrap().is_none() {
+        while runs(&out) < 2 * moment && child.try_wait().unwrap().is_none() {
             std::thread::park_timeout(Duration::from_millis(1));
         }
+        std::thread::park_timeout(length / 20 * moment as u32 / 10);
         drop(child.kill());
         child.wait().unwrap();
         assert_no_orphans(&out);
-        let done = if out.join("boots").exists() { runs(&out) } else { 0 };
+        let done = runs(&out);
         partial += usize::from(done > 0 && done < 20);
         finish(&out);
-        assert!(result(&out) == wanted, "killed after {until:?}, {done} runs done");
+        assert!(result(&out) == wanted, "killed when {done} runs were done");
     }
     assert!(partial >= 3, "only {partial} kills were in the middle");
 }

@@ -2,6 +2,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use ktax::engine::noise::Watch;
 use ktax::model::{TimedComparison, TimedPair, TimedPlan, TimedVerdict};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,12 +41,13 @@ fn the_four_phases_are_the_one_command() {
 fn a_command_in_front_is_what_differs() {
     let dir = scratch();
     let out = dir.path().join("run");
-    // Four times the turns: no noise hides that, and no time is asserted.
+    // Four times the turns: no noise hides that, and no time is asserted. Of twenty pairs one may
+    // be of a loop that was interrupted.
     let planted = ["--change-set", "prefix=env KTAX_PLANTED=3000", "--threshold", "50"];
     let ran = run(ktax()
         .arg("compare")
         .args(QUICK)
-        .args(TEN)
+        .args(["--pairs", "20"])
         .args(planted)
         .arg("--json")
         .arg("--out")
@@ -141,13 +143,20 @@ impl Drop for Busy {
 
 #[test]
 fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
+    let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
+    if std::thread::available_parallelism().unwrap().get() < cpus {
+        println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
+        return;
+    }
     let (dir, _busy) = (scratch(), Busy::new());
     let out = dir.path().join("run");
     // Ten loops, so that what others do meanwhile is more than a tick.
     let pairs = ["--loops", "10", "--pairs", "20", "-w", "control-planted:ops=2000"];
     let ran = run(ktax().args(["compare", "--engine", "host"]).args(pairs).arg("--out").arg(&out));
     assert_eq!(ran.status, 4, "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("of the time of all CPUs"), "{}", ran.stdout);
+    // A hypervisor may take from who is busy.
+    let reasons = ["of the time of all CPUs", "a hypervisor ran something else"];
+    assert!(reasons.iter().any(|reason| ran.stdout.contains(reason)), "{}", ran.stdout);
     assert!(ran.stdout.contains("inconclusive"), "{}", ran.stdout);
 }
 

@@ -1,14 +1,14 @@
 //! Every workload does its work on the machine at hand, says so in the format, and tidies up.
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::process::Stdio;
 
 use ktax::model::{Signature, Workload};
 use ktax::plan::{Definition, definitions};
 use ktax::wire::{Answer, Done, arguments, parse_answer};
+use rustix::io::{ioctl_fionread, write};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::common::scratch;
+use super::common::{scratch, until};
 use super::guest::{assert_goes, guest, run};
 
 fn is_bad(definition: &Definition) -> bool {
@@ -140,17 +140,18 @@ fn what_is_no_order_is_refused() {
 #[test]
 fn a_guest_whose_reader_is_gone_tidies_up() {
     let dir = scratch();
-    let mut stat = rows().into_iter().find(|row| row.row == "stat").unwrap();
-    // Long enough that the reader is gone before the Region ends and the next line is written.
-    stat.ops = 3_000_000;
-    let mut child = guest()
-        .args(arguments(&stat))
-        .env("TMPDIR", dir.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut start = [0; "ktax 1\nstart stat\n".len()];
-    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    let stat = rows().into_iter().find(|row| row.row == "stat").unwrap();
+    let start = "ktax 1\nstart stat\n".len();
+    // After these lines the pipe is full, so that the next one waits until the reader is gone.
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let room = fcntl_setpipe_size(&writer, 4096).unwrap();
+    write(&writer, &vec![0; room - start]).unwrap();
+    let mut command = guest();
+    command.args(arguments(&stat)).env("TMPDIR", dir.path()).stdout(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    until("it has started", || ioctl_fionread(&reader).unwrap() == room as u64);
+    drop(reader);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert_goes(dir.path());
 }
