@@ -19,7 +19,7 @@ const EITHER_OR: [[&str; 2]; 3] = [
 
 /// What writing the value from before does not undo, and why. `*` is any one part of the name;
 /// where a value is given it is only that one.
-const ONE_WAY: [(&str, Option<&str>, &str); 11] = [
+const ONE_WAY: [(&str, Option<&str>, &str); 13] = [
     ("kernel.kexec_load_disabled", Some("1"), "1 is for good"),
     ("kernel.kexec_load_limit_panic", None, "the kernel only takes less than there is"),
     ("kernel.kexec_load_limit_reboot", None, "the kernel only takes less than there is"),
@@ -30,6 +30,9 @@ const ONE_WAY: [(&str, Option<&str>, &str); 11] = [
     ("net.ipv4.ip_forward", None, "it sets values of every interface, accept_redirects too"),
     ("net.*.conf.all.*", None, "it sets values of every interface"),
     ("net.*.conf.default.*", None, "it sets values of every interface"),
+    // net/ipv4/devinet.c and net/ipv6/addrconf.c
+    ("net.ipv4.conf.*.forwarding", None, "1 ends the interface's large receive offload"),
+    ("net.ipv6.conf.*.forwarding", None, "1 drops the default routes that routers announced"),
     ("net.ipv6.conf.*.disable_ipv6", None, "1 drops the interface's addresses"),
 ];
 

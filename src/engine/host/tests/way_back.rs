@@ -40,6 +40,8 @@ fn what_writing_the_old_value_does_not_undo_is_not_begun() {
         ("net/ipv4/conf/default/rp_filter", "1", "every interface"),
         ("net.ipv6.conf.default.mtu", "1400", "every interface"),
         ("net.ipv6.conf.eth0/100.disable_ipv6", "1", "drops the interface's addresses"),
+        ("net.ipv4.conf.eth0.forwarding", "1", "large receive offload"),
+        ("net.ipv6.conf.eth0.forwarding", "1", "default routes"),
     ] {
         // The files are not there: nothing is read or written before.
         let (machine, side) = (Machine::new(), sysctl(name, value));
