@@ -48,6 +48,22 @@ fn what_is_no_kernel_is_refused_before_anything_boots() {
 }
 
 #[test]
+fn a_damaged_index_of_apts_is_made_again() {
+    let dir = scratch();
+    let index = dir.path().join("kernels/apt.bin");
+    let plan = || {
+        let ran = run(ktax().env("KTAX_CACHE", dir.path()).args(["plan", "--kernel", KERNEL]));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        fs::metadata(&index).unwrap().len()
+    };
+    let whole = plan();
+    fs::File::options().write(true).open(&index).unwrap().set_len(whole / 2).unwrap();
+    assert_eq!(plan(), whole);
+    fs::write(&index, "no index").unwrap();
+    assert_eq!(plan(), whole);
+}
+
+#[test]
 fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
     let dir = scratch();
     let mut image = image();

@@ -2,6 +2,7 @@
 //! lists, `apt-get download` fetches a package and checks it against the archive's signatures,
 //! `dpkg-deb` opens it. Nothing is installed; no root is needed.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -28,11 +29,16 @@ const OPTIONS: [&str; 10] = [
 ];
 
 /// The apt of this machine.
-pub(super) struct Apt;
+pub(super) struct Apt {
+    index: PathBuf,
+}
 
 impl Archive for Apt {
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
         let mut command = tool("apt-cache");
+        let mut index = OsString::from("Dir::Cache::pkgcache=");
+        index.push(&self.index);
+        command.arg("-o").arg(index).args(["-o", "Dir::Cache::srcpkgcache="]);
         command.args(["-q", "show", "--no-all-versions", "--", &argument(name, version)]);
         let output = run(command, "apt-cache", "apt")?;
         listed(&String::from_utf8_lossy(&output.stdout), name, version)
@@ -45,6 +51,13 @@ impl Archive for Apt {
 }
 
 impl Apt {
+    /// apt parses all lists for each question if it keeps no index, as in a container, where that
+    /// is switched off. It checks what it finds in `index`, and makes it anew when the lists change
+    /// or it is damaged.
+    pub fn with_index(index: PathBuf) -> Apt {
+        Apt { index }
+    }
+
     /// The newest version of a package, by the local lists.
     pub fn newest(&self, name: &str) -> Result<Package, KernelError> {
         self.look_up(name, None).map(|listed| listed.package)

@@ -3,6 +3,7 @@
 //! ```text
 //! CACHE/kernels/<sha256 of the image>/{image,config,origin.json}
 //! CACHE/kernels/by-package/<name>_<version>.json
+//! CACHE/kernels/apt.bin         apt's index of the distribution's lists, checked and made by apt
 //! CACHE/kernels/tmp/            downloads and files being written
 //! ```
 //!
@@ -22,6 +23,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::Kernel;
+use super::apt::Apt;
 use super::debian::Package;
 use super::error::KernelError;
 use super::image::{self, hex};
@@ -75,6 +77,11 @@ impl<'a> Cache<'a> {
         }
         sweep(&root.join("tmp"));
         Ok(Self { root, arch, note })
+    }
+
+    /// The distribution's apt, whose index of its lists is kept here.
+    pub fn apt(&self) -> Apt {
+        Apt::with_index(self.root.join("apt.bin"))
     }
 
     /// Says `text` to the user.

@@ -83,11 +83,16 @@ pub(super) fn obtain(
             return Ok(kernel);
         }
     }
-    let (asked, holder) = match resolve(archive, name, version) {
+    let first = match archive.look_up(name, version) {
         Err(error) if error.is_silence() && version.is_none() => {
             return newest_cached(cache, name, error);
         }
         answer => answer?,
+    };
+    let asked = first.package.clone();
+    let holder = match known(cache, &first) {
+        Some(holder) => holder,
+        None => resolve(archive, first)?,
     };
     if let Some(kernel) = cached(cache, &holder)? {
         remember(cache, asked, holder, &kernel)?;
@@ -105,19 +110,22 @@ pub(super) fn obtain(
     Ok(kernel)
 }
 
+/// Where a version of a meta-package led before, if it names the version that it leads to: then it
+/// cannot lead anywhere else now, and apt need not be asked again.
+fn known(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
+    let (_, version) = first.leads_to.as_ref()?;
+    version.as_ref()?;
+    cache.record(&first.package).map(|record| record.kernel)
+}
+
 /// From the package that was asked for to the one that holds the kernel.
-fn resolve(
-    archive: &dyn Archive,
-    name: &str,
-    version: Option<&str>,
-) -> Result<(Package, Package), KernelError> {
+fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package, KernelError> {
     const STEPS: usize = 4;
-    let first = archive.look_up(name, version)?;
     let asked = first.package.clone();
     let mut listed = first;
     for _ in 0..STEPS {
         match listed.leads_to {
-            None => return Ok((asked, listed.package)),
+            None => return Ok(listed.package),
             Some((name, version)) => listed = archive.look_up(&name, version.as_deref())?,
         }
     }

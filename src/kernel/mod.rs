@@ -93,7 +93,8 @@ pub fn obtain_for(
             wanted: target.arch.name(),
         }),
         KernelSpec::Debian { package, version } => {
-            debian::obtain(&apt::Apt, &cache()?, package, version.as_deref())
+            let cache = cache()?;
+            debian::obtain(&cache.apt(), &cache, package, version.as_deref())
         }
         KernelSpec::File(path) => {
             let (image, source) = file::read(path)?;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::apt::Apt;
 use super::cache::{Cache, read_limited, sha256};
 use super::debian::Package;
 use super::error::KernelError;
@@ -42,7 +41,7 @@ pub fn modules(
     cache.note(&format!("fetching the modules of {package} from the distribution's archive"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
-    for (name, content) in Apt.fetch_modules(&package, names, scratch.path())? {
+    for (name, content) in cache.apt().fetch_modules(&package, names, scratch.path())? {
         let digest = sha256(&content);
         cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;
         index.insert(name, digest);

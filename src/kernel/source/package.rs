@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use super::error::BuildError;
 use super::git::{Tree, Trees};
-use crate::kernel::apt::Apt;
 use crate::kernel::cache::Cache;
 use crate::kernel::error::KernelError;
 use crate::kernel::spec::{escape, printable};
@@ -18,7 +17,8 @@ pub(super) fn tree(
     builds: &Path,
     cache: &Cache<'_>,
 ) -> Result<(Tree, String), KernelError> {
-    let package = Apt.newest(&format!("linux-source-{version}"))?;
+    let apt = cache.apt();
+    let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = builds.join("packages");
     let failed = |action, error| BuildError::Cache { action, path: printable(&sources), error };
@@ -31,7 +31,7 @@ pub(super) fn tree(
     }
     cache.note(&format!("fetching and unpacking {package}; this takes some minutes once"));
     let scratch = cache.scratch()?;
-    let archive = Apt.fetch_source(&package, scratch.path())?;
+    let archive = apt.fetch_source(&package, scratch.path())?;
     let unpacked = scratch.path().join("unpacked");
     fs::create_dir(&unpacked).map_err(|error| failed("make", error))?;
     unpack(&archive, &unpacked)?;

@@ -21,15 +21,17 @@ const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|
 struct Fake {
     newest: Option<&'static str>,
     config: bool,
+    asked: Cell<u32>,
     fetched: Cell<u32>,
 }
 
 fn fake(newest: &'static str) -> Fake {
-    Fake { newest: Some(newest), config: true, fetched: Cell::new(0) }
+    Fake { newest: Some(newest), config: true, asked: Cell::new(0), fetched: Cell::new(0) }
 }
 
 impl Archive for Fake {
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
+        self.asked.set(self.asked.get() + 1);
         let unknown = KernelError::UnknownPackage { package: name.to_owned() };
         let Some(newest) = self.newest else { return Err(unknown) };
         let package = Package::new(name, version.unwrap_or(newest)).unwrap();
@@ -90,6 +92,17 @@ fn a_package_is_fetched_once() {
     assert_eq!(fs::read_dir(dir.path().join("kernels/tmp")).unwrap().count(), 0);
     let origin = fs::read(first.image.with_file_name("origin.json")).unwrap();
     assert_eq!(serde_json::from_slice::<Identity>(&origin).unwrap(), first.identity);
+}
+
+#[test]
+fn where_a_version_leads_is_asked_once() {
+    let dir = TempDir::new().unwrap();
+    let asked = |newest| {
+        let archive = fake(newest);
+        get(&archive, &dir, "linux-image-m", None);
+        archive.asked.get()
+    };
+    assert_eq!([asked("6.1-1"), asked("6.1-1"), asked("6.1-2"), asked("6.1-2")], [2, 1, 2, 1]);
 }
 
 #[test]
