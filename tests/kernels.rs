@@ -50,7 +50,7 @@ fn what_is_no_kernel_is_refused_before_anything_boots() {
 #[test]
 fn a_damaged_index_of_apts_is_made_again() {
     let dir = scratch();
-    let index = dir.path().join("kernels/apt.bin");
+    let index = dir.path().join("kernels/tmp/apt.bin");
     let plan = || {
         let ran = run(ktax().env("KTAX_CACHE", dir.path()).args(["plan", "--kernel", KERNEL]));
         assert_eq!(ran.status, 0, "{}", ran.stderr);

@@ -35,12 +35,20 @@ pub(super) struct Apt {
 
 impl Archive for Apt {
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
-        let mut command = tool("apt-cache");
         let mut index = OsString::from("Dir::Cache::pkgcache=");
         index.push(&self.index);
-        command.arg("-o").arg(index).args(["-o", "Dir::Cache::srcpkgcache="]);
-        command.args(["-q", "show", "--no-all-versions", "--", &argument(name, version)]);
-        let output = run(command, "apt-cache", "apt")?;
+        let with_index = ["-o".into(), index, "-o".into(), "Dir::Cache::srcpkgcache=".into()];
+        let ask = |options: &[OsString]| {
+            let mut command = tool("apt-cache");
+            command.args(options).args(["-q", "show", "--no-all-versions", "--"]);
+            command.arg(argument(name, version));
+            run(command, "apt-cache", "apt")
+        };
+        let mut output = ask(&with_index)?;
+        // An index that finds no space is an error to apt.
+        if !output.status.success() {
+            output = ask(&[])?;
+        }
         listed(&String::from_utf8_lossy(&output.stdout), name, version)
     }
 

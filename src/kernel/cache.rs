@@ -3,8 +3,7 @@
 //! ```text
 //! CACHE/kernels/<sha256 of the image>/{image,config,origin.json}
 //! CACHE/kernels/by-package/<name>_<version>.json
-//! CACHE/kernels/apt.bin         apt's index of the distribution's lists, checked and made by apt
-//! CACHE/kernels/tmp/            downloads and files being written
+//! CACHE/kernels/tmp/            downloads, files being written, apt's index of its lists
 //! ```
 //!
 //! Each file is written to `tmp/`, synced and renamed into place, so a reader sees all of it or
@@ -18,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -27,6 +26,7 @@ use super::apt::Apt;
 use super::debian::Package;
 use super::error::KernelError;
 use super::image::{self, hex};
+use super::index::{Record, source_of};
 use super::spec::printable;
 use crate::model::{Arch, Identity};
 
@@ -35,18 +35,6 @@ pub(super) const IMAGE_MAX: u64 = 1 << 30;
 /// The largest config, in bytes.
 pub(super) const CONFIG_MAX: u64 = 4 << 20;
 const RECORD_MAX: u64 = 64 << 10;
-
-/// What the index says of one version of one package.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Record {
-    /// The package that was asked for; a meta-package perhaps.
-    pub package: Package,
-    /// The package that holds the kernel.
-    pub kernel: Package,
-    pub image_sha256: String,
-    pub config_sha256: Option<String>,
-}
 
 /// The directory `CACHE/kernels`.
 pub(super) struct Cache<'a> {
@@ -79,9 +67,9 @@ impl<'a> Cache<'a> {
         Ok(Self { root, arch, note })
     }
 
-    /// The distribution's apt, whose index of its lists is kept here.
+    /// The distribution's apt, whose index is kept here.
     pub fn apt(&self) -> Apt {
-        Apt::with_index(self.root.join("apt.bin"))
+        Apt::with_index(self.root.join("tmp/apt.bin"))
     }
 
     /// Says `text` to the user.
@@ -264,23 +252,9 @@ fn sweep(tmp: &Path) {
     }
 }
 
-impl Record {
-    fn is_valid(&self) -> bool {
-        let digits = |text: &String| {
-            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
-    }
-}
-
 /// Several configurations can make the same image.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
-}
-
-/// How the kernel of a package is named so that it can be asked for again.
-pub(super) fn source_of(package: &Package) -> String {
-    format!("debian:{package}")
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {

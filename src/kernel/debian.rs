@@ -6,8 +6,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Kernel;
-use super::cache::{Cache, Record, source_of};
+use super::cache::Cache;
 use super::error::KernelError;
+use super::index::{Record, source_of};
 use super::version;
 
 /// One version of one package.

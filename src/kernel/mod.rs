@@ -20,6 +20,7 @@ mod debian;
 mod error;
 mod file;
 mod image;
+mod index;
 mod modules;
 mod source;
 mod spec;
