@@ -5,10 +5,10 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Mutex;
 
-use common::until;
+use common::{Loops, until};
 use ktax::analyse::noise::{cannot_measure, warnings};
 use ktax::engine::noise::{Watch, facts};
 use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimedPlan, fact};
@@ -17,37 +17,13 @@ use ktax::plan::TimedExperiment;
 /// One at a time: what one keeps busy is noise to the others.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Processes that do nothing, as fast as they can; gone when this is.
-struct Loops(Vec<Child>);
-
-impl Loops {
-    fn start(count: usize) -> Loops {
-        let start = |_| {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-            ktax::engine::die_with_parent(&mut command, [None, None]);
-            command.spawn().unwrap()
-        };
-        Loops((0..count).map(start).collect())
-    }
-
-    /// What they have used so far, in ticks.
-    fn ticks(&self) -> u64 {
-        self.0.iter().map(used).sum()
-    }
-}
-
 fn used(child: &Child) -> u64 {
     ticks(&child.id().to_string(), [11, 12])
 }
 
-impl Drop for Loops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            drop(child.kill());
-            drop(child.wait());
-        }
-    }
+/// What they have used so far, in ticks.
+fn used_by_all(loops: &Loops) -> u64 {
+    loops.0.iter().map(used).sum()
 }
 
 fn ticks(pid: &str, fields: [usize; 2]) -> u64 {
@@ -79,8 +55,8 @@ fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
     let loops = Loops::start(2 * cpus);
     until("all loops run", || loops.0.iter().all(|child| used(child) > 0));
     let watch = Watch::start().unwrap();
-    let before = loops.ticks();
-    until("the loops have run", || loops.ticks() > before + 50 * cpus as u64);
+    let before = used_by_all(&loops);
+    until("the loops have run", || used_by_all(&loops) > before + 50 * cpus as u64);
     let noise = watch.end().unwrap();
     // They have not been waited for, and so are others'.
     assert!(noise.others_percent + noise.steal_percent > 70.0, "{noise:?}");
@@ -104,7 +80,7 @@ fn what_own_children_did_is_not_of_others() {
     let watch = Watch::start().unwrap();
     let inner = all_cpus();
     let loops = Loops::start(1);
-    until("the loop has run", || loops.ticks() > 100);
+    until("the loop has run", || used_by_all(&loops) > 100);
     drop(loops);
     let total = all_cpus().total - inner.total;
     let noise = watch.end().unwrap();

@@ -6,9 +6,10 @@ pub mod kvm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ktax::engine::die_with_parent;
 use ktax::model::{Comparison, Row};
 use tempfile::TempDir;
 
@@ -32,6 +33,31 @@ pub fn cache() -> PathBuf {
 pub fn ticks(stat: &str, fields: [usize; 2]) -> u64 {
     let values: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields.iter().map(|field| values[*field].parse::<u64>().unwrap()).sum()
+}
+
+/// Processes that do nothing, as fast as they can; gone when this is, and also when the whole test
+/// program is killed.
+pub struct Loops(pub Vec<Child>);
+
+impl Loops {
+    pub fn start(count: usize) -> Loops {
+        let start = |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            die_with_parent(&mut command, [None, None]);
+            command.spawn().unwrap()
+        };
+        Loops((0..count).map(start).collect())
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
 }
 
 /// A directory that goes away with the test.

@@ -1,12 +1,12 @@
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use ktax::engine::noise::Watch;
 use ktax::model::{TimedComparison, TimedPair, TimedPlan, TimedVerdict};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::common::{ktax, run, scratch, until};
+use super::common::{Loops, ktax, run, scratch, until};
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times.
 const QUICK: [&str; 6] = ["--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
@@ -120,27 +120,6 @@ fn a_sysctl_is_set_in_either_spelling() {
     }
 }
 
-/// Children that do nothing but use CPUs; they end with the test.
-struct Busy(Vec<Child>);
-
-impl Busy {
-    /// Two for each CPU.
-    fn new() -> Busy {
-        let cpus = std::thread::available_parallelism().unwrap().get();
-        let child = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        Busy((0..2 * cpus).map(child).collect())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-    }
-}
-
 #[test]
 fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
     let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
@@ -148,7 +127,7 @@ fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
         println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
         return;
     }
-    let (dir, _busy) = (scratch(), Busy::new());
+    let (dir, _busy) = (scratch(), Loops::start(2 * cpus));
     let out = dir.path().join("run");
     // Ten loops, so that what others do meanwhile is more than a tick.
     let pairs = ["--loops", "10", "--pairs", "20", "-w", "control-planted:ops=2000"];
