@@ -4,10 +4,9 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::kvm::{LINE, compiled, initrd, initrd_of, kernel, kvm_host};
+use common::kvm::{LINE, compiled, initrd, kernel, kvm_host};
 use common::{Ran, cache, ktax, processes, run, scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -22,12 +21,8 @@ fn exits(account: &str) -> Vec<Value> {
 /// A stock Linux guest within the host.
 fn linux(options: &[&str], line: &str, guest: &[&str]) -> Ran {
     let dir = scratch();
-    linux_of(&initrd(dir.path()), options, line, guest)
-}
-
-fn linux_of(initrd: &Path, options: &[&str], line: &str, guest: &[&str]) -> Ran {
     let vmlinuz = format!("vmlinuz={}", kernel().display());
-    let initrd = format!("initrd={}", initrd.display());
+    let initrd = format!("initrd={}", initrd(dir.path()).display());
     let files = ["--file", &vmlinuz, "--file", &initrd];
     let files_there = ["--kernel", "/files/vmlinuz", "--initrd", "/files/initrd"];
     let append = ["--append", line];
@@ -66,100 +61,12 @@ fn two_processors_start_and_the_guest_goes_off_by_itself() {
     assert!(exits.iter().all(|vcpu| vcpu["KVM_EXIT_IO"].is_u64()), "{}", ran.stderr);
 }
 
-/// The first process of a guest with two processors: one is busy, the other interrupts it twenty
-/// times, and each interrupt is counted by the kernel. It has no other exit until the host's tick.
-const INTERRUPTS: &str = r#"
-#define _GNU_SOURCE
-#include <linux/membarrier.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-enum { TIMES = 20 };
-static volatile int is_busy, is_done;
-static void stay_on(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-static void *be_busy(void *unused)
-{
-    stay_on(1);
-    is_busy = 1;
-    while (!is_done)
-        ;
-    return unused;
-}
-static long calls(void)
-{
-    char line[256];
-    long of_first, of_second = -1;
-    FILE *file = fopen("/proc/interrupts", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strstr(line, "CAL:"))
-            sscanf(strstr(line, "CAL:") + 4, "%ld %ld", &of_first, &of_second);
-    return of_second;
-}
-int main(void)
-{
-    pthread_t thread;
-    long before, failed = 0;
-    mount("proc", "/proc", "proc", 0, NULL);
-    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-    stay_on(0);
-    pthread_create(&thread, NULL, be_busy, NULL);
-    while (!is_busy)
-        sched_yield();
-    before = calls();
-    for (int i = 0; i < TIMES; i++)
-        failed += syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0;
-    printf("sent %d, failed %ld, taken %ld\n", TIMES, failed, calls() - before);
-    fflush(stdout);
-    return reboot(RB_AUTOBOOT);
-}
-"#;
-
-#[test]
-fn a_busy_processor_takes_each_interrupt_once() {
-    let dir = scratch();
-    let initrd = initrd_of(dir.path(), INTERRUPTS);
-    let ran = linux_of(&initrd, &["--exact"], LINE, &["--cpus", "2"]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let said = ran.stdout.lines().find_map(|line| line.split_once("sent 20, failed 0, taken "));
-    let said = said.unwrap_or_else(|| panic!("it does not say how many: {}", ran.stdout));
-    let taken: u32 = said.1.trim().parse().unwrap();
-    // The kernel has some of its own to send; taken twice, there are forty.
-    assert!((20..30).contains(&taken), "{taken}");
-}
-
 #[test]
 fn a_feature_is_hidden_from_the_guest() {
     let ran = linux(&[], LINE, &["--without", "kvmclock"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("init sees 1 processors and clock "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("kvm-clock"), "{}", ran.stdout);
-}
-
-#[test]
-fn exact_runs_are_the_same_to_the_nanosecond() {
-    let runs = [(); 2].map(|()| linux(&["--exact"], LINE, &[]));
-    for ran in &runs {
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
-        assert!(
-            ran.stdout.contains("init sees 1 processors and clock kvm-clock"),
-            "{}",
-            ran.stdout
-        );
-    }
-    assert_eq!(runs[0].stdout, runs[1].stdout);
-    assert_eq!(runs[0].stderr, runs[1].stderr);
 }
 
 #[test]
