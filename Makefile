@@ -10,7 +10,7 @@ help:
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
 	@echo 'make test    everything that needs no KVM: check, unit, integration'
 	@echo 'make check   formatting and lints'
-	@echo 'make test-long     the rows of which one run takes a minute; not part of make test'
+	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
@@ -77,7 +77,7 @@ fuzz:
 	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
 	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
-# The rows of which one run takes a minute.
+# The controls on all rows, also those of which one run takes a minute.
 test-long: setup
 	cargo test --locked --test controls -- --ignored
 
