@@ -11,7 +11,7 @@ use crate::model::fact::PARTS;
 use crate::model::{Noise, Side, TimedBoot, TimedPair};
 
 pub use declared::undeclared;
-pub use warnings::warnings;
+pub use warnings::{CHANGED_MENDS, warnings};
 
 /// Above this share of the time of all CPUs a hypervisor leaves nothing that can be measured.
 const MOST_STEAL_PERCENT: f64 = 10.0;

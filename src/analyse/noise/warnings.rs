@@ -12,6 +12,9 @@ const STEAL_PERCENT: f64 = 1.0;
 /// Those that are the CPU's own counter, read without a system call.
 const GOOD_CLOCKS: [&str; 5] = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource", "tod"];
 
+/// What to do about a fact that did not stay as it was.
+pub const CHANGED_MENDS: &str = "find out who changes it, then measure again into a new directory";
+
 /// The facts that spoil a comparison, each with what mends it; none that the Subjects themselves
 /// differ in, as that is what is compared.
 pub fn warnings(plan: &TimedPlan, pairs: &[TimedPair]) -> Vec<Warning> {
@@ -158,8 +161,7 @@ fn changed(pairs: &[TimedPair]) -> Vec<Warning> {
                 let [old, new] = only_what_differs(old, new).map(said);
                 let index = pair.index;
                 let fact = format!("{name} changed during the run: {old}, from pair {index} {new}");
-                let mend = "find out who changes it, then measure again into a new directory";
-                changes.insert(name, warning(fact, mend));
+                changes.insert(name, warning(fact, CHANGED_MENDS));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::row::{is_too_many, value};
 use super::{timed, wants_more};
+use crate::analyse::noise::CHANGED_MENDS;
 use crate::model::{
     Noise, Side, Sides, TimedBlock, TimedBoot, TimedComparison, TimedPair, TimedPlan, TimedRun,
     TimedVerdict, Warning,
@@ -109,7 +110,7 @@ fn changed_within(block: &TimedBlock) -> Vec<Warning> {
     let changed = names.into_iter().filter(|name| value(name).len() > 1);
     let warning = |name: &String| Warning {
         fact: format!("{name} changed while block {} was measured", block.index),
-        next_step: "find out who changes it, then measure again into a new directory".into(),
+        next_step: CHANGED_MENDS.into(),
     };
     changed.map(warning).collect()
 }
