@@ -65,6 +65,7 @@ fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
             .skip(2)
             .map(|line| line.split_whitespace().map(|word| word.trim_end_matches(':')).collect())
             .collect();
+        assert!(!rows.is_empty(), "{table}");
         assert_eq!(rows, published(table), "{table}");
     }
 }
@@ -119,6 +120,37 @@ fn a_capture_of_two_tables_has_each_by_its_number_and_its_true_deviation() {
     let diff = exits(&["diff", &format!("{CAPTURE}#1"), &format!("{CAPTURE}#2")]).stdout;
     let line = diff.lines().find(|line| line.starts_with("EMUL_MTSPR")).unwrap();
     assert!(line.contains(" 6 000 ") && line.ends_with("-100.00"), "{diff}");
+}
+
+/// The second read of a file that cannot be cleared, since the first.
+#[test]
+fn two_reads_of_a_file_are_what_came_between() {
+    let dir = scratch();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name).display().to_string();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let first = file("first", "guest: 7 7000 400 2000\ncede: 1 5000 5000 5000\n");
+    let later = file("later", "guest: 9 17000 400 6000\ncede: 1 5000 5000 5000\n");
+    let text = exits(&["report", &later, "--since", &first]).stdout;
+    let guest: Vec<&str> =
+        text.lines().find(|it| it.starts_with("guest")).unwrap().split_whitespace().collect();
+    assert_eq!(guest, ["guest", "2", "6.000", "10", "5.000", "100.00"], "{text}");
+    assert!(!text.contains("cede"), "{text}");
+    let classic = exits(&["report", &later, "--since", &first, "--layout", "classic"]).stdout;
+    let words: Vec<&str> = classic.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(words, ["guest:", "2", "-", "6", "10", "5.0000", "-", "100.00"], "{classic}");
+    let one = format!("{CAPTURE}#1");
+    for (earlier, later, said) in [
+        (&*later, &*first, "was cleared"),
+        (CAPTURE, &later, "has 2 tables and"),
+        (&one, &later, "two reads of the same file"),
+    ] {
+        let ran = run(ktax().args(["exits", "report", later, "--since", earlier]));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
 }
 
 /// 20 writes to a device, as `perf record` and `perf script --ns` brought them.

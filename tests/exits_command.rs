@@ -147,14 +147,16 @@ fn help_says_all_of_it() {
 }
 
 #[test]
-fn what_statistics_cannot_give_is_refused() {
-    for (args, said) in [
-        (["--per", "vcpu", "--pid", "1"], "leave --per out"),
-        (["--level", "run", "--pid", "1"], "leave --level out"),
-        (["--per", "vm", "--", "true"], "give --pid or --vm"),
+fn what_kvm_itself_does_not_count_is_refused() {
+    for (via, args, said) in [
+        ("stats", ["--per", "vcpu", "--pid", "1"], "leave --per out"),
+        ("stats", ["--level", "run", "--pid", "1"], "leave --level out"),
+        ("stats", ["--per", "vm", "--", "true"], "give --pid or --vm"),
+        ("timing", ["--level", "run", "--pid", "1"], "leave --level out"),
+        ("timing", ["--per", "vcpu", "--", "true"], "give --pid or --vm"),
     ] {
         for command in ["record", "watch"] {
-            let ran = run(Command::new(KTAX).args(["exits", command, "--via", "stats"]).args(args));
+            let ran = run(Command::new(KTAX).args(["exits", command, "--via", via]).args(args));
             assert!(ran.status == 2 && ran.stderr.contains(said), "{ran:?}");
         }
     }

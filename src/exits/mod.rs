@@ -9,6 +9,7 @@
 //!                                                      Recording ─► table ───────┘─┘
 //! ```
 
+mod cumulative;
 pub mod files;
 mod fold;
 pub mod live;
@@ -16,4 +17,5 @@ mod recording;
 mod scause;
 mod table;
 
+pub use cumulative::{SinceError, since};
 pub use table::Per;

@@ -37,18 +37,21 @@ impl HowArgs {
         self.per.per
     }
 
-    /// An error where something was asked for that KVM's statistics cannot give.
+    /// An error where something was asked for that what KVM itself counts cannot give.
     pub fn check(&self, target: &TargetArgs) -> Result<(), UsageError> {
+        let (whose, is_one) = match self.via {
+            Some(Via::Stats) => ("KVM's statistics (--via stats)", true),
+            Some(Via::Timing) => ("KVM's own tables (--via timing)", false),
+            _ => return Ok(()),
+        };
         let cannot = [
-            (self.per.per != Per::Vm, "have one table, of the VM; leave --per out"),
+            (is_one && self.per.per != Per::Vm, "have one table, of the VM; leave --per out"),
             (self.level.is_some(), "know no moments; leave --level out"),
             (target.is_command(), "are there once the VM is; start it, and give --pid or --vm"),
         ];
         match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
-            Some((_, why)) if self.via == Some(Via::Stats) => {
-                Err(UsageError::Text(format!("KVM's statistics (--via stats) {why}")))
-            }
-            _ => Ok(()),
+            Some((_, why)) => Err(UsageError::Text(format!("{whose} {why}"))),
+            None => Ok(()),
         }
     }
 

@@ -32,6 +32,12 @@ pub enum LiveError {
          run it as its user"
     )]
     Stats { reason: String },
+    #[error(
+        "KVM's timing files cannot be read: {reason}; they are PowerPC's, of kernels with \
+         CONFIG_KVM_EXIT_TIMING or CONFIG_KVM_BOOK3S_HV_P9_TIMING, for root, and in debugfs: \
+         sudo mount -t debugfs nodev /sys/kernel/debug"
+    )]
+    Timing { reason: String },
     #[error("there is no process {pid}; `ps -C qemu-system-x86_64` lists some that are VMs")]
     NoProcess { pid: u32 },
     #[error(

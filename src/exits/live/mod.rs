@@ -17,6 +17,7 @@ mod process;
 mod program;
 mod ring;
 mod stats;
+mod timing;
 mod tracefs;
 mod whole;
 mod words;
@@ -39,6 +40,7 @@ use kernel::InKernel;
 use points::Points;
 use ring::Ring;
 use stats::Stats;
+use timing::Timing;
 use tracefs::Tracefs;
 use whole::{Seen, Whole};
 
@@ -63,6 +65,8 @@ pub enum Via {
     Perf,
     /// No events but KVM's own statistics: counts, and times of halts alone
     Stats,
+    /// No events but PowerPC's own tables, the files timing and timings in debugfs
+    Timing,
 }
 
 /// What to look at; nothing is what this machine has.
@@ -84,6 +88,7 @@ pub struct Recorder {
 enum By {
     Events(Vec<Watch>),
     Statistics(Stats),
+    Timing(Timing),
 }
 
 struct Watch {
@@ -98,6 +103,7 @@ impl Recorder {
         let mut refused = None;
         let by = match choice.via {
             Some(Via::Stats) => By::Statistics(Stats::open(process, of)?),
+            Some(Via::Timing) => By::Timing(Timing::open(process, of)?),
             _ => By::Events(watches(process.pid, choice, &mut refused)?),
         };
         Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
@@ -105,7 +111,11 @@ impl Recorder {
 
     /// Takes what has come; to be called some times a second.
     pub fn poll(&mut self) -> Result<(), LiveError> {
-        let By::Events(watches) = &mut self.by else { return Ok(()) };
+        let watches = match &mut self.by {
+            By::Statistics(_) => return Ok(()),
+            By::Timing(timing) => return timing.poll(),
+            By::Events(watches) => watches,
+        };
         watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
         // As soon as the better one is known to work, nobody pays for the other.
         if watches.len() > 1 && !watches[0].source.recording()?.rows.is_empty() {
@@ -122,6 +132,7 @@ impl Recorder {
         };
         match &self.by {
             By::Statistics(stats) => stats.tables(),
+            By::Timing(timing) => timing.tables(per),
             By::Events(watches) => {
                 let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
                 Ok(self.whole(seen).tables(per))
@@ -138,6 +149,10 @@ impl Recorder {
         };
         match &mut self.by {
             By::Statistics(stats) => stats.tables(),
+            By::Timing(timing) => {
+                timing.poll()?;
+                timing.tables(per)
+            }
             By::Events(watches) => {
                 let watches = std::mem::take(watches);
                 let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
@@ -188,7 +203,7 @@ fn open(
     match via {
         Some(Via::Perf) => Ok(Box::new(Ring::attach(points, process)?)),
         Some(Via::Bpf) => Ok(Box::new(InKernel::attach(points, process)?)),
-        None | Some(Via::Stats) => match InKernel::attach(points, process) {
+        _ => match InKernel::attach(points, process) {
             Ok(source) => Ok(Box::new(source)),
             Err(LiveError::Bpf { reason }) => {
                 *refused = Some(reason);

@@ -53,7 +53,7 @@ impl Classic {
     }
 
     fn row(self, row: &ExitRow, percent: f64) -> String {
-        let us = |ns: Option<u64>| ns.unwrap_or(0) / 1000;
+        let us = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| (ns / 1000).to_string());
         let (name, count, sum) = (escape(&row.reason), row.count, row.sum_ns / 1000);
         let (least, most) = (us(row.least_ns), us(row.most_ns));
         let average = average(sum as f64, count as f64);

@@ -1,0 +1,184 @@
+//! Tables to which a kernel only adds: what came between two reads of one, and several as one.
+
+use thiserror::Error;
+
+use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
+
+/// Why one table does not go on from another.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SinceError {
+    #[error(
+        "{source_name} is no file that a kernel goes on with; of two recordings, `ktax exits diff` \
+         says the difference"
+    )]
+    Recording { source_name: String },
+    #[error("the one is {earlier} and the other {later}; give two reads of the same file")]
+    Other { earlier: String, later: String },
+    #[error(
+        "{reason} has become less between the two: the file was cleared, or a count went past 2³²; \
+         read it again, twice"
+    )]
+    Less { reason: String },
+}
+
+/// What came to a table between two reads. The shortest and the longest are the later read's where
+/// they are known to be of this time, and else nothing.
+pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
+    for table in [earlier, later] {
+        if table.account.is_some() {
+            return Err(SinceError::Recording { source_name: table.source.clone() });
+        }
+    }
+    if earlier.source != later.source {
+        let [earlier, later] = [earlier, later].map(|table| table.source.clone());
+        return Err(SinceError::Other { earlier, later });
+    }
+    let mut warnings: Vec<Warning> = earlier.warnings.clone();
+    let more = later.warnings.iter().filter(|warning| !earlier.warnings.contains(warning));
+    warnings.extend(more.cloned());
+    let mut rows = Vec::new();
+    for row in &later.rows {
+        match earlier.row(&row.reason) {
+            Some(before) => rows.push(less(before, row)?),
+            None => warnings.push(Warning {
+                fact: format!("{} was not in the first read, and is left out", row.reason),
+                next_step: "read the file again, twice".into(),
+            }),
+        }
+    }
+    let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
+    Ok(ExitTable { format: FORMAT, of, source, rows, warnings, account: None })
+}
+
+fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
+    if before.count == 0 {
+        return Ok(after.clone());
+    }
+    let count = after.count.checked_sub(before.count);
+    let sum_ns = after.sum_ns.checked_sub(before.sum_ns);
+    let (Some(count), Some(sum_ns)) = (count, sum_ns) else {
+        return Err(SinceError::Less { reason: after.reason.clone() });
+    };
+    let squares = after.squares_ns2.zip(before.squares_ns2).map(|(a, b)| a.checked_sub(b));
+    // Each read's is cut off a little: not below what durations of this sum have at least.
+    let least = u128::from(sum_ns).checked_pow(2).map(|it| it.div_ceil(u128::from(count.max(1))));
+    let squares_ns2 = squares.flatten().zip(least).map(|(squares, least)| squares.max(least));
+    Ok(ExitRow {
+        reason: after.reason.clone(),
+        is_guest: after.is_guest,
+        count,
+        least_ns: after.least_ns.filter(|least| before.least_ns.is_some_and(|old| *least < old)),
+        most_ns: after.most_ns.filter(|most| before.most_ns.is_some_and(|old| *most > old)),
+        sum_ns,
+        squares_ns2,
+        ..ExitRow::default()
+    })
+}
+
+/// Several vCPUs' tables as one of all; an extreme or a deviation only where each has one.
+pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
+    let mut rows: Vec<ExitRow> = Vec::new();
+    for row in tables.iter().flat_map(|table| &table.rows) {
+        match rows.iter_mut().find(|there| there.reason == row.reason) {
+            Some(there) if there.count == 0 => *there = row.clone(),
+            Some(there) if row.count > 0 => add(there, row),
+            Some(_) => {}
+            None => rows.push(row.clone()),
+        }
+    }
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in tables.iter().flat_map(|table| &table.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    ExitTable { format: FORMAT, of, source, rows, warnings, account: None }
+}
+
+fn add(all: &mut ExitRow, one: &ExitRow) {
+    let both = |a: Option<u64>, b: Option<u64>, choose: fn(u64, u64) -> u64| {
+        a.zip(b).map(|(a, b)| choose(a, b))
+    };
+    all.count = all.count.saturating_add(one.count);
+    all.sum_ns = all.sum_ns.saturating_add(one.sum_ns);
+    all.least_ns = both(all.least_ns, one.least_ns, u64::min);
+    all.most_ns = both(all.most_ns, one.most_ns, u64::max);
+    let squares = all.squares_ns2.zip(one.squares_ns2);
+    all.squares_ns2 = squares.and_then(|(a, b)| a.checked_add(b));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exits::Per;
+    use crate::exits::files::read;
+
+    fn one(text: &str) -> ExitTable {
+        read(text, Per::Vm).unwrap().remove(0)
+    }
+
+    /// count, sum, min, max.
+    fn numbers(table: &ExitTable, reason: &str) -> (u64, u64, Option<u64>, Option<u64>) {
+        let row = table.row(reason).unwrap();
+        (row.count, row.sum_ns, row.least_ns, row.most_ns)
+    }
+
+    const FIRST: &str = "guest: 7 70 4 20\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n";
+
+    #[test]
+    fn what_cannot_be_cleared_is_subtracted() {
+        let later = one("guest: 9 170 4 60\ncede: 3 9 1 5\nrm_exit: 2 8 3 5\n");
+        let table = since(&one(FIRST), &later).unwrap();
+        // The longest is new, the shortest may be of before; of what had not been, all is new.
+        assert_eq!(numbers(&table, "guest"), (2, 100, None, Some(60)));
+        assert_eq!(numbers(&table, "cede"), (3, 9, Some(1), Some(5)));
+        assert_eq!(numbers(&table, "rm_exit"), (0, 0, None, None));
+        assert_eq!(table.source, "book3s HV timings, between two reads");
+    }
+
+    #[test]
+    fn squares_are_subtracted_too() {
+        let file = |row: &str| {
+            one(&format!(
+                "type\tcount\tmin\tmax\tsum\tsum_squared\n{row}\nHALT\t0\t10737418\t0\t0\t0"
+            ))
+        };
+        // 400 ticks a µs: squares are µs² times 400. 1, 3; then 5 and 7 more.
+        let (first, later) = (file("MMIO\t2\t1\t3\t4\t4000"), file("MMIO\t4\t1\t7\t16\t33600"));
+        let row = since(&first, &later).unwrap().row("MMIO").unwrap().clone();
+        assert_eq!((row.count, row.sum_ns, row.squares_ns2), (2, 12_000, Some(74_000_000)));
+    }
+
+    #[test]
+    fn what_does_not_go_on_is_refused_or_said() {
+        let first = one(FIRST);
+        let cleared = since(&first, &one("guest: 1 10 10 10\n")).unwrap_err();
+        assert_eq!(cleared, SinceError::Less { reason: "guest".into() });
+        let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
+        assert!(matches!(since(&first, &other), Err(SinceError::Other { .. })));
+        let mut recording = first.clone();
+        recording.account = Some(crate::model::ExitAccount {
+            wall_ns: 0,
+            open: vec![],
+            lost: 0,
+            unpaired: 0,
+            missed_switches: 0,
+            recorder: None,
+        });
+        assert!(matches!(since(&first, &recording), Err(SinceError::Recording { .. })));
+        let stuck =
+            since(&one("guest: stuck\ncede: 1 2 2 2\n"), &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"));
+        let stuck = stuck.unwrap();
+        assert!(stuck.row("guest").is_none());
+        assert_eq!(stuck.warnings.len(), 2, "{:?}", stuck.warnings);
+    }
+
+    #[test]
+    fn vcpus_add_up() {
+        let second = one("guest: 1 30 30 30\ncede: 2 6 2 4\nrm_exit: 0 0 0 0\n");
+        let all = together("vm".into(), "s".into(), &[one(FIRST), second]);
+        assert_eq!(numbers(&all, "guest"), (8, 100, Some(4), Some(30)));
+        assert_eq!(numbers(&all, "cede"), (2, 6, Some(2), Some(4)));
+        assert_eq!(numbers(&all, "rm_exit"), (2, 8, Some(3), Some(5)));
+    }
+}
