@@ -38,6 +38,8 @@ fn every_exit_is_counted_by_its_reason_both_ways() {
         // Beside the 2000 writes to where no memory is, the guest's own pages, once each.
         assert!((2000..2010).contains(&count(&table, "npf")), "{via}: {table:?}");
         assert_whole(&table);
+        let cost = table.account.as_ref().unwrap().recorder.as_ref();
+        assert_eq!(cost.is_some_and(|cost| cost.exits_ns > 0), via == "bpf", "{table:?}");
         let halted = table.row("hlt").unwrap().parts.as_ref().unwrap();
         assert!(halted.user_ns > 0, "{table:?}");
     }

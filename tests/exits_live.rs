@@ -2,38 +2,24 @@
 //! known, at the boundary of KVM_RUN, and what is said where something is missing.
 
 mod common;
+#[path = "exits_live/guest.rs"]
+mod guest;
+#[path = "exits_live/lost.rs"]
+mod lost;
+#[path = "exits_live/missing.rs"]
+mod missing;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
-use common::kvm::{TRACEFS, assert_whole, can_record, count, exits, exits_after};
-use common::{Ran, run, scratch, until};
+use common::kvm::{assert_whole, can_record, count, exits};
+use common::{run, until};
+use guest::{Endless, GUEST, record, records, tables};
 use ktax::model::ExitTable;
 use ktax::vmm::{Loops, raw};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-
-const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
-const ENDLESS: [&str; 5] = [KTAX, "vmm", "raw", "--out", "4000000000"];
-
-fn tables(ran: &Ran) -> Vec<ExitTable> {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
-
-/// Records a raw guest from its first exit to its last; the table, and the VMM's own account.
-fn record(options: &[&str], guest: &[&str]) -> (ExitTable, Value) {
-    let dir = scratch();
-    let account = dir.path().join("account.json").display().to_string();
-    let vmm = [&["--", KTAX, "vmm", "raw", "--account", &account], guest].concat();
-    let ran = run(exits(&["record", "--json"]).args(options).args(vmm));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let account = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
-    (tables(&ran).remove(0), account)
-}
-
-const GUEST: [&str; 8] = ["--out", "200", "--mmio", "300", "--cpuid", "400", "--hlt", "100"];
 
 #[test]
 fn every_return_of_kvm_run_is_counted_on_any_kvm() {
@@ -49,101 +35,9 @@ fn every_return_of_kvm_run_is_counted_on_any_kvm() {
         assert_whole(&table);
         let wall_ns = account["vcpus"][0]["wall_ns"].as_u64().unwrap();
         assert!(table.sum_ns() <= wall_ns, "{} of {wall_ns}", table.sum_ns());
-    }
-}
-
-/// The highest rate that there is: two vCPUs' threads that do nothing else.
-#[test]
-fn nothing_is_lost_however_fast_it_comes() {
-    if !can_record() {
-        return;
-    }
-    for via in ["bpf", "perf"] {
-        let one = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
-        let tables = std::thread::scope(|scope| {
-            [scope.spawn(one), scope.spawn(one)].map(|thread| thread.join().unwrap())
-        });
-        for table in tables {
-            assert_eq!(count(&table, "KVM_EXIT_IO"), 20_000, "{via}: {table:?}");
-            assert_whole(&table);
-        }
-    }
-}
-
-#[test]
-fn without_a_choice_the_best_that_there_is_is_used_and_named() {
-    if !can_record() {
-        return;
-    }
-    let (table, _) = record(&[], &GUEST);
-    assert_whole(&table);
-    assert!(table.source.ends_with(", eBPF"), "{}", table.source);
-    // Without the privilege for eBPF the same counts come another way, and this is said.
-    let mut command = exits_after(TRACEFS, "setpriv --bounding-set -bpf,-sys_admin");
-    let ran = run(command.args(["record", "--level", "run", "--json", "--", KTAX, "vmm", "raw"]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let table = tables(&ran).remove(0);
-    assert!(table.source.ends_with(", perf ring buffer"), "{}", table.source);
-    assert!(table.warnings[0].fact.starts_with("eBPF is refused here"), "{:?}", table.warnings);
-}
-
-#[test]
-fn what_is_missing_is_named_with_the_next_step() {
-    if !can_record() {
-        return;
-    }
-    let hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug";
-    let empty = "mount -t tmpfs none /sys/kernel/tracing && mkdir /sys/kernel/tracing/events";
-    let powerless = "setpriv --bounding-set -all";
-    for (before, privileges, said) in [
-        (hide, "", "type: sudo mount -t tracefs"),
-        (empty, "", "load KVM with `sudo modprobe kvm`"),
-        (TRACEFS, powerless, "run it as root, or with CAP_PERFMON"),
-    ] {
-        let vmm = ["record", "--", KTAX, "vmm", "raw"];
-        let ran = run(exits_after(before, privileges).args(vmm));
-        assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
-    }
-    let own = std::process::id().to_string();
-    for (target, said) in [
-        (["--pid", own.as_str()], "has no virtual machine of KVM"),
-        (["--pid", "4194304"], "there is no process 4194304"),
-        (["--vm", "no such machine"], "no process is a VM named no such machine"),
-        (["--", "/no/such/vmm"], "cannot start /no/such/vmm"),
-        (["--", "true"], "no vCPU left its guest or entered it"),
-    ] {
-        let ran = run(exits(&["record"]).args(target));
-        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(said), "{ran:?}");
-    }
-}
-
-/// A guest that never ends by itself; it goes with the test.
-struct Endless(Child);
-
-impl Endless {
-    fn start() -> Endless {
-        let mut command = Command::new(KTAX);
-        command.args(&ENDLESS[1..]).stderr(Stdio::null());
-        let guest = Endless(command.spawn().unwrap());
-        let links = format!("/proc/{}/fd", guest.0.id());
-        until("it has a VM", || {
-            let entries = fs::read_dir(&links).into_iter().flatten().flatten();
-            let mut links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-            links.any(|link| link.to_string_lossy().contains("kvm-vcpu-stats"))
-        });
-        guest
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Endless {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        // What the kernel times of programs; of what is copied nobody knows.
+        let cost = table.account.as_ref().unwrap().recorder.as_ref();
+        assert_eq!(cost.is_some_and(|cost| cost.exits_ns > 0), via == "bpf", "{table:?}");
     }
 }
 
@@ -202,14 +96,6 @@ fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
     assert!(watch.wait().unwrap().success());
 }
 
-/// Whether a recorder, which takes the place of what was started, has all its programs at work:
-/// only then does it wait for the VM to end.
-fn records(recorder: &Child) -> bool {
-    let call = fs::read_to_string(format!("/proc/{}/syscall", recorder.id())).unwrap_or_default();
-    let number = call.split(' ').next().and_then(|number| number.parse().ok());
-    number == Some(libc::SYS_poll) || number == Some(libc::SYS_ppoll)
-}
-
 /// Programs that the kernel has compiled from eBPF, by their addresses.
 fn programs() -> BTreeSet<String> {
     let symbols = fs::read_to_string("/proc/kallsyms").unwrap();
@@ -236,14 +122,16 @@ fn two_recorders_do_not_disturb_each_other() {
     if !can_record() {
         return;
     }
-    let both = std::thread::scope(|scope| {
-        let one = || record(&["--level", "run"], &GUEST).0;
-        let threads = [scope.spawn(one), scope.spawn(one)];
-        threads.map(|thread| thread.join().unwrap())
-    });
-    for table in both {
-        assert_eq!(count(&table, "KVM_RUN"), 601);
-        assert_whole(&table);
+    for other in ["bpf", "perf"] {
+        let both = std::thread::scope(|scope| {
+            let one = |via| record(&["--level", "run", "--via", via], &GUEST).0;
+            let threads = ["bpf", other].map(|via| scope.spawn(move || one(via)));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        for table in both {
+            assert_eq!(count(&table, "KVM_RUN"), 601, "{other}");
+            assert_whole(&table);
+        }
     }
 }
 

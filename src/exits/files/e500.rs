@@ -198,8 +198,12 @@ mod tests {
     fn what_the_kernel_cannot_print_is_read_as_it_was_meant() {
         let large = one("MMIO\t-294967296\t1\t9\t4000000000\t1600000000000");
         assert_eq!(large.rows[0].count, 4_000_000_000);
-        let wrapped = one("MMIO\t10\t1\t9\t50\t-7");
-        assert_eq!((wrapped.rows[0].squares_ns2, wrapped.warnings.len()), (None, 1));
+        // Ten that make 50 µs together have 250 µs² at least, times 400.
+        for squares in ["-7", "99000"] {
+            let wrapped = one(&format!("MMIO\t10\t1\t9\t50\t{squares}"));
+            assert_eq!((wrapped.rows[0].squares_ns2, wrapped.warnings.len()), (None, 1));
+        }
+        assert!(one("MMIO\t10\t1\t9\t50\t100000").warnings.is_empty());
         let unused = &one("MMIO\t1\t1\t1\t1\t400").rows[1];
         assert_eq!((unused.least_ns, unused.most_ns), (None, None));
         let text = format!("{HEADER}\nMMIO\t1\t1\t1\t1\t400\n");

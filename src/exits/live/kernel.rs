@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 
-use super::bpf::{self, Kind, Map, MapKind, Program};
+use super::bpf::{self, Kind, Map, MapKind, Program, RunTime};
 use super::hook::{Hook, Point};
 use super::points::Points;
 use super::program::{self, Maps};
@@ -104,17 +104,9 @@ impl InKernel {
     /// Timing them makes them dearer by a fifth, so it ends as soon as enough is known: what an
     /// exit took until then, of any VM, is what each takes; of task switches, what they took.
     fn add_costs(&self, recording: &mut Recording) -> io::Result<()> {
-        let (mut cost, mut left) = (Cost::default(), 0);
-        for (program, hook) in &self.programs {
-            let run = program.run_time()?;
-            let (time, missed) = match hook.is_of_the_scheduler() {
-                true => (&mut cost.switches_ns, &mut recording.missed_switches),
-                false => (&mut cost.exits_ns, &mut recording.lost),
-            };
-            *time += run.ns;
-            *missed += run.missed;
-            left += if hook.leaves() { run.runs } else { 0 };
-        }
+        let run = |(program, hook): &(Program, Hook)| Ok((*hook, program.run_time()?));
+        let runs = self.programs.iter().map(run).collect::<io::Result<Vec<_>>>()?;
+        let (cost, left) = add_runs(&runs, recording);
         let is_exit = |(_, reason): &(u32, Reason)| *reason != Reason::GUEST;
         let rows = recording.rows.iter().filter(|(key, _)| is_exit(key));
         let exits: u64 = rows.map(|(_, times)| times.count).sum();
@@ -143,6 +135,22 @@ impl InKernel {
         }
         Ok(())
     }
+}
+
+/// What all programs took and how often a guest was left; what one of them missed is in the
+/// Recording.
+fn add_runs(runs: &[(Hook, RunTime)], recording: &mut Recording) -> (Cost, u64) {
+    let (mut cost, mut left) = (Cost::default(), 0);
+    for (hook, run) in runs {
+        let (time, missed) = match hook.is_of_the_scheduler() {
+            true => (&mut cost.switches_ns, &mut recording.missed_switches),
+            false => (&mut cost.exits_ns, &mut recording.lost),
+        };
+        *time += run.ns;
+        *missed += run.missed;
+        left += if hook.leaves() { run.runs } else { 0 };
+    }
+    (cost, left)
 }
 
 /// What makes a program run; held and never looked at.
@@ -195,5 +203,27 @@ impl Source for InKernel {
         self.until = Some(now_ns());
         self.attached.clear();
         self.recording()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exits::live::hook::Field;
+
+    #[test]
+    fn what_a_program_missed_is_lost_and_of_the_scheduler_said_apart() {
+        let number = Field { offset: 8, size: 4 };
+        let run = |ns, runs, missed| RunTime { ns, runs, missed };
+        let runs = [
+            (Hook::Enter { only: None }, run(100, 10, 1)),
+            (Hook::Exit { reason: number, detail: None }, run(200, 11, 2)),
+            (Hook::Switch { from: number, state: number, to: number }, run(7, 5, 4)),
+            (Hook::Wakeup { thread: number }, run(8, 6, 8)),
+        ];
+        let mut recording = Recording { lost: 16, ..Recording::default() };
+        let (cost, left) = add_runs(&runs, &mut recording);
+        assert_eq!((cost.exits_ns, cost.switches_ns, left), (300, 15, 11));
+        assert_eq!((recording.lost, recording.missed_switches), (19, 12));
     }
 }

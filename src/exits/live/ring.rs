@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perf_event::data::Record;
 use perf_event::events::Tracepoint;
-use perf_event::{Builder, Clock, SampleFlag, Sampler};
+use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
 use super::decode::decode;
@@ -29,6 +29,8 @@ pub struct Ring {
     until: Option<u64>,
     /// Read, and not yet in order: another ring may have an older one.
     waiting: Vec<Sample>,
+    /// Of which the rings told with a later event.
+    told_lost: u64,
     fold: Fold,
 }
 
@@ -59,7 +61,8 @@ impl Ring {
             ring.enable().map_err(|error| LiveError::attach("perf events", error))?;
         }
         let fold = Fold::default();
-        Ok(Ring { process, rings, since: now_ns(), until: None, waiting: vec![], fold })
+        let (since, waiting) = (now_ns(), vec![]);
+        Ok(Ring { process, rings, since, until: None, waiting, told_lost: 0, fold })
     }
 
     /// Takes what is in the rings, and adds up what no ring can have an older event than.
@@ -82,11 +85,16 @@ impl Ring {
                             self.waiting.push(Sample { time, tid, hook: *hook, record });
                         }
                     }
-                    Ok(Record::Lost(lost)) => self.fold.lost += lost.lost,
+                    Ok(Record::Lost(lost)) => self.told_lost += lost.lost,
                     _ => {}
                 }
             }
         }
+        // What did not fit is told when there is room and another event; the kernel's own count, of
+        // 6.0 and later, has it at once.
+        let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
+        let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
+        self.fold.lost = self.told_lost.max(counted);
         self.waiting.sort_by_key(|sample| sample.time);
         let ready = self.waiting.partition_point(|sample| sample.time <= until);
         for sample in self.waiting.drain(..ready) {
@@ -104,7 +112,9 @@ fn open(point: &Point, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
     builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);
     builder.wakeup_watermark(bytes / 2);
-    builder.build()?.sampled(bytes)
+    builder.read_format(ReadFormat::LOST);
+    let event = builder.build().or_else(|_| builder.read_format(ReadFormat::empty()).build())?;
+    event.sampled(bytes)
 }
 
 fn thread_name(process: u32, tid: u32) -> String {

@@ -95,3 +95,26 @@ impl Whole {
         warnings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exits::recording::Reason;
+
+    #[test]
+    fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
+        let process = std::process::id();
+        let (of, seen) = (String::new(), vec![]);
+        let whole = Whole { process, of, seen, refused: None, is_over: false, now_ns: 900 };
+        let name = String::new;
+        let thread = |open| Thread { name: name(), first: 50, last: 100, open, unpaired: 0 };
+        let (open, closed) = (thread(Some((Reason::GUEST, 100))), thread(None));
+        // The first thread of a process has its number, and no thread has this one.
+        let gone = 1 << 30;
+        assert_eq!(whole.end(None, process, &open), 900);
+        assert_eq!(whole.end(Some(500), process, &open), 500);
+        assert_eq!(whole.end(None, gone, &open), 100);
+        assert_eq!(whole.end(None, process, &closed), 900);
+        assert_eq!(Whole { is_over: true, ..whole }.end(None, process, &open), 100);
+    }
+}

@@ -10,9 +10,11 @@ use proptest::test_runner::TestRunner;
 
 use super::decode::decode;
 use super::hook::{Field, Hook, Only};
+use crate::exits::Per;
 use crate::exits::fold::{Event, Fold};
 use crate::exits::recording::Recording;
 use crate::exits::recording::{Reason, Stage};
+use crate::exits::table::Recorded;
 use interpreter::{Interpreter, maps};
 
 const PROCESS: u32 = 77;
@@ -34,6 +36,9 @@ const HOOKS: [Hook; 8] = [
     Hook::Switch { from: field(24, 4), state: field(32, 8), to: field(56, 4) },
     Hook::Wakeup { thread: field(24, 4) },
 ];
+
+/// How the scheduler says what a thread that loses its CPU is: running, asleep, idle, preempted.
+const STATES: [u64; 4] = [0, 1, 0x80, 0x100];
 
 /// A record, when, and in which thread.
 #[derive(Debug, Clone)]
@@ -58,7 +63,7 @@ impl Record {
         match HOOKS[self.hook] {
             Hook::Switch { .. } => {
                 put(24, &self.tid.to_ne_bytes());
-                put(32, &u64::from(self.word % 4).to_ne_bytes());
+                put(32, &STATES[self.word as usize % 4].to_ne_bytes());
                 put(56, &self.other.to_ne_bytes());
             }
             Hook::Wakeup { .. } => put(24, &self.other.to_ne_bytes()),
@@ -147,6 +152,49 @@ fn a_program_that_forgets_to_write_something_is_noticed() {
     }
 }
 
+/// include/linux/sched.h: TASK_RUNNING, and TASK_REPORT_MAX of one that was preempted, which
+/// tracefs prints as R and R+; S, D, T, t, X, Z, P and I.
+#[test]
+fn who_was_preempted_does_not_sleep() {
+    let switch = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Switch { .. })).unwrap();
+    let could_run = |state: u64| {
+        let mut record = vec![0; 64];
+        record[32..40].copy_from_slice(&state.to_ne_bytes());
+        match decode(switch, &record, 1)[0].1 {
+            Event::Off { could_run } => could_run,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(could_run(0) && could_run(0x100));
+    assert!([1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80].iter().all(|state| !could_run(*state)));
+}
+
+/// So many that places are shared: neither half of a reason alone tells them apart.
+#[test]
+fn reasons_that_come_to_one_place_are_not_merged() {
+    let exit = HOOKS.into_iter().find(|hook| matches!(hook, Hook::Exit { .. })).unwrap();
+    for of_detail in [true, false] {
+        let (mut interpreter, mut fold) =
+            (Interpreter::new(PROCESS, maps(64, 64)), Fold::default());
+        for number in 0..50u32 {
+            let (code, detail) = if of_detail { (7, number * 977) } else { (number * 977, 7) };
+            let mut record = vec![0; 64];
+            record[8..12].copy_from_slice(&code.to_ne_bytes());
+            record[24..28].copy_from_slice(&detail.to_ne_bytes());
+            for (hook, now) in [(exit, 10), (Hook::Enter { only: None }, 15)] {
+                let now = u64::from(number) * 100 + now;
+                interpreter.run(hook, record.clone(), 1, now);
+                for (tid, event) in decode(hook, &record, 1) {
+                    fold.add(tid, "vcpu", now, event);
+                }
+            }
+        }
+        let (kernel, rust) = (interpreter.recording(), fold.recording());
+        assert_eq!(rust.rows.len(), 51, "50 reasons and the guest");
+        assert_eq!(kernel, rust);
+    }
+}
+
 #[test]
 fn an_exit_is_split_into_where_its_time_went() {
     let (mut fold, exit) = (Fold::default(), Reason { code: 0x78, detail: 2 });
@@ -170,4 +218,14 @@ fn an_exit_is_split_into_where_its_time_went() {
     // Kernel 10 + 10 + 10; the VMM 30 + 10 asleep + 45 + 10; halted 40; ready 5 + 100.
     assert_eq!((times.count, times.sum, times.parts), (1, 270, [30, 95, 40, 105]));
     assert_eq!(recording.rows[&(1, Reason::GUEST)].sum, 50);
+    let recorded = Recorded {
+        recording: &recording,
+        of: "a test",
+        source: "a test",
+        name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
+        end: &|_, thread| thread.last,
+    };
+    let parts = recorded.tables(Per::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
+    assert_eq!((parts.kernel_ns, parts.user_ns), (30, 95));
+    assert_eq!((parts.halted_ns, parts.preempted_ns), (40, 105));
 }

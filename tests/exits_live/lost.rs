@@ -1,0 +1,88 @@
+//! Nothing is lost, and what is, is counted.
+
+use std::fs;
+use std::process::Stdio;
+
+use ktax::model::ExitTable;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use super::common::kvm::{assert_whole, can_record, count, exits};
+use super::common::until;
+use super::guest::{KTAX, record};
+
+/// The highest rate that there is: two vCPUs' threads that do nothing else.
+#[test]
+fn nothing_is_lost_however_fast_it_comes() {
+    if !can_record() {
+        return;
+    }
+    for via in ["bpf", "perf"] {
+        let one = || record(&["--level", "run", "--via", via], &["--out", "20000"]).0;
+        let tables = std::thread::scope(|scope| {
+            [scope.spawn(one), scope.spawn(one)].map(|thread| thread.join().unwrap())
+        });
+        for table in tables {
+            assert_eq!(count(&table, "KVM_EXIT_IO"), 20_000, "{via}: {table:?}");
+            assert_whole(&table);
+        }
+    }
+}
+
+/// A process that goes on whatever becomes of the test.
+struct Stopped(Pid);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill_process(self.0, Signal::CONT).unwrap();
+    }
+}
+
+fn stat(process: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/{process}/stat")).ok()
+}
+
+fn child_of(parent: Pid) -> Option<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let mut names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    let parent = parent.as_raw_nonzero().to_string();
+    let is_its =
+        |stat: String| stat.rsplit_once(") ").unwrap().1.split(' ').nth(1) == Some(&parent);
+    names.find(|name| stat(name).is_some_and(is_its))
+}
+
+fn is_vmm(process: &str) -> bool {
+    let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    line.starts_with(format!("{KTAX}\0vmm\0").as_bytes())
+}
+
+/// A recorder that stands still while its rings fill, and its guest comes to its end.
+#[test]
+fn what_found_no_room_is_counted_and_said() {
+    if !can_record() {
+        return;
+    }
+    // All in one CPU's rings, of which the largest has room for 233 000 calls of KVM_RUN.
+    const EXITS: u64 = 300_000;
+    let cpus = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap().to_string();
+    let guest = ["--", "taskset", "-c", &cpu, KTAX, "vmm", "raw", "--out", &EXITS.to_string()];
+    let options = ["record", "--json", "--level", "run", "--via", "perf"];
+    let mut command = exits(&[&options[..], &guest].concat());
+    let record = command.stdout(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&record);
+    let stopped = Stopped(pid);
+    // Until then it holds still, in ktax's own name.
+    until("the guest runs", || child_of(pid).is_some_and(|child| is_vmm(&child)));
+    kill_process(pid, Signal::STOP).unwrap();
+    let child = child_of(pid).unwrap();
+    until("the guest ends", || stat(&child).is_some_and(|stat| stat.contains(") Z ")));
+    drop(stopped);
+    let output = record.wait_with_output().unwrap();
+    let tables: Vec<ExitTable> = serde_json::from_slice(&output.stdout).unwrap();
+    let (table, lost) = (&tables[0], tables[0].account.as_ref().unwrap().lost);
+    assert!(lost > EXITS / 10, "{table:?}");
+    assert!(count(table, "KVM_EXIT_IO") + lost >= EXITS, "{table:?}");
+    let said = format!("{lost} events were lost");
+    assert!(table.warnings.iter().any(|warning| warning.fact == said), "{table:?}");
+}
