@@ -19,8 +19,12 @@ mod scene;
 mod timed;
 #[path = "fake/timed_blocks.rs"]
 mod timed_blocks;
+#[path = "fake/timed_curves.rs"]
+mod timed_curves;
 #[path = "fake/timed_failures.rs"]
 mod timed_failures;
+#[path = "fake/timed_order.rs"]
+mod timed_order;
 #[path = "fake/timed_verdicts.rs"]
 mod timed_verdicts;
 #[path = "fake/verdicts.rs"]

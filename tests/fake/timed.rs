@@ -7,8 +7,8 @@ use std::path::Path;
 use ktax::analyse::{never_ran, timed, wants_more};
 use ktax::engine::{Booted, Cancel, Stop, Timed};
 use ktax::model::{
-    Facts, Failure, Noise, Side, TimedComparison, TimedEngine, TimedPair, TimedPlan, TimedSubject,
-    Workload,
+    Facts, Failure, Noise, Side, TimedComparison, TimedEngine, TimedPair, TimedPlan, TimedRow,
+    TimedSubject, TimedVerdict, Workload,
 };
 use ktax::plan::TimedExperiment;
 use ktax::run::{Ended, TimedDriver, TimedError};
@@ -32,6 +32,8 @@ pub struct Scene {
     pub cancel_after: usize,
     pub cancel: Cancel,
     pub seen: RefCell<usize>,
+    /// Which Boots were the change's.
+    pub order: RefCell<Vec<bool>>,
 }
 
 pub fn scene(ns: fn(&str, bool, usize) -> f64) -> Scene {
@@ -46,6 +48,7 @@ pub fn scene(ns: fn(&str, bool, usize) -> f64) -> Scene {
         cancel_after: usize::MAX,
         cancel: Cancel::default(),
         seen: RefCell::new(0),
+        order: RefCell::default(),
     }
 }
 
@@ -56,7 +59,8 @@ pub fn noise_of(boot: usize) -> f64 {
 
 impl Timed for Scene {
     fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
-        let is_change = subject.thp.is_some();
+        let is_change = subject.thp.is_some() || !subject.prefix.is_empty();
+        self.order.borrow_mut().push(is_change);
         let number = self.seen.replace_with(|seen| *seen + 1);
         if number == self.cancel_after {
             self.cancel.cancel();
@@ -88,7 +92,7 @@ impl Timed for Scene {
     }
 }
 
-/// Two rows that decide and a secondary one; the change is known by its `thp`.
+/// Two rows that decide and a secondary one; the change is known by its `thp`, or by a prefix.
 pub fn plan() -> TimedPlan {
     let mut experiment = TimedExperiment::of("planted".into(), TimedEngine::Host);
     experiment.workloads = vec!["getppid".into(), "pipe".into()];
@@ -157,4 +161,18 @@ pub fn compared(root: &Path, plan: &TimedPlan, scene: &Scene) -> TimedComparison
     assert_eq!(drive(root, plan, scene).unwrap(), Ended::Complete);
     let dir = TimedDir::open(root).unwrap();
     timed(dir.plan(), &dir.pairs().unwrap())
+}
+
+/// 5 % more in `pipe`, 3 % less in `stat`.
+pub fn planted(row: &str, is_change: bool, boot: usize) -> f64 {
+    let factor = match (row, is_change) {
+        ("pipe", true) => 1.05,
+        ("stat", true) => 0.97,
+        _ => 1.0,
+    };
+    1000.0 * factor * noise_of(boot)
+}
+
+pub fn verdicts(rows: &[TimedRow]) -> Vec<TimedVerdict> {
+    rows.iter().map(|row| row.verdict).collect()
 }

@@ -1,28 +1,12 @@
 use std::fs;
 
-use ktax::analyse::{estimates, progress, timed, wants_more};
-use ktax::model::{Facts, Failure, Noise, TimedEngine, TimedPair, TimedRow, TimedVerdict};
-use ktax::plan::{TimedExperiment, Value};
+use ktax::analyse::timed;
+use ktax::model::{Facts, Failure, Noise, TimedVerdict};
 use ktax::report::{self, Format, TextOptions};
-use ktax::run::{Ended, TimedError};
 use ktax::rundir::TimedDir;
 
 use super::common::scratch;
-use super::timed::{compared, drive, drive_asking, noise_of, plan, scene};
-
-/// 5 % more in `pipe`, 3 % less in `stat`.
-fn planted(row: &str, is_change: bool, boot: usize) -> f64 {
-    let factor = match (row, is_change) {
-        ("pipe", true) => 1.05,
-        ("stat", true) => 0.97,
-        _ => 1.0,
-    };
-    1000.0 * factor * noise_of(boot)
-}
-
-fn verdicts(rows: &[TimedRow]) -> Vec<TimedVerdict> {
-    rows.iter().map(|row| row.verdict).collect()
-}
+use super::timed::{compared, noise_of, plan, planted, scene, verdicts};
 
 #[test]
 fn what_was_planted_is_found_and_nothing_else() {
@@ -50,59 +34,27 @@ fn what_was_planted_is_found_and_nothing_else() {
 }
 
 #[test]
-fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
+fn nine_pairs_get_no_verdict() {
     let dir = scratch();
-    let of_groups = |groups: [u64; 3]| {
-        let mut experiment = TimedExperiment::of("curve".into(), TimedEngine::Host);
-        experiment.workloads = vec!["messaging".into()];
-        experiment.change.thp = Some("never".into());
-        experiment.sweep = [("groups".into(), groups.map(Value::Number).to_vec())].into();
-        experiment.plan().unwrap()
-    };
-    let ns = |row: &str, is_change: bool, _: usize| match (row.rsplit('=').next(), is_change) {
-        (Some("1"), true) => 900.0,
-        (Some("4"), true) => 1100.0,
-        _ => 1000.0,
-    };
-    let crossings = |name: &str, groups| {
-        compared(&dir.path().join(name), &of_groups(groups), &scene(ns)).crossings
-    };
-    let [crossing] = &crossings("through", [1, 2, 4])[..] else { panic!("not one crossing") };
-    assert_eq!(crossing.between, (1, 4));
-    // What only touches 1 does not cross it.
-    assert_eq!(crossings("touching", [2, 3, 4]), []);
+    let (root, mut ten) = (dir.path().join("run"), plan());
+    ten.pairs = Some(10);
+    assert_eq!(compared(&root, &ten, &scene(planted)).rows[1].verdict, TimedVerdict::Slower);
+    let mut pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let last = pairs.iter().rposition(|pair| !pair.is_control).unwrap();
+    pairs.remove(last);
+    let row = &timed(&ten, &pairs).rows[1];
+    assert_eq!((row.pairs, row.verdict), (9, TimedVerdict::Inconclusive), "{row:?}");
 }
 
 #[test]
-fn equal_seeds_repeat_and_a_stopped_run_goes_on_to_the_same_end() {
-    let dir = scratch();
-    let [whole, stopped] = ["whole", "stopped"].map(|name| dir.path().join(name));
-    // Times that do not depend on when they were measured: the place in the order is what is left.
-    let calm = |row: &str, is_change: bool, _| planted(row, is_change, 1);
-    let first = compared(&whole, &plan(), &scene(calm));
-    let mut interrupted = scene(calm);
-    interrupted.cancel_after = 13;
-    assert_eq!(drive(&stopped, &plan(), &interrupted).unwrap(), Ended::Cancelled);
-    // The pair in whose middle it was stopped is not there.
-    assert_eq!(fs::read_dir(stopped.join("pairs")).unwrap().count(), 6);
-    assert_eq!(compared(&stopped, &plan(), &scene(calm)), first);
-    for entry in fs::read_dir(whole.join("pairs")).unwrap() {
-        let name = entry.unwrap().file_name();
-        let [one, other] =
-            [&whole, &stopped].map(|run| fs::read(run.join("pairs").join(&name)).unwrap());
-        assert_eq!(one, other, "{name:?}");
-    }
-}
-
-#[test]
-fn pairs_of_another_order_are_refused() {
+fn times_of_an_operation_are_not_cut_to_nanoseconds() {
     let dir = scratch();
     let root = dir.path().join("run");
-    compared(&root, &plan(), &scene(planted));
-    let text = fs::read_to_string(root.join("plan.json")).unwrap();
-    fs::write(root.join("plan.json"), text.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
-    let error = drive(&root, &plan(), &scene(planted)).unwrap_err();
-    assert!(matches!(error, TimedError::Order { .. }), "{error}");
+    compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
+    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let boots = pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
+    let mut times = boots.flat_map(|boot| &boot.runs["getppid"].loops_ns);
+    assert!(times.any(|ns| ns.fract() != 0.0));
 }
 
 #[test]
@@ -208,23 +160,6 @@ fn a_row_of_different_work_does_not_keep_the_others_from_an_answer() {
     let found = [TimedVerdict::Slower, TimedVerdict::DifferentWork];
     assert_eq!(verdicts(&comparison.rows[..2]), found, "{comparison:?}");
     assert!(comparison.pairs <= 40, "{comparison:?}");
-}
-
-#[test]
-fn looking_does_not_change_when_it_stops() {
-    let dir = scratch();
-    let names = ["blind", "peek"].map(|name| dir.path().join(name));
-    let blind = compared(&names[0], &plan(), &scene(planted));
-    let looking = TimedDir::create(&names[1], plan()).unwrap();
-    let looks = |pairs: &[TimedPair]| {
-        let shown = (progress(looking.plan(), pairs), estimates(looking.plan(), pairs));
-        assert!(shown.0.pairs <= pairs.len() && shown.1.len() <= 2);
-        wants_more(looking.plan(), pairs)
-    };
-    assert_eq!(drive_asking(&looking, &scene(planted), &looks).unwrap(), Ended::Complete);
-    assert_eq!(timed(looking.plan(), &looking.pairs().unwrap()), blind);
-    // It is a run that stops by itself, before its cap.
-    assert!(blind.pairs < 200, "{blind:?}");
 }
 
 #[test]

@@ -44,6 +44,40 @@ fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn every_run_is_named_and_the_machine_is_as_it_was() {
+    let dir = scratch();
+    let Some(command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    // What the setting is before and after is seen from inside of the namespace.
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
+    let ktax = command.get_args().last().unwrap().to_owned();
+    let own = command.get_args().next().unwrap().to_owned();
+    let mut command = Command::new("unshare");
+    command.arg(own).args(["sh", "-c", &script, "sh"]).arg(ktax);
+    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", dir.path());
+    let sweep = format!("{TTL}=70,71");
+    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.first(), lines.last(), "{}", ran.stdout);
+    let named = |value: &str| {
+        let name = format!("{TTL}={value}");
+        lines.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{}", ran.stdout))
+    };
+    let rows = || (0..lines.len()).filter(|at| lines[*at].starts_with("control-planted"));
+    let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
+    assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
+    assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
+    let worst = ["70", "71"].map(|value| {
+        run(super::common::ktax().arg("report").arg(out.join(format!("{TTL}={value}")))).status
+    });
+    // Slower is more than no answer.
+    let worst = if worst.contains(&3) { 3 } else { worst[0].max(worst[1]) };
+    assert_eq!(ran.status, worst, "{}", ran.stderr);
+}
+
+#[test]
 fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
     let dir = scratch();
     let Some(mut command) = alone(dir.path()) else { return };

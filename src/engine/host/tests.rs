@@ -176,6 +176,37 @@ fn what_ktax_left_is_put_back_and_what_others_set_is_not() {
 }
 
 #[test]
+fn every_kind_of_setting_is_put_back_after_a_power_cut() {
+    let machine = Machine::new();
+    let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
+    let change = TimedSubject { thp, governor: performance, ..sysctl("vm.swappiness", "10") };
+    let mut changer = machine.changer([&TimedSubject::default(), &change]).unwrap();
+    changer.apply(&change).unwrap();
+    let now = || {
+        let governors = POLICIES.map(|policy| machine.read(&governor(policy)));
+        [machine.read(SWAPPINESS), machine.read(THP), governors.join(" ")]
+    };
+    assert_eq!(now(), ["10", "never", "performance performance"]);
+    // A kernel says which word is chosen.
+    machine.write(THP, "always madvise [never]\n");
+    cut(changer, &machine);
+    let said = machine.replay();
+    assert_eq!(now(), ["60", "madvise", "powersave powersave"], "{said}");
+    assert_eq!(said.matches(" again (was ").count(), 4, "{said}");
+}
+
+#[test]
+fn the_owner_puts_back_whatever_became_of_it() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let mut changer = machine.changer([&base, &base]).unwrap();
+    changer.apply(&base).unwrap();
+    machine.write(SWAPPINESS, "30\n");
+    changer.restore().unwrap();
+    assert_eq!(machine.read(SWAPPINESS), "60");
+}
+
+#[test]
 fn another_boot_of_the_machine_has_nothing_of_ktax() {
     let machine = Machine::new();
     let base = sysctl("vm.swappiness", "10");
