@@ -7,20 +7,17 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{KERNEL, cache, ktax, run, scratch, until};
+use common::{KERNEL, QUICK_BOOT, cache, ktax, run, scratch, until};
 use ktax::model::{Bisection, Chain, Plan};
 use rustix::process::{Pid, Signal, kill_process};
-
-/// A boot in half of the time: nothing here asks for the timer that is not measured then.
-const BASE: &str = "nolapic_timer";
 
 /// Two of them cost getppid something: audit=1 most, and pti=on.
 const PARAMETERS: &str = "ktax.a=1 pti=on ktax.b=1 ktax.c=1 ktax.d=1 audit=1 ktax.e=1";
 
 fn start(out: &Path) -> Command {
     let mut command = ktax();
-    let change = format!("{BASE} {PARAMETERS}");
-    command.args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", BASE]);
+    let change = format!("{QUICK_BOOT} {PARAMETERS}");
+    command.args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT]);
     command.args(["--change-boot-line", &change]);
     command.args(["-w", "getppid", "--json", "--out"]).arg(out);
     command
@@ -71,7 +68,8 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
     fs::copy(image, &kernel).unwrap();
     let ran = run(ktax()
-        .args(["bisect", "start", "-w", "getppid", "--change-boot-line", "ktax.a=1 audit=1"])
+        .args(["bisect", "start", "-w", "getppid", "--base-boot-line", QUICK_BOOT])
+        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.a=1 audit=1")])
         .arg("--kernel")
         .arg(&kernel)
         .arg("--out")
@@ -115,8 +113,9 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
 fn without_a_difference_there_is_nothing_to_search() {
     let dir = scratch();
     let ran = run(ktax()
-        .args(["bisect", "start", "--kernel", KERNEL, "--change-boot-line", "ktax.none=a"])
-        .args(["-w", "getppid", "--out"])
+        .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
+        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
+        .arg("--out")
         .arg(dir.path().join("out")));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("no detected change; there is nothing"), "{}", ran.stderr);

@@ -10,7 +10,7 @@ use ktax::kernel::{Talk, modules, obtain};
 use ktax::kvmhost::MODULES;
 use ktax::model::{ExitTable, Subject};
 
-use super::{KERNEL, Ran, cache, ktax, run};
+use super::{KERNEL, QUICK_BOOT, Ran, cache, ktax, run};
 
 /// The first process of a guest: says what it sees, and resets, or goes off if it is told to.
 const INIT: &str = r#"
@@ -47,9 +47,7 @@ pub fn kvm_host(options: &[&str], command: &[&str]) -> Ran {
     // Two CPUs that wait for each other take long on a machine that is busy.
     let is_limited = options.contains(&"--time-limit");
     let limit: &[&str] = if is_limited { &[] } else { &["--time-limit", "600"] };
-    // With every instruction counted, measuring the APIC's timer is half of a boot: the loop that
-    // waits for it leaves the translator each time around.
-    let line: &[&str] = if is_exact { &["--boot-line", "nolapic_timer"] } else { &[] };
+    let line: &[&str] = if is_exact { &["--boot-line", QUICK_BOOT] } else { &[] };
     run(ktax().arg("kvm-host").args(limit).args(line).args(options).arg("--").args(command))
 }
 
