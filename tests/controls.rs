@@ -2,13 +2,14 @@
 //! costs are found, meaningless changes are not.
 
 mod common;
+#[path = "controls/equals.rs"]
+mod equals;
 
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{Loops, compare, measurements, row, run, scratch, tree};
+use common::{Loops, QUICK_BOOT, compare, measurements, row, run, scratch};
 use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
-use ktax::plan::{definitions, select};
 use ktax::rundir::profile;
 
 /// Rows that together enter the kernel every way that the workloads do.
@@ -32,66 +33,6 @@ fn args<'a>(rows: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn zero_is_zero_on_every_layout() {
-    zero_is_zero(&EVERY_WAY);
-}
-
-#[test]
-#[ignore = "ten minutes: make test-long"]
-fn zero_is_zero_on_every_row_and_layout() {
-    zero_is_zero(&[]);
-}
-
-/// Of these rows, or of all that are compared by default.
-fn zero_is_zero(names: &[&str]) {
-    let dir = scratch();
-    let rows = rows(names);
-    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args(&rows, &[]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(comparison.rows.len() == names.len() || comparison.rows.len() > 25);
-    for row in &comparison.rows {
-        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
-        for effect in &row.effects {
-            assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
-            assert_eq!(effect.samples.base.len(), 5);
-            assert_eq!(effect.delta_range, (0.0, 0.0));
-        }
-    }
-}
-
-/// A run of these takes most of a minute, or, of the last, needs what no guest has.
-const LONG: [&str; 6] =
-    ["mmap-stress", "mmap-stress-short", "connect4-long", "high-systime", "fork-live", "lame"];
-
-#[test]
-fn every_row_of_every_group_repeats_to_the_last_digit() {
-    let mut definitions = definitions().unwrap();
-    definitions.retain(|d| !d.hidden && !LONG.contains(&d.name.as_str()));
-    let names: Vec<&str> = definitions.iter().map(|d| d.name.as_str()).collect();
-    assert!(repeat(&names) > 150);
-}
-
-#[test]
-#[ignore = "ten minutes: make test-long"]
-fn the_long_rows_repeat_to_the_last_digit() {
-    assert!(repeat(&LONG[..5]) > 10);
-}
-
-/// Each row twice under one Layout; how many there were.
-fn repeat(names: &[&str]) -> usize {
-    let dir = scratch();
-    let rows = rows(names);
-    let args = args(&rows, &["--layouts", "1", "--time-limit", "900"]);
-    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    for row in &comparison.rows {
-        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
-        assert!(row.effects.iter().all(|effect| effect.delta == 0.0), "{}", row.row);
-    }
-    comparison.rows.len()
-}
-
-#[test]
 fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
     let dir = scratch();
     let rows = rows(&EVERY_WAY);
@@ -104,7 +45,8 @@ fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
         copy(&common::cache().join("kernels"), &cache.join("kernels"));
         let (out, cache) = (dir.path().join(name), cache.display().to_string());
         let more = ["--layouts", "1", "--cache", &cache];
-        let (ran, _) = compare(&out, ["", "lsm=capability"], &args(&rows, &more));
+        let change = format!("{QUICK_BOOT} lsm=capability");
+        let (ran, _) = compare(&out, [QUICK_BOOT, &change], &args(&rows, &more));
         assert!(matches!(ran.status, 3 | 4), "{}", ran.stderr);
         results.push(measurements(&out));
     }
@@ -253,34 +195,4 @@ fn a_boot_is_counted_with_all_that_it_does() {
     }
     assert!(!function("001-change", skipped));
     assert_eq!(comparison.warnings, [], "the clock of a boot is not its Region's");
-}
-
-#[test]
-fn a_meaningless_change_gets_no_verdict_on_a_row_of_each_workload() {
-    let rows = select(&definitions().unwrap(), None).unwrap();
-    let mut names: Vec<String> = rows.into_iter().map(|row| row.row).collect();
-    names.dedup_by_key(|name| name.split(':').next().unwrap().to_owned());
-    names.retain(|name| !LONG.contains(&name.as_str()));
-    assert!(names.len() > 35);
-    meaningless(&names.iter().map(String::as_str).collect::<Vec<_>>());
-}
-
-#[test]
-#[ignore = "ten minutes: make test-long"]
-fn a_meaningless_change_gets_no_verdict_on_any_row() {
-    meaningless(&[]);
-}
-
-/// On these rows, or on all that are compared by default.
-fn meaningless(names: &[&str]) {
-    let dir = scratch();
-    let rows = rows(names);
-    // One more character on the boot line, in a parameter that nothing reads.
-    let lines = ["ktax.none=a", "ktax.none=ab"];
-    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
-    for row in &comparison.rows {
-        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects[0]);
-    }
-    assert_eq!(ran.status, 0);
-    assert!(tree(dir.path()).len() > 100);
 }
