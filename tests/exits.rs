@@ -142,9 +142,11 @@ fn two_reads_of_a_file_are_what_came_between() {
     let words: Vec<&str> = classic.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(words, ["guest:", "2", "-", "6", "10", "5.0000", "-", "100.00"], "{classic}");
     let one = format!("{CAPTURE}#1");
+    let example = format!("such as {one}");
     for (earlier, later, said) in [
         (&*later, &*first, "was cleared"),
-        (CAPTURE, &later, "has 2 tables and"),
+        (CAPTURE, &later, &example),
+        (&one, CAPTURE, &example),
         (&one, &later, "two reads of the same file"),
     ] {
         let ran = run(ktax().args(["exits", "report", later, "--since", earlier]));

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::files::is_cumulative;
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
 /// Why one table does not go on from another.
@@ -25,7 +26,7 @@ pub enum SinceError {
 /// they are known to be of this time, and else nothing.
 pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
     for table in [earlier, later] {
-        if table.account.is_some() {
+        if !is_cumulative(table) {
             return Err(SinceError::Recording { source_name: table.source.clone() });
         }
     }
@@ -36,16 +37,21 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     let mut warnings: Vec<Warning> = earlier.warnings.clone();
     let more = later.warnings.iter().filter(|warning| !earlier.warnings.contains(warning));
     warnings.extend(more.cloned());
+    let mut leave_out = |reason: &str, which: &str| {
+        warnings.push(Warning {
+            fact: format!("{reason} was not in the {which} read, and is left out"),
+            next_step: "read the file again, twice".into(),
+        });
+    };
     let mut rows = Vec::new();
     for row in &later.rows {
         match earlier.row(&row.reason) {
             Some(before) => rows.push(less(before, row)?),
-            None => warnings.push(Warning {
-                fact: format!("{} was not in the first read, and is left out", row.reason),
-                next_step: "read the file again, twice".into(),
-            }),
+            None => leave_out(&row.reason, "first"),
         }
     }
+    let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
+    gone.for_each(|row| leave_out(&row.reason, "second"));
     let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
     Ok(ExitTable { format: FORMAT, of, source, rows, warnings, account: None })
 }
@@ -56,13 +62,20 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     }
     let count = after.count.checked_sub(before.count);
     let sum_ns = after.sum_ns.checked_sub(before.sum_ns);
-    let (Some(count), Some(sum_ns)) = (count, sum_ns) else {
+    // Of one file the shortest only becomes shorter and the longest longer.
+    let goes_on = after.least_ns <= before.least_ns && after.most_ns >= before.most_ns;
+    let (Some(count), Some(sum_ns), true) = (count, sum_ns, goes_on) else {
         return Err(SinceError::Less { reason: after.reason.clone() });
     };
     let squares = after.squares_ns2.zip(before.squares_ns2).map(|(a, b)| a.checked_sub(b));
     // Each read's is cut off a little: not below what durations of this sum have at least.
     let least = u128::from(sum_ns).checked_pow(2).map(|it| it.div_ceil(u128::from(count.max(1))));
-    let squares_ns2 = squares.flatten().zip(least).map(|(squares, least)| squares.max(least));
+    let squares_ns2 = match (before.count, count) {
+        // One duration has no deviation; of one before, the square is not in the file's unit.
+        (_, 0 | 1) => after.squares_ns2.and(least),
+        (1, _) => None,
+        _ => squares.flatten().zip(least).map(|(squares, least)| squares.max(least)),
+    };
     Ok(ExitRow {
         reason: after.reason.clone(),
         is_guest: after.is_guest,
@@ -75,7 +88,8 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     })
 }
 
-/// Several vCPUs' tables as one of all; an extreme or a deviation only where each has one.
+/// Several tables as one of all, with the rows that each has; an extreme or a deviation only where
+/// each has one.
 pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let mut rows: Vec<ExitRow> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
@@ -86,7 +100,13 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
             None => rows.push(row.clone()),
         }
     }
-    let mut warnings: Vec<Warning> = Vec::new();
+    let is_everywhere = |row: &ExitRow| tables.iter().all(|it| it.row(&row.reason).is_some());
+    let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
+    let left_out = |row: &ExitRow| Warning {
+        fact: format!("{} is not in every vCPU's table, and is left out", row.reason),
+        next_step: "see each vCPU's with --per vcpu".into(),
+    };
+    let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
     for warning in tables.iter().flat_map(|table| &table.warnings) {
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
@@ -136,17 +156,32 @@ mod tests {
         assert_eq!(table.source, "book3s HV timings, between two reads");
     }
 
+    fn e500(row: &str) -> ExitTable {
+        let unused = "HALT\t0\t10737418\t0\t0\t0";
+        one(&format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}\n{unused}"))
+    }
+
     #[test]
     fn squares_are_subtracted_too() {
-        let file = |row: &str| {
-            one(&format!(
-                "type\tcount\tmin\tmax\tsum\tsum_squared\n{row}\nHALT\t0\t10737418\t0\t0\t0"
-            ))
-        };
         // 400 ticks a µs: squares are µs² times 400. 1, 3; then 5 and 7 more.
-        let (first, later) = (file("MMIO\t2\t1\t3\t4\t4000"), file("MMIO\t4\t1\t7\t16\t33600"));
+        let (first, later) = (e500("MMIO\t2\t1\t3\t4\t4000"), e500("MMIO\t4\t1\t7\t16\t33600"));
         let row = since(&first, &later).unwrap().row("MMIO").unwrap().clone();
         assert_eq!((row.count, row.sum_ns, row.squares_ns2), (2, 12_000, Some(74_000_000)));
+    }
+
+    #[test]
+    fn one_exit_has_no_deviation() {
+        let squares = |first: &str, later: &str| {
+            let table = since(&e500(first), &e500(later)).unwrap();
+            table.row("MMIO").unwrap().squares_ns2
+        };
+        // The sum is truncated to microseconds and the square is not: 1000.7 µs after twice 0.6.
+        let after_two = ["MMIO\t2\t0\t0\t1\t288", "MMIO\t3\t0\t1000\t1001\t400560484"];
+        assert_eq!(squares(after_two[0], after_two[1]), Some(1_000_000_000_000));
+        // Of one before, the square that is known is the sum's.
+        let after_one =
+            ["MMIO\t1\t1000\t1000\t1000\t400792392", "MMIO\t11\t1\t1000\t1010\t400796392"];
+        assert_eq!(squares(after_one[0], after_one[1]), None);
     }
 
     #[test]
@@ -156,21 +191,22 @@ mod tests {
         assert_eq!(cleared, SinceError::Less { reason: "guest".into() });
         let other = ExitTable { source: "e500 timing".into(), ..first.clone() };
         assert!(matches!(since(&first, &other), Err(SinceError::Other { .. })));
-        let mut recording = first.clone();
-        recording.account = Some(crate::model::ExitAccount {
-            wall_ns: 0,
-            open: vec![],
-            lost: 0,
-            unpaired: 0,
-            missed_switches: 0,
-            recorder: None,
-        });
-        assert!(matches!(since(&first, &recording), Err(SinceError::Recording { .. })));
+        // What was subtracted once is a recording, and so are KVM's statistics.
+        let recording = since(&first, &first).unwrap();
+        let statistics = ExitTable { source: "KVM's statistics".into(), ..first.clone() };
+        for table in [recording, statistics] {
+            assert!(matches!(since(&table, &table), Err(SinceError::Recording { .. })));
+        }
+        // Cleared, and since then more than before: the longest is shorter.
+        let grown = one("guest: 70 700 4 19\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n");
+        assert!(matches!(since(&first, &grown), Err(SinceError::Less { .. })));
         let stuck =
             since(&one("guest: stuck\ncede: 1 2 2 2\n"), &one("guest: 9 90 4 20\ncede: 1 2 2 2\n"));
         let stuck = stuck.unwrap();
         assert!(stuck.row("guest").is_none());
         assert_eq!(stuck.warnings.len(), 2, "{:?}", stuck.warnings);
+        let gone = since(&first, &one("guest: 9 90 4 20\n")).unwrap();
+        assert_eq!((gone.rows.len(), gone.warnings.len()), (1, 2), "{:?}", gone.warnings);
     }
 
     #[test]
@@ -180,5 +216,7 @@ mod tests {
         assert_eq!(numbers(&all, "guest"), (8, 100, Some(4), Some(30)));
         assert_eq!(numbers(&all, "cede"), (2, 6, Some(2), Some(4)));
         assert_eq!(numbers(&all, "rm_exit"), (2, 8, Some(3), Some(5)));
+        let partial = together("vm".into(), "s".into(), &[one(FIRST), one("guest: 1 30 30 30\n")]);
+        assert_eq!((partial.rows.len(), partial.warnings.len()), (1, 2));
     }
 }

@@ -34,8 +34,21 @@ struct Stopped(Pid);
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        kill_process(self.0, Signal::CONT).unwrap();
+        // With a test that fails its recorder goes too, and with that the guest.
+        let signal = if std::thread::panicking() { Signal::KILL } else { Signal::CONT };
+        kill_process(self.0, signal).unwrap();
     }
+}
+
+/// Whether the kernel counts what a ring had no room for (PERF_FORMAT_LOST, 6.0).
+fn counts_losses() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let counts = major.is_some_and(|major| major >= 6);
+    if !counts {
+        println!("skipped: Linux {release} tells of a loss only with a later event");
+    }
+    counts
 }
 
 fn stat(process: &str) -> Option<String> {
@@ -59,11 +72,11 @@ fn is_vmm(process: &str) -> bool {
 /// A recorder that stands still while its rings fill, and its guest comes to its end.
 #[test]
 fn what_found_no_room_is_counted_and_said() {
-    if !can_record() {
+    if !can_record() || !counts_losses() {
         return;
     }
     // All in one CPU's rings, of which the largest has room for 233 000 calls of KVM_RUN.
-    const EXITS: u64 = 300_000;
+    const EXITS: u64 = 400_000;
     let cpus = sched_getaffinity(None).unwrap();
     let cpu = (0..CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap().to_string();
     let guest = ["--", "taskset", "-c", &cpu, KTAX, "vmm", "raw", "--out", &EXITS.to_string()];
@@ -81,7 +94,7 @@ fn what_found_no_room_is_counted_and_said() {
     let output = record.wait_with_output().unwrap();
     let tables: Vec<ExitTable> = serde_json::from_slice(&output.stdout).unwrap();
     let (table, lost) = (&tables[0], tables[0].account.as_ref().unwrap().lost);
-    assert!(lost > EXITS / 10, "{table:?}");
+    assert!(lost > 0, "{table:?}");
     assert!(count(table, "KVM_EXIT_IO") + lost >= EXITS, "{table:?}");
     let said = format!("{lost} events were lost");
     assert!(table.warnings.iter().any(|warning| warning.fact == said), "{table:?}");

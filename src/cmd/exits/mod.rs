@@ -14,9 +14,9 @@ use super::exit::{Exit, UsageError};
 
 /// Say where a virtual machine's time goes, exit by exit.
 ///
-/// Of a VM that runs (record, watch), from the kernel's tracepoints; or of a file (report, diff): a
-/// recording, or a copy of the debugfs files `timing` of e500 and `timings` of book3s HV, also from
-/// a serial line. A file with several tables is named with the number of one: FILE#2.
+/// Of a VM that runs (record, watch), from the kernel's events or counts; or of a file (report,
+/// diff): a recording, or a copy of the debugfs files `timing` of e500 and `timings` of book3s HV,
+/// also from a serial line. A file with several tables is named with the number of one: FILE#2.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -31,8 +31,9 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let earlier = tables(name, args.per.per)?;
     if earlier.len() != later.len() {
+        let several = if later.len() > 1 { &args.file } else { name };
         return Err(UsageError::Text(format!(
-            "{name} has {} tables and {} has {}; name one of each, such as {name}#1",
+            "tables in {name}: {}, in {}: {}; name one of them, such as {several}#1",
             earlier.len(),
             args.file,
             later.len()

@@ -4,6 +4,9 @@
 use super::{ExitsError, damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
+/// Whose tables they are.
+pub(super) const SOURCE: &str = "e500 timing";
+
 const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
 
 /// How wide the column of names is.
@@ -121,7 +124,7 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
     ExitTable {
         format: FORMAT,
         of: of.to_owned(),
-        source: "e500 timing".into(),
+        source: SOURCE.into(),
         rows,
         warnings,
         account: None,

@@ -6,6 +6,9 @@ use std::mem;
 use super::{ExitsError, damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
+/// Whose tables they are.
+pub(super) const SOURCE: &str = "book3s HV timings";
+
 /// What POWER9 and POWER8 have; each of them names the time in the guest.
 const NAMES: [&str; 12] = [
     "vcpu_entry",
@@ -65,7 +68,7 @@ fn is_cut_row(line: &str, text: &str) -> bool {
 
 /// Nothing where no row could be read.
 fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
-    let (of, source) = (String::new(), "book3s HV timings".to_owned());
+    let (of, source) = (String::new(), SOURCE.to_owned());
     let table = ExitTable { format: FORMAT, of, source, rows, warnings, account: None };
     (!table.rows.is_empty()).then_some(table)
 }

@@ -7,6 +7,8 @@ mod hv;
 mod recorded;
 mod trace;
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
 use super::Per;
@@ -53,7 +55,7 @@ pub enum ExitsError {
 pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match text {
         text if recorded::is_one(text) => recorded::read(text)?,
-        text if e500::is_one(text) => e500::read(text)?,
+        text if e500::is_one(text) => each_once(e500::read(text)?)?,
         text => match hv::read(text)? {
             // Last: KVM's first event may come after any number of others.
             none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
@@ -61,6 +63,25 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
         },
     };
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
+}
+
+/// Tables of which each has a reason once, and not more than there can be.
+fn each_once(tables: Vec<ExitTable>) -> Result<Vec<ExitTable>, ExitsError> {
+    for (at, table) in tables.iter().enumerate() {
+        if table.rows.len() > REASONS_MAX {
+            return Err(ExitsError::Reasons);
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(row) = table.rows.iter().find(|row| !seen.insert(&row.reason)) {
+            return Err(ExitsError::Twice { table: at + 1, reason: row.reason.clone() });
+        }
+    }
+    Ok(tables)
+}
+
+/// Whether it is of a file to which the kernel only adds.
+pub(super) fn is_cumulative(table: &ExitTable) -> bool {
+    [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
 }
 
 /// The lines with their numbers from 1, as a serial line or a pipe may have brought them.
@@ -87,6 +108,14 @@ mod tests {
         let tables = read(&format!("{other}{kvm}"), Per::Vm).unwrap();
         assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, 7000);
         assert_eq!(read(&other, Per::Vm), Err(ExitsError::Unknown));
+    }
+
+    #[test]
+    fn a_reason_twice_in_a_timing_file_is_refused() {
+        let row = "MMIO\t1\t1\t1\t1\t400\n";
+        let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}{row}");
+        let error = read(&text, Per::Vm).unwrap_err();
+        assert_eq!(error, ExitsError::Twice { table: 1, reason: "MMIO".into() });
     }
 
     proptest! {

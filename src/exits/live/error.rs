@@ -34,8 +34,8 @@ pub enum LiveError {
     Stats { reason: String },
     #[error(
         "KVM's timing files cannot be read: {reason}; they are PowerPC's, of kernels with \
-         CONFIG_KVM_EXIT_TIMING or CONFIG_KVM_BOOK3S_HV_P9_TIMING, for root, and in debugfs: \
-         sudo mount -t debugfs nodev /sys/kernel/debug"
+         CONFIG_KVM_EXIT_TIMING or CONFIG_KVM_BOOK3S_HV_P8_TIMING or _P9_TIMING and without \
+         lockdown, for root, in debugfs: sudo mount -t debugfs nodev /sys/kernel/debug"
     )]
     Timing { reason: String },
     #[error("there is no process {pid}; `ps -C qemu-system-x86_64` lists some that are VMs")]

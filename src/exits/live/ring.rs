@@ -90,11 +90,7 @@ impl Ring {
                 }
             }
         }
-        // What did not fit is told when there is room and another event; the kernel's own count, of
-        // 6.0 and later, has it at once.
-        let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
-        let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
-        self.fold.lost = self.told_lost.max(counted);
+        self.fold.lost = self.told_lost;
         self.waiting.sort_by_key(|sample| sample.time);
         let ready = self.waiting.partition_point(|sample| sample.time <= until);
         for sample in self.waiting.drain(..ready) {
@@ -155,6 +151,11 @@ impl Source for Ring {
             ring.disable().map_err(|error| LiveError::attach("perf events", error))?;
         }
         self.drain(u64::MAX);
+        // A ring tells what did not fit with a later event; the kernel's own count, of 6.0 and
+        // later, has the last too. To read it while events count is an interrupt for their CPU.
+        let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
+        let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
+        self.fold.lost = self.told_lost.max(counted);
         self.recording()
     }
 }

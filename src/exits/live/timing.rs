@@ -2,16 +2,17 @@
 //! debugfs, which the kernel keeps adding to. What came between two reads is a recording, so that
 //! nothing is cleared that somebody else looks at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{LiveError, Process};
 use crate::exits::Per;
 use crate::exits::cumulative::{since, together};
 use crate::exits::files;
-use crate::model::ExitTable;
+use crate::model::{ExitRow, ExitTable, Warning};
 
 /// Where KVM has its files.
 const KVM: &str = "/sys/kernel/debug/kvm";
@@ -27,6 +28,8 @@ pub struct Timing {
     before: Tables,
     /// The last read: with the VM its files go.
     now: Tables,
+    /// What had come to a file that somebody cleared.
+    cleared: Vec<(Vcpu, ExitTable)>,
 }
 
 /// What its VM is called, where a process may have several, and its number.
@@ -40,31 +43,63 @@ impl Timing {
     }
 
     fn below(root: &Path, pid: u32, of: &str) -> Result<Timing, LiveError> {
-        let before = tables(root, pid)?;
-        if before.is_empty() {
-            let reason = format!("process {pid} has none below {}", root.display());
-            return Err(LiveError::Timing { reason });
+        let mut before = Tables::new();
+        for (vcpu, path, text) in texts(root, pid)? {
+            before.insert(vcpu, table(&text).map_err(|error| unreadable(&path, error))?);
         }
-        let now = before.clone();
-        Ok(Timing { root: root.to_owned(), pid, of: of.to_owned(), before, now })
+        if before.is_empty() {
+            let none = format!("there is none of process {pid}");
+            return Err(unreadable(root, none));
+        }
+        let (root, of, now, cleared) = (root.to_owned(), of.to_owned(), before.clone(), vec![]);
+        Ok(Timing { root, pid, of, before, now, cleared })
     }
 
-    /// Reads them again. A vCPU that has gone keeps what it had.
+    /// Reads them again. A vCPU that has gone, or a row that could not be read, keeps what it had.
     pub fn poll(&mut self) -> Result<(), LiveError> {
-        self.now.extend(tables(&self.root, self.pid)?);
+        for (vcpu, _, text) in texts(&self.root, self.pid)? {
+            let Ok(mut now) = table(&text) else { continue };
+            if let Some(last) = self.now.get(&vcpu) {
+                if since(last, &now).is_err() {
+                    self.keep_cleared(&vcpu);
+                } else {
+                    let is_gone = |row: &&ExitRow| now.row(&row.reason).is_none();
+                    let gone: Vec<ExitRow> = last.rows.iter().filter(is_gone).cloned().collect();
+                    now.rows.extend(gone);
+                }
+            }
+            self.now.insert(vcpu, now);
+        }
         Ok(())
+    }
+
+    /// Somebody has cleared it: what it has from now on has come meanwhile.
+    fn keep_cleared(&mut self, vcpu: &Vcpu) {
+        let last = &self.now[vcpu];
+        let come = self.before.remove(vcpu).map(|before| since(&before, last));
+        let mut table = come.and_then(Result::ok).unwrap_or_else(|| last.clone());
+        table.warnings.push(Warning {
+            fact: format!("somebody cleared the file of {}vcpu {} meanwhile", vcpu.0, vcpu.1),
+            next_step: "up to a tenth of a second is missing; record again while nobody does"
+                .into(),
+        });
+        self.cleared.push((vcpu.clone(), table));
     }
 
     /// What has come since the beginning, up to the last poll.
     pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
         let come = |(vcpu, now): (&Vcpu, &ExitTable)| {
             let table = match self.before.get(vcpu) {
-                Some(before) => since(before, now)
-                    .map_err(|error| LiveError::Timing { reason: error.to_string() })?,
+                Some(before) => {
+                    since(before, now).map_err(|error| unreadable(&self.root, error))?
+                }
                 None => now.clone(),
             };
+            let cleared = self.cleared.iter().filter(|(of, _)| of == vcpu);
+            let all: Vec<ExitTable> =
+                cleared.map(|(_, table)| table.clone()).chain([table]).collect();
             let of = format!("{}vcpu {} of {}", vcpu.0, vcpu.1, self.of);
-            Ok(ExitTable { of, ..table })
+            Ok(together(of, all[0].source.clone(), &all))
         };
         let vcpus = self.now.iter().map(come).collect::<Result<Vec<_>, LiveError>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());
@@ -77,36 +112,49 @@ impl Timing {
     }
 }
 
-/// The tables of a process's vCPUs, at the places of all kernels.
-fn tables(root: &Path, pid: u32) -> Result<Tables, LiveError> {
-    let mut tables = Tables::new();
-    for (vcpu, path) in places(root, pid)? {
-        let Ok(file) = File::open(&path) else { continue };
-        let mut text = String::new();
-        // A vCPU may end meanwhile.
-        if file.take(FILE_MAX).read_to_string(&mut text).is_err() {
-            continue;
-        }
-        let failed = |error| LiveError::Timing { reason: format!("{}: {error}", path.display()) };
-        let mut found = files::read(&text, Per::Vm).map_err(failed)?;
-        tables.insert(vcpu, found.swap_remove(0));
-    }
-    Ok(tables)
+fn unreadable(path: &Path, why: impl Display) -> LiveError {
+    LiveError::Timing { reason: format!("{}: {why}", path.display()) }
 }
 
-/// `PID-FD/vcpuN/` since 5.18; before, `vmPID/vcpuN/timings` and `vmPID_vcpuN_timing`.
-fn places(root: &Path, pid: u32) -> Result<Vec<(Vcpu, PathBuf)>, LiveError> {
-    let failed = |error: std::io::Error| LiveError::Timing {
-        reason: format!("{}: {error}", root.display()),
-    };
-    let (new, old, oldest) = (format!("{pid}-"), format!("vm{pid}"), format!("vm{pid}_vcpu"));
+fn table(text: &str) -> Result<ExitTable, files::ExitsError> {
+    // One table, since the kernel writes one.
+    Ok(files::read(text, Per::Vm)?.swap_remove(0))
+}
+
+/// The files of a process's vCPUs, at the places of all kernels. A vCPU may end meanwhile.
+fn texts(root: &Path, pid: u32) -> Result<Vec<(Vcpu, PathBuf, String)>, LiveError> {
+    let mut texts = Vec::new();
+    for (vcpu, path) in places(root, &threads(pid)).map_err(|error| unreadable(root, error))? {
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|it| it.take(FILE_MAX).read_to_string(&mut text));
+        match read {
+            Ok(_) => texts.push((vcpu, path, text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.raw_os_error() == Some(libc::EIO) => {}
+            Err(error) => return Err(unreadable(&path, error)),
+        }
+    }
+    Ok(texts)
+}
+
+/// The numbers by which a kernel may call a VM: that of the thread which made it or its vCPU.
+fn threads(pid: u32) -> BTreeSet<u32> {
+    let tasks = entries(Path::new(&format!("/proc/{pid}/task"))).unwrap_or_default();
+    tasks.into_iter().filter_map(|(name, _)| name.parse().ok()).chain([pid]).collect()
+}
+
+/// `TID-FD/vcpuN/` since 5.18; before, `vmTID/vcpuN/timings` and `vmTID_vcpuN_timing`.
+fn places(root: &Path, threads: &BTreeSet<u32>) -> io::Result<Vec<(Vcpu, PathBuf)>> {
+    let is_ours = |number: &str| number.parse().is_ok_and(|number| threads.contains(&number));
     let mut places = Vec::new();
-    for (name, path) in entries(root).map_err(failed)? {
-        let number = name.strip_prefix(&oldest).and_then(|rest| rest.strip_suffix("_timing"));
-        if let Some(number) = number.and_then(|number| number.parse().ok()) {
-            places.push(((String::new(), number), path));
-        } else if name.starts_with(&new) || name == old {
-            let vm = name.strip_prefix(&new).map_or(String::new(), |fd| format!("VM {fd}, "));
+    for (name, path) in entries(root)? {
+        let old = name.strip_prefix("vm");
+        let oldest = old.and_then(|rest| rest.strip_suffix("_timing")?.split_once("_vcpu"));
+        let new = name.split_once('-').filter(|(number, _)| is_ours(number));
+        if let Some((_, number)) = oldest.filter(|(number, _)| is_ours(number)) {
+            places.extend(number.parse().ok().map(|number| ((String::new(), number), path)));
+        } else if new.is_some() || old.is_some_and(is_ours) {
+            let vm = new.map_or(String::new(), |(_, fd)| format!("VM {fd}, "));
             for (vcpu, path) in entries(&path).unwrap_or_default() {
                 let number = vcpu.strip_prefix("vcpu").and_then(|number| number.parse().ok());
                 let files = ["timing", "timings"].map(|name| path.join(name));
@@ -118,7 +166,7 @@ fn places(root: &Path, pid: u32) -> Result<Vec<(Vcpu, PathBuf)>, LiveError> {
     Ok(places)
 }
 
-fn entries(directory: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
+fn entries(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let named = |entry: fs::DirEntry| Some((entry.file_name().into_string().ok()?, entry.path()));
     Ok(fs::read_dir(directory)?.flatten().filter_map(named).collect())
 }
@@ -178,10 +226,47 @@ mod tests {
     }
 
     #[test]
+    fn the_number_is_that_of_any_thread() {
+        let root = tempfile::tempdir().unwrap();
+        for place in
+            ["79-3/vcpu0/timing", "vm78_vcpu1_timing", "vm79/vcpu2/timings", "80-3/vcpu3/timing"]
+        {
+            put(root.path(), place, FIRST);
+        }
+        let places = places(root.path(), &BTreeSet::from([77, 78, 79])).unwrap();
+        let vcpus: BTreeSet<u32> = places.iter().map(|((_, number), _)| *number).collect();
+        assert_eq!(vcpus, BTreeSet::from([0, 1, 2]));
+        assert!(threads(std::process::id()).len() > 1, "a test has a thread of its own");
+    }
+
+    #[test]
+    fn a_file_that_somebody_clears_loses_nothing_that_was_read() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |text: &str| put(root.path(), "77-12/vcpu0/timings", text);
+        put(FIRST);
+        let mut timing = Timing::below(root.path(), 77, "web").unwrap();
+        for text in [
+            LATER,
+            "guest: 3 30 10 10\ncede: 0 0 0 0\n",
+            "half a tab",
+            "guest: stuck\ncede: 1 6 6 6\n",
+        ] {
+            put(text);
+            timing.poll().unwrap();
+        }
+        // 2 more, and 3 after that; 4 ns and 6. What was stuck has its last value.
+        let table = timing.tables(Per::Vm).unwrap().remove(0);
+        assert_eq!(counts(std::slice::from_ref(&table)), [("web".into(), 5, 10)]);
+        let said =
+            table.warnings.iter().any(|it| it.fact.contains("cleared the file of VM 12, vcpu 0"));
+        assert!(said, "{:?}", table.warnings);
+    }
+
+    #[test]
     fn what_is_not_there_or_no_table_is_said() {
         let root = tempfile::tempdir().unwrap();
         let said = || Timing::below(root.path(), 77, "web").err().unwrap().to_string();
-        assert!(said().contains("process 77 has none below"), "{}", said());
+        assert!(said().contains("there is none of process 77"), "{}", said());
         put(root.path(), "77-12/vcpu0/timings", "guest: 1\n");
         assert!(said().contains("77-12/vcpu0/timings: line 1"), "{}", said());
         let none = Timing::below(&root.path().join("none"), 77, "web").err().unwrap();
