@@ -17,6 +17,22 @@ pub enum Per {
     Both,
 }
 
+impl Per {
+    /// The tables that are wanted; where no vCPU was seen, the whole says so.
+    pub(super) fn choose(
+        self,
+        vm: impl Fn() -> ExitTable,
+        vcpus: impl Fn() -> Vec<ExitTable>,
+    ) -> Vec<ExitTable> {
+        let vcpus = if self == Per::Vm { vec![] } else { vcpus() };
+        match self {
+            Per::Vcpu if !vcpus.is_empty() => vcpus,
+            Per::Vm | Per::Vcpu => vec![vm()],
+            Per::Both => std::iter::once(vm()).chain(vcpus).collect(),
+        }
+    }
+}
+
 /// A Recording and what is known of it.
 pub(super) struct Recorded<'a> {
     pub recording: &'a Recording,
@@ -38,12 +54,7 @@ impl Recorded<'_> {
             let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
             self.table(format!("{name} (thread {tid}){of}"), &[*tid])
         };
-        match per {
-            // Where nothing was seen, the whole says so.
-            Per::Vcpu if !threads.is_empty() => threads.iter().map(vcpu).collect(),
-            Per::Vm | Per::Vcpu => vec![vm()],
-            Per::Both => std::iter::once(vm()).chain(threads.iter().map(vcpu)).collect(),
-        }
+        per.choose(vm, || threads.iter().map(vcpu).collect())
     }
 
     fn table(&self, of: String, tids: &[u32]) -> ExitTable {

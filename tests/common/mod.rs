@@ -39,6 +39,11 @@ pub fn ticks(stat: &str, fields: [usize; 2]) -> u64 {
     fields.iter().map(|field| values[*field].parse::<u64>().unwrap()).sum()
 }
 
+/// The parent in a /proc/PID/stat: after the name in parentheses the state, then it.
+pub fn parent_in(stat: &str) -> Option<&str> {
+    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1))
+}
+
 /// Processes that do nothing, as fast as they can; gone when this is, and also when the whole test
 /// program is killed.
 pub struct Loops(pub Vec<Child>);
@@ -159,9 +164,8 @@ pub fn pids(needle: &Path) -> Vec<i32> {
 fn orphans(needle: &Path) -> Vec<String> {
     let of_ktax = |pid: &i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // After the name in parentheses: the state, then the parent.
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
-        let line = fs::read(format!("/proc/{}/cmdline", parent.unwrap_or("0"))).unwrap_or_default();
+        let parent = parent_in(&stat).unwrap_or("0");
+        let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
         // A process that has just gone has neither.
         stat.is_empty() || String::from_utf8_lossy(&line).contains("ktax")
     };

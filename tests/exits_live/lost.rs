@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::common::kvm::{assert_whole, can_record, count, exits};
-use super::common::until;
+use super::common::{parent_in, until};
 use super::guest::{KTAX, record};
 
 /// The highest rate that there is: two vCPUs' threads that do nothing else.
@@ -59,8 +59,7 @@ fn child_of(parent: Pid) -> Option<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let mut names = all.filter_map(|entry| entry.file_name().into_string().ok());
     let parent = parent.as_raw_nonzero().to_string();
-    let is_its =
-        |stat: String| stat.rsplit_once(") ").unwrap().1.split(' ').nth(1) == Some(&parent);
+    let is_its = |stat: String| parent_in(&stat) == Some(&parent);
     names.find(|name| stat(name).is_some_and(is_its))
 }
 

@@ -1,22 +1,24 @@
 //! Sweeps of a parameter: where the curves of both Sides cross.
 
-use ktax::model::{TimedEngine, TimedVerdict};
+use ktax::model::{TimedEngine, TimedPlan, TimedVerdict};
 use ktax::plan::{TimedExperiment, Value};
 
 use super::common::scratch;
 use super::timed::{compared, scene, verdicts};
 
+/// A row of each number of groups, in this order.
+fn of_groups(groups: &[u64]) -> TimedPlan {
+    let mut experiment = TimedExperiment::of("curve".into(), TimedEngine::Host);
+    experiment.workloads = vec!["messaging".into()];
+    experiment.change.thp = Some("never".into());
+    let groups = groups.iter().copied().map(Value::Number).collect();
+    experiment.sweep = [("groups".into(), groups)].into();
+    experiment.plan().unwrap()
+}
+
 #[test]
 fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
     let dir = scratch();
-    let of_groups = |groups: &[u64]| {
-        let mut experiment = TimedExperiment::of("curve".into(), TimedEngine::Host);
-        experiment.workloads = vec!["messaging".into()];
-        experiment.change.thp = Some("never".into());
-        let groups = groups.iter().copied().map(Value::Number).collect();
-        experiment.sweep = [("groups".into(), groups)].into();
-        experiment.plan().unwrap()
-    };
     let ns = |row: &str, is_change: bool, _: usize| match (row.rsplit('=').next(), is_change) {
         (Some("1"), true) => 900.0,
         (Some("4"), true) => 1100.0,
@@ -39,11 +41,7 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
 #[test]
 fn rows_without_an_answer_cross_nothing() {
     let dir = scratch();
-    let mut experiment = TimedExperiment::of("curve".into(), TimedEngine::Host);
-    experiment.workloads = vec!["messaging".into()];
-    experiment.change.thp = Some("never".into());
-    experiment.sweep = [("groups".into(), [1, 4].map(Value::Number).to_vec())].into();
-    let plan = experiment.plan().unwrap();
+    let plan = of_groups(&[1, 4]);
     let ns = |row: &str, is_change: bool, _: usize| match (row.ends_with("=1"), is_change) {
         (true, true) => 900.0,
         (false, true) => 1100.0,

@@ -16,6 +16,11 @@ const TTL: &str = "net.ipv4.ip_default_ttl";
 /// ktax in a network namespace of its own, whose settings are nobody else's; `None` where this user
 /// cannot write them.
 fn alone(state: &Path) -> Option<Command> {
+    alone_behind(state, &[])
+}
+
+/// The same, started by another command.
+fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
     let own = if getuid().is_root() { "-n" } else { "-rn" };
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
     let writes = format!("cat {path} >{path}");
@@ -25,7 +30,7 @@ fn alone(state: &Path) -> Option<Command> {
         return None;
     }
     let mut command = Command::new("unshare");
-    command.args([own, env!("CARGO_BIN_EXE_ktax")]).env("KTAX_CACHE", cache());
+    command.arg(own).args(starter).arg(env!("CARGO_BIN_EXE_ktax")).env("KTAX_CACHE", cache());
     command.env("KTAX_STATE", state);
     Some(command)
 }
@@ -46,16 +51,12 @@ fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
 #[test]
 fn every_run_is_named_and_the_machine_is_as_it_was() {
     let dir = scratch();
-    let Some(command) = alone(dir.path()) else { return };
     let out = dir.path().join("run");
     // What the setting is before and after is seen from inside of the namespace.
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
     let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
-    let ktax = command.get_args().last().unwrap().to_owned();
-    let own = command.get_args().next().unwrap().to_owned();
-    let mut command = Command::new("unshare");
-    command.arg(own).args(["sh", "-c", &script, "sh"]).arg(ktax);
-    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", dir.path());
+    let starter = ["sh", "-c", &script, "sh"];
+    let Some(mut command) = alone_behind(dir.path(), &starter) else { return };
     let sweep = format!("{TTL}=70,71");
     let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
@@ -69,9 +70,8 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
     let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
     assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
     assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
-    let worst = ["70", "71"].map(|value| {
-        run(super::common::ktax().arg("report").arg(out.join(format!("{TTL}={value}")))).status
-    });
+    let worst = ["70", "71"]
+        .map(|value| run(ktax().arg("report").arg(out.join(format!("{TTL}={value}")))).status);
     // Slower is more than no answer.
     let worst = if worst.contains(&3) { 3 } else { worst[0].max(worst[1]) };
     assert_eq!(ran.status, worst, "{}", ran.stderr);

@@ -47,6 +47,13 @@ impl Machine {
         fs::read_to_string(self.0.path().join(name)).unwrap().trim_end().to_owned()
     }
 
+    /// Swappiness, huge pages, and the governor, which is the same in every policy.
+    fn now(&self) -> [String; 3] {
+        let governors = POLICIES.map(|policy| self.read(&governor(policy)));
+        assert_eq!(governors[0], governors[1]);
+        [self.read(SWAPPINESS), self.read(THP), governors[0].clone()]
+    }
+
     fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer, SettingError> {
         Changer::of(Running::below(self.0.path()), &self.state(), sides, |_| ())
     }
@@ -82,25 +89,20 @@ fn each_side_has_its_own_settings_and_none_of_the_others() {
     let base = sysctl("vm.swappiness", "10");
     let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
     let change = TimedSubject { thp, governor: performance, ..TimedSubject::default() };
-    let now = || {
-        let governors = POLICIES.map(|policy| machine.read(&governor(policy)));
-        assert_eq!(governors[0], governors[1]);
-        [machine.read(SWAPPINESS), machine.read(THP), governors[0].clone()]
-    };
     let mut changer = machine.changer([&base, &change]).unwrap();
     changer.apply(&change).unwrap();
-    assert_eq!(now(), ["60", "never", "performance"]);
+    assert_eq!(machine.now(), ["60", "never", "performance"]);
     changer.apply(&base).unwrap();
-    assert_eq!(now(), ["10", "madvise", "powersave"]);
+    assert_eq!(machine.now(), ["10", "madvise", "powersave"]);
     changer.apply(&TimedSubject::default()).unwrap();
-    assert_eq!(now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
     changer.apply(&change).unwrap();
     changer.restore().unwrap();
-    assert_eq!(now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
     assert!(!machine.state().join("journal.json").exists());
     // Nothing is set that no journal tells of.
     assert!(matches!(changer.apply(&change), Err(SettingError::Unplanned { .. })));
-    assert_eq!(now(), ["60", "madvise", "powersave"]);
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
 }
 
 #[test]
@@ -182,16 +184,12 @@ fn every_kind_of_setting_is_put_back_after_a_power_cut() {
     let change = TimedSubject { thp, governor: performance, ..sysctl("vm.swappiness", "10") };
     let mut changer = machine.changer([&TimedSubject::default(), &change]).unwrap();
     changer.apply(&change).unwrap();
-    let now = || {
-        let governors = POLICIES.map(|policy| machine.read(&governor(policy)));
-        [machine.read(SWAPPINESS), machine.read(THP), governors.join(" ")]
-    };
-    assert_eq!(now(), ["10", "never", "performance performance"]);
+    assert_eq!(machine.now(), ["10", "never", "performance"]);
     // A kernel says which word is chosen.
     machine.write(THP, "always madvise [never]\n");
     cut(changer, &machine);
     let said = machine.replay();
-    assert_eq!(now(), ["60", "madvise", "powersave powersave"], "{said}");
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{said}");
     assert_eq!(said.matches(" again (was ").count(), 4, "{said}");
 }
 

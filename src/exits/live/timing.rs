@@ -104,11 +104,7 @@ impl Timing {
         let vcpus = self.now.iter().map(come).collect::<Result<Vec<_>, LiveError>>()?;
         let source = vcpus.first().map_or(String::new(), |table| table.source.clone());
         let vm = || together(self.of.clone(), source.clone(), &vcpus);
-        Ok(match per {
-            Per::Vm => vec![vm()],
-            Per::Vcpu => vcpus,
-            Per::Both => std::iter::once(vm()).chain(vcpus.iter().cloned()).collect(),
-        })
+        Ok(per.choose(vm, || vcpus.clone()))
     }
 }
 
