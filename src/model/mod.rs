@@ -2,6 +2,7 @@
 //! them.
 
 mod bisection;
+mod blame;
 mod comparison;
 mod exits;
 pub mod fact;
@@ -20,6 +21,7 @@ mod warning;
 mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
+pub use blame::Blame;
 pub use comparison::{
     Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
 };
