@@ -4,9 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::cache::{IMAGE_MAX, read_limited};
+use super::cache::read_limited;
 use super::error::KernelError;
-use super::spec::printable;
+use super::limits::IMAGE_MAX;
+use super::text::printable;
 
 /// The whole image, read once, and its absolute path for the Identity.
 pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {

@@ -6,8 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::debian;
 use super::error::KernelError;
+use super::package::{is_package_name, is_version};
+use super::text::{escape, printable};
 
 /// How a Kernel is named: `debian:NAME`, `debian:NAME=VERSION`, the path of a file, or one to be
 /// built: `src:DIRECTORY`, `debian-src:VERSION`, `git:REVISION`.
@@ -64,7 +65,7 @@ impl FromStr for KernelSpec {
 }
 
 fn source_spec(version: &str) -> Result<KernelSpec, &'static str> {
-    let is_version = debian::is_package_name(version) && version.contains('.');
+    let is_version = is_package_name(version) && version.contains('.');
     match is_version {
         true => Ok(KernelSpec::DebianSource(version.to_owned())),
         false => Err("no version as in `debian-src:6.12`"),
@@ -92,13 +93,13 @@ fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
     } else {
         format!("linux-image-{name}")
     };
-    if !debian::is_package_name(&package) {
+    if !is_package_name(&package) {
         return Err("not a package name (lower-case letters, digits, `+`, `-` and `.`)");
     }
     if package.ends_with("-dbg") {
         return Err("a -dbg package holds debug symbols, not a kernel that boots");
     }
-    if version.is_some_and(|version| !debian::is_version(version)) {
+    if version.is_some_and(|version| !is_version(version)) {
         return Err("not a package version after `=`");
     }
     Ok(KernelSpec::Debian { package, version: version.map(str::to_owned) })
@@ -125,34 +126,6 @@ impl fmt::Display for KernelSpec {
 fn has_scheme(path: &Path) -> bool {
     let text = path.to_string_lossy();
     ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
-}
-
-/// Line and paragraph separators, bidirectional embeddings, overrides and isolates.
-const REORDERING: [char; 13] = [
-    '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
-    '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
-];
-
-/// A path for the screen: what could move the cursor is escaped.
-pub(super) fn printable(path: &Path) -> String {
-    escape(&path.to_string_lossy())
-}
-
-/// Foreign text for the screen: control characters are escaped, and what reorders a line.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let is_harmless = !c.is_control() && !REORDERING.contains(&c);
-        if is_harmless { out.push(c) } else { out.extend(c.escape_default()) }
-    }
-    out
-}
-
-/// The last line of what a tool has said, for an error.
-pub(super) fn last_line(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    escape(&line.unwrap_or("it does not say why").trim().chars().take(300).collect::<String>())
 }
 
 impl TryFrom<String> for KernelSpec {

@@ -1,51 +1,17 @@
-//! The configuration of a kernel: what it begins with, what is asked for, what Kconfig makes of it.
+//! The configuration of a kernel: what is asked for, and what Kconfig makes of it.
 
 use std::fs;
 use std::path::Path;
 
-use super::error::BuildError;
-use super::git::Trees;
+use super::kconfig;
 use super::lane::Lane;
 use super::make::Make;
-use super::options::{self, Options};
-use super::{Recipe, hash, kconfig};
-use crate::kernel::Target;
-use crate::kernel::spec::printable;
-
-/// What a configuration begins with.
-pub(super) enum Start {
-    /// Nothing but the small base configuration, which this is.
-    Base(&'static str),
-    /// The architecture's own.
-    Defconfig,
-    /// A whole .config.
-    Config(String),
-}
-
-impl Start {
-    pub fn of(name: Option<&str>, target: &Target) -> Result<Start, BuildError> {
-        match name {
-            None | Some("base") => Ok(Start::Base(target.base())),
-            Some("defconfig") => Ok(Start::Defconfig),
-            Some("running") => running().map(Start::Config),
-            Some(path) => options::read(Path::new(path)).map(Start::Config),
-        }
-    }
-
-    pub fn text(&self) -> &str {
-        match self {
-            Start::Base(base) => base,
-            Start::Defconfig => "defconfig",
-            Start::Config(text) => text,
-        }
-    }
-}
-
-/// The running kernel's, where the distribution keeps it.
-fn running() -> Result<String, BuildError> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    options::read(&Path::new("/boot").join(format!("config-{release}")))
-}
+use super::options::Options;
+use super::recipe::{Recipe, hash};
+use super::start::Start;
+use super::trees::Trees;
+use crate::kernel::error::BuildError;
+use crate::kernel::text::printable;
 
 /// The .config of a recipe, in the lane's object tree. Kconfig is asked only if it could say
 /// something else than the last time.

@@ -1,7 +1,7 @@
 //! What differs between two configurations, option by option.
 
-use super::error::BuildError;
 use super::options::Options;
+use crate::kernel::error::BuildError;
 use crate::model::Element;
 
 /// The options that `change` has otherwise than `base`, in Kconfig's order: what an option depends

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::git::{Result, Tree, Trees, command, said};
+use super::git::{Result, command, said};
+use super::trees::{Tree, Trees};
 
 impl Trees {
     /// The tree in a directory as it is now, without what its .gitignore leaves out (unless that is

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::error::BuildError;
-use super::git::{ask, resolve};
-use super::repository;
-use crate::kernel::spec::{escape, printable};
+use super::git::{ask, repository, resolve};
+use crate::kernel::error::BuildError;
+use crate::kernel::text::{escape, printable};
 use crate::model::Element;
 
 /// A function that this many files mention says nothing.

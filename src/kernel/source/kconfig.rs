@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::options::Options;
-use crate::kernel::spec::escape;
+use crate::kernel::text::escape;
 
 /// One place where an option is said to be, or to be selected.
 struct Entry {

@@ -7,20 +7,15 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::error::BuildError;
-use super::git::{Tree, Trees};
-use super::make::LOOK;
-use crate::kernel::Talk;
-use crate::kernel::spec::printable;
-
-/// What a check-out and a small object tree take.
-const NEEDED_MIB: u64 = 3000;
-
-/// What the next build there takes.
-const AGAIN_MIB: u64 = 300;
+use super::poll;
+use super::space;
+use super::trees::{Tree, Trees};
+use crate::kernel::error::BuildError;
+use crate::kernel::talk::Talk;
+use crate::kernel::text::printable;
 
 /// A place to build in, ours until it is dropped.
 pub(super) struct Lane {
@@ -39,18 +34,13 @@ impl Lane {
         let is_ours = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
         if !is_ours() {
             (talk.note)("waiting for another build of this version");
-            while !is_ours() {
-                if (talk.is_cancelled)() {
-                    return Err(BuildError::Stopped { why: "as asked for".into() });
-                }
-                std::thread::sleep(LOOK);
-            }
+            poll::until(talk, || Ok(is_ours().then_some(())))?;
         }
         fcntl_setfd(lock.as_fd(), FdFlags::empty())
             .map_err(|error| failed("lock", error.into()))?;
-        let lane = Lane { root, _lock: lock };
-        lane.check_space()?;
-        Ok(lane)
+        // What is there already need not be written again.
+        space::check(&root, root.join("index").exists())?;
+        Ok(Lane { root, _lock: lock })
     }
 
     pub fn source(&self) -> PathBuf {
@@ -73,36 +63,5 @@ impl Lane {
     /// Makes the check-out hold this tree.
     pub fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<(), BuildError> {
         trees.check_out(tree, &self.source(), &self.root.join("index"))
-    }
-
-    fn check_space(&self) -> Result<(), BuildError> {
-        // What is there already need not be written again.
-        let needed_mib = if self.root.join("index").exists() { AGAIN_MIB } else { NEEDED_MIB };
-        match free_mib(&self.root)? {
-            free_mib if free_mib < needed_mib => {
-                let path = printable(&self.root);
-                Err(BuildError::DiskFull { free_mib, needed_mib, path })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn free_mib(path: &Path) -> Result<u64, BuildError> {
-    let space = statvfs(path).map_err(|error| BuildError::Cache {
-        action: "look at",
-        path: printable(path),
-        error: error.into(),
-    })?;
-    Ok((space.f_bavail * space.f_frsize) >> 20)
-}
-
-/// What a build says that had no room.
-pub(super) fn disk_full(path: &Path) -> BuildError {
-    match free_mib(path) {
-        Ok(free_mib) => {
-            BuildError::DiskFull { free_mib, needed_mib: NEEDED_MIB, path: printable(path) }
-        }
-        Err(error) => error,
     }
 }

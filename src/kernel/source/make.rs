@@ -5,13 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::error::BuildError;
-use crate::kernel::spec::{escape, printable};
-use crate::kernel::{Talk, Target};
+use super::{poll, space};
+use crate::kernel::error::BuildError;
+use crate::kernel::talk::Talk;
+use crate::kernel::target::Target;
+use crate::kernel::text::{escape, printable};
 
 /// What a kernel says of its own making, the same for all.
 const MADE: [(&str, &str); 4] = [
@@ -26,9 +27,6 @@ const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
 /// Nobody's configuration but ours.
 const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
-
-/// How often what has been built is counted.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// A tree and where its objects go.
 pub(super) struct Make<'a> {
@@ -69,18 +67,18 @@ impl Make<'_> {
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
         // Whoever stops ktax stops all of it, whether the terminal tells it or not.
         let mut child = command.process_group(0).spawn().map_err(start)?;
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(start)? {
-                break status;
+        let ended = poll::until(self.talk, || {
+            let status = child.try_wait().map_err(start)?;
+            if status.is_none() {
+                self.status(&format!("{}, {} files", arguments.join(" "), compiled(&self.log)));
             }
-            if (self.talk.is_cancelled)() {
-                let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
-                child.wait().map_err(start)?;
-                return Err(BuildError::Stopped { why: "as asked for".into() });
-            }
-            self.status(&format!("{}, {} files", arguments.join(" "), compiled(&self.log)));
-            std::thread::sleep(LOOK);
-        };
+            Ok(status)
+        });
+        if matches!(ended, Err(BuildError::Stopped { .. })) {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
+            child.wait().map_err(start)?;
+        }
+        let status = ended?;
         if status.success() {
             return Ok(());
         }
@@ -97,7 +95,7 @@ impl Make<'_> {
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
         let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
         if says("No space left on device") {
-            return super::lane::disk_full(self.objects);
+            return space::disk_full(self.objects);
         }
         if status.signal().is_some() || says("Killed signal terminated program") {
             return BuildError::Stopped { why: "it was killed, perhaps for lack of memory".into() };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::error::BuildError;
-use crate::kernel::spec::{escape, printable};
+use crate::kernel::error::BuildError;
+use crate::kernel::text::{escape, printable};
 
 /// The largest fragment or config, in bytes.
 const FRAGMENT_MAX: u64 = 4 << 20;

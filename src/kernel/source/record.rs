@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::Kernel;
-use crate::kernel::cache::{Cache, read_limited};
+use crate::kernel::cache::{Cache, Kernel, read_limited};
 use crate::kernel::error::KernelError;
 
 const RECORD_MAX: u64 = 4 << 10;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::error::BuildError;
-use crate::kernel::Target;
+use crate::kernel::error::BuildError;
+use crate::kernel::target::Target;
 
 /// A program and the package of the distribution that has it.
 const PROGRAMS: [(&str, &str); 7] = [

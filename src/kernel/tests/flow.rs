@@ -8,11 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::super::cache::Cache;
-use super::super::debian::{self, Archive, Contents, Listed, Package};
-use super::super::error::KernelError;
-use super::super::{Kernel, Talk, obtain};
 use super::bzimage;
+use crate::kernel::cache::{Cache, Kernel};
+use crate::kernel::debian::{self, Archive, Contents, Listed};
+use crate::kernel::error::KernelError;
+use crate::kernel::obtain::obtain;
+use crate::kernel::package::Package;
+use crate::kernel::talk::Talk;
 use crate::model::{Identity, Subject};
 
 const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };

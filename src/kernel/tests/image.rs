@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::error::KernelError;
-use super::super::image::{self, Facts};
 use super::{bzimage, note, vmlinux, whole_vmlinux};
+use crate::kernel::error::KernelError;
+use crate::kernel::image::{self, Facts};
 use crate::model::{Arch, Format};
 
 fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {

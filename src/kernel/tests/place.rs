@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::super::error::KernelError;
-use super::super::source::BuildError;
-use super::super::{Kernel, Talk, obtain};
 use super::bzimage;
+use crate::kernel::cache::Kernel;
+use crate::kernel::error::{BuildError, KernelError};
+use crate::kernel::obtain::obtain;
+use crate::kernel::talk::Talk;
 use crate::model::Subject;
 
 /// `allnoconfig` takes what is asked for, except for CONFIG_LOST; the image ends with sys.c.

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::super::error::KernelError;
-use super::super::source::BuildError;
-use super::super::{Talk, Target, obtain_for};
 use super::place::{Place, ends_with};
+use crate::kernel::error::{BuildError, KernelError};
+use crate::kernel::obtain::obtain_for;
+use crate::kernel::source::commits;
+use crate::kernel::talk::Talk;
+use crate::kernel::target::Target;
 use crate::model::Subject;
 
 #[test]
@@ -85,11 +87,11 @@ fn the_commits_of_a_line_are_all_there_and_those_of_none_are_refused() {
         let commit = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject];
         place.git(&commit);
     }
-    let (_, commits) = crate::kernel::commits(&place.tree(), "HEAD~3", "HEAD").unwrap();
-    assert_eq!(commits.iter().map(|one| one.title.as_str()).collect::<Vec<_>>(), subjects);
-    let (_, upto) = crate::kernel::commits(&place.tree(), "HEAD~3", "HEAD~1").unwrap();
-    assert_eq!(upto, commits[..2]);
-    let error = crate::kernel::commits(&place.tree(), "HEAD", "HEAD~1").unwrap_err();
+    let (_, all) = commits(&place.tree(), "HEAD~3", "HEAD").unwrap();
+    assert_eq!(all.iter().map(|one| one.title.as_str()).collect::<Vec<_>>(), subjects);
+    let (_, upto) = commits(&place.tree(), "HEAD~3", "HEAD~1").unwrap();
+    assert_eq!(upto, all[..2]);
+    let error = commits(&place.tree(), "HEAD", "HEAD~1").unwrap_err();
     assert!(matches!(error, BuildError::NoLine { .. }), "{error}");
 }
 

@@ -12,41 +12,27 @@
 //! re-hashed, and the Identity is made from the bytes each time: no file here is trusted.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::Kernel;
-use super::apt::Apt;
-use super::debian::Package;
-use super::error::KernelError;
-use super::image::{self, hex};
-use super::index::{Record, source_of};
-use super::spec::printable;
+use super::files::{read_limited, sha256, sweep};
+use super::kernel::Kernel;
+use crate::kernel::error::KernelError;
+use crate::kernel::image;
+use crate::kernel::limits::{CONFIG_MAX, IMAGE_MAX};
+use crate::kernel::text::printable;
 use crate::model::{Arch, Identity};
 
-/// The largest image that is read, in bytes: a vmlinux with debug information fits.
-pub(super) const IMAGE_MAX: u64 = 1 << 30;
-/// The largest config, in bytes.
-pub(super) const CONFIG_MAX: u64 = 4 << 20;
-const RECORD_MAX: u64 = 64 << 10;
-
 /// The directory `CACHE/kernels`.
-pub(super) struct Cache<'a> {
+pub(crate) struct Cache<'a> {
     root: PathBuf,
     /// What the images are for.
     arch: Arch,
     note: &'a dyn Fn(&str),
-}
-
-/// Whether the file is there and of that SHA-256.
-pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
-    read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(&bytes) == expected)
 }
 
 impl<'a> Cache<'a> {
@@ -59,17 +45,10 @@ impl<'a> Cache<'a> {
     pub fn of(arch: Arch, cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
         let root = std::path::absolute(cache.join("kernels"))
             .map_err(|error| failed("find", cache, error))?;
-        for directory in ["tmp", "by-package"] {
-            let path = root.join(directory);
-            fs::create_dir_all(&path).map_err(|error| failed("make", &path, error))?;
-        }
-        sweep(&root.join("tmp"));
+        let tmp = root.join("tmp");
+        fs::create_dir_all(&tmp).map_err(|error| failed("make", &tmp, error))?;
+        sweep(&tmp);
         Ok(Self { root, arch, note })
-    }
-
-    /// The distribution's apt, whose index is kept here.
-    pub fn apt(&self) -> Apt {
-        Apt::with_index(self.root.join("tmp/apt.bin"))
     }
 
     /// Says `text` to the user.
@@ -104,12 +83,6 @@ impl<'a> Cache<'a> {
         Ok(kernel)
     }
 
-    /// The Kernel of `record`, or nothing (and a note) if its files are gone or damaged.
-    pub fn get(&self, record: &Record) -> Result<Option<Kernel>, KernelError> {
-        let config = record.config_sha256.as_deref();
-        self.find(&record.image_sha256, config, &source_of(&record.kernel))
-    }
-
     /// The Kernel of these files, or nothing (and a note) if they are gone or damaged.
     pub fn find(
         &self,
@@ -135,7 +108,12 @@ impl<'a> Cache<'a> {
 
     /// Where the files of the image of that SHA-256 are.
     pub fn entry(&self, sha256: &str) -> PathBuf {
-        self.root.join(sha256)
+        self.path(sha256)
+    }
+
+    /// Where a file of the cache is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
     }
 
     /// Where what is built is kept.
@@ -163,39 +141,6 @@ impl<'a> Cache<'a> {
         let config =
             identity.config_sha256.as_deref().map(|sha256| entry.join(config_name(sha256)));
         Ok(Kernel { identity, image: entry.join("image"), config })
-    }
-
-    /// The record of one version of a package, if there is a valid one.
-    pub fn record(&self, package: &Package) -> Option<Record> {
-        let path = self.record_path(package);
-        let bytes = read_limited(&path, RECORD_MAX).ok()?;
-        match serde_json::from_slice::<Record>(&bytes) {
-            Ok(record) if record.package == *package && record.is_valid() => Some(record),
-            _ => {
-                self.note(&format!("{} is damaged: ktax makes it again", printable(&path)));
-                None
-            }
-        }
-    }
-
-    /// All records of the versions of the package called `name`, in no order.
-    pub fn records(&self, name: &str) -> Vec<Record> {
-        let Ok(entries) = fs::read_dir(self.root.join("by-package")) else { return Vec::new() };
-        let version = |entry: fs::DirEntry| {
-            let file = entry.file_name().into_string().ok()?;
-            let version = file.strip_prefix(name)?.strip_prefix('_')?.strip_suffix(".json")?;
-            self.record(&Package::new(name, version)?)
-        };
-        entries.filter_map(Result::ok).filter_map(version).collect()
-    }
-
-    pub fn remember(&self, record: &Record) -> Result<(), KernelError> {
-        self.write_json(&self.record_path(&record.package), record)
-    }
-
-    fn record_path(&self, package: &Package) -> PathBuf {
-        let name = format!("{}_{}.json", package.name, package.version);
-        self.root.join("by-package").join(name)
     }
 
     /// Reads a file whose SHA-256 must be `expected`.
@@ -239,38 +184,9 @@ impl<'a> Cache<'a> {
     }
 }
 
-/// Removes what a killed process has left in `tmp` a day ago or more; a failure costs only space.
-fn sweep(tmp: &Path) {
-    const AGE: Duration = Duration::from_secs(24 * 60 * 60);
-    let old = |entry: &fs::DirEntry| {
-        let modified = entry.metadata().and_then(|metadata| metadata.modified());
-        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > AGE))
-    };
-    for entry in fs::read_dir(tmp).into_iter().flatten().filter_map(Result::ok).filter(old) {
-        let path = entry.path();
-        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-    }
-}
-
 /// Several configurations can make the same image.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
-}
-
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Reads a file of at most `limit` bytes.
-pub(super) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len().min(limit);
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file too large"));
-    }
-    Ok(bytes)
 }
 
 fn failed(action: &'static str, path: &Path, error: io::Error) -> KernelError {

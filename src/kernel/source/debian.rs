@@ -4,23 +4,23 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::error::BuildError;
-use super::git::{Tree, Trees};
+use super::trees::{Tree, Trees};
 use crate::kernel::cache::Cache;
+use crate::kernel::debian::Apt;
+use crate::kernel::error::BuildError;
 use crate::kernel::error::KernelError;
-use crate::kernel::spec::{escape, printable};
+use crate::kernel::text::{escape, printable};
 
 /// The tree of the newest version of `linux-source-VERSION`; downloaded and unpacked once.
 pub(super) fn tree(
     version: &str,
     trees: &Trees,
-    builds: &Path,
     cache: &Cache<'_>,
 ) -> Result<(Tree, String), KernelError> {
-    let apt = cache.apt();
+    let apt = Apt::of(cache);
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
-    let sources = builds.join("packages");
+    let sources = cache.builds().join("packages");
     let failed = |action, error| BuildError::Cache { action, path: printable(&sources), error };
     fs::create_dir_all(&sources).map_err(|error| failed("make", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));

@@ -3,8 +3,9 @@
 //! Source: Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header". All fields are
 //! little-endian; offsets are from the start of the file.
 
-use super::error::KernelError;
-use super::image::{Facts, bytes_at, release_word, u16_at, u32_at};
+use super::bytes::{bytes_at, u16_at, u32_at};
+use super::facts::{Facts, release_word};
+use crate::kernel::error::KernelError;
 use crate::model::Format;
 
 const SECTOR: u64 = 512;

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::cache::CONFIG_MAX;
-use super::debian::{Contents, Package};
-use super::error::KernelError;
-use super::modules::MODULE_MAX;
-use super::spec::escape;
+use super::archive::{Contents, bad_package};
+use crate::kernel::error::KernelError;
+use crate::kernel::limits::{CONFIG_MAX, MODULE_MAX};
+use crate::kernel::package::Package;
+use crate::kernel::text::escape;
 
 /// The largest image in a package, in bytes.
 const VMLINUZ_MAX: u64 = 256 << 20;
@@ -23,10 +23,7 @@ const FILES_MAX: usize = 8;
 /// # Errors
 /// When there is no kernel, or more than one, or one that is too large, or the stream is damaged.
 pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
-    let bad = |error: io::Error| KernelError::BadPackage {
-        package: package.clone(),
-        problem: escape(&error.to_string()),
-    };
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut archive = tar::Archive::new(tree.take(TREE_MAX));
     let mut kernels = Vec::new();
     let mut configs = Vec::new();
@@ -55,10 +52,7 @@ pub(super) fn take_source(
     package: &Package,
     archive: &Path,
 ) -> Result<(), KernelError> {
-    let bad = |error: io::Error| KernelError::BadPackage {
-        package: package.clone(),
-        problem: escape(&error.to_string()),
-    };
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut tar = tar::Archive::new(tree.take(TREE_MAX));
     for entry in tar.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;
@@ -78,10 +72,7 @@ pub(super) fn take_modules(
     package: &Package,
     names: &[&str],
 ) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
-    let bad = |error: io::Error| KernelError::BadPackage {
-        package: package.clone(),
-        problem: escape(&error.to_string()),
-    };
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut tar = tar::Archive::new(tree.take(TREE_MAX));
     let mut found: Vec<(String, Vec<u8>)> = Vec::new();
     for entry in tar.entries().map_err(bad)? {

@@ -1,3 +1,5 @@
+//! Why a kernel could not be built.
+
 use std::io;
 
 /// Why a Kernel could not be built. As [`KernelError`](crate::kernel::KernelError): each message

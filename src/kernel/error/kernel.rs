@@ -1,12 +1,11 @@
-//! Why a Kernel could not be had. Each message is a lower-case fragment that ends with the next
-//! step; nothing in it can move a terminal's cursor (foreign text is escaped where it is made).
+//! Why there is no kernel to measure.
 
 use std::io;
 
-use super::debian::Package;
-use super::source::BuildError;
+use super::build::BuildError;
+use crate::kernel::package::Package;
 
-/// Why there is no [`Kernel`](super::Kernel) to measure.
+/// Why there is no [`Kernel`](crate::kernel::Kernel) to measure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -118,7 +117,7 @@ pub enum KernelError {
 
 impl KernelError {
     /// True if apt cannot answer at all, so that a cached kernel is the best there is.
-    pub(super) fn is_silence(&self) -> bool {
+    pub(crate) fn is_silence(&self) -> bool {
         matches!(self, Self::NoTool { tool: "apt-cache", .. } | Self::UnknownPackage { .. })
     }
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::cache::{Cache, read_limited, sha256};
-use super::debian::Package;
-use super::error::KernelError;
-use super::spec::KernelSpec;
-use super::{Kernel, Talk};
+use super::apt::Apt;
+use crate::kernel::cache::{Cache, Kernel, read_limited, sha256};
+use crate::kernel::error::KernelError;
+use crate::kernel::limits::MODULE_MAX;
+use crate::kernel::package::Package;
+use crate::kernel::spec::KernelSpec;
+use crate::kernel::talk::Talk;
 
-/// The largest module, in bytes.
-pub(super) const MODULE_MAX: u64 = 64 << 20;
+/// The longest index of modules, in bytes.
 const INDEX_MAX: u64 = 64 << 10;
 
 /// The SHA-256 of each module, by its name.
@@ -41,7 +42,7 @@ pub fn modules(
     cache.note(&format!("fetching the modules of {package} from the distribution's archive"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
-    for (name, content) in cache.apt().fetch_modules(&package, names, scratch.path())? {
+    for (name, content) in Apt::of(&cache).fetch_modules(&package, names, scratch.path())? {
         let digest = sha256(&content);
         cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;
         index.insert(name, digest);

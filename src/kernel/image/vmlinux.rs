@@ -12,8 +12,9 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-use super::error::KernelError;
-use super::image::{Facts, bytes_at, hex, release_word, u16_at};
+use super::bytes::{bytes_at, hex, u16_at};
+use super::facts::{Facts, release_word};
+use crate::kernel::error::KernelError;
 use crate::model::{Arch, Format};
 
 const XEN_PHYS32_ENTRY: u32 = 18;

@@ -1,11 +1,18 @@
 //! A kernel without any effort: one that the cache holds.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Kernel, cached};
+use super::files::is_whole;
+use super::kernel::Kernel;
 use crate::model::{Arch, Format, Identity};
+
+/// The image of that SHA-256 in the cache, if it is there and whole.
+pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
+    let image = cache.join("kernels").join(sha256).join("image");
+    is_whole(&image, sha256).then_some(image)
+}
 
 /// The image that came into the cache last, if there is one that is whole and that a guest of this
 /// machine's architecture boots. Nothing is fetched.

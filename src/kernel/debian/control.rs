@@ -1,0 +1,92 @@
+//! What apt says of a package: stanzas of `Name: value` lines.
+
+use super::archive::Listed;
+use crate::kernel::error::KernelError;
+use crate::kernel::package::{Package, is_package_name, is_version};
+use crate::kernel::text::escape;
+
+/// Reads the answer of `apt-cache show`. apt takes an unknown name for a pattern, so only the
+/// stanza of exactly this package counts.
+pub(super) fn listed(
+    answer: &str,
+    name: &str,
+    wanted: Option<&str>,
+) -> Result<Listed, KernelError> {
+    let unknown = || KernelError::UnknownPackage {
+        package: wanted.map_or(name.to_owned(), |version| format!("{name}={version}")),
+    };
+    let of_name = |stanza: &&str| field(stanza, "Package") == Some(name);
+    let stanza = answer.split("\n\n").find(of_name).ok_or_else(unknown)?;
+    let arch = field(stanza, "Architecture").unwrap_or("unknown");
+    if !matches!(arch, "amd64" | "all") {
+        return Err(KernelError::ForeignPackage { package: name.to_owned(), arch: escape(arch) });
+    }
+    let version = field(stanza, "Version").unwrap_or("");
+    let package = Package::new(name, version).ok_or_else(unknown)?;
+    let leads_to = field(stanza, "Depends").and_then(kernel_dependency);
+    Ok(Listed { package, leads_to })
+}
+
+/// The value of one field of a control stanza; folded lines are not read.
+pub(super) fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    stanza.lines().find_map(value)
+}
+
+/// The first `linux-image-…` in a `Depends` field, with its version if it is exact.
+fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
+    let alternatives = depends.split([',', '|']).map(str::trim);
+    let found = alternatives.filter(|one| one.starts_with("linux-image-")).find_map(|one| {
+        let (name, relation) = one.split_once(' ').unwrap_or((one, ""));
+        let name = name.split(':').next().filter(|name| is_package_name(name))?;
+        let version = relation.trim().strip_prefix("(=").and_then(|v| v.strip_suffix(')'));
+        Some((name, version.map(str::trim).filter(|version| is_version(version))))
+    });
+    found.map(|(name, version)| (name.to_owned(), version.map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const META: &str = "Package: linux-image-cloud-amd64\nVersion: 6.1.192-2\n\
+        Architecture: amd64\nDepends: linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)\n";
+    const REAL: &str = "Package: linux-image-6.1.0-56-cloud-amd64\nVersion: 6.1.192-2\n\
+        Architecture: amd64\nDepends: kmod, linux-base (>= 4.3~), initramfs-tools | dracut\n\
+        Description: Linux\n Version: 9 in a folded line\n";
+
+    #[test]
+    fn a_meta_package_leads_to_a_kernel() {
+        let meta = listed(META, "linux-image-cloud-amd64", None).unwrap();
+        let kernel = ("linux-image-6.1.0-56-cloud-amd64".to_owned(), Some("6.1.192-2".to_owned()));
+        assert_eq!(meta.leads_to, Some(kernel));
+        let real = listed(REAL, "linux-image-6.1.0-56-cloud-amd64", None).unwrap();
+        assert_eq!(real.package.to_string(), "linux-image-6.1.0-56-cloud-amd64=6.1.192-2");
+        assert_eq!(real.leads_to, None);
+    }
+
+    #[test]
+    fn dependencies_without_an_exact_version() {
+        let name = |depends| kernel_dependency(depends);
+        assert_eq!(name("a, linux-image-6:any (>= 1) | b"), Some(("linux-image-6".into(), None)));
+        assert_eq!(name("kmod, linux-base (= 4)"), None);
+        assert_eq!(name("linux-image-../x (= 1)"), None);
+    }
+
+    #[test]
+    fn only_the_exact_name_counts() {
+        for answer in ["", META, "N: No packages found"] {
+            let Err(error) = listed(answer, "linux-image-6.1", None) else { panic!("{answer}") };
+            assert!(error.to_string().ends_with("run `sudo apt-get update`"), "{error}");
+        }
+        let both = format!("{META}\n{REAL}");
+        assert!(listed(&both, "linux-image-6.1.0-56-cloud-amd64", None).is_ok());
+    }
+
+    #[test]
+    fn another_architecture_is_said() {
+        let foreign = META.replace("Architecture: amd64", "Architecture: arm64");
+        let Err(error) = listed(&foreign, "linux-image-cloud-amd64", None) else { panic!() };
+        assert!(matches!(error, KernelError::ForeignPackage { .. }), "{error}");
+    }
+}

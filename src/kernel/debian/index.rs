@@ -1,0 +1,89 @@
+//! The index of the cache by package: one record for each version of each package.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::cache::{Cache, Kernel, read_limited};
+use crate::kernel::error::KernelError;
+use crate::kernel::package::Package;
+use crate::kernel::text::printable;
+
+const DIRECTORY: &str = "by-package";
+/// The longest record, in bytes.
+const RECORD_MAX: u64 = 64 << 10;
+
+/// What the index says of one version of one package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    /// The package that was asked for; a meta-package perhaps.
+    pub package: Package,
+    /// The package that holds the kernel.
+    pub kernel: Package,
+    pub image_sha256: String,
+    pub config_sha256: Option<String>,
+}
+
+impl Record {
+    /// Whether it names files of the cache and no others.
+    fn is_valid(&self) -> bool {
+        let digits = |text: &String| {
+            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
+    }
+
+    /// Its Kernel, or nothing (and a note) if its files are gone or damaged.
+    pub fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>, KernelError> {
+        let config = self.config_sha256.as_deref();
+        cache.find(&self.image_sha256, config, &source_of(&self.kernel))
+    }
+}
+
+/// How the kernel of a package is named so that it can be asked for again.
+pub(super) fn source_of(package: &Package) -> String {
+    format!("debian:{package}")
+}
+
+/// The record of one version of a package, if there is a valid one.
+pub(super) fn find(cache: &Cache<'_>, package: &Package) -> Option<Record> {
+    let path = path(cache, package);
+    let bytes = read_limited(&path, RECORD_MAX).ok()?;
+    match serde_json::from_slice::<Record>(&bytes) {
+        Ok(record) if record.package == *package && record.is_valid() => Some(record),
+        _ => {
+            cache.note(&format!("{} is damaged: ktax makes it again", printable(&path)));
+            None
+        }
+    }
+}
+
+/// The Kernel of one version of a package, if the cache holds it whole.
+pub(super) fn kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel>, KernelError> {
+    match find(cache, package) {
+        Some(record) => record.kernel_in(cache),
+        None => Ok(None),
+    }
+}
+
+/// All records of the versions of the package called `name`, in no order.
+pub(super) fn all(cache: &Cache<'_>, name: &str) -> Vec<Record> {
+    let Ok(entries) = fs::read_dir(cache.path(DIRECTORY)) else { return Vec::new() };
+    let version = |entry: fs::DirEntry| {
+        let file = entry.file_name().into_string().ok()?;
+        let version = file.strip_prefix(name)?.strip_prefix('_')?.strip_suffix(".json")?;
+        find(cache, &Package::new(name, version)?)
+    };
+    entries.filter_map(Result::ok).filter_map(version).collect()
+}
+
+/// Lets [`find`] find it.
+pub(super) fn remember(cache: &Cache<'_>, record: &Record) -> Result<(), KernelError> {
+    cache.write_json(&path(cache, &record.package), record)
+}
+
+fn path(cache: &Cache<'_>, package: &Package) -> PathBuf {
+    cache.path(DIRECTORY).join(format!("{}_{}.json", package.name, package.version))
+}

@@ -1,0 +1,17 @@
+//! Kernels, their modules and their source from packages of the distribution's archive.
+
+mod apt;
+mod archive;
+mod command;
+mod control;
+mod deb;
+mod index;
+mod modules;
+mod obtain;
+mod version;
+
+pub(super) use apt::Apt;
+#[cfg(test)]
+pub(super) use archive::{Archive, Contents, Listed};
+pub use modules::modules;
+pub(super) use obtain::obtain;

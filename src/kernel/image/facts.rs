@@ -1,0 +1,23 @@
+//! What an image says about itself.
+
+use crate::model::Format;
+
+/// What an image says about itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub format: Format,
+    pub release: Option<String>,
+    pub build_id: Option<String>,
+}
+
+/// The first word of `text`, if it can be a kernel release: it begins with a digit, is printable
+/// and is at most 64 bytes long (`__NEW_UTS_LEN`).
+pub(super) fn release_word(text: &[u8]) -> Option<String> {
+    let end = text.iter().take(65).position(|&byte| byte == b' ' || byte == b'\0')?;
+    let word = &text[..end];
+    let plausible = word.first()?.is_ascii_digit() && word.iter().all(u8::is_ascii_graphic);
+    if !plausible {
+        return None;
+    }
+    String::from_utf8(word.to_vec()).ok()
+}

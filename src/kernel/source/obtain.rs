@@ -1,0 +1,110 @@
+//! From a specification to a kernel that is built, or that was built before.
+
+use std::fs;
+use std::path::Path;
+
+use super::configure::configure;
+use super::lane::Lane;
+use super::make::Make;
+use super::options::Options;
+use super::recipe::Recipe;
+use super::start::Start;
+use super::tree::{patched, tree};
+use super::trees::Trees;
+use super::{record, tools};
+use crate::kernel::cache::{Cache, Kernel};
+use crate::kernel::error::{BuildError, KernelError};
+use crate::kernel::spec::KernelSpec;
+use crate::kernel::talk::Talk;
+use crate::kernel::target::Target;
+use crate::kernel::text::printable;
+use crate::model::Subject;
+
+/// Looks whether all that a build begins with is there.
+pub(crate) fn check(
+    spec: &KernelSpec,
+    subject: &Subject,
+    cache: &Cache<'_>,
+) -> Result<(), KernelError> {
+    tools::check(&Target::X86_64)?;
+    let trees = Trees::open(&cache.builds())?;
+    recipe(spec, (&Target::X86_64, subject), &trees, cache).map(drop)
+}
+
+/// Builds what the Subject asks for, or finds it in the cache.
+pub(crate) fn obtain(
+    spec: &KernelSpec,
+    (target, subject): (&Target, &Subject),
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
+    tools::check(target)?;
+    let builds = cache.builds();
+    let trees = Trees::open(&builds)?;
+    let recipe = recipe(spec, (target, subject), &trees, cache)?;
+    let key = recipe.key();
+    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+        return Ok(kernel);
+    }
+    let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
+    // Whoever was waited for may have built it.
+    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+        return Ok(kernel);
+    }
+    let kernel = build(&trees, &lane, &recipe, cache, talk)?;
+    record::remember(cache, &key, &kernel)?;
+    Ok(kernel)
+}
+
+fn recipe(
+    spec: &KernelSpec,
+    (target, subject): (&Target, &Subject),
+    trees: &Trees,
+    cache: &Cache<'_>,
+) -> Result<Recipe, KernelError> {
+    let start = Start::of(subject.start_config.as_deref(), target)?;
+    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
+    let (mut tree, label) = tree(spec, subject, trees, cache)?;
+    for patch in &subject.patches {
+        tree = patched(trees, &tree, Path::new(patch), &label)?;
+    }
+    let source = format!("{label} ({})", &tree.id[..12]);
+    let compiler = tools::compiler(target)?;
+    Ok(Recipe { target: *target, source, tree, start, options, compiler })
+}
+
+/// Configures, and makes the image unless there is one of the same configuration.
+fn build(
+    trees: &Trees,
+    lane: &Lane,
+    recipe: &Recipe,
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
+    lane.check_out(trees, &recipe.tree)?;
+    let (source, objects) = (lane.source(), lane.objects());
+    let what = &recipe.source;
+    let ccache = tools::has_ccache().then(|| cache.builds().join("ccache"));
+    let ccache = ccache.as_deref();
+    let (target, log) = (&recipe.target, lane.log());
+    let make = Make { source: &source, objects: &objects, target, log, what, ccache, talk };
+    let config = configure(trees, lane, &make, recipe)?;
+    let outcome = recipe.key_of_outcome(&config);
+    if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
+        return Ok(kernel);
+    }
+    cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let (image, path) = target.image();
+    make.run(&[&format!("-j{jobs}"), image], &[])?;
+    (talk.status)("");
+    let path = objects.join(path);
+    let image = fs::read(&path).map_err(|error| BuildError::Cache {
+        action: "read",
+        path: printable(&path),
+        error,
+    })?;
+    let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
+    record::remember(cache, &outcome, &kernel)?;
+    Ok(kernel)
+}

@@ -1,0 +1,28 @@
+//! Waits for something that does not tell when it is ready, until the user cancels.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::kernel::error::BuildError;
+use crate::kernel::talk::Talk;
+
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Asks `ready` every 200 ms, until it answers.
+///
+/// # Errors
+/// Those of `ready`, and [`BuildError::Stopped`] once the user has cancelled.
+pub(super) fn until<T>(
+    talk: &Talk<'_>,
+    mut ready: impl FnMut() -> Result<Option<T>, BuildError>,
+) -> Result<T, BuildError> {
+    loop {
+        if let Some(answer) = ready()? {
+            return Ok(answer);
+        }
+        if (talk.is_cancelled)() {
+            return Err(BuildError::Stopped { why: "as asked for".into() });
+        }
+        thread::sleep(INTERVAL);
+    }
+}

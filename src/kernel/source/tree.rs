@@ -1,0 +1,62 @@
+//! The source tree that a specification names, with its patches.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::debian;
+use super::git::repository;
+use super::trees::{Tree, Trees};
+use crate::kernel::cache::Cache;
+use crate::kernel::error::{BuildError, KernelError};
+use crate::kernel::spec::KernelSpec;
+use crate::kernel::text::printable;
+use crate::model::Subject;
+
+/// The tree that the specification names, and what it is called.
+pub(super) fn tree(
+    spec: &KernelSpec,
+    subject: &Subject,
+    trees: &Trees,
+    cache: &Cache<'_>,
+) -> Result<(Tree, String), KernelError> {
+    match spec {
+        KernelSpec::Source(path) => {
+            let directory = directory(path)?;
+            Ok((trees.of_directory(&directory)?, format!("src:{}", printable(&directory))))
+        }
+        KernelSpec::Revision(revision) => {
+            let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
+            let tree = trees.of_revision(&directory, revision)?;
+            Ok((tree, format!("git:{}", printable(&directory))))
+        }
+        KernelSpec::DebianSource(version) => debian::tree(version, trees, cache),
+        KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
+    }
+}
+
+fn directory(path: &Path) -> Result<PathBuf, BuildError> {
+    let not_a_tree = || BuildError::NotATree { path: printable(path) };
+    let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
+    let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
+    if is_tree { Ok(directory) } else { Err(not_a_tree()) }
+}
+
+/// The tree with a patch. `label` names the source in the error.
+pub(super) fn patched(
+    trees: &Trees,
+    tree: &Tree,
+    patch: &Path,
+    label: &str,
+) -> Result<Tree, BuildError> {
+    let absolute = fs::canonicalize(patch).map_err(|error| BuildError::Unreadable {
+        path: printable(patch),
+        error,
+        wanted: "a patch that applies with `patch -p1`",
+    })?;
+    trees.patched(tree, &absolute).map_err(|error| match error {
+        BuildError::Git { said, .. } => {
+            BuildError::Patch { patch: printable(patch), source_name: label.to_owned(), said }
+        }
+        other => other,
+    })
+}
