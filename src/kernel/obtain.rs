@@ -31,6 +31,15 @@ pub fn obtain_for(
     cache: &Path,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
+    talk.unless_cancelled(find_or_make(target, subject, cache, talk))
+}
+
+fn find_or_make(
+    target: &Target,
+    subject: &Subject,
+    cache: &Path,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
     let cache = || Cache::of(target.arch, cache, talk.note);
     if !spec.is_source() && subject.is_built() {
@@ -64,6 +73,9 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {
         false => Ok(()),
-        true => source::check(&spec, subject, &Cache::open(cache, talk.note)?),
+        true => {
+            let cache = Cache::open(cache, talk.note)?;
+            talk.unless_cancelled(source::check(&spec, subject, &cache))
+        }
     }
 }

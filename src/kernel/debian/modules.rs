@@ -42,7 +42,8 @@ pub fn modules(
     cache.note(&format!("fetching the modules of {package} from the distribution's archive"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
-    for (name, content) in Apt::of(&cache).fetch_modules(&package, names, scratch.path())? {
+    let fetched = Apt::of(&cache).fetch_modules(&package, names, scratch.path());
+    for (name, content) in talk.unless_cancelled(fetched)? {
         let digest = sha256(&content);
         cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;
         index.insert(name, digest);

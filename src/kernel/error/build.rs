@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::model::Blame;
+
 /// Why a Kernel could not be built. As [`KernelError`](crate::kernel::KernelError): each message
 /// ends with the next step, and foreign text in it is escaped.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +37,12 @@ pub enum BuildError {
          mend the source or the options, and try again: what is built is kept"
     )]
     Failed { first: String, command: String, log: String },
-    #[error("the build was stopped, {why}: run the same command again, and it goes on")]
-    Stopped { why: String },
+    #[error(
+        "the build was killed, perhaps for lack of memory: run the same command again, and it goes on"
+    )]
+    Killed,
+    #[error("the build was stopped, as asked for: run the same command again, and it goes on")]
+    Cancelled,
     #[error(
         "the disk is too full to build: {free_mib} MiB are free in {path}, {needed_mib} are \
          needed: make room, or name another cache with --cache"
@@ -47,11 +53,41 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Whether this host is the reason, and not what was asked for.
+    /// Who can do something about it: the source that does not compile is the guest's fault.
+    pub fn blame(&self) -> Blame {
+        use BuildError::{Cache, Cancelled, Failed, Killed, Start};
+        match self {
+            Failed { .. } => Blame::Guest,
+            Start { .. } | Cache { .. } | Killed | Cancelled => Blame::Host,
+            _ => Blame::User,
+        }
+    }
+
+    /// Whether the host is to blame.
     pub fn is_of_the_host(&self) -> bool {
-        matches!(
-            self,
-            BuildError::Start { .. } | BuildError::Cache { .. } | BuildError::Stopped { .. }
-        )
+        self.blame() == Blame::Host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_blames_the_one_who_can_act() {
+        let text = String::new;
+        let failed = BuildError::Failed { first: text(), command: text(), log: text() };
+        assert_eq!(failed.blame(), Blame::Guest);
+        let error = || io::Error::other("x");
+        let start = BuildError::Start { tool: text(), error: error() };
+        let cache = BuildError::Cache { action: "read", path: text(), error: error() };
+        for host in [start, cache, BuildError::Killed, BuildError::Cancelled] {
+            assert!(host.blame() == Blame::Host && host.is_of_the_host(), "{host}");
+        }
+        let dropped =
+            BuildError::Dropped { name: text(), wanted: text(), found: text(), why: text() };
+        for user in [dropped, BuildError::Option { text: text() }] {
+            assert!(user.blame() == Blame::User && !user.is_of_the_host(), "{user}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::build::BuildError;
 use crate::kernel::package::Package;
+use crate::model::Blame;
 
 /// Why there is no [`Kernel`](crate::kernel::Kernel) to measure.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +108,9 @@ pub enum KernelError {
     )]
     NotBuilt { spec: String },
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(BuildError),
+    #[error("stopped, as asked for: run the same command again, and it goes on")]
+    Cancelled,
     #[error(
         "cannot {action} {path}: {error}: make the cache directory writable, \
          with 300 MB free, or choose another"
@@ -123,13 +126,77 @@ impl KernelError {
 }
 
 impl KernelError {
-    /// Whether this host is the reason, and not what was asked for.
-    pub fn is_of_the_host(&self) -> bool {
-        use KernelError::{BadPackage, Build, Cache, FetchFailed, ToolFailed};
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        use KernelError::{BadPackage, Build, Cache, Cancelled, FetchFailed, ToolFailed};
         match self {
-            ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } | Cache { .. } => true,
-            Build(error) => error.is_of_the_host(),
-            _ => false,
+            Build(error) => error.blame(),
+            ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } => Blame::Host,
+            Cache { .. } | Cancelled => Blame::Host,
+            _ => Blame::User,
         }
+    }
+
+    /// Whether the host is to blame.
+    pub fn is_of_the_host(&self) -> bool {
+        self.blame() == Blame::Host
+    }
+
+    /// Whether the user has cancelled: nothing has failed then.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+
+    /// Why this source cannot be built with these options. `None` for an error that says nothing
+    /// about the source or its options.
+    pub fn why_unbuilt(&self) -> Option<String> {
+        match self {
+            Self::Build(BuildError::Failed { first, .. }) => {
+                Some(format!("it does not build: {first}"))
+            }
+            Self::Build(dropped @ BuildError::Dropped { .. }) => Some(dropped.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl From<BuildError> for KernelError {
+    /// A cancelled build is a cancelled kernel, so that there is one thing to look for.
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Cancelled => Self::Cancelled,
+            error => Self::Build(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_blames_the_one_who_can_act() {
+        let bad_spec = KernelError::BadSpec { spec: String::new(), problem: "" };
+        let tool_failed =
+            KernelError::ToolFailed { tool: "apt-cache", error: io::Error::other("x") };
+        let blames = [bad_spec.blame(), tool_failed.blame(), KernelError::Cancelled.blame()];
+        assert_eq!(blames, [Blame::User, Blame::Host, Blame::Host]);
+        let cancelled = KernelError::from(BuildError::Cancelled);
+        assert!(cancelled.is_cancelled() && !tool_failed.is_cancelled());
+    }
+
+    #[test]
+    fn only_the_source_and_its_options_are_a_reason_not_to_build() {
+        let text = |text: &str| text.to_owned();
+        let (first, command, log) = (text("a.c:1: error"), text("make"), text("log"));
+        let failed = KernelError::from(BuildError::Failed { first, command, log });
+        assert_eq!(failed.blame(), Blame::Guest);
+        assert_eq!(failed.why_unbuilt().as_deref(), Some("it does not build: a.c:1: error"));
+        let (name, wanted, found, why) = (text("CONFIG_A"), text("y"), text("n"), text("why"));
+        let dropped = BuildError::Dropped { name, wanted, found, why };
+        let said = dropped.to_string();
+        assert_eq!(KernelError::from(dropped).why_unbuilt(), Some(said));
+        assert_eq!(KernelError::from(BuildError::Killed).why_unbuilt(), None);
+        assert_eq!(KernelError::Cancelled.why_unbuilt(), None);
     }
 }

@@ -74,7 +74,7 @@ impl Make<'_> {
             }
             Ok(status)
         });
-        if matches!(ended, Err(BuildError::Stopped { .. })) {
+        if matches!(ended, Err(BuildError::Cancelled)) {
             let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
             child.wait().map_err(start)?;
         }
@@ -98,7 +98,7 @@ impl Make<'_> {
             return space::disk_full(self.objects);
         }
         if status.signal().is_some() || says("Killed signal terminated program") {
-            return BuildError::Stopped { why: "it was killed, perhaps for lack of memory".into() };
+            return BuildError::Killed;
         }
         BuildError::Failed {
             first: first_error(&self.log, self.source)

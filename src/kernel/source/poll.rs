@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// Asks `ready` every 200 ms, until it answers.
 ///
 /// # Errors
-/// Those of `ready`, and [`BuildError::Stopped`] once the user has cancelled.
+/// Those of `ready`, and [`BuildError::Cancelled`] once the user has cancelled.
 pub(super) fn until<T>(
     talk: &Talk<'_>,
     mut ready: impl FnMut() -> Result<Option<T>, BuildError>,
@@ -21,7 +21,7 @@ pub(super) fn until<T>(
             return Ok(answer);
         }
         if (talk.is_cancelled)() {
-            return Err(BuildError::Stopped { why: "as asked for".into() });
+            return Err(BuildError::Cancelled);
         }
         thread::sleep(INTERVAL);
     }

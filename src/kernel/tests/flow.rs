@@ -190,6 +190,19 @@ fn paths_that_are_no_files() {
 }
 
 #[test]
+fn what_fails_after_the_user_has_cancelled_is_cancelled() {
+    let dir = TempDir::new().unwrap();
+    let obtain = |path| {
+        let cancelled = Talk { is_cancelled: &|| true, ..SILENT };
+        obtain(&Subject::of(path, ""), dir.path(), &cancelled)
+    };
+    assert!(obtain("/no/such").unwrap_err().is_cancelled());
+    let path = dir.path().join("bzImage");
+    fs::write(&path, bzimage("6.1 x", 64)).unwrap();
+    assert!(obtain(path.to_str().unwrap()).is_ok(), "what is there is there");
+}
+
+#[test]
 fn old_leftovers_are_swept() {
     let dir = TempDir::new().unwrap();
     let tmp = dir.path().join("kernels/tmp");

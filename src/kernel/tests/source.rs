@@ -156,7 +156,7 @@ fn a_build_that_is_stopped_stops_at_once_and_the_next_one_goes_on() {
     place.write("kernel/sys.c", "int slow;\n");
     // The lock is make's too: that it can be had again says that all of it goes.
     match place.obtain_until(&place.source(), &|| true) {
-        Err(KernelError::Build(BuildError::Stopped { .. })) => {}
+        Err(KernelError::Cancelled) => {}
         other => panic!("{other:?}"),
     }
     place.write("kernel/sys.c", "int quick;\n");
