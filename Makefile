@@ -46,31 +46,30 @@ check:
 	cargo clippy --locked --all-targets -- -D warnings
 
 unit:
-	cargo test --locked --lib --bins --test tidy --test golden --test wire --test fake --test native --test host_settings --test noise --test timed --test stat --test published --test experiments --test exits
+	cargo test --locked --lib --bins --test tidy --test fast
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test bisect --test cli --test controls --test docs --test failures --test kernels --test kvm_engine --test ledger --test newer_qemu \
-	    --test resume -- --test-threads 2
+	cargo test --locked --test boots -- --test-threads 2
 
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
-	cargo test --locked --test source -- --test-threads 1
+	cargo test --locked --test long -- --test-threads 1 source::
 	$(MAKE) --no-print-directory test-hosts
 
 # Hosts that are cross-built, some minutes the first time, or fetched. What cannot be had is skipped, and said.
 test-hosts: setup
 	-@sh scripts/setup-hosts.sh
-	cargo test --locked --test hosts -- --test-threads 1 --nocapture
+	cargo test --locked --test long -- --test-threads 1 --nocapture hosts::
 
 # Real KVM: this machine's where it has one, whose eBPF programs are counted, one test at a time; and that of a host within QEMU.
 test-exits: setup
-	cargo test --locked --test vmm --test exits_live --test exits_command -- --test-threads 1
-	cargo test --locked --test kvm_host --test exits_host -- --test-threads 2
+	cargo test --locked --test guests -- --test-threads 1 vmm:: exits_live:: exits_command::
+	cargo test --locked --test guests -- --test-threads 2 kvm_host:: exits_host::
 
 # Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
 controls: setup
-	cargo test --release --locked --test campaign -- --ignored --nocapture
+	cargo test --release --locked --test long -- --ignored --nocapture campaign::
 
 # Coverage-guided, ten minutes for each reader of files; needs cargo-fuzz. METHODOLOGY.md has what came out.
 fuzz:
@@ -79,7 +78,7 @@ fuzz:
 
 # The controls on all rows, also those of which one run takes a minute.
 test-long: setup
-	cargo test --locked --test controls -- --ignored
+	cargo test --locked --test boots -- --ignored controls::
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build
@@ -93,7 +92,8 @@ bench: build
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
 
 bless:
-	BLESS=1 cargo test --locked --test golden --test docs --test published
+	BLESS=1 cargo test --locked --test fast -- golden:: published::
+	BLESS=1 cargo test --locked --test boots -- docs::
 
 # What each experiment says here and now, below its question. Half an hour.
 answers: build

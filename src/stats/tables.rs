@@ -2,7 +2,7 @@
 //!
 //! Percents are in percent (5 is 5 %), everything else is in the unit of its input unless it says
 //! otherwise. A divisor of zero gives what IEEE 754 says, infinite or not a number; whoever may
-//! have one looks before. `tests/published.rs` recomputes five published documents with these.
+//! have one looks before. `tests/fast/published.rs` recomputes five published documents with these.
 
 /// Which way a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,6 +69,25 @@ impl Drop for Loops {
     }
 }
 
+/// Whether this process was started for one test, by [`run_alone`].
+pub fn is_alone() -> bool {
+    std::env::var_os("KTAX_TEST_ALONE").is_some()
+}
+
+/// Runs the test of this name again, by `starter`: in a process that has no other test's children.
+pub fn run_alone(starter: &[&str], name: &str) {
+    let program = std::env::current_exe().unwrap();
+    let (first, rest) = match starter {
+        [first, rest @ ..] => (Path::new(first), [rest, &[program.to_str().unwrap()]].concat()),
+        [] => (program.as_path(), Vec::new()),
+    };
+    let mut again = Command::new(first);
+    again.args(rest).args(["--exact", name, "--nocapture"]).env("KTAX_TEST_ALONE", "1");
+    let ran = run(&mut again);
+    assert!(ran.status == 0 && ran.stdout.contains("1 passed"), "{}{}", ran.stdout, ran.stderr);
+    print!("{}", ran.stdout);
+}
+
 /// A directory that goes away with the test.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

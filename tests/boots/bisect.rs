@@ -1,0 +1,120 @@
+//! `ktax bisect` on real boots, over kernel parameters: what is planted is found, with its share; a
+//! search that is stopped goes on.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::{KERNEL, QUICK_BOOT, cache, ktax, run, scratch, until};
+use ktax::model::{Bisection, Chain, Plan};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Two of them cost getppid something: audit=1 most, and pti=on.
+const PARAMETERS: &str = "ktax.a=1 pti=on ktax.b=1 ktax.c=1 ktax.d=1 audit=1 ktax.e=1";
+
+fn start(out: &Path) -> Command {
+    let mut command = ktax();
+    let change = format!("{QUICK_BOOT} {PARAMETERS}");
+    command.args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT]);
+    command.args(["--change-boot-line", &change]);
+    command.args(["-w", "getppid", "--json", "--out"]).arg(out);
+    command
+}
+
+fn finished(out: &Path) -> Vec<u8> {
+    fs::read(out.join("bisection.json")).unwrap()
+}
+
+#[test]
+fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
+    let dir = scratch();
+    let whole = dir.path().join("whole");
+    let ran = run(&mut start(&whole));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let bisection: Bisection = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((bisection.chain, bisection.elements.len()), (Chain::Parameters, 7));
+    let found = bisection.found.as_deref().unwrap();
+    let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
+    assert_eq!(names, ["audit=1", "pti=on"]);
+    let shares: f64 = found.iter().map(|one| one.share_percent).sum();
+    assert!((shares - 100.0).abs() < 1.0 && found[0].delta > found[1].delta, "{found:?}");
+
+    let out = dir.path().join("stopped");
+    let mut child = start(&out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the search begins", || out.join("bisection.json").exists());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_ne!(finished(&out), finished(&whole));
+    let ran = run(&mut start(&out));
+    assert!(ran.stderr.contains("go on with `ktax bisect run"), "{}", ran.stderr);
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
+    assert_eq!(finished(&out), finished(&whole));
+    // What is finished is printed, and not measured again.
+    let again = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(again.stdout, ran.stdout);
+    assert!(!again.stderr.contains("runs in"), "{}", again.stderr);
+}
+
+#[test]
+fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
+    let dir = scratch();
+    let plan = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
+    let plan: Plan = serde_json::from_str(&plan.stdout).unwrap();
+    let image = cache().join("kernels").join(&plan.kernels.base.sha256).join("image");
+    let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
+    fs::copy(image, &kernel).unwrap();
+    let ran = run(ktax()
+        .args(["bisect", "start", "-w", "getppid", "--base-boot-line", QUICK_BOOT])
+        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.a=1 audit=1")])
+        .arg("--kernel")
+        .arg(&kernel)
+        .arg("--out")
+        .arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // As if it had been stopped before its last place.
+    let path = out.join("bisection.json");
+    let mut bisection: Bisection = serde_json::from_slice(&finished(&out)).unwrap();
+    bisection.found = None;
+    bisection.points.remove(&1).unwrap();
+    fs::write(path, serde_json::to_vec(&bisection).unwrap()).unwrap();
+    fs::remove_dir_all(out.join("00001")).unwrap();
+    let mut other = fs::read(&kernel).unwrap();
+    other.push(0);
+    fs::remove_file(&kernel).unwrap();
+    fs::write(&kernel, other).unwrap();
+    let ran = run(ktax().args(["bisect", "run"]).arg(&out));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the base is not what it was"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
+    let change = "--change-boot-line";
+    for (args, said) in [
+        (&["-w", "getppid"][..], "base and change are the same"),
+        (&["-w", "@lmbench", change, "a=1"], "a search follows one row"),
+        (&["-w", "getppid", change, "a=1", "--config", "CONFIG_A=y"], "options and parameters"),
+        (&["-w", "getppid", change, "a=1", "-l", "3"], "with 3 layouts there is no verdict"),
+    ] {
+        let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let ran = run(ktax().args(["bisect", "run", "/none"]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("`ktax bisect start`"), "{}", ran.stderr);
+}
+
+#[test]
+fn without_a_difference_there_is_nothing_to_search() {
+    let dir = scratch();
+    let ran = run(ktax()
+        .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
+        .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
+        .arg("--out")
+        .arg(dir.path().join("out")));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no detected change; there is nothing"), "{}", ran.stderr);
+}

@@ -1,0 +1,260 @@
+//! The binary as a user meets it: help, errors, exit codes, one file anywhere.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{self, KERNEL, compare, ktax, run, scratch};
+
+#[test]
+fn help_names_every_command_and_fits_a_terminal() {
+    let ran = run(ktax().arg("--help"));
+    assert_eq!(ran.status, 0);
+    for command in
+        ["compare", "plan", "run", "analyse", "report", "ledger", "workloads", "stat", "doctor"]
+    {
+        assert!(ran.stdout.contains(&format!("\n  {command} ")), "{command}");
+        let ran = run(ktax().args([command, "--help"]));
+        assert_eq!(ran.status, 0);
+        for line in ran.stdout.lines() {
+            assert!(line.chars().count() <= 100, "{command}: {line}");
+        }
+    }
+    assert!(ran.stdout.contains("Exit status:"));
+}
+
+/// What the sources say of a command's arguments, by the file that they are in.
+fn described(dir: &Path) -> Vec<(Vec<String>, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let name = path.file_name().unwrap().to_str().unwrap().replace('_', "-");
+            let named = |(mut words, text): (Vec<String>, String)| {
+                words.insert(0, name.clone());
+                (words, text)
+            };
+            all.extend(described(&path).into_iter().map(named));
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let Some((before, _)) = source.split_once("\npub struct Args {") else { continue };
+        let lines = before.lines().rev().skip_while(|line| line.starts_with("#["));
+        let mut lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("///")).collect();
+        lines.reverse();
+        let name = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+        let words = if name == "mod" { vec![] } else { vec![name] };
+        all.push((words, lines.join("\n")));
+    }
+    all
+}
+
+#[test]
+fn every_commands_help_says_all_that_is_written_of_it() {
+    let said = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = described(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cmd"));
+    assert!(all.len() > 20, "{all:?}");
+    let long = all.iter().filter(|(_, text)| text.contains("\n\n")).count();
+    assert!(long >= 8, "{all:?}");
+    for (words, text) in all {
+        let ran = run(ktax().args(&words).arg("--help"));
+        assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
+        // The last dot of one sentence alone is left out.
+        let text = said(&text);
+        assert!(!text.is_empty(), "{words:?}");
+        assert!(said(&ran.stdout).starts_with(text.trim_end_matches('.')), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn errors_do_nothing_to_a_terminal() {
+    let ran = run(ktax().args(["report", "no-such\u{1b}]0;x\u{7}"]));
+    assert!(ran.stderr.contains("no-such\\u{1b}]0;x\\u{7}"), "{}", ran.stderr.escape_debug());
+    assert!(!ran.stderr.contains(['\u{1b}', '\u{7}']), "{}", ran.stderr.escape_debug());
+    // A mistake in a file is shown where it is.
+    let dir = scratch();
+    let file = dir.path().join("x.toml");
+    fs::write(&file, "title = \"x\"\nbase = {\n").unwrap();
+    let ran = run(ktax().arg("plan").arg(&file));
+    assert!(ran.stderr.trim_end().lines().count() > 1, "{}", ran.stderr);
+}
+
+#[test]
+fn completions_and_manual_come_from_the_same_source() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(ktax().args(["completions", shell]));
+        assert_eq!(ran.status, 0);
+        assert!(ran.stdout.contains("change-boot-line"), "{shell}");
+    }
+    let ran = run(ktax().arg("man"));
+    assert!(ran.stdout.contains("\\-\\-change\\-boot\\-line"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with(".ie"), "{}", &ran.stdout[..80]);
+}
+
+#[test]
+fn workloads_are_listed_and_hidden_ones_only_on_request() {
+    let ran = run(ktax().arg("workloads"));
+    assert!(ran.stdout.contains("fork-pages"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("control-"));
+    assert!(run(ktax().args(["workloads", "--all"])).stdout.contains("control-loop"));
+    let json: serde_json::Value =
+        serde_json::from_str(&run(ktax().args(["workloads", "--json"])).stdout).unwrap();
+    assert!(json.as_array().unwrap().len() >= 18);
+}
+
+#[test]
+fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
+    let dir = scratch();
+    let good = "title = \"t\"\n[base]\nkernel = \"debian:cloud-amd64\"\n\
+        boot_line = \"lsm=capability\"\n[change]\nkernel = \"debian:cloud-amd64\"\n";
+    for (name, text, word) in [
+        ("key", good.replace("[base]", "[base]\nbootline = \"x\""), "bootline"),
+        ("top", format!("laoyuts = 3\n{good}"), "laoyuts"),
+        ("type", format!("layouts = \"three\"\n{good}"), "layouts"),
+        ("many", format!("layouts = 100\n{good}"), "1 to 99"),
+        ("engine", format!("engine = \"magic\"\n{good}"), "exact"),
+        ("workload", format!("workloads = [\"getpid\"]\n{good}"), "getppid"),
+        ("param", format!("workloads = [\"pipe:size=1\"]\n{good}"), "ops"),
+        ("toml", "title = ".to_owned(), "experiments/lsm.toml"),
+        ("escape", good.replace("lsm=capability", "\\u001b[31m"), "ASCII"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        let ran = run(ktax().args(["plan"]).arg(&path));
+        assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{name}: {}", ran.stderr);
+        assert!(!ran.stderr.contains('\x1b'), "{name}");
+    }
+    let ran = run(ktax().args(["compare", "/nonexistent.toml"]));
+    assert_eq!(ran.status, 2);
+    let ran = run(ktax().args(["compare", "--kernel", "src:linux", "--tree", "linux"]));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("--tree is where git:REVISION is looked up"), "{}", ran.stderr);
+    let ran = run(ktax().args(["compare", "--kernel", KERNEL, "--wrokload", "x"]));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("--workload"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_host_of_another_architecture_lacks_is_said_before_anything_is_made() {
+    let (dir, file) = (scratch(), "experiments/magic-page.toml");
+    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+    let mut ktax = ktax();
+    ktax.env("PATH", dir.path()).env("KTAX_CACHE", &cache).env_remove("KTAX_QEMU");
+    let ran = run(ktax.args(["compare", file, "--out"]).arg(&out));
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let missing = "ktax: for a KVM host on e500v2 qemu-system-ppc, powerpc-linux-gnu-gcc";
+    assert!(ran.stderr.starts_with(missing), "{}", ran.stderr);
+    let install = "`sudo apt-get install --no-install-recommends qemu-system-ppc gcc-powerpc";
+    assert!(ran.stderr.contains(install) && ran.stderr.ends_with("`\n"), "{}", ran.stderr);
+    assert!(!out.exists() && !cache.exists());
+}
+
+#[test]
+fn directories_that_are_no_run_directories_are_refused() {
+    let dir = scratch();
+    for command in ["run", "analyse", "report"] {
+        let ran = run(ktax().arg(command).arg(dir.path()));
+        assert_eq!(ran.status, 2, "{command}: {}", ran.stderr);
+        assert!(ran.stderr.contains("ktax plan"), "{}", ran.stderr);
+    }
+    fs::write(dir.path().join("plan.json"), "{\"format\": 99}").unwrap();
+    assert_eq!(run(ktax().arg("run").arg(dir.path())).status, 2);
+    let ran = run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--out"]).arg(dir.path()));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("not empty"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_unfinished_run_is_not_analysed() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--out"]).arg(&out));
+    let ran = run(ktax().arg("analyse").arg(&out));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("ktax run"), "{}", ran.stderr);
+    assert_eq!(run(ktax().arg("report").arg(&out)).status, 2);
+}
+
+#[test]
+fn the_phases_one_by_one_give_what_compare_gives() {
+    let dir = scratch();
+    let (joined, apart) = (dir.path().join("joined"), dir.path().join("apart"));
+    let subjects = ["", "lsm=capability"];
+    let rows = ["-w", "getppid", "-w", "stat"];
+    let (ran, _) = compare(&joined, subjects, &rows);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let change = ["--change-boot-line", subjects[1]];
+    let mut plan = ktax();
+    plan.args(["plan", "--kernel", KERNEL, "--base-boot-line", "", "--out"]).arg(&apart);
+    assert_eq!(run(plan.args(rows).args(change)).status, 0);
+    assert_eq!(run(ktax().arg("run").arg(&apart)).status, 0);
+    assert_eq!(run(ktax().arg("analyse").arg(&apart)).status, 0);
+    assert!(common::tree(&joined) == common::tree(&apart));
+    let text = run(ktax().arg("report").arg(&apart)).stdout;
+    assert_eq!(text, fs::read_to_string(apart.join("report.txt")).unwrap());
+    assert!(text.contains("faster"), "{text}");
+    let coloured = run(ktax().arg("report").arg(&apart).args(["--color", "always"])).stdout;
+    assert!(coloured.contains("\x1b[32mfaster\x1b[0m"), "{coloured}");
+    let csv = run(ktax().arg("report").arg(&apart).args(["--format", "csv"])).stdout;
+    assert!(csv.lines().count() == 1 + 2 * 4, "{csv}");
+}
+
+#[test]
+fn one_file_works_from_anywhere() {
+    let dir = scratch();
+    let copy = dir.path().join("elsewhere");
+    fs::copy(env!("CARGO_BIN_EXE_ktax"), &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command.current_dir(dir.path()).env("KTAX_CACHE", common::cache());
+    let rows = ["compare", "--kernel", KERNEL, "-w", "getppid", "--layouts", "1"];
+    let ran = run(command.args(rows));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(dir.path().join("ktax-1/comparison.json").is_file(), "{}", ran.stderr);
+    assert!(ran.stderr.contains("everything is in ktax-1"), "{}", ran.stderr);
+}
+
+#[test]
+fn doctor_says_what_is_there_and_what_mends_it() {
+    let ran = run(ktax().arg("doctor"));
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+    for what in ["QEMU", "cache", "plugin", "packages", "machine", "CPUs", "KVM"] {
+        assert!(ran.stdout.contains(what), "{}", ran.stdout);
+    }
+    let ran = run(ktax().args(["doctor", "--json", "--qemu", "/nonexistent"]));
+    assert_eq!(ran.status, 69);
+    let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(findings[0]["ok"], false);
+    assert!(findings[0]["mend"].as_str().unwrap().contains("apt-get install"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let script = "\"$0\" man | head -n 1 >/dev/null; \"$0\" workloads | true";
+    let ran = run(Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_ktax")]));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn nothing_but_messages_goes_to_stderr_when_it_is_no_terminal() {
+    let dir = scratch();
+    let (ran, _) = compare(&dir.path().join("out"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
+    assert!(ran.stderr.lines().all(|line| line.starts_with("ktax: ")), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\x1b') && !ran.stderr.contains('\r'));
+}
+
+#[test]
+fn bisect_is_told_good_skip_and_stop() {
+    let dir = scratch();
+    let status = |name: &str, args: &[&str]| {
+        let mut command = ktax();
+        command.args(["compare", "--bisect", "--kernel", KERNEL, "--layouts", "1", "--out"]);
+        run(command.arg(dir.path().join(name)).args(args)).status
+    };
+    assert_eq!(status("good", &["-w", "getppid"]), 0);
+    // One layout is no verdict: the commit cannot be judged.
+    let differs = ["-w", "control-loop", "--change-boot-line", "ktax.extra=1"];
+    assert_eq!(status("skip", &differs), 125);
+    assert_eq!(status("failed", &["-w", "bad-work"]), 125);
+    assert_eq!(status("stop", &["-w", "no-such-workload"]), 130);
+}

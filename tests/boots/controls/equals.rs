@@ -1,0 +1,114 @@
+//! What is equal is equal, on rows of every kind; on all rows in `make test-long`.
+
+use ktax::model::Verdict;
+use ktax::plan::{definitions, select};
+
+use super::{EVERY_WAY, args, rows};
+use crate::common::{compare, scratch, tree};
+
+#[test]
+fn zero_is_zero_on_every_layout() {
+    zero_is_zero(&EVERY_WAY);
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn zero_is_zero_on_every_row_and_layout() {
+    zero_is_zero(&[]);
+}
+
+/// Of these rows, or of all that are compared by default.
+fn zero_is_zero(names: &[&str]) {
+    let dir = scratch();
+    let rows = rows(names);
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args(&rows, &[]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(comparison.rows.len() == names.len() || comparison.rows.len() > 25);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
+        for effect in &row.effects {
+            assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
+            assert_eq!(effect.samples.base.len(), 5);
+            assert_eq!(effect.delta_range, (0.0, 0.0));
+        }
+    }
+}
+
+/// A run of these takes most of a minute, or, of the last, needs what no guest has.
+const LONG: [&str; 6] =
+    ["mmap-stress", "mmap-stress-short", "connect4-long", "high-systime", "fork-live", "lame"];
+
+/// All workloads but those and the hidden ones.
+fn workloads() -> Vec<String> {
+    let mut definitions = definitions().unwrap();
+    definitions.retain(|d| !d.hidden && !LONG.contains(&d.name.as_str()));
+    definitions.into_iter().map(|definition| definition.name).collect()
+}
+
+/// The first row of each workload, of these or of those that are compared by default.
+fn one_of_each(names: Option<&[String]>) -> Vec<String> {
+    let rows = select(&definitions().unwrap(), names).unwrap();
+    let mut names: Vec<String> = rows.into_iter().map(|row| row.row).collect();
+    names.dedup_by_key(|name| name.split(':').next().unwrap().to_owned());
+    names.retain(|name| !LONG.contains(&name.as_str()));
+    names
+}
+
+#[test]
+fn a_row_of_every_workload_of_every_group_repeats_to_the_last_digit() {
+    let names = one_of_each(Some(&workloads()));
+    assert_eq!(repeat(&names), workloads().len());
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn every_row_of_every_group_repeats_to_the_last_digit() {
+    assert!(repeat(&workloads()) > 150);
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn the_long_rows_repeat_to_the_last_digit() {
+    assert!(repeat(&LONG.map(str::to_owned)[..5]) > 10);
+}
+
+/// Each row twice under one Layout; how many there were.
+fn repeat(names: &[String]) -> usize {
+    let dir = scratch();
+    let rows = rows(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let args = args(&rows, &["--layouts", "1", "--time-limit", "900"]);
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
+        assert!(row.effects.iter().all(|effect| effect.delta == 0.0), "{}", row.row);
+    }
+    comparison.rows.len()
+}
+
+#[test]
+fn a_meaningless_change_gets_no_verdict_on_a_row_of_each_workload() {
+    let names = one_of_each(None);
+    assert!(names.len() > 35);
+    meaningless(&names.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+#[ignore = "ten minutes: make test-long"]
+fn a_meaningless_change_gets_no_verdict_on_any_row() {
+    meaningless(&[]);
+}
+
+/// On these rows, or on all that are compared by default.
+fn meaningless(names: &[&str]) {
+    let dir = scratch();
+    let rows = rows(names);
+    // One more character on the boot line, in a parameter that nothing reads.
+    let lines = ["ktax.none=a", "ktax.none=ab"];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects[0]);
+    }
+    assert_eq!(ran.status, 0);
+    assert!(tree(dir.path()).len() > 100);
+}

@@ -1,0 +1,273 @@
+//! Nothing hangs, nothing lies: every way in which a guest, a kernel file, QEMU or the disk can
+//! fail gives a typed Failure, a message that ends with the next step, the right exit code, and no
+//! orphan.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::{self, KERNEL, Ran, assert_no_orphans, compare, ktax, row, run, scratch};
+use ktax::model::{Comparison, Failure, Plan, Verdict};
+
+/// Compares one kernel with itself over some rows, one layout, and returns what each Side's failure
+/// is.
+fn failures(lines: [&str; 2], rows: &[&str], more: &[&str]) -> (Ran, Comparison) {
+    let dir = scratch();
+    let mut args: Vec<&str> = rows.iter().flat_map(|row| ["-w", row]).collect();
+    args.extend(["--layouts", "1"]);
+    args.extend(more);
+    let result = compare(&dir.path().join("out"), lines, &args);
+    assert_no_orphans(dir.path());
+    result
+}
+
+fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a Failure {
+    let row = row(comparison, name);
+    assert_eq!(row.verdict, Verdict::Failed, "{row:?}");
+    &row.failures[0].failure
+}
+
+#[test]
+fn every_misbehaving_guest_is_a_failed_row_and_other_rows_stand() {
+    let bad = ["bad-garbage", "bad-longline", "bad-silent", "bad-escape", "bad-panic"];
+    let rows: Vec<&str> = bad.into_iter().chain(["getppid"]).collect();
+    let (ran, comparison) = failures(["", ""], &rows, &[]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    assert!(matches!(failure(&comparison, "bad-garbage"), Failure::Garbled { .. }));
+    let long = failure(&comparison, "bad-longline");
+    assert!(matches!(long, Failure::Garbled { .. } | Failure::Flood { .. }), "{long:?}");
+    assert!(matches!(
+        failure(&comparison, "bad-silent"),
+        Failure::Garbled { .. } | Failure::Silent { .. }
+    ));
+    assert!(matches!(failure(&comparison, "bad-escape"), Failure::Refused { .. }));
+    let panic = failure(&comparison, "bad-panic");
+    assert!(matches!(panic, Failure::Panic { message } if message.contains("sysrq")), "{panic:?}");
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let escapes = |text: &str| text.bytes().any(|byte| byte < b' ' && byte != b'\n');
+    assert!(!escapes(&ran.stdout) && !escapes(&ran.stderr), "{}", ran.stdout);
+}
+
+#[test]
+fn no_format_lets_an_escape_of_the_guest_through() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    compare(&out, ["", ""], &["-w", "bad-escape", "--layouts", "1"]);
+    for format in ["text", "json", "csv", "markdown"] {
+        let ran = run(ktax().arg("report").arg(&out).args(["--format", format]));
+        assert_eq!(ran.status, 69);
+        assert!(!ran.stdout.bytes().any(|byte| byte < b' ' && byte != b'\n'), "{format}");
+        assert!(format != "markdown" || !ran.stdout.contains("<script"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
+    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "20"]);
+    assert_eq!(ran.status, 69);
+    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 20 });
+    let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
+    assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
+}
+
+#[test]
+fn a_kernel_that_panics_at_boot_is_a_failed_row_with_its_own_words() {
+    let (ran, comparison) = failures(["", "rdinit=/nothing"], &["getppid"], &[]);
+    assert_eq!(ran.status, 69);
+    let row = row(&comparison, "getppid");
+    assert!(
+        matches!(&row.failures[0].failure, Failure::Panic { message } if message.contains("VFS"))
+    );
+    assert_eq!(row.failures.len(), 1, "the base is fine: {row:?}");
+}
+
+#[test]
+fn a_kernel_that_never_reports_is_stopped() {
+    // The guest spins before it says hello; the base, with the same limit, is fine.
+    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "40"]);
+    assert_eq!(ran.status, 69);
+    assert_eq!(*failure(&comparison, "getppid"), Failure::RealTime { limit_s: 40 });
+    assert_eq!(row(&comparison, "getppid").failures.len(), 1);
+    // It sleeps: virtual time flies.
+    let (_, comparison) = failures(["", "ktax.never=2"], &["getppid"], &[]);
+    assert_eq!(*failure(&comparison, "getppid"), Failure::VirtualTime { limit_s: 300 });
+    assert_eq!(row(&comparison, "getppid").failures.len(), 1);
+}
+
+#[test]
+fn what_a_failure_tells_to_read_is_there() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let rows = ["-w", "bad-panic", "-w", "bad-garbage", "--layouts", "1"];
+    compare(&out, ["", "rdinit=/nothing"], &rows);
+    let boot = |side: &str| {
+        let name = ["000", "001"].map(|index| out.join("boots").join(format!("{index}-{side}")));
+        name.into_iter().find(|path| path.exists()).unwrap()
+    };
+    for (path, word) in [
+        (boot("change").join("serial.log"), "VFS"),
+        (boot("change").join("argv"), "rdinit=/nothing"),
+        (boot("base").join("runs/bad-panic.serial.log"), "sysrq triggered crash"),
+        (boot("base").join("runs/bad-garbage.wire.log"), "start bad-garbage"),
+    ] {
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        assert!(text.contains(word), "{}: {text}", path.display());
+    }
+}
+
+#[test]
+fn a_mistyped_boot_parameter_is_a_warning() {
+    let (ran, comparison) = failures(["", "mitigatons=off"], &["getppid"], &[]);
+    assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
+    assert_eq!(comparison.warnings.len(), 1, "{comparison:?}");
+    let warning = comparison.warnings.iter().find(|w| w.fact.contains("mitigatons=off"));
+    assert!(warning.is_some_and(|warning| warning.fact.contains("change")), "{comparison:?}");
+}
+
+#[test]
+fn a_first_program_that_says_nothing_is_a_failed_row() {
+    // It exits at once, and a kernel without its first program panics.
+    let (_, comparison) = failures(["", "rdinit=/bin/hello"], &["getppid"], &[]);
+    assert!(matches!(failure(&comparison, "getppid"), Failure::Panic { .. }));
+}
+
+#[test]
+fn other_work_gets_no_verdict() {
+    let (ran, comparison) = failures(["ktax.value=1", "ktax.value=2"], &["bad-sig"], &[]);
+    assert_eq!(ran.status, 4, "{comparison:?}");
+    let row = row(&comparison, "bad-sig");
+    assert_eq!(row.verdict, Verdict::DifferentWork);
+    assert!(row.different_work[0].contains("value"), "{row:?}");
+    let (ran, _) = failures(["ktax.value=1", "ktax.value=1"], &["bad-sig"], &[]);
+    assert_eq!(ran.status, 0);
+}
+
+#[test]
+fn a_missing_and_a_dying_qemu_are_told_apart() {
+    let dir = scratch();
+    let ran =
+        run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--qemu", "/nonexistent"]));
+    assert_eq!(ran.status, 69);
+    assert!(ran.stderr.contains("apt-get install qemu-system-x86"), "{}", ran.stderr);
+    let fake = dir.path().join("qemu");
+    let version = "[ \"$1\" = --version ] && exec qemu-system-x86_64 --version";
+    fs::write(&fake, format!("#!/bin/sh\n{version}\necho 'no such device' >&2\nexit 1\n")).unwrap();
+    fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let fake = fake.display().to_string();
+    let cache = dir.path().join("cache").display().to_string();
+    let more = ["--qemu", fake.as_str(), "--cache", cache.as_str()];
+    let (ran, comparison) = failures(["", ""], &["pipe"], &more);
+    assert_eq!(ran.status, 69);
+    let found = failure(&comparison, "pipe");
+    assert!(
+        matches!(found, Failure::QemuDied { stderr, .. } if stderr == "no such device"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_killed_qemu_is_a_failed_row_that_a_second_run_heals() {
+    // One of them QEMU catches, and exits as if its guest had shut down.
+    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::TERM] {
+        killed_with(signal);
+    }
+}
+
+fn killed_with(signal: rustix::process::Signal) {
+    let dir = scratch();
+    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+    let plan = ["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
+    assert_eq!(run(ktax().args(plan).arg("--cache").arg(&cache).arg("--out").arg(&out)).status, 0);
+    let again = || {
+        let mut command = ktax();
+        command.args(["run", "--jobs", "1"]).arg(&out).arg("--cache").arg(&cache);
+        command
+    };
+    let child = again().spawn().unwrap();
+    while common::processes(&cache).is_empty() {
+        std::thread::yield_now();
+    }
+    // The first boot of a fresh cache takes seconds: this is in the middle of it.
+    for pid in common::pids(&cache) {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(69));
+    let ran = run(ktax().args(["analyse", "--json"]).arg(&out));
+    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let found = failure(&comparison, "getppid");
+    assert!(matches!(found, Failure::QemuDied { .. }), "{found:?}");
+    assert_eq!(ran.status, 69);
+    assert_eq!(run(&mut again()).status, 0);
+    assert_eq!(run(ktax().arg("analyse").arg(&out)).status, 0);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_refused_with_the_next_step() {
+    let args = ["plan", "-w", "pipe", "--kernel", KERNEL, "--out", "/dev/null/out"];
+    let ran = run(ktax().args(args));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
+}
+
+/// Whether this user may mount a filesystem of its own.
+fn may_mount() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
+    let may = command.output().is_ok_and(|output| output.status.success());
+    if !may {
+        println!("skipped: no user namespaces here; this needs a small filesystem of its own");
+    }
+    may
+}
+
+#[test]
+fn a_full_disk_is_a_failure_with_the_next_step() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let planned = run(ktax().args(["plan", "-w", "getppid", "--kernel", KERNEL]));
+    let plan: Plan = serde_json::from_str(&planned.stdout).unwrap();
+    let image = plan.kernels.base.sha256;
+    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
+    fs::create_dir(&small).unwrap();
+    // A mount of our own, gone with the process. The kernels fit, a snapshot does not.
+    let run_in = |size: &str, ktax_args: &str| {
+        let script = format!(
+            "mount -t tmpfs -o size={size} none \"$2\" && mkdir \"$2/kernels\" && \
+             cp -a \"$3/{image}\" \"$3/by-package\" \"$2/kernels\" && \
+             \"$1\" {ktax_args} --kernel debian:cloud-amd64 -w getppid --cache \"$2\" --out \"$4\""
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh", ktax]);
+        command.arg(&small).arg(common::cache().join("kernels")).arg(dir.path().join(size));
+        run(&mut command)
+    };
+    let ran = run_in("80m", "compare --layouts 1");
+    assert_eq!(ran.status, 69, "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("too full"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("ktax run DIR"), "{}", ran.stdout);
+    // Where not even apt's index fits, it does without one.
+    let ran = run_in("40m", "plan");
+    assert_eq!(ran.status, 0, "{}\n{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn results_that_do_not_fit_end_the_run_with_the_next_step() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
+    fs::create_dir(&small).unwrap();
+    compare(&dir.path().join("warm"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
+    let script = "mount -t tmpfs -o size=24k none \"$2\" && \
+         \"$1\" compare --kernel debian:cloud-amd64 \
+         -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
+    let ran = run(command.arg(&small).arg(common::cache()));
+    assert_eq!(ran.status, 1, "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("space"), "{}", ran.stderr);
+    assert_no_orphans(dir.path());
+}

@@ -1,0 +1,80 @@
+//! Kernel files that are none, and one that only looks like one.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{self, KERNEL, Ran, assert_no_orphans, ktax, run, scratch};
+
+/// `ktax plan` with that kernel: what it says and its exit status.
+fn plan_with(kernel: &Path) -> Ran {
+    run(ktax().args(["plan", "-w", "getppid", "--kernel"]).arg(kernel))
+}
+
+/// The image of the kernel that the tests boot.
+fn image() -> Vec<u8> {
+    let dir = scratch();
+    let out = dir.path().join("plan");
+    let ran = run(ktax().args(["plan", "-w", "getppid", "--kernel", KERNEL, "--out"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let text = fs::read_to_string(out.join("plan.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let sha256 = plan["kernels"]["base"]["sha256"].as_str().unwrap();
+    fs::read(common::cache().join("kernels").join(sha256).join("image")).unwrap()
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_before_anything_boots() {
+    let dir = scratch();
+    let good = image();
+    let mut arm64 = vec![0u8; 4096];
+    arm64[56..60].copy_from_slice(b"ARM\x64");
+    for (name, content, word) in [
+        ("truncated", good[..good.len() / 2].to_vec(), "copy the kernel again"),
+        ("empty", Vec::new(), "build or copy the kernel again"),
+        ("text", b"this is no kernel\n".to_vec(), "give the path of a bzImage"),
+        ("arm64", arm64, "give an x86_64 bzImage"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        let ran = plan_with(&path);
+        assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{name}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+    assert_eq!(plan_with(dir.path()).status, 2);
+    assert_eq!(plan_with(&dir.path().join("missing")).status, 2);
+}
+
+#[test]
+fn a_damaged_index_of_apts_is_made_again() {
+    let dir = scratch();
+    let index = dir.path().join("kernels/tmp/apt.bin");
+    let plan = || {
+        let ran = run(ktax().env("KTAX_CACHE", dir.path()).args(["plan", "--kernel", KERNEL]));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        fs::metadata(&index).unwrap().len()
+    };
+    let whole = plan();
+    fs::File::options().write(true).open(&index).unwrap().set_len(whole / 2).unwrap();
+    assert_eq!(plan(), whole);
+    fs::write(&index, "no index").unwrap();
+    assert_eq!(plan(), whole);
+}
+
+#[test]
+fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
+    let dir = scratch();
+    let mut image = image();
+    let middle = image.len() / 2;
+    image[middle..middle + 65536].fill(0xff);
+    let path = dir.path().join("damaged");
+    fs::write(&path, image).unwrap();
+    let ran = run(ktax()
+        .args(["compare", "-w", "getppid", "--layouts", "1", "--time-limit", "15", "--kernel"])
+        .arg(&path)
+        .arg("--out")
+        .arg(dir.path().join("out")));
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    assert!(ran.stdout.contains("failed"), "{}", ran.stdout);
+    assert_no_orphans(dir.path());
+}

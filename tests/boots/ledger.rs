@@ -1,0 +1,77 @@
+//! `ktax ledger` on real boots: what is added is found, ranked, and adds up.
+
+use std::fs;
+
+use crate::common::{KERNEL, ktax, run, scratch};
+use ktax::model::{LedgerTable, Verdict};
+
+const ADDITIONS: [(&str, &str); 2] = [("nothing", "ktax.none=a"), ("one", "ktax.extra=1")];
+
+fn file(additions: &[(&str, &str)]) -> String {
+    let line = |(name, line): &(&str, &str)| {
+        format!("  {{ name = \"{name}\", boot_line = \"{line}\" }},\n")
+    };
+    let additions: String = additions.iter().map(line).collect();
+    format!(
+        "title = \"planted\"\nworkloads = [\"control-loop\"]\nlayouts = 1\n\
+         base = {{ kernel = \"{KERNEL}\" }}\nadd = [\n{additions}]\n"
+    )
+}
+
+#[test]
+fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
+    let dir = scratch();
+    let (ledger, out) = (dir.path().join("planted.toml"), dir.path().join("out"));
+    fs::write(&ledger, file(&ADDITIONS)).unwrap();
+    let measure = || run(ktax().arg("ledger").arg(&ledger).arg("--json").arg("--out").arg(&out));
+    let first = measure();
+    let table: LedgerTable = serde_json::from_str(&first.stdout).expect(&first.stderr);
+    let row = &table.rows[0];
+    let ranked: Vec<_> = row.entries.iter().map(|one| (one.name.as_str(), one.delta)).collect();
+    assert_eq!(ranked, [("one", 1.0), ("nothing", 0.0)]);
+    assert_eq!(row.together.as_ref().unwrap().delta, 1.0);
+    assert_eq!(row.interaction, None);
+    assert_eq!((row.entries[0].verdict, first.status), (Verdict::TooFewBoots, 4));
+    let again = measure();
+    assert_eq!(again.stdout, first.stdout);
+    assert!(!again.stderr.contains("runs in"), "{}", again.stderr);
+    let text = run(ktax().arg("ledger").arg(&ledger).arg("--out").arg(&out)).stdout;
+    let line = text.lines().find(|line| line.starts_with("one ")).unwrap();
+    assert!(line.contains("+1.00"), "{text}");
+}
+
+#[test]
+fn an_addition_that_fails_says_nothing_of_the_base_and_a_misspelt_one_is_no_free_one() {
+    let dir = scratch();
+    let ledger = dir.path().join("broken.toml");
+    let additions = [("broken", "rdinit=/none"), ("typo", "nosuchparam=1"), ADDITIONS[1]];
+    fs::write(&ledger, file(&additions)).unwrap();
+    let ran = run(ktax()
+        .arg("ledger")
+        .arg(&ledger)
+        .arg("--json")
+        .arg("--out")
+        .arg(dir.path().join("out")));
+    let table: LedgerTable = serde_json::from_str(&ran.stdout).expect(&ran.stderr);
+    assert_eq!((table.rows[0].base.round(), ran.status), (3.0, 69));
+    let broken = table.rows[0].entries.iter().find(|one| one.name == "broken").unwrap();
+    assert_eq!(broken.verdict, Verdict::Failed);
+    let warned: Vec<_> =
+        table.warnings.iter().map(|(name, warning)| (&**name, &*warning.fact)).collect();
+    assert!(
+        warned.iter().any(|(name, fact)| *name == "typo" && fact.contains("nosuchparam=1")),
+        "{warned:?}"
+    );
+}
+
+#[test]
+fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
+    let dir = scratch();
+    let ledger = dir.path().join("ledger.toml");
+    fs::write(&ledger, file(&[("together", "ktax.extra=1")])).unwrap();
+    let ran = run(ktax().arg("ledger").arg(&ledger));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("is no ledger: \"together\" is no name"), "{}", ran.stderr);
+    let ran = run(ktax().args(["ledger", "no-such.toml"]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+}

@@ -1,0 +1,14 @@
+//! Tests that boot the distribution's kernel under QEMU's translator, or need its image.
+
+mod bisect;
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod controls;
+mod docs;
+mod failures;
+mod kernels;
+mod kvm_engine;
+mod ledger;
+mod newer_qemu;
+mod resume;

@@ -1,0 +1,57 @@
+//! The same promises on a newer QEMU, whose plugins have another interface: on the one that
+//! `make newer-qemu` unpacks, and reported as skipped where it could not be had.
+
+use std::path::PathBuf;
+
+use crate::common::{compare, row, scratch};
+use ktax::model::Verdict;
+
+fn newer() -> Option<PathBuf> {
+    let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
+    let program = unpacked.join("qemu-system-x86_64");
+    if program.is_file() {
+        return Some(program);
+    }
+    println!("skipped: no newer QEMU here; `make newer-qemu` fetches it");
+    None
+}
+
+#[test]
+fn the_controls_hold_on_a_newer_qemu() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let qemu = qemu.display().to_string();
+    let names = ["control-loop", "control-rep:ops=1", "getppid", "pipe", "fork-exit"];
+    let rows = names.iter().flat_map(|name| ["-w", *name]);
+    let args: Vec<&str> = rows.chain(["--layouts", "5", "--qemu", &qemu]).collect();
+    let lines = ["ktax.extra=0", "ktax.extra=1"];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(!comparison.key.qemu.starts_with("7."), "{}", comparison.key.qemu);
+    let planted = &row(&comparison, "control-loop").effects[0];
+    assert_eq!((planted.delta, planted.delta_range), (1.0, (1.0, 1.0)));
+    let rep = &row(&comparison, "control-rep:ops=1").effects[1];
+    assert_eq!(rep.samples.base, [4096; 5]);
+    for name in &names[2..] {
+        assert_eq!(row(&comparison, name).verdict, Verdict::NoDetectedChange, "{name}");
+    }
+    let (ran, comparison) = compare(&dir.path().join("zero"), [lines[0]; 2], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for row in &comparison.rows {
+        for effect in &row.effects {
+            assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
+        }
+    }
+}
+
+#[test]
+fn a_boot_is_counted_on_a_newer_qemu() {
+    let Some(qemu) = newer() else { return };
+    let (dir, qemu) = (scratch(), qemu.display().to_string());
+    let args = ["-w", "kernel-boot", "--layouts", "1", "--qemu", &qemu];
+    let (ran, comparison) = compare(&dir.path().join("out"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let samples = &row(&comparison, "kernel-boot").effects[0].samples;
+    assert_eq!(samples.base, samples.change);
+    assert!(samples.base[0] > 300_000_000, "{samples:?}");
+}

@@ -1,0 +1,149 @@
+//! Kill and resume, two writers, no orphans.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{self, KERNEL, assert_no_orphans, ktax, run, scratch, tree};
+
+const ROWS: [&str; 10] =
+    ["-w", "getppid", "-w", "pipe", "-w", "fork-exit", "-w", "signal-install", "-w", "stat"];
+
+fn plan(out: &Path) {
+    let lines = ["--change-boot-line", "lsm=capability", "--layouts", "2"];
+    let ran =
+        run(ktax().args(["plan", "--kernel", KERNEL, "--out"]).arg(out).args(ROWS).args(lines));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+/// What a run leaves that does not depend on when: everything but the lock.
+fn result(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = tree(out);
+    files.retain(|(path, _)| path != Path::new("lock"));
+    files
+}
+
+fn finish(out: &Path) {
+    let ran = run(ktax().arg("run").arg(out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(ktax().arg("analyse").arg(out).arg("--json"));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+}
+
+fn start(out: &Path) -> Child {
+    ktax().arg("run").arg(out).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// How many there are while it goes on.
+fn runs(out: &Path) -> usize {
+    let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
+    let runs = entries(out.join("boots")).flat_map(|boot| entries(boot.path().join("runs")));
+    runs.filter(|run| run.path().extension().is_some_and(|end| end == "json")).count()
+}
+
+#[test]
+fn a_run_killed_at_ten_moments_ends_as_one_that_was_not() {
+    let dir = scratch();
+    let whole = dir.path().join("whole");
+    plan(&whole);
+    let started = Instant::now();
+    finish(&whole);
+    let wanted = result(&whole);
+    // Warm by now: kills are spread over the runs, and over the time that one of them takes.
+    let timed = dir.path().join("timed");
+    plan(&timed);
+    let started_warm = Instant::now();
+    finish(&timed);
+    let length = started_warm.elapsed().min(started.elapsed());
+    assert!(result(&timed) == wanted);
+    let mut partial = 0;
+    for moment in 0..10 {
+        let out = dir.path().join(format!("killed-{moment}"));
+        plan(&out);
+        let mut child = start(&out);
+        while runs(&out) < 2 * moment && child.try_wait().unwrap().is_none() {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        std::thread::park_timeout(length / 20 * moment as u32 / 10);
+        drop(child.kill());
+        child.wait().unwrap();
+        assert_no_orphans(&out);
+        let done = runs(&out);
+        partial += usize::from(done > 0 && done < 20);
+        finish(&out);
+        assert!(result(&out) == wanted, "killed when {done} runs were done");
+    }
+    assert!(partial >= 3, "only {partial} kills were in the middle");
+}
+
+#[test]
+fn a_half_written_result_is_made_again() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    plan(&out);
+    finish(&out);
+    let wanted = result(&out);
+    // What a crash of the machine may leave: a profile without its run, and a stray temporary.
+    fs::remove_file(out.join("boots/000-base/runs/pipe.json"))
+        .or_else(|_| fs::remove_file(out.join("boots/000-change/runs/pipe.json")))
+        .unwrap();
+    fs::write(out.join("boots/000-base/runs/.new-left"), "half").ok();
+    fs::remove_file(out.join("comparison.json")).unwrap();
+    finish(&out);
+    assert!(result(&out) == wanted);
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    plan(&out);
+    let mut first = start(&out);
+    let lock = out.join("lock");
+    while !lock.exists() {
+        assert!(first.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let second = run(ktax().arg("run").arg(&out));
+    let third = run(ktax().arg("analyse").arg(&out));
+    drop(first.kill());
+    first.wait().unwrap();
+    for refused in [second, third] {
+        assert_eq!(refused.status, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("in use by another ktax"), "{}", refused.stderr);
+    }
+    assert_no_orphans(&out);
+}
+
+#[test]
+fn ctrl_c_cleans_up_and_says_how_to_resume() {
+    let dir = scratch();
+    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+    fs::create_dir(&cache).unwrap();
+    let fetched =
+        run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid", "--cache"]).arg(&cache));
+    assert_eq!(fetched.status, 0, "{}", fetched.stderr);
+    plan(&out);
+    let mut command = ktax();
+    command.arg("run").arg(&out).arg("--cache").arg(&cache).stderr(Stdio::piped());
+    let child = command.process_group(0).spawn().unwrap();
+    // In the middle of the first boots: the snapshots are not there yet.
+    while common::processes(&cache).is_empty() {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    // As a terminal does: to everything that ktax has started as well.
+    rustix::process::kill_process_group(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("resume with `ktax run"), "{stderr}");
+    assert_no_orphans(&cache);
+    let stored = tree(&out);
+    let is_boot = |path: &Path| path.file_name().is_some_and(|name| name == "boot.json");
+    assert!(!stored.iter().any(|(path, _)| is_boot(path)), "stopping is no result: {stored:?}");
+    let left = tree(&cache.join("snapshots"));
+    assert!(left.iter().all(|(path, _)| path.extension().is_some_and(|e| e == "lock")), "{left:?}");
+}

@@ -1,0 +1,203 @@
+//! `ktax exits` on the tables of 2008 and on files from real kernels.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Ran, ktax, run, scratch};
+use ktax::model::ExitTable;
+
+const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/e500v2-timing.txt");
+
+/// The document's tables, of which the last two have the earlier form.
+const TABLES: [(&str, &str); 7] = [
+    ("boot guest", "classic"),
+    ("hashes", "classic"),
+    ("lame", "classic"),
+    ("fhourstone", "classic"),
+    ("find", "classic"),
+    ("boot without paravirtualization", "classic-short"),
+    ("boot with paravirtualization", "classic-short"),
+];
+
+/// type, count, min, max, sum, avg, stddev, percent: as printed.
+type Row = [String; 8];
+
+fn published(table: &str) -> Vec<Row> {
+    let path = "tests/data/published/exit-timing-2008-exits.csv";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_path(path).unwrap();
+    let records = reader.records().map(Result::unwrap).filter(|record| &record[0] == table);
+    records.map(|record| std::array::from_fn(|at| record[at + 1].to_owned())).collect()
+}
+
+/// The file that the kernel would have written, with a sum of squares that fits the deviation.
+fn file(dir: &Path, table: &str) -> String {
+    const TICKS_PER_US: f64 = 400.0;
+    let line = |row: &Row| {
+        let number = |at: usize| row[at].parse::<f64>().unwrap();
+        let (count, mean) = (number(1), number(4) / number(1));
+        let squares = (number(6).powi(2) + mean.powi(2)) * count * TICKS_PER_US;
+        let [name, count, min, max, sum, ..] = row;
+        format!("{name:>12}\t{count:>10}\t{min:>10}\t{max:>10}\t{sum:>20}\t{squares:>20.0}\n")
+    };
+    let rows: String = published(table).iter().map(line).collect();
+    let unused = "        HALT\t         0\t  10737418\t         0\t0\t0\n";
+    let path = dir.join(table);
+    fs::write(&path, format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{rows}{unused}")).unwrap();
+    path.display().to_string()
+}
+
+fn exits(args: &[&str]) -> Ran {
+    let ran = run(ktax().arg("exits").args(args));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    ran
+}
+
+#[test]
+fn the_seven_tables_of_2008_are_reproduced_to_the_digit() {
+    let dir = scratch();
+    for (table, layout) in TABLES {
+        let said = exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout;
+        let rows: Vec<Vec<&str>> = said
+            .lines()
+            .skip(2)
+            .map(|line| line.split_whitespace().map(|word| word.trim_end_matches(':')).collect())
+            .collect();
+        assert!(!rows.is_empty(), "{table}");
+        assert_eq!(rows, published(table), "{table}");
+    }
+}
+
+#[test]
+fn a_line_stands_as_it_stood_in_the_document() {
+    let dir = scratch();
+    let said = |(table, layout): (&str, &str)| {
+        exits(&["report", &file(dir.path(), table), "--layout", layout]).stdout
+    };
+    let long = said(TABLES[0]);
+    for line in [
+        "sum of time 8309940",
+        "        type    count      min      max          sum              avg       stddev     %",
+        "       MMIO:     9402       44     1997      1697610         180.5584      155.768 20.43",
+        "TIMEINGUEST:   233213        0     3954       893740           3.8323       65.837 10.76",
+    ] {
+        assert!(long.lines().any(|said| said == line), "{line}\n{long}");
+    }
+    let short = said(TABLES[5]);
+    for line in [
+        "sum of time 144837890 => ~2:24 runtime",
+        "               count  min    max       sum     avg   stddev      %",
+        "       MMIO    10105   46   1534   2952467  292.17  295.933   2.04",
+        "   ITLBVIRT  1000585   21 264827  24300596   24.28  264.753  16.78",
+    ] {
+        assert!(short.lines().any(|said| said == line), "{line}\n{short}");
+    }
+}
+
+/// "~37% net improvement", which the sums say is 36.3; and half of the emulation.
+#[test]
+fn the_difference_of_the_last_two_is_the_documents_conclusion() {
+    let dir = scratch();
+    let [before, after] = [TABLES[5].0, TABLES[6].0].map(|table| file(dir.path(), table));
+    let said = exits(&["diff", &before, &after]).stdout;
+    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("all ").ends_with("-36.34"), "{said}");
+    assert!(line("EMULINST ").ends_with("-48.95"), "{said}");
+    assert!(line("HCALL ").ends_with("new"), "{said}");
+}
+
+#[test]
+fn a_capture_of_two_tables_has_each_by_its_number_and_its_true_deviation() {
+    let said = exits(&["report", CAPTURE, "--json"]).stdout;
+    let tables: Vec<ExitTable> = serde_json::from_str(&said).unwrap();
+    assert_eq!(tables.len(), 2);
+    let text = exits(&["report", &format!("{CAPTURE}#1")]).stdout;
+    let line = text.lines().find(|line| line.starts_with("EMUL_MTSPR")).unwrap();
+    // Taken for microseconds, the squares would say 181.6: more than the largest, 84.
+    assert!(line.contains(" 2.816 "), "{text}");
+    let diff = exits(&["diff", &format!("{CAPTURE}#1"), &format!("{CAPTURE}#2")]).stdout;
+    let line = diff.lines().find(|line| line.starts_with("EMUL_MTSPR")).unwrap();
+    assert!(line.contains(" 6 000 ") && line.ends_with("-100.00"), "{diff}");
+}
+
+/// The second read of a file that cannot be cleared, since the first.
+#[test]
+fn two_reads_of_a_file_are_what_came_between() {
+    let dir = scratch();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name).display().to_string();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let first = file("first", "guest: 7 7000 400 2000\ncede: 1 5000 5000 5000\n");
+    let later = file("later", "guest: 9 17000 400 6000\ncede: 1 5000 5000 5000\n");
+    let text = exits(&["report", &later, "--since", &first]).stdout;
+    let guest: Vec<&str> =
+        text.lines().find(|it| it.starts_with("guest")).unwrap().split_whitespace().collect();
+    assert_eq!(guest, ["guest", "2", "6.000", "10", "5.000", "100.00"], "{text}");
+    assert!(!text.contains("cede"), "{text}");
+    let classic = exits(&["report", &later, "--since", &first, "--layout", "classic"]).stdout;
+    let words: Vec<&str> = classic.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(words, ["guest:", "2", "-", "6", "10", "5.0000", "-", "100.00"], "{classic}");
+    let one = format!("{CAPTURE}#1");
+    let example = format!("such as {one}");
+    for (earlier, later, said) in [
+        (&*later, &*first, "was cleared"),
+        (CAPTURE, &later, &example),
+        (&one, CAPTURE, &example),
+        (&one, &later, "two reads of the same file"),
+    ] {
+        let ran = run(ktax().args(["exits", "report", later, "--since", earlier]));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+/// 20 writes to a device, as `perf record` and `perf script --ns` brought them.
+#[test]
+fn a_trace_of_perf_has_every_return_of_kvm_run() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/perf-script-kvm-run.txt");
+    let read = |path: &str| -> Vec<ExitTable> {
+        serde_json::from_str(&exits(&["report", path, "--json"]).stdout).unwrap()
+    };
+    let table = read(trace).remove(0);
+    assert_eq!(table.source, "KVM_RUN, from a trace");
+    assert_eq!(table.row("KVM_EXIT_MMIO").unwrap().count, 20);
+    assert_eq!(table.row("KVM_RUN").unwrap().count, 21);
+    let account = table.account.as_ref().unwrap();
+    let open: u64 = account.open.iter().map(|open| open.ns).sum();
+    assert_eq!(table.sum_ns() + open, account.wall_ns);
+    // A line that is missing is a return without its call, and is said.
+    let text = fs::read_to_string(trace).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let call = lines.iter().rposition(|line| line.contains("cmd: 0x0000ae80")).unwrap();
+    lines.remove(call);
+    let (dir, cut) = (scratch(), "cut.txt");
+    let path = dir.path().join(cut).display().to_string();
+    fs::write(&path, lines.join("\n")).unwrap();
+    assert_eq!(read(&path).remove(0).account.unwrap().unpaired, 1);
+}
+
+#[test]
+fn what_is_no_table_is_refused_with_the_next_step() {
+    let none = env!("CARGO_MANIFEST_PATH");
+    for (args, said) in [
+        (&["report", none][..], "it has no exit timing that ktax knows"),
+        (&["report", "/no/such"], "give the path of a recording"),
+        (&["report", &format!("{CAPTURE}#3")], "has 2 tables, and no 3"),
+        (&["diff", CAPTURE, CAPTURE], "name one of them"),
+    ] {
+        let ran = run(ktax().arg("exits").args(args));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn whose_exits_must_be_said_and_only_once() {
+    for args in [&["record"][..], &["watch"], &["record", "--pid", "1", "--vm", "x"]] {
+        let ran = run(ktax().arg("exits").args(args));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("--pid <PID>"), "{}", ran.stderr);
+    }
+}

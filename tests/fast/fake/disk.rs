@@ -1,0 +1,174 @@
+//! The run directory fails, or was made by someone else.
+
+use std::fs;
+use std::path::Path;
+
+use ktax::rundir::{RunDir, RunDirError};
+
+use super::scene::{Ran, Scene};
+use crate::common::{scratch, tree};
+
+const RUNS: &str = "boots/001-change/runs";
+
+fn scene() -> Scene {
+    Scene::new(&["getppid", "pipe"]).layouts(2)
+}
+
+fn refused(ran: &Ran) -> String {
+    let Err(error @ RunDirError::Io { .. }) = &ran.ended else { panic!("{:?}", ran.ended) };
+    error.to_string()
+}
+
+/// A directory that no one can write to, root included.
+fn block(root: &Path) {
+    fs::rename(root.join(RUNS), root.join("away")).unwrap();
+    fs::write(root.join(RUNS), "").unwrap();
+}
+
+fn unblock(root: &Path) {
+    fs::remove_file(root.join(RUNS)).unwrap();
+    fs::rename(root.join("away"), root.join(RUNS)).unwrap();
+}
+
+#[test]
+fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
+    let dir = scratch();
+    let whole = dir.path().join("whole");
+    scene().run(&whole).complete();
+    for jobs in [1, 3] {
+        let root = dir.path().join(format!("blocked-{jobs}"));
+        // During the second run of the second boot of one job.
+        let ran = match jobs {
+            1 => scene().at_call(6, block).run(&root),
+            _ => {
+                scene().run(&root).complete();
+                block(&root);
+                scene().jobs(jobs).run(&root)
+            }
+        };
+        let message = refused(&ran);
+        assert!(message.contains(RUNS), "{message}");
+        assert!(message.contains("check the permissions and the space left"), "{message}");
+        if jobs == 1 {
+            assert_eq!(ran.calls.last().unwrap(), "001-change pipe", "nothing is started after it");
+        }
+        unblock(&root);
+        let again = scene().run(&root).complete();
+        assert_eq!(again.runs(), if jobs == 1 { 5 } else { 0 });
+        assert!(tree(&root) == tree(&whole));
+    }
+}
+
+#[test]
+fn what_a_killed_writer_leaves_behind_goes_away() {
+    let dir = scratch();
+    let (whole, root) = (dir.path().join("whole"), dir.path().join("killed"));
+    scene().run(&whole).complete();
+    let stray = |root: &Path| {
+        for place in ["", "boots/000-base", "boots/000-base/runs", "boots/000-base/orders"] {
+            fs::write(root.join(place).join(".new-Ab3dEf"), "half of").unwrap();
+        }
+    };
+    scene().at_call(3, stray).cancel_at(3, false).run(&root);
+    scene().run(&root).complete();
+    let (found, wanted) = (tree(&root), tree(&whole));
+    let names = |tree: &[(std::path::PathBuf, _)]| {
+        tree.iter().map(|(name, _): &(_, Vec<u8>)| name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&found), names(&wanted));
+    assert!(found == wanted);
+}
+
+#[test]
+fn files_are_replaced_and_never_written_into() {
+    let dir = scratch();
+    let (root, links) = (dir.path().join("out"), dir.path().join("links"));
+    fs::create_dir(&links).unwrap();
+    let names = ["argv", "boot.json", "serial.log", "orders/pipe", "runs/pipe.profile.tsv"];
+    let old = links.clone();
+    let scene = scene().at_call(1, move |root| {
+        for (n, name) in names.iter().enumerate() {
+            let path = root.join("boots/000-base").join(name);
+            fs::write(&path, "old").unwrap();
+            fs::hard_link(&path, old.join(n.to_string())).unwrap();
+        }
+    });
+    scene.run(&root).complete();
+    for (n, name) in names.iter().enumerate() {
+        let path = root.join("boots/000-base").join(name);
+        assert_ne!(fs::read_to_string(path).unwrap(), "old", "{name}");
+        assert_eq!(fs::read_to_string(links.join(n.to_string())).unwrap(), "old", "{name}");
+    }
+}
+
+#[test]
+fn a_plan_that_was_cut_off_is_planned_again() {
+    let dir = scratch();
+    fs::write(dir.path().join(".new-Ab3dEf"), "{").unwrap();
+    scene().run(dir.path()).complete();
+    let names = tree(dir.path()).into_iter().map(|(name, _)| name);
+    assert!(!names.into_iter().any(|name| name.to_string_lossy().contains(".new-")));
+    assert!(matches!(RunDir::create(dir.path(), scene().plan), Err(RunDirError::Exists { .. })));
+}
+
+#[test]
+fn a_damaged_result_is_refused_with_its_name() {
+    let dir = scratch();
+    scene().run(dir.path()).complete();
+    let path = dir.path().join("boots/003-base/runs/pipe.json");
+    let text = fs::read_to_string(&path).unwrap();
+    for damaged in ["", "{", &text[..text.len() / 2], "{\"\x1b[31m\": 1}", "{\"\\u001b[31m\": 1}"] {
+        fs::write(&path, damaged).unwrap();
+        let Err(error) = scene().run(dir.path()).ended else { panic!("{damaged}") };
+        let message = error.to_string();
+        assert!(message.contains("003-base/runs/pipe.json"), "{message}");
+        assert!(message.contains("plan again with this version of ktax"), "{message}");
+        assert!(!message.contains(char::is_control), "{message:?}");
+    }
+}
+
+#[test]
+fn a_plan_whose_rows_are_paths_is_refused() {
+    let dir = scratch();
+    let root = dir.path().join("out");
+    let plan = scene().plan;
+    RunDir::create(&root, plan.clone()).unwrap();
+    let open = |row: &str| {
+        let mut plan = plan.clone();
+        plan.workloads[1].row = row.to_owned();
+        fs::write(root.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
+        RunDir::open(&root)
+    };
+    assert!(open("fork-pages:pages=16,ops=3").is_ok());
+    let long = "a".repeat(101);
+    for row in
+        ["../../x", "..", ".", "", "/etc/passwd", "a/b", "a\0b", "A", "ü", "a b", "a\n", &long]
+    {
+        let Err(error @ RunDirError::Format { .. }) = open(row) else { panic!("{row:?}") };
+        let message = error.to_string();
+        assert!(message.contains("row") && message.contains("plan again"), "{message}");
+        assert!(!message.contains(char::is_control), "{message:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_points_outside_itself_is_refused() {
+    let dir = scratch();
+    let root = dir.path().join("out");
+    RunDir::create(&root, scene().plan).unwrap();
+    let text = fs::read_to_string(root.join("plan.json")).unwrap();
+    for (from, to) in [
+        ("\"layout\": 1", "\"layout\": 2"),
+        ("\"side\": \"base\"", "\"side\": \"../base\""),
+        ("\"format\": 1", "\"format\": 2"),
+        ("\"row\": \"pipe\"", "\"row\": \"getppid\""),
+        ("\"index\": 2", "\"index\": 1"),
+        (&"ab".repeat(32), "../../x"),
+        ("\"seed\": 1,", "\"seed\": 1, \"\\u001b]0;evil\\u0007\": 1,"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        fs::write(root.join("plan.json"), text.replacen(from, to, 1)).unwrap();
+        let Err(error @ RunDirError::Format { .. }) = RunDir::open(&root) else { panic!("{to}") };
+        assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string());
+    }
+}

@@ -1,0 +1,109 @@
+//! What ends a run of timed pairs, and what is said of it.
+
+use std::fs;
+
+use ktax::cmd::Exit;
+use ktax::engine::Stop;
+use ktax::model::{Failure, Side, TimedEngine, TimedPair, TimedPlan};
+use ktax::report::{self, Format};
+use ktax::rundir::TimedDir;
+
+use super::timed::{Scene, block, compared, drive, noise_of, plan, scene};
+use crate::common::scratch;
+
+fn calm(_: &str, _: bool, boot: usize) -> f64 {
+    1000.0 * noise_of(boot)
+}
+
+fn stopped(failure: Failure, console: &[u8]) -> Scene {
+    Scene { stop: Some(Stop::Failed(failure, console.to_vec())), ..scene(calm) }
+}
+
+#[test]
+fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let kept = root.join("failed.serial.log");
+    let panic = || Failure::Panic { message: "no init".into() };
+    let scenes = stopped(panic(), b"Kernel panic\x1b[0m\n");
+    let error = drive(&root, &plan(), &scenes).unwrap_err().into();
+    assert_eq!(Exit::of_error(&error), Exit::NotRun, "{error}");
+    assert!(error.to_string().contains(kept.to_str().unwrap()), "{error}");
+    assert_eq!(fs::read(&kept).unwrap(), b"Kernel panic\x1b[0m\n");
+    // What says nothing leaves nothing, and nothing is named.
+    let error = drive(&root, &plan(), &stopped(panic(), b"")).unwrap_err().into();
+    assert_eq!(Exit::of_error(&error), Exit::NotRun, "{error}");
+    assert!(!error.to_string().contains("serial.log"), "{error}");
+    assert!(error.to_string().contains("`ktax doctor`") && !kept.exists(), "{error}");
+    // A run that goes on has none.
+    let error = block(&root, &plan(), &scenes, Side::Base, "boot".into()).unwrap_err().into();
+    assert_eq!((Exit::of_error(&error), kept.exists()), (Exit::NotRun, true), "{error}");
+    compared(&root, &plan(), &scene(calm));
+    assert!(!kept.exists());
+}
+
+#[test]
+fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let plan = || TimedPlan { engine: TimedEngine::Kvm, ..plan() };
+    let failing = |row: &str, is_change| {
+        (row == "pipe" && is_change).then(|| Failure::Panic { message: "Oops".into() })
+    };
+    let ended = Scene { failure: failing, console: b"Oops\x1b[0m\n".to_vec(), ..scene(calm) };
+    let comparison = compared(&root, &plan(), &ended);
+    let text = report::timed(&comparison, &Format::Markdown).unwrap();
+    assert!(text.contains("it is in pairs/"), "{text}");
+    let kept = root.join("pairs/0000.change.serial.log");
+    assert_eq!(fs::read(&kept).unwrap(), b"Oops\x1b[0m\n");
+    assert!(root.join("pairs/0000.base.serial.log").exists());
+    // What ends well has none, and names none.
+    let other = dir.path().join("other");
+    compared(&other, &plan(), &scene(calm));
+    let names = fs::read_dir(other.join("pairs")).unwrap().map(|it| it.unwrap().file_name());
+    let logs = names.filter(|name| name.to_string_lossy().ends_with(".log"));
+    assert_eq!(logs.count(), 0);
+}
+
+#[test]
+fn a_row_that_never_ran_is_not_tried_in_every_boot() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    let failing = |row: &str, is_change| {
+        (row == "pipe" && is_change).then_some(Failure::RealTime { limit_s: 180 })
+    };
+    compared(&root, &plan(), &Scene { failure: failing, ..scene(calm) });
+    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let tried = |pair: &&TimedPair| pair.boots.change.runs.contains_key("pipe");
+    let (last, of_change) = (pairs.last().unwrap(), pairs.iter().filter(|it| !it.is_control));
+    assert_eq!((of_change.filter(tried).count(), tried(&last)), (3, false));
+    assert!(pairs.len() >= 18 && last.boots.change.runs.contains_key("getppid"));
+}
+
+#[test]
+fn a_setting_that_fails_is_no_guest_that_does_not_run() {
+    let dir = scratch();
+    let setting = stopped(Failure::Setting { reason: "cannot write thp".into() }, b"");
+    let error = drive(&dir.path().join("run"), &plan(), &setting).unwrap_err().into();
+    assert_eq!(Exit::of_error(&error), Exit::Internal, "{error}");
+    assert_eq!(error.to_string(), "cannot write thp; then resume with `ktax run DIR`");
+}
+
+#[test]
+fn what_is_wrong_on_disk_is_the_same_to_all_commands() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene(calm));
+    let plan_text = fs::read_to_string(root.join("plan.json")).unwrap();
+    let other = plan_text.replace("\"seed\": 1", "\"seed\": 2");
+    fs::write(root.join("plan.json"), other).unwrap();
+    let error = drive(&root, &plan(), &scene(calm)).unwrap_err().into();
+    assert_eq!(Exit::of_error(&error), Exit::Usage, "{error}");
+    fs::write(root.join("plan.json"), plan_text).unwrap();
+    fs::write(root.join("pairs/0002.json"), "{").unwrap();
+    let of_run = drive(&root, &plan(), &scene(calm)).unwrap_err().into();
+    let of_analyse = TimedDir::open(&root).unwrap().pairs().unwrap_err().into();
+    for error in [of_run, of_analyse] {
+        assert_eq!(Exit::of_error(&error), Exit::Usage, "{error}");
+    }
+}

@@ -1,0 +1,228 @@
+use std::fs;
+
+use ktax::analyse::timed;
+use ktax::model::{Facts, Failure, Noise, TimedVerdict};
+use ktax::report::{self, Format, TextOptions};
+use ktax::rundir::TimedDir;
+
+use super::timed::{compared, noise_of, plan, planted, scene, verdicts};
+use crate::common::scratch;
+
+#[test]
+fn what_was_planted_is_found_and_nothing_else() {
+    let dir = scratch();
+    let comparison = compared(&dir.path().join("run"), &plan(), &scene(planted));
+    let [getppid, pipe, stat] = &comparison.rows[..] else { panic!("{comparison:?}") };
+    assert_eq!(
+        verdicts(&comparison.rows),
+        [TimedVerdict::NoDetectedChange, TimedVerdict::Slower, TimedVerdict::Faster]
+    );
+    for (row, ratio) in [(getppid, 1.0), (pipe, 1.05), (stat, 0.97)] {
+        let seen = row.ratio.unwrap();
+        assert!(seen.low < ratio && ratio < seen.high.unwrap(), "{row:?}");
+    }
+    assert_eq!([getppid.family, pipe.family, stat.family], [2, 2, 1]);
+    // What would have been seen is on every row, and what was seen is above it.
+    assert!(getppid.would_see_percent.unwrap() < 1.0, "{getppid:?}");
+    assert!(comparison.controls >= 8 && comparison.pairs >= 10, "{comparison:?}");
+    let text = Format::Text(TextOptions { width: 80, colour: false });
+    let text = report::timed(&comparison, &text).unwrap();
+    // All loops of a boot are alike there: the variance is between boots.
+    assert!(text.contains("getppid 100 %"), "{text}");
+    assert!(text.contains("no detected change") && !text.contains("no change"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn nine_pairs_get_no_verdict() {
+    let dir = scratch();
+    let (root, mut ten) = (dir.path().join("run"), plan());
+    ten.pairs = Some(10);
+    assert_eq!(compared(&root, &ten, &scene(planted)).rows[1].verdict, TimedVerdict::Slower);
+    let mut pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let last = pairs.iter().rposition(|pair| !pair.is_control).unwrap();
+    pairs.remove(last);
+    let row = &timed(&ten, &pairs).rows[1];
+    assert_eq!((row.pairs, row.verdict), (9, TimedVerdict::Inconclusive), "{row:?}");
+}
+
+#[test]
+fn times_of_an_operation_are_not_cut_to_nanoseconds() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
+    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let boots = pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
+    let mut times = boots.flat_map(|boot| &boot.runs["getppid"].loops_ns);
+    assert!(times.any(|ns| ns.fract() != 0.0));
+}
+
+#[test]
+fn a_plan_that_is_none_of_ours_is_refused() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene(planted));
+    let text = fs::read_to_string(root.join("plan.json")).unwrap();
+    for (from, to) in [
+        ("\"format\": 1", "\"format\": 2"),
+        ("\"loops\": 3", "\"loops\": 4294967295"),
+        ("\"loops\": 3", "\"loops\": 0"),
+        ("\"most_pairs\": 200", "\"most_pairs\": 4000000000"),
+        ("\"threshold_percent\": 1.0", "\"threshold_percent\": 0.0"),
+        ("\"ops\": 100000", "\"ops\": 0"),
+    ] {
+        let other = text.replace(from, to);
+        assert_ne!(other, text, "{from}");
+        fs::write(root.join("plan.json"), other).unwrap();
+        let error = ktax::rundir::TimedDir::open(&root).unwrap_err();
+        assert!(matches!(error, ktax::rundir::RunDirError::Format { .. }), "{to}: {error}");
+    }
+}
+
+/// `pipe` refuses in the change.
+fn refusing(row: &str, is_change: bool) -> Option<Failure> {
+    let message = "no such file".to_owned();
+    (row == "pipe" && is_change).then_some(Failure::Refused { message })
+}
+
+#[test]
+fn a_row_that_cannot_run_has_failed_and_the_others_are_judged() {
+    let dir = scratch();
+    let mut scene = scene(planted);
+    scene.failure = refusing;
+    let comparison = compared(&dir.path().join("run"), &plan(), &scene);
+    assert_eq!(
+        verdicts(&comparison.rows),
+        [TimedVerdict::NoDetectedChange, TimedVerdict::Failed, TimedVerdict::Faster]
+    );
+    let text = report::timed(&comparison, &Format::Markdown).unwrap();
+    assert!(text.contains("of the change failed") && text.contains("no such file"), "{text}");
+    // Where it is all that there is, nobody waits for it.
+    let mut alone = plan();
+    alone.headline.remove(0);
+    let comparison = compared(&dir.path().join("alone"), &alone, &scene);
+    assert!(comparison.pairs + comparison.controls < 18, "{comparison:?}");
+}
+
+#[test]
+fn a_side_that_fails_now_and_then_is_no_fair_sample() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    compared(&root, &plan(), &scene(planted));
+    let run = ktax::rundir::TimedDir::open(&root).unwrap();
+    let mut pairs = run.pairs().unwrap();
+    // Every third boot of the change reaches a limit.
+    for pair in pairs.iter_mut().filter(|pair| !pair.is_control).step_by(3) {
+        let run = pair.boots.change.runs.get_mut("pipe").unwrap();
+        run.failure = Some(Failure::RealTime { limit_s: 180 });
+    }
+    let comparison = ktax::analyse::timed(run.plan(), &pairs);
+    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Failed, "{comparison:?}");
+    assert_ne!(comparison.rows[0].verdict, TimedVerdict::Failed);
+}
+
+#[test]
+fn the_smallest_run_has_its_controls_whatever_the_seed() {
+    let dir = scratch();
+    for seed in [1, 6, 7] {
+        let mut ten = plan();
+        (ten.pairs, ten.seed) = (Some(10), seed);
+        let comparison = compared(&dir.path().join(seed.to_string()), &ten, &scene(planted));
+        assert_eq!((comparison.pairs, comparison.controls), (10, 8), "{seed}");
+        assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower, "{seed}");
+    }
+}
+
+#[test]
+fn different_work_gets_no_verdict() {
+    let dir = scratch();
+    let mut other = scene(planted);
+    other.beside = |_, is_change| if is_change { 2 } else { 1 };
+    let comparison = compared(&dir.path().join("run"), &plan(), &other);
+    assert_eq!(comparison.rows[1].verdict, TimedVerdict::DifferentWork);
+    assert_eq!(comparison.rows[1].why.as_deref(), Some("beside 1 in base, 2 in change"));
+    // Nobody goes on with what cannot be judged.
+    assert_eq!(comparison.pairs, 1);
+}
+
+#[test]
+fn a_row_of_different_work_does_not_keep_the_others_from_an_answer() {
+    let dir = scratch();
+    // Quiet, and 50 % more; beside it a row so noisy that it would want every pair there is.
+    let ns = |row: &str, is_change: bool, boot: usize| match (row, is_change) {
+        ("getppid", false) => 1000.0 * noise_of(boot),
+        ("getppid", true) => 1500.0 * noise_of(boot),
+        _ => 1000.0 + 300.0 * (boot * 7919 % 101) as f64,
+    };
+    let mut other = scene(ns);
+    other.beside = |row, is_change| if row == "pipe" && is_change { 2 } else { 1 };
+    let comparison = compared(&dir.path().join("run"), &plan(), &other);
+    let found = [TimedVerdict::Slower, TimedVerdict::DifferentWork];
+    assert_eq!(verdicts(&comparison.rows[..2]), found, "{comparison:?}");
+    assert!(comparison.pairs <= 40, "{comparison:?}");
+}
+
+#[test]
+fn a_machine_that_cannot_measure_says_so_after_the_pilot() {
+    let dir = scratch();
+    let mut stolen = scene(planted);
+    stolen.noise = Noise { steal_percent: 10.5, ..stolen.noise };
+    let comparison = compared(&dir.path().join("stolen"), &plan(), &stolen);
+    assert_eq!(verdicts(&comparison.rows), [TimedVerdict::Inconclusive; 3]);
+    assert_eq!(comparison.pairs + comparison.controls, 18);
+    assert!(comparison.unfit.as_ref().unwrap().contains("hypervisor"), "{comparison:?}");
+    // Just below it measures.
+    stolen.noise.steal_percent = 9.5;
+    let comparison = compared(&dir.path().join("less"), &plan(), &stolen);
+    assert_eq!(comparison.unfit, None);
+    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower);
+}
+
+#[test]
+fn what_was_not_declared_refuses_unless_it_is_allowed() {
+    let dir = scratch();
+    let mut other = scene(planted);
+    other.facts = |is_change| {
+        let governor = if is_change { "powersave" } else { "performance" };
+        Facts::from([("governor".to_owned(), governor.to_owned())])
+    };
+    let mut plan = plan();
+    let comparison = compared(&dir.path().join("refused"), &plan, &other);
+    assert!(comparison.unfit.as_ref().unwrap().contains("governor"), "{comparison:?}");
+    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Inconclusive);
+    plan.allow_differences = true;
+    let comparison = compared(&dir.path().join("allowed"), &plan, &other);
+    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower);
+    let warned = |fact: &str| comparison.warnings.iter().any(|it| it.fact.contains(fact));
+    assert!(warned("not declared"), "{comparison:?}");
+    // What was declared is what is compared.
+    plan.allow_differences = false;
+    plan.subjects.change.governor = Some("powersave".into());
+    let comparison = compared(&dir.path().join("declared"), &plan, &other);
+    assert_eq!((comparison.unfit, comparison.rows[1].verdict), (None, TimedVerdict::Slower));
+}
+
+#[test]
+fn a_second_place_that_is_always_slower_vetoes_the_verdict() {
+    let dir = scratch();
+    // By where it runs, not by what it is: odd Boots are second.
+    let second = |_: &str, _: bool, boot: usize| 1000.0 * if boot % 2 == 1 { 1.08 } else { 1.0 };
+    let comparison = compared(&dir.path().join("run"), &plan(), &scene(second));
+    assert_ne!(comparison.rows[0].verdict, TimedVerdict::Slower, "the lot evens it out");
+    // A harness that favours the change's place itself is what the A/A pairs see.
+    let favoured = dir.path().join("favoured");
+    compared(&favoured, &plan(), &scene(planted));
+    for entry in fs::read_dir(favoured.join("pairs")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut pair: ktax::model::TimedPair =
+            serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        for run in pair.boots.change.runs.values_mut() {
+            run.loops_ns.iter_mut().for_each(|ns| *ns *= 1.04);
+        }
+        fs::write(&path, serde_json::to_vec(&pair).unwrap()).unwrap();
+    }
+    let dir = ktax::rundir::TimedDir::open(&favoured).unwrap();
+    let comparison = ktax::analyse::timed(dir.plan(), &dir.pairs().unwrap());
+    assert_eq!(verdicts(&comparison.rows), [TimedVerdict::Inconclusive; 3]);
+    assert!(comparison.rows[1].why.as_ref().unwrap().contains("base against base"));
+}

@@ -1,0 +1,74 @@
+//! From canned counts to what a row says.
+
+use ktax::analyse::analyse;
+use ktax::model::{Comparison, Side, Verdict};
+use ktax::rundir::RunDir;
+
+use super::scene::{OPS, Scene};
+use crate::common::{row, scratch};
+
+fn compared(scene: &Scene) -> Comparison {
+    let dir = scratch();
+    scene.run(dir.path()).complete();
+    analyse(&RunDir::open(dir.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn one_more_instruction_an_operation_is_slower_and_the_function_is_named() {
+    let plus_one = [11 * OPS; 5];
+    let scene = Scene::new(&["getppid", "pipe"]).layouts(5);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &plus_one));
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let pipe = row(&comparison, "pipe");
+    assert_eq!((pipe.verdict, pipe.decided_by.as_str()), (Verdict::Slower, "instructions"));
+    assert_eq!(pipe.effects[0].delta, 1.0);
+    let functions: Vec<_> =
+        pipe.effects[0].functions.iter().map(|f| (&*f.function, f.delta)).collect();
+    assert_eq!(functions, [("do_work", 1.0)]);
+}
+
+#[test]
+fn one_less_is_faster() {
+    let scene = Scene::new(&["pipe"]).layouts(5);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[9 * OPS; 5]));
+    assert_eq!(comparison.rows[0].verdict, Verdict::Faster);
+}
+
+#[test]
+fn a_change_within_what_the_layouts_do_is_not_detected() {
+    // One more an operation; the layouts move two, on both sides alike.
+    let noise = |more: u64| [0, 2 * OPS, OPS, OPS, OPS].map(|noise| 10 * OPS + noise + more);
+    let scene = Scene::new(&["pipe"])
+        .layouts(5)
+        .costs("pipe", Side::Base, "do_work", &noise(0))
+        .costs("pipe", Side::Change, "do_work", &noise(OPS));
+    let comparison = compared(&scene);
+    let pipe = &comparison.rows[0];
+    assert_eq!((pipe.verdict, pipe.effects[0].delta), (Verdict::NoDetectedChange, 1.0));
+    assert_eq!((pipe.effects[0].spread, pipe.effects[0].functions.len()), (2.0, 0));
+}
+
+#[test]
+fn four_layouts_are_too_few() {
+    let scene = Scene::new(&["pipe"]).layouts(4);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[11 * OPS; 4]));
+    assert_eq!(comparison.rows[0].verdict, Verdict::TooFewBoots);
+}
+
+#[test]
+fn other_work_on_each_side_is_different_work() {
+    let scene = Scene::new(&["getppid", "pipe"])
+        .layouts(5)
+        .costs("pipe", Side::Change, "do_work", &[11 * OPS; 5])
+        .signs("pipe", Side::Base, "sig faults 400\n")
+        .signs("pipe", Side::Change, "sig faults 401\nsig vmas 3\n");
+    let comparison = compared(&scene);
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
+    let pipe = row(&comparison, "pipe");
+    assert_eq!(pipe.verdict, Verdict::DifferentWork);
+    assert_eq!(
+        pipe.different_work,
+        ["faults 400 in base, 401 in change", "vmas missing in base, 3 in change"]
+    );
+    assert!(pipe.effects.iter().all(|effect| effect.verdict == Verdict::DifferentWork));
+}

@@ -1,0 +1,233 @@
+//! `ktax workloads`: listed, described, and run on this machine without leaving a trace.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{self, Ran, ktax, processes_below, run, scratch, until};
+use ktax::analyse::is_column;
+use ktax::plan::definitions;
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+fn workloads(args: &[&str]) -> Ran {
+    run(ktax().arg("workloads").args(args))
+}
+
+#[test]
+fn the_list_says_who_asked_and_show_says_the_rest() {
+    let list = workloads(&[]).stdout;
+    for word in ["lmbench", "getppid", " lsm ", "page-tables", "mmap-stress*"] {
+        assert!(list.contains(word), "{word}: {list}");
+    }
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    for definition in definitions().unwrap() {
+        let shown = workloads(&["show", &definition.name]);
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        for (name, param) in &definition.params {
+            // Words, because the table wraps.
+            let mut words = param.about.split_whitespace().chain([name.as_str()]);
+            assert!(words.all(|word| shown.stdout.contains(word)), "{name}: {}", shown.stdout);
+        }
+    }
+    let shown = workloads(&["show", "fork-pages"]).stdout;
+    for word in [
+        "pages",
+        "0 to 1048576 pages",
+        "children = ops",
+        "modelled on",
+        "page-tables-2002",
+        "fork-pages:pages=16",
+    ] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+}
+
+#[test]
+fn every_column_that_a_definition_names_exists() {
+    for definition in definitions().unwrap() {
+        for column in &definition.columns {
+            assert!(is_column(column), "{}: {column}", definition.name);
+        }
+    }
+    assert!(!is_column("jobs-per-fortnight"));
+}
+
+#[test]
+fn a_workload_prints_its_samples_and_the_words_of_the_original() {
+    let ran = workloads(&["run", "pipe", "-p", "ops=500", "--samples", "3"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("Pipe latency: "), "{}", ran.stdout);
+    let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "4", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let row = &json["rows"][0];
+    assert_eq!(row["samples"].as_array().unwrap().len(), 4, "{json}");
+    assert_eq!(row["samples"][0]["signature"]["calls"], 1000);
+    let cell = &row["cells"][0];
+    let samples: Vec<f64> =
+        cell["samples"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    assert!(samples.iter().all(|time| *time > 0.0), "{json}");
+    let (least, most) = (cell["least"].as_f64().unwrap(), cell["most"].as_f64().unwrap());
+    assert!(samples.contains(&least) && samples.contains(&most), "{json}");
+}
+
+#[test]
+fn several_values_make_several_rows() {
+    let ran = workloads(&[
+        "run",
+        "fork-pages",
+        "-p",
+        "pages=0,16,64",
+        "-p",
+        "ops=5",
+        "--samples",
+        "1",
+        "--json",
+    ]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let pages: Vec<u64> =
+        rows.iter().map(|row| row["workload"]["params"]["pages"].as_u64().unwrap()).collect();
+    assert_eq!(pages, [0, 16, 64]);
+}
+
+#[test]
+fn what_cannot_be_counted_says_why() {
+    let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "1", "--counters"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for counter in
+        ["task clock", "CPU migrations", "context switches", "page faults", "cache misses"]
+    {
+        let line = ran.stdout.lines().find(|line| line.contains(counter));
+        let line = line.unwrap_or_else(|| panic!("{counter}: {}", ran.stdout));
+        // Not counted, and then with a reason; never a zero that nobody saw.
+        assert!(!line.contains("not counted here") || line.ends_with(')'), "{line}");
+    }
+}
+
+#[test]
+fn a_bad_parameter_is_refused_before_anything_runs() {
+    for (arguments, word) in [
+        (&["fork-pages", "-p", "pages=1000000000"][..], "0 to"),
+        (&["fork-pages", "-p", "pages=-1"], "0 to"),
+        (&["fork-pages", "-p", "pages="], "NAME=VALUE"),
+        (&["fork-pages", "-p", "pages=1,,2"], "0 to"),
+        (&["fork-pages", "-p", "pages"], "NAME=VALUE"),
+        (&["fork-pages", "-p", "users=1"], "pages"),
+        (&["pipe", "-p", "ops=0"], "from 1"),
+        (&["pipe", "-p", "ops=99999999999999999999"], "from 1"),
+        (&["page-fault", "-p", "ops=100000000000"], "MiB"),
+        (&["pipes"], "pipe"),
+    ] {
+        let ran = run(ktax().args(["workloads", "run"]).args(arguments));
+        assert_eq!(ran.status, 2, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stderr.contains(word) && ran.stdout.is_empty(),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    // The exact engine's machine is smaller than this one.
+    let row = "fork-pages:pages=131072";
+    let ran =
+        run(ktax().args(["plan", "--kernel", common::KERNEL, "-w", row, "--out"]).arg("never"));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("needs 512 MiB"), "{}", ran.stderr);
+    assert!(!Path::new("never").exists());
+}
+
+#[test]
+fn work_that_was_not_done_is_no_number() {
+    let ran = workloads(&["run", "bad-work", "--samples", "1"]);
+    assert_eq!(ran.status, 69, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("did not do its work"), "{}", ran.stdout);
+}
+
+/// Below this directory a run of ktax keeps everything that it makes.
+fn start(dir: &Path, arguments: &[&str]) -> Child {
+    let mut command = ktax();
+    command.args(["workloads", "run"]).args(arguments).env("TMPDIR", dir);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap()
+}
+
+/// Shared memory and semaphores of this machine.
+fn ipc() -> usize {
+    let lines =
+        |name: &str| fs::read_to_string(format!("/proc/sysvipc/{name}")).unwrap().lines().count();
+    lines("shm") + lines("sem")
+}
+
+/// Ends a run in the middle of its work, and looks at what is left.
+fn nothing_is_left_of(arguments: &[&str], end: impl Fn(&Child)) {
+    let dir = scratch();
+    let before = ipc();
+    let mut child = start(dir.path(), arguments);
+    // It works when it has a process and, where it makes such objects, one of them.
+    until("it starts", || processes_below(dir.path()).len() >= 3);
+    if arguments.contains(&SHARED_MEMORY) {
+        until("it has an IPC object", || ipc() > before);
+    }
+    end(&child);
+    child.wait().unwrap();
+    until("its processes end", || processes_below(dir.path()).is_empty());
+    until("its files go", || fs::read_dir(dir.path()).unwrap().next().is_none());
+    until("its IPC objects go", || ipc() <= before);
+}
+
+const SHARED_MEMORY: &str = "job=shared-memory";
+
+/// Of every kind: files, IPC objects, many processes, threads, a tree with a load beside it.
+const LONG: &[&[&str]] = &[
+    &["create-delete", "-p", "bytes=10240", "-p", "ops=1000000000"],
+    &["high-systime-job", "-p", SHARED_MEMORY, "-p", "ops=100000000"],
+    &["high-systime", "-p", "users=3", "-p", "ops=1000000"],
+    &["messaging", "-p", "fds=4", "-p", "ops=100000000"],
+    &["locks", "-p", "ms=600000"],
+    &["under-load", "-p", "load=xtar", "-p", "ops=1000000"],
+];
+
+// One after the other: they count the IPC objects of the whole machine.
+#[test]
+fn what_is_ended_in_the_middle_leaves_nothing() {
+    for arguments in LONG {
+        for signal in [Signal::INT, Signal::KILL] {
+            let end = |child: &Child| kill_process(Pid::from_child(child), signal).unwrap();
+            nothing_is_left_of(arguments, end);
+        }
+    }
+}
+
+#[test]
+fn an_ordinary_user_can_run_them() {
+    if !getuid().is_root() {
+        println!("skipped: this is one already");
+        return;
+    }
+    // Its programs must be readable on the way; a test directory below a private home is not.
+    let dir = tempfile::Builder::new().prefix("ktax-user-").tempdir().unwrap();
+    let (payload, temporary) = (dir.path().join("cache"), dir.path().join("tmp"));
+    fs::create_dir(&payload).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    let binary = dir.path().join("ktax");
+    fs::copy(env!("CARGO_BIN_EXE_ktax"), &binary).unwrap();
+    for path in [dir.path(), &payload, &temporary] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut ran_properly = 0;
+    for definition in definitions().unwrap().iter().filter(|d| !d.hidden) {
+        let row = &definition.rows().unwrap()[0];
+        let mut command = Command::new(&binary);
+        command.args(["workloads", "run", &definition.name, "--samples", "1"]);
+        command.args(["-p", &format!("ops={}", row.ops)]).env("TMPDIR", &temporary);
+        command.env("KTAX_CACHE", &payload).uid(65534).gid(65534).current_dir("/");
+        let ran = run(&mut command);
+        // What needs more than a user or this machine has says so; the rest runs.
+        match ran.status {
+            0 => ran_properly += 1,
+            _ => assert!(definition.needs.is_some(), "{}: {}", row.row, ran.stdout),
+        }
+        until("nothing is left", || fs::read_dir(&temporary).unwrap().next().is_none());
+    }
+    assert!(ran_properly > 60, "{ran_properly}");
+}

@@ -1,0 +1,126 @@
+//! What else the machine does is seen where it is real, and what ktax itself has others do is not
+//! taken for it. No time is asserted: shares are, with room for a machine that is busy anyway.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+use std::sync::{Mutex, PoisonError};
+
+use crate::common::{self, Loops, is_alone, run_alone, until};
+use ktax::analyse::noise::{cannot_measure, warnings};
+use ktax::engine::noise::{Watch, facts};
+use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimedPlan, fact};
+use ktax::plan::TimedExperiment;
+
+/// One at a time: what one keeps busy is noise to the others. Each in a process of its own: what a
+/// process has waited for is not others' work.
+fn alone(name: &str, test: impl FnOnce()) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    if is_alone() {
+        return test();
+    }
+    let _one = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    run_alone(&[], &format!("noise::{name}"));
+}
+
+fn used(child: &Child) -> u64 {
+    ticks(&child.id().to_string(), [11, 12])
+}
+
+/// What they have used so far, in ticks.
+fn used_by_all(loops: &Loops) -> u64 {
+    loops.0.iter().map(used).sum()
+}
+
+fn ticks(pid: &str, fields: [usize; 2]) -> u64 {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
+    common::ticks(&stat, fields)
+}
+
+fn pair(noise: Noise) -> TimedPair {
+    let boot = || TimedBoot { facts: facts(), ..TimedBoot::default() };
+    let boots = Sides { base: boot(), change: boot() };
+    TimedPair { index: 0, is_control: false, change_first: false, boots, noise }
+}
+
+fn plan() -> TimedPlan {
+    let mut experiment = TimedExperiment::of(String::new(), TimedEngine::Host);
+    experiment.workloads = vec!["getppid".into()];
+    experiment.change.prefix = vec!["env".into()];
+    experiment.plan().unwrap()
+}
+
+#[test]
+fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
+    alone("a_machine_whose_cpus_are_all_busy_cannot_measure", || {
+        let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
+        if std::thread::available_parallelism().unwrap().get() < cpus {
+            println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
+            return;
+        }
+        let loops = Loops::start(2 * cpus);
+        until("all loops run", || loops.0.iter().all(|child| used(child) > 0));
+        let watch = Watch::start().unwrap();
+        let before = used_by_all(&loops);
+        until("the loops have run", || used_by_all(&loops) > before + 50 * cpus as u64);
+        let noise = watch.end().unwrap();
+        // They have not been waited for, and so are others'.
+        assert!(noise.others_percent + noise.steal_percent > 70.0, "{noise:?}");
+        assert!(noise.seconds > 0.0, "{noise:?}");
+        let warned = warnings(&plan(), &[pair(noise.clone())]);
+        assert!(warned.iter().any(|w| w.fact.starts_with("other tasks")), "{warned:?}");
+        if noise.steal_percent > 1.0 {
+            println!("skipped: a hypervisor took {} % of the CPUs", noise.steal_percent);
+            return;
+        }
+        let said = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));
+        assert!(said.starts_with("others' work took"), "{said}");
+        assert!(said.ends_with("end what else runs, and measure again"), "{said}");
+    });
+}
+
+/// The bound holds whatever the machine does besides: a delay anywhere only makes it wider.
+#[test]
+fn what_own_children_did_is_not_of_others() {
+    alone("what_own_children_did_is_not_of_others", || {
+        let (outer, waited) = (all_cpus(), ticks("self", [13, 14]));
+        let watch = Watch::start().unwrap();
+        let inner = all_cpus();
+        let loops = Loops::start(1);
+        until("the loop has run", || used_by_all(&loops) > 100);
+        drop(loops);
+        let total = all_cpus().total - inner.total;
+        let noise = watch.end().unwrap();
+        let (busy, own) = (all_cpus().busy - outer.busy, ticks("self", [13, 14]) - waited);
+        assert!(own > 100, "{own}");
+        let others = noise.others_percent / 100.0 * total as f64;
+        let most = busy.saturating_sub(own) as f64;
+        assert!(others <= most + 2.0, "{others} of {busy} ticks, own {own}: {noise:?}");
+    });
+}
+
+/// Ticks of all CPUs: of tasks and interrupts, and all but steal.
+struct AllCpus {
+    busy: u64,
+    total: u64,
+}
+
+fn all_cpus() -> AllCpus {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let fields = text.lines().next().unwrap().split_whitespace().skip(1);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
+    let busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6];
+    AllCpus { busy, total: busy + ticks[3] + ticks[4] }
+}
+
+#[test]
+fn this_machine_says_what_it_is() {
+    let facts = facts();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(facts[fact::KERNEL], release.trim());
+    assert_eq!(facts[fact::ASLR].len(), 1);
+    for name in [fact::BUILD, fact::CPU, fact::CPUS, fact::AFFINITY] {
+        assert!(!facts[name].is_empty(), "{facts:?}");
+    }
+    assert!(facts.values().all(|value| !value.contains(char::is_control)));
+}

@@ -1,0 +1,282 @@
+//! `ktax stat`: known work is counted, what is not counted says why, and nothing is left of what is
+//! ended. The table's looks are in `tests/fast/golden.rs`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::common::{self, Ran, ktax, processes_below, run, scratch, until};
+use ktax::model::{COUNTERS, ELAPSED, StatRow, StatTable};
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use rustix::thread::sched_getaffinity;
+
+fn stat(args: &[&str]) -> Ran {
+    run(ktax().arg("stat").args(args))
+}
+
+fn table(args: &[&str]) -> StatTable {
+    let ran = stat(&[&["--json"], args].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn row<'a>(table: &'a StatTable, name: &str) -> &'a StatRow {
+    table.rows.iter().find(|row| row.counter == name).unwrap()
+}
+
+fn value(table: &StatTable, name: &str) -> f64 {
+    let row = row(table, name);
+    let seen = row.repeats.first().unwrap_or_else(|| panic!("{name}: {:?}", row.uncounted));
+    assert_eq!(seen.values.len(), 1);
+    seen.values[0]
+}
+
+fn paranoid() -> i32 {
+    let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    text.trim().parse().unwrap_or(99)
+}
+
+/// Whether the kernel's own events may be counted; said where not.
+fn may_count() -> bool {
+    let may = getuid().is_root() || paranoid() <= 1;
+    if !may {
+        println!("skipped: kernel.perf_event_paranoid is {}", paranoid());
+    }
+    may
+}
+
+/// The program that does as much as it is told.
+fn work(dir: &Path) -> String {
+    let program = dir.join("work");
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/stat/work.c");
+    let mut build = Command::new(compiler);
+    build.args(["-static", "-O1", source, "-o"]).arg(&program);
+    assert!(build.status().unwrap().success());
+    program.display().to_string()
+}
+
+#[test]
+fn known_work_of_children_is_counted() {
+    if !may_count() {
+        return;
+    }
+    let dir = scratch();
+    let (program, said) = (work(dir.path()), dir.path().join("said").display().to_string());
+    let (children, pages, sleeps, moves) = (3.0, 4000.0, 200.0, 50.0);
+    let counted = table(&["--", &program, &said, "3", "4000", "200", "50"]);
+    let said = fs::read_to_string(&said).unwrap();
+    let said: Vec<f64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [minor, major, switches] = said[..] else { panic!("{said:?}") };
+    assert!(minor >= children * pages && switches >= children * sleeps, "{said:?}");
+    // Beside what the children did there are the parent's start and end.
+    for (name, least, slack) in [
+        ("minor-faults", minor, 200.0),
+        ("major-faults", major, 50.0),
+        ("page-faults", minor + major, 250.0),
+        ("context-switches", switches, 100.0),
+    ] {
+        let value = value(&counted, name);
+        assert!(least <= value && value <= least + slack, "{name}: {value}, {least} known");
+    }
+    // The first move may go where the child is already; with one CPU there are none.
+    if counted.cpus > 1 {
+        let migrations = value(&counted, "cpu-migrations");
+        assert!(migrations >= children * (moves - 1.0), "{migrations}");
+        assert!(migrations <= children * moves + 100.0, "{migrations}");
+    }
+    let task_clock = value(&counted, "task-clock");
+    assert!(task_clock >= children * 20e6, "{task_clock}");
+    // Of a quota, all CPUs may use up their share at once.
+    let cpus = sched_getaffinity(None).unwrap().count();
+    assert!(value(&counted, "elapsed") >= task_clock / f64::from(cpus));
+}
+
+#[test]
+fn every_counter_has_a_value_or_a_reason_and_a_next_step() {
+    let counted = table(&["--", "true"]);
+    let names: Vec<&str> = counted.rows.iter().map(|row| row.counter.as_str()).collect();
+    let all: Vec<&str> = COUNTERS.iter().chain([&ELAPSED]).map(|counter| counter.name).collect();
+    assert_eq!(names, all);
+    for row in &counted.rows {
+        let reason = row.uncounted.as_deref().unwrap_or_default();
+        assert_eq!(row.repeats.len(), usize::from(row.uncounted.is_none()), "{row:?}");
+        assert!(row.uncounted.is_none() || reason.contains("; "), "{row:?}");
+    }
+    let has_pmu = ["cpu", "cpu_core", "armv8_pmuv3_0"]
+        .iter()
+        .any(|name| Path::new("/sys/bus/event_source/devices").join(name).exists());
+    if !has_pmu && may_count() {
+        for name in ["cycles", "cycles-user", "instructions-kernel", "cache-misses", "dtlb-misses"]
+        {
+            let reason = row(&counted, name).uncounted.as_deref().unwrap_or_default();
+            assert!(reason.starts_with("no PMU here"), "{name}: {reason:?}");
+        }
+        let text = stat(&["--", "true"]).stdout;
+        assert_eq!(text.matches("no PMU here").count(), 1, "{text}");
+        assert_eq!(text.matches("not counted here").count(), 9, "{text}");
+    }
+}
+
+#[test]
+fn who_may_not_count_is_told_what_to_type() {
+    if !getuid().is_root() || !(2..4).contains(&paranoid()) {
+        println!("skipped: not root, or kernel.perf_event_paranoid is {}", paranoid());
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("ktax-user-").tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = dir.path().join("ktax");
+    fs::copy(env!("CARGO_BIN_EXE_ktax"), &binary).unwrap();
+    let mut command = Command::new(&binary);
+    command.args(["stat", "--json", "--", "sleep", "0"]).uid(65534).gid(65534).current_dir("/");
+    let ran = run(command.env("TMPDIR", "/tmp"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let counted: StatTable = serde_json::from_str(&ran.stdout).unwrap();
+    // A zero that nobody saw would be a lie: these are filtered out, not refused, for user code.
+    for name in ["context-switches", "cpu-migrations", "page-faults", "cache-misses"] {
+        let reason = row(&counted, name).uncounted.as_deref().unwrap_or_default();
+        let expected = format!("kernel.perf_event_paranoid is {}; type `sudo sysctl", paranoid());
+        assert!(reason.contains(&expected), "{name}: {reason:?}");
+    }
+    if paranoid() == 2 {
+        assert!(value(&counted, "task-clock") > 0.0);
+    }
+}
+
+#[test]
+fn pairs_are_interleaved_in_an_order_that_the_seed_says() {
+    let dir = scratch();
+    let log = dir.path().join("log").display().to_string();
+    let order = |seed: &str| {
+        let _ = fs::remove_file(&log);
+        let base = format!("sh -c 'printf b >> {log}'");
+        let change = format!("printf c >> {log}");
+        let options = ["-n", "8", "--seed", seed, "--vs", &base];
+        let counted = table(&[&options[..], &["--", "sh", "-c", &change]].concat());
+        assert_eq!(counted.commands[0].words, ["sh", "-c", &format!("printf b >> {log}")]);
+        for row in counted.rows.iter().filter(|row| row.uncounted.is_none()) {
+            assert!(row.repeats.len() == 2 && row.repeats.iter().all(|r| r.values.len() == 8));
+        }
+        fs::read_to_string(&log).unwrap()
+    };
+    let first = order("1");
+    for pair in 0..8 {
+        assert!(["bc", "cb"].contains(&&first[2 * pair..2 * pair + 2]), "{first}");
+    }
+    assert!(first.contains("bb") || first.contains("cc"), "one side is always first: {first}");
+    assert_eq!(first, order("1"));
+    assert_ne!(first, order("2"));
+}
+
+#[test]
+fn two_commands_are_compared_the_right_way_round() {
+    let dir = scratch();
+    let (program, file) = (work(dir.path()), dir.path().join("said").display().to_string());
+    let little = format!("{program} {file} 1 0 0 0");
+    let counted = table(&["-n", "3", "--vs", &little, "--", &program, &file, "3", "0", "0", "0"]);
+    let clock = row(&counted, "task-clock");
+    // 60 ms of work against 20.
+    assert!(clock.change.unwrap().percent > 0.0, "{clock:?}");
+    assert!(clock.repeats[1].sorted[0] > 60e6 && clock.repeats[0].sorted[0] > 20e6, "{clock:?}");
+    let runs = table(&["--vs", "true", "--", "true"]).runs;
+    assert_eq!(runs, 10);
+}
+
+#[test]
+fn what_repeats_says_how_well() {
+    let counted = table(&["-n", "6", "--", "true"]);
+    let seen = &row(&counted, "elapsed").repeats[0];
+    assert_eq!((seen.values.len(), seen.sorted.len()), (6, 6));
+    assert!(seen.sorted.is_sorted());
+    let interval = seen.interval.unwrap();
+    assert_eq!((interval.low, interval.high), (seen.sorted[0], seen.sorted[5]));
+    assert_eq!(interval.level_percent, 96.875);
+    let text = stat(&["-n", "6", "--values", "--", "true"]).stdout;
+    let line = text.lines().find(|line| line.starts_with("time elapsed (msecs): ")).unwrap();
+    assert_eq!(line.split("  ").count(), 6, "{line}");
+    assert!(text.contains("96.9 % confidence"), "{text}");
+    assert!(stat(&["-n", "5", "--", "true"]).stdout.contains("Six runs and more"));
+}
+
+#[test]
+fn the_commands_output_is_shown_on_demand_and_its_input_is_empty() {
+    let command = ["--", "sh", "-c", "cat; echo $((6 * 7)); echo $((6 * 8)) >&2"];
+    let quiet = stat(&command);
+    assert_eq!((quiet.status, quiet.stderr.as_str()), (0, ""));
+    assert!(!quiet.stdout.contains("\n42\n") && !quiet.stdout.starts_with("42"));
+    let shown = stat(&[&["--show-output"], &command[..]].concat());
+    assert!(shown.stdout.starts_with("42\nPerformance counter stats"), "{}", shown.stdout);
+    assert_eq!(shown.stderr, "48\n");
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_its_last_words() {
+    let failing = ["--", "sh", "-c", "echo $((6 * 7)) >&2; exit 3"];
+    let ran = stat(&failing);
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
+    for word in ["sh -c", "exit status 3: 42", "--ignore-failure"] {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    let ran = stat(&["--", "sh", "-c", "kill -9 $$"]);
+    assert!(ran.status == 1 && ran.stderr.contains("failed with signal 9;"), "{}", ran.stderr);
+    let ran = stat(&[&["-n", "2", "--ignore-failure"], &failing[..]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("2 of 2 runs of "), "{}", ran.stdout);
+}
+
+#[test]
+fn what_cannot_be_started_is_a_mistake_of_the_command_line() {
+    let dir = scratch();
+    let text = dir.path().join("text").display().to_string();
+    fs::write(&text, "no program").unwrap();
+    // One that may be executed and cannot: not taken for a command with that exit status.
+    let script = dir.path().join("script").display().to_string();
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for program in ["no-such-program", &text, &script] {
+        let ran = stat(&["--", program]);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("give a program that is there"), "{}", ran.stderr);
+    }
+    for (args, word) in [
+        (&["--vs", "'true", "--", "true"][..], "a quote in it is not closed"),
+        (&["--vs", " ", "--", "true"], "it is empty"),
+        (&["-n", "0", "--", "true"], "1..=10000"),
+        (&["--seed", "2", "--", "true"], "--vs"),
+        (&[], "COMMAND"),
+    ] {
+        let ran = stat(args);
+        assert!(ran.status == 2 && ran.stderr.contains(word), "{args:?}: {}", ran.stderr);
+    }
+}
+
+/// Ends ktax while its command runs, which has made a file; its status, when all has gone.
+fn ended(signal: Signal, command: &str) -> Option<i32> {
+    let dir = scratch();
+    let began: PathBuf = dir.path().join("began");
+    let script = format!("touch {}; {command}", began.display());
+    let mut ktax = ktax();
+    ktax.args(["stat", "--", "sh", "-c", &script]).env("TMPDIR", dir.path());
+    ktax.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let mut child = ktax.spawn().unwrap();
+    until("the command begins", || began.exists());
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap();
+    until("its processes end", || processes_below(dir.path()).is_empty());
+    let left: BTreeMap<_, _> = common::tree(dir.path()).into_iter().collect();
+    assert_eq!(left.keys().collect::<Vec<_>>(), [Path::new("began")]);
+    status.code()
+}
+
+#[test]
+fn what_is_ended_in_the_middle_leaves_nothing() {
+    let with_children = "sleep 1000 & sleep 1000";
+    assert_eq!(ended(Signal::INT, with_children), Some(130));
+    assert_eq!(ended(Signal::TERM, with_children), Some(130));
+    // Nobody can catch it: the kernel ends the command itself.
+    assert_eq!(ended(Signal::KILL, "exec sleep 1000"), None);
+}

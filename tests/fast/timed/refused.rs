@@ -1,0 +1,85 @@
+use std::fs;
+
+use ktax::model::{Arch, Format, Identity, Key, Plan, Sides};
+use ktax::plan::{Experiment, plan};
+use ktax::rundir::RunDir;
+
+use crate::common::{ktax, run, scratch};
+
+#[test]
+fn mistakes_are_refused_with_the_next_step() {
+    for (arguments, said) in [
+        (&["--pairs", "10", "-w", "getppid"][..], "--engine host"),
+        (&["--engine", "host", "-w", "getppid", "--layouts", "2"], "exact engine's"),
+        (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "no setting"),
+        (
+            &["--engine", "host", "-w", "getppid", "--change-set", "swappiness=1"],
+            "a dot or a slash",
+        ),
+        (&["--engine", "host", "-w", "getppid", "--change-set", "prefix='x"], "quote"),
+        (&["--engine", "host", "--change-set", "thp=never"], "name rows with -w"),
+        (&["--engine", "kvm", "-w", "getppid"], "kernel"),
+        (&["--engine", "host", "--kernel", "debian:x", "-w", "getppid"], "--base-set kernel="),
+        (&["--engine", "host", "--base", "6.1", "-w", "getppid"], "--base-set kernel="),
+        (&["--engine", "host", "--change", "6.1", "-w", "getppid"], "--base-set kernel="),
+        (&["--engine", "host", "--cpu", "max", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--vcpus", "1", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--cores", "1", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--bare-metal", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--base-boot-line", "quiet", "-w", "getppid"], "boot_line"),
+        (&["--engine", "kvm", "--kernel", "x", "--base-set", "thp=never", "-w", "pipe"], "has no"),
+        (&["--engine", "kvm", "--bare-metal", "--base", "x", "-w", "pipe"], "--change"),
+    ] {
+        let ran = run(ktax().arg("plan").args(arguments));
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+/// A plan of the exact engine.
+fn counted() -> Plan {
+    let text = "title = \"x\"\nbase = { kernel = \"x\" }\nchange = { kernel = \"x\" }\n";
+    let identity = Identity {
+        source: "x".into(),
+        sha256: "0".repeat(64),
+        release: Some("6.1".into()),
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: Format::BzImage,
+    };
+    let key = Key {
+        engine: "exact".into(),
+        qemu: "x".into(),
+        machine: "x".into(),
+        cpu: "max".into(),
+        memory_mib: 512,
+        guest: "0".repeat(64),
+    };
+    let kernels = Sides { base: identity.clone(), change: identity };
+    plan(&Experiment::parse(text, "x.toml").unwrap(), kernels, key).unwrap()
+}
+
+#[test]
+fn what_is_of_times_is_refused_where_instructions_are_counted() {
+    let dir = scratch();
+    let timed = dir.path().join("timed.toml");
+    fs::write(&timed, "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n").unwrap();
+    let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("leave --engine exact out"), "{}", ran.stderr);
+    let ran = run(ktax().args(["compare", "--kernel", "debian:x", "--peek"]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--peek is for times"), "{}", ran.stderr);
+    let out = dir.path().join("counted");
+    RunDir::create(&out, counted()).unwrap();
+    let ran = run(ktax().arg("analyse").arg(&out).arg("--allow-differences"));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("leave it out"), "{}", ran.stderr);
+    for flags in [&["--peek"][..], &["--side", "base"], &["--allow-differences"]] {
+        let ran = run(ktax().arg("run").arg(&out).args(flags));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("leave them out"), "{}", ran.stderr);
+    }
+}

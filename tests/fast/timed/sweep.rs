@@ -1,0 +1,134 @@
+//! Sweeps of settings that do not come to their end.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+use crate::common::{cache, ktax, run, scratch, until};
+
+const QUICK: [&str; 8] =
+    ["compare", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50", "--pairs"];
+
+const TTL: &str = "net.ipv4.ip_default_ttl";
+
+/// ktax in a network namespace of its own, whose settings are nobody else's; `None` where this user
+/// cannot write them.
+fn alone(state: &Path) -> Option<Command> {
+    alone_behind(state, &[])
+}
+
+/// The same, started by another command.
+fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
+    let own = if getuid().is_root() { "-n" } else { "-rn" };
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let writes = format!("cat {path} >{path}");
+    let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no network namespace whose settings this user can write");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.arg(own).args(starter).arg(env!("CARGO_BIN_EXE_ktax")).env("KTAX_CACHE", cache());
+    command.env("KTAX_STATE", state);
+    Some(command)
+}
+
+#[test]
+fn a_directory_that_is_there_is_refused_before_anything_is_measured() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    fs::create_dir_all(out.join("thp=never")).unwrap();
+    fs::write(out.join("thp=never/plan.json"), "{}").unwrap();
+    let mut command = ktax();
+    command.args(QUICK).args(["10", "--sweep", "thp=always,never", "--out"]).arg(&out);
+    let ran = run(&mut command);
+    assert_eq!((ran.status, out.join("thp=always").exists()), (2, false), "{}", ran.stderr);
+    assert!(ran.stderr.contains("thp=never exists"), "{}", ran.stderr);
+}
+
+#[test]
+fn every_run_is_named_and_the_machine_is_as_it_was() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    // What the setting is before and after is seen from inside of the namespace.
+    let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
+    let script = format!("cat {path}; \"$@\"; status=$?; cat {path}; exit $status");
+    let starter = ["sh", "-c", &script, "sh"];
+    let Some(mut command) = alone_behind(dir.path(), &starter) else { return };
+    let sweep = format!("{TTL}=70,71");
+    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.first(), lines.last(), "{}", ran.stdout);
+    let named = |value: &str| {
+        let name = format!("{TTL}={value}");
+        lines.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{}", ran.stdout))
+    };
+    let rows = || (0..lines.len()).filter(|at| lines[*at].starts_with("control-planted"));
+    let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
+    assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
+    assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
+    let worst = ["70", "71"]
+        .map(|value| run(ktax().arg("report").arg(out.join(format!("{TTL}={value}")))).status);
+    // Slower is more than no answer.
+    let worst = if worst.contains(&3) { 3 } else { worst[0].max(worst[1]) };
+    assert_eq!(ran.status, worst, "{}", ran.stderr);
+}
+
+#[test]
+fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    // The kernel takes 1 to 255.
+    let sweep = format!("{TTL}=64,300,65");
+    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    assert!(ran.stderr.contains("cannot be \"300\""), "{}", ran.stderr);
+    let at = |value: &str| out.join(format!("{TTL}={value}"));
+    let said = format!(
+        "ktax: stopped in run 2 of 3\nktax: done: `ktax report {}`\nktax: begun: resume with \
+         `ktax run {}`\nktax: not begun: `ktax run {}`\n",
+        at("64").display(),
+        at("300").display(),
+        at("65").display()
+    );
+    assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    let ran = run(ktax().arg("report").arg(at("64")));
+    assert!(ran.stdout.contains("control-planted"), "{ran:?}");
+    let run_of_last = alone(dir.path()).unwrap().arg("run").arg(at("65")).output().unwrap();
+    assert!(run_of_last.status.success(), "{run_of_last:?}");
+}
+
+#[test]
+fn ctrl_c_in_a_later_run_says_what_there_is_of_each() {
+    let dir = scratch();
+    let Some(mut command) = alone(dir.path()) else { return };
+    let out = dir.path().join("run");
+    let values: Vec<String> = (64..84).map(|value: u32| value.to_string()).collect();
+    let sweep = format!("{TTL}={}", values.join(","));
+    command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let there = |value: &str, name: &str| out.join(format!("{TTL}={value}")).join(name).exists();
+    until("the second is begun", || there("65", "lock"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    // Which was begun when the signal came depends on the machine; on each side of it nothing does.
+    let state_of = |value: &String| {
+        let of_it = |line: &&str| line.ends_with(&format!("={value}`"));
+        let line = said.lines().find(of_it).unwrap_or_else(|| panic!("{value}: {said}"));
+        let states = ["ktax: done: `ktax report", "ktax: begun: resume", "ktax: not begun: "];
+        let state = states.iter().position(|state| line.starts_with(state));
+        let is_there = (there(value, "report.md"), there(value, "lock"), there(value, "plan.json"));
+        let expected = [(true, true, true), (false, true, true), (false, false, true)];
+        assert_eq!(is_there, expected[state.unwrap_or_else(|| panic!("{line}"))], "{said}");
+        state
+    };
+    let states: Vec<Option<usize>> = values.iter().map(state_of).collect();
+    assert!(states.is_sorted(), "{said}");
+    assert!(states[0] == Some(0) && states[19] == Some(2), "{said}");
+    assert!(states.iter().filter(|state| **state == Some(1)).count() <= 1, "{said}");
+}

@@ -1,0 +1,11 @@
+//! The guest programs run natively; the documents' examples; the parsers on noise.
+
+mod broken;
+mod example;
+mod examples;
+mod guest;
+mod mutate;
+mod native;
+mod noise;
+mod size;
+mod starved;

@@ -1,0 +1,226 @@
+//! `ktax exits record` within a KVM host in QEMU, where KVM says why the processor left the guest.
+//! Every test is a boot; the exact ones count instructions instead of nanoseconds.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
+use crate::common::{Ran, cache, ktax, run, scratch};
+use ktax::model::{ExitRun, ExitTable};
+use serde_json::Value;
+
+const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
+
+/// Records a raw guest in a host; the table, and the VMM's own account.
+fn record(host: &[&str], options: &[&str], guest: &[&str]) -> (ExitTable, Value) {
+    let record = ["/ktax", "exits", "record", "--json"];
+    let vmm = ["--", "/ktax", "vmm", "raw"];
+    let ran = kvm_host(host, &[&record, options, &vmm, guest].concat());
+    (table(&ran), serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap())
+}
+
+fn table(ran: &Ran) -> ExitTable {
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let tables: Vec<ExitTable> = serde_json::from_str(&ran.stdout).unwrap();
+    tables.into_iter().next().unwrap()
+}
+
+#[test]
+fn every_exit_is_counted_by_its_reason_both_ways() {
+    for via in ["bpf", "perf"] {
+        let (table, _) = record(&[], &["--level", "exits", "--via", via], &GUEST);
+        let counts = ["io", "cpuid", "hlt"].map(|reason| count(&table, reason));
+        assert_eq!(counts, [2000, 2000, 1000], "{via}: {table:?}");
+        // Beside the 2000 writes to where no memory is, the guest's own pages, once each.
+        assert!((2000..2010).contains(&count(&table, "npf")), "{via}: {table:?}");
+        assert_whole(&table);
+        let cost = table.account.as_ref().unwrap().recorder.as_ref();
+        assert_eq!(cost.is_some_and(|cost| cost.exits_ns > 0), via == "bpf", "{table:?}");
+        let halted = table.row("hlt").unwrap().parts.as_ref().unwrap();
+        assert!(halted.user_ns > 0, "{table:?}");
+    }
+}
+
+#[test]
+fn in_an_exact_host_all_of_the_vcpus_time_is_in_the_table() {
+    let (all, account) = record(&["--exact"], &[], &GUEST);
+    assert_whole(&all);
+    let wall_ns = account["vcpus"][0]["wall_ns"].as_u64().unwrap() as f64;
+    let missing = 1.0 - all.sum_ns() as f64 / wall_ns;
+    assert!((0.0..0.01).contains(&missing), "{missing} of {wall_ns} ns");
+    // One kind less is less by exactly its number.
+    let without = ["--out", "2000", "--cpuid", "2000", "--hlt", "1000"];
+    let (without, _) = record(&["--exact"], &[], &without);
+    assert_eq!(count(&all, "npf") - count(&without, "npf"), 2000);
+    assert_eq!(count(&all, "io"), count(&without, "io"));
+}
+
+/// A stock Linux guest, recorded in an exact host; its console comes before the tables.
+fn record_linux(initrd: &Path, options: &[&str], guest: &[&str]) -> (Ran, Vec<ExitTable>) {
+    let vmlinuz = format!("vmlinuz={}", kernel().display());
+    let initrd = format!("initrd={}", initrd.display());
+    let record = ["/ktax", "exits", "record", "--json", "--level", "exits"];
+    let vmm = ["--", "/ktax", "vmm", "linux", "--kernel", "/files/vmlinuz"];
+    let rest = ["--initrd", "/files/initrd", "--append", LINE];
+    let host = ["--exact", "--file", &vmlinuz, "--file", &initrd];
+    let ran = kvm_host(&host, &[&record[..], options, &vmm, &rest, guest].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let start = ran.stdout.find("\n[\n").expect("there are tables") + 1;
+    let tables = serde_json::from_str(&ran.stdout[start..]).unwrap();
+    (ran, tables)
+}
+
+#[test]
+fn a_stock_kernel_boots_while_it_is_recorded_and_repeats_to_the_byte() {
+    let dir = scratch();
+    let initrd = initrd(dir.path());
+    let [(first, tables), (second, _)] = [(); 2].map(|()| record_linux(&initrd, &[], &[]));
+    assert_whole(&tables[0]);
+    assert!(count(&tables[0], "npf") > 1000 && count(&tables[0], "io") > 100, "{tables:?}");
+    let seen = "init sees 1 processors and clock kvm-clock";
+    assert!(first.stdout.contains(seen), "{}", first.stdout);
+    // The console and the table; the VMM's own account, in nanoseconds.
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(first.stderr, second.stderr);
+}
+
+/// The first process of a guest with two processors: one is busy, the other interrupts it twenty
+/// times, and each interrupt is counted by the kernel. It has no other exit until the host's tick.
+const INTERRUPTS: &str = r#"
+#define _GNU_SOURCE
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { TIMES = 20 };
+static volatile int is_busy, is_done;
+static void stay_on(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+static void *be_busy(void *unused)
+{
+    stay_on(1);
+    is_busy = 1;
+    while (!is_done)
+        ;
+    return unused;
+}
+static long calls(void)
+{
+    char line[256];
+    long of_first, of_second = -1;
+    FILE *file = fopen("/proc/interrupts", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, "CAL:"))
+            sscanf(strstr(line, "CAL:") + 4, "%ld %ld", &of_first, &of_second);
+    return of_second;
+}
+int main(void)
+{
+    pthread_t thread;
+    long before, failed = 0;
+    mount("proc", "/proc", "proc", 0, NULL);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    stay_on(0);
+    pthread_create(&thread, NULL, be_busy, NULL);
+    while (!is_busy)
+        sched_yield();
+    before = calls();
+    for (int i = 0; i < TIMES; i++)
+        failed += syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0;
+    printf("sent %d, failed %ld, taken %ld\n", TIMES, failed, calls() - before);
+    fflush(stdout);
+    return reboot(RB_AUTOBOOT);
+}
+"#;
+
+/// One guest for two tests.
+fn two_processors() -> &'static (Ran, Vec<ExitTable>) {
+    static TWO: OnceLock<(Ran, Vec<ExitTable>)> = OnceLock::new();
+    TWO.get_or_init(|| {
+        let dir = scratch();
+        let initrd = initrd_of(dir.path(), INTERRUPTS);
+        record_linux(&initrd, &["--per", "both"], &["--cpus", "2"])
+    })
+}
+
+#[test]
+fn a_busy_processor_takes_each_interrupt_once() {
+    let (ran, _) = two_processors();
+    let said = ran.stdout.lines().find_map(|line| line.split_once("sent 20, failed 0, taken "));
+    let said = said.unwrap_or_else(|| panic!("it does not say how many: {}", ran.stdout));
+    let taken: u32 = said.1.trim().parse().unwrap();
+    // The kernel has some of its own to send; taken twice, there are forty.
+    assert!((20..30).contains(&taken), "{taken}");
+}
+
+#[test]
+fn each_of_two_vcpus_has_a_table_and_they_add_up_to_the_vms() {
+    let (_, tables) = two_processors();
+    let [vm, vcpus @ ..] = &tables[..] else { panic!("no table: {tables:?}") };
+    assert_eq!(vcpus.len(), 2, "{tables:?}");
+    tables.iter().for_each(assert_whole);
+    for row in &vm.rows {
+        let of = |table: &ExitTable| table.row(&row.reason).map_or(0, |row| row.count);
+        assert_eq!(row.count, vcpus.iter().map(of).sum::<u64>(), "{}", row.reason);
+    }
+    assert_eq!(vm.sum_ns(), vcpus.iter().map(ExitTable::sum_ns).sum::<u64>());
+    // Each boots, so that each has pages of its own to find and waits for the other.
+    let busy = |table: &ExitTable| count(table, "npf") > 0 && count(table, "hlt") > 0;
+    assert!(vcpus.iter().all(busy), "{vcpus:?}");
+}
+
+const GUESTS: &str = r#"
+title = "Guests"
+host = "kvm"
+workloads = ["raw:out=200", "getppid"]
+base = { kernel = "debian:cloud-amd64" }
+"#;
+
+#[test]
+fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
+    kernel();
+    let dir = scratch();
+    let (file, out) = (dir.path().join("guests.toml"), dir.path().join("out"));
+    // A cache in which nothing has run yet.
+    symlink(cache().join("kernels"), dir.path().join("kernels")).unwrap();
+    let compare = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let mut command = ktax();
+        command.env("KTAX_CACHE", dir.path()).arg("compare").arg(&file);
+        run(command.arg("--json").arg("--out").arg(&out))
+    };
+    let wrong = compare(&GUESTS.replace("base = {", "base = { without = [\"no-such\"],"));
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("no-such"), "{}", wrong.stderr);
+    let ran = compare(GUESTS);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let sides: Vec<Vec<ExitRun>> = serde_json::from_str(&ran.stdout).unwrap();
+    let [raw, program] = &sides[0][..] else { panic!("{sides:?}") };
+    assert_eq!(count(&raw.table, "io"), 200);
+    assert_whole(&raw.table);
+    // Between its marks a program leaves for little but what its start needs.
+    assert_whole(&program.table);
+    let (guest, native) = (program.guest_ns.unwrap() as f64, program.native_ns.unwrap() as f64);
+    assert!((0.5..1.02).contains(&(native / guest)), "{native} of {guest}");
+}
+
+#[test]
+fn a_kernel_that_is_locked_down_says_so() {
+    let record = ["/ktax", "exits", "record", "--", "/ktax", "vmm", "raw", "--out", "10"];
+    let ran = kvm_host(&["--boot-line", "lockdown=confidentiality"], &record);
+    assert_ne!(ran.status, 0);
+    assert!(ran.stderr.contains("lockdown"), "{ran:?}");
+}

@@ -1,0 +1,10 @@
+//! Tests of guests on KVM: of this machine, and of a KVM host within QEMU. `make test-exits` runs
+//! them.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod exits_command;
+mod exits_host;
+mod exits_live;
+mod kvm_host;
+mod vmm;

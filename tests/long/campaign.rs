@@ -1,0 +1,70 @@
+//! Many comparisons on this machine's running kernel: how often something is found where nothing
+//! differs, and how often 5 % are found where they were planted. `make controls` runs it; it takes
+//! a machine that is otherwise idle, and says what it saw in the words of METHODOLOGY.md.
+
+use crate::common::{ktax, run, scratch};
+use ktax::model::{TimedComparison, TimedVerdict};
+
+/// The comparisons of equals, and of 5 %.
+const EQUALS: u32 = 60;
+const PLANTED: u32 = 40;
+
+/// A row of user mode, in which time can be planted, and one of the kernel.
+const ROWS: [&str; 4] = ["-w", "control-planted:ops=8000", "-w", "getppid:ops=30000"];
+
+fn comparison(seed: u32, change: &[&str]) -> TimedComparison {
+    let (dir, seed) = (scratch(), seed.to_string());
+    let fixed = ["compare", "--engine", "host", "--loops", "3", "--json", "--seed", &seed];
+    // Both Sides have the same commands in front, so that nothing but the turns differs.
+    let sides = ["--base-set", "prefix=env KTAX_PLANTED=0", "--change-set"];
+    let ran = run(ktax()
+        .args(fixed)
+        .args(ROWS)
+        .args(sides)
+        .args(change)
+        .arg("--out")
+        .arg(dir.path().join("run")));
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+}
+
+fn is_found(verdict: TimedVerdict) -> bool {
+    matches!(verdict, TimedVerdict::Slower | TimedVerdict::Faster)
+}
+
+#[test]
+#[ignore = "takes an idle machine and many minutes: make controls"]
+fn equals_are_not_told_apart_and_five_percent_are() {
+    let (mut wrong, mut small, mut no_answer, mut pairs) = (0, 0, 0, 0);
+    for seed in 0..EQUALS {
+        let found = comparison(seed, &["prefix=env KTAX_PLANTED=0"]);
+        let any = |is: fn(TimedVerdict) -> bool| found.rows.iter().any(|row| is(row.verdict));
+        wrong += u32::from(any(is_found));
+        small += u32::from(any(|verdict| verdict == TimedVerdict::BelowThreshold));
+        no_answer += u32::from(any(|verdict| verdict == TimedVerdict::Inconclusive));
+        pairs += found.pairs;
+    }
+    println!(
+        "equals: {EQUALS} comparisons of two rows, {} pairs each; {wrong} found slower or faster, \
+         {small} below the threshold, {no_answer} without an answer",
+        pairs / EQUALS as usize
+    );
+    let (mut right, mut inside, mut no_answer, mut pairs) = (0, 0, 0, 0);
+    for seed in 0..PLANTED {
+        let found = comparison(1000 + seed, &["prefix=env KTAX_PLANTED=50"]);
+        let row = &found.rows[0];
+        let ratio = row.ratio.unwrap();
+        right += u32::from(row.verdict == TimedVerdict::Slower);
+        inside += u32::from(ratio.low <= 1.05 && ratio.high.is_none_or(|high| high >= 1.05));
+        no_answer += u32::from(row.verdict == TimedVerdict::Inconclusive);
+        pairs += found.pairs;
+    }
+    println!(
+        "5 % planted: {PLANTED} comparisons, {} pairs each; {right} found slower, the interval \
+         holds 5 % in {inside}, {no_answer} without an answer",
+        pairs / PLANTED as usize
+    );
+    assert!(wrong * 100 <= EQUALS * 5, "{wrong} of {EQUALS}");
+    assert!(no_answer * 10 <= PLANTED, "this machine is too busy to say anything");
+    assert!(right * 100 >= PLANTED * 90, "{right} of {PLANTED}");
+    assert!(inside * 100 >= PLANTED * 93, "{inside} of {PLANTED}");
+}

@@ -1,0 +1,41 @@
+//! Real KVM of other architectures, within QEMU: guests that leave a known number of times, and
+//! what `ktax exits` says of what the kernel wrote about them. `make test-hosts` runs these.
+
+mod boards;
+mod e500v2;
+mod power9;
+mod traced;
+
+use std::path::Path;
+
+use crate::common::{Ran, ktax, run};
+use ktax::model::ExitTable;
+
+fn exits(arguments: &[&str]) -> Ran {
+    let ran = run(ktax().arg("exits").args(arguments));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    ran
+}
+
+fn tables(file: &Path) -> Vec<ExitTable> {
+    let said = exits(&["report", "--json", &file.display().to_string()]).stdout;
+    serde_json::from_str(&said).unwrap()
+}
+
+/// What the host says between a line with this title and one that ends it.
+fn section<'a>(serial: &'a str, title: &str) -> &'a str {
+    let after = serial.split_once(&format!("\n== {title}\n")).map(|(_, after)| after);
+    let within = after.and_then(|after| after.split_once("==\n")).map(|(within, _)| within);
+    within.unwrap_or_else(|| panic!("no {title}: {serial}"))
+}
+
+fn count(table: &ExitTable, reason: &str) -> u64 {
+    table.row(reason).unwrap_or_else(|| panic!("no {reason}: {table:?}")).count
+}
+
+/// Every exit has its entry, but for those after which there was none.
+fn assert_whole(table: &ExitTable) {
+    let (guest, others): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
+    let open = table.account.as_ref().map_or(0, |account| account.open.len() as u64);
+    assert_eq!(guest[0].count, others.iter().map(|row| row.count).sum::<u64>() + open, "{table:?}");
+}
