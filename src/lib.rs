@@ -15,6 +15,7 @@
 
 pub mod analyse;
 pub mod cmd;
+pub mod disk;
 pub mod engine;
 pub mod exits;
 pub mod kernel;
@@ -25,5 +26,6 @@ pub mod report;
 pub mod run;
 pub mod rundir;
 pub mod stats;
+pub mod text;
 pub mod vmm;
 pub mod wire;

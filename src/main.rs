@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ktax::cmd::{self, Cli};
-use ktax::report;
+use ktax::text::escape_lines;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         Ok(exit) => cli.status(exit),
         Err(error) => {
             // Nobody may be listening any more; what is said may come from files.
-            let text = report::escape_lines(&format!("{error:#}"));
+            let text = escape_lines(&format!("{error:#}"));
             let _ = writeln!(std::io::stderr(), "ktax: {text}");
             cli.status(cmd::Exit::of_error(&error))
         }

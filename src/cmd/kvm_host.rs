@@ -1,18 +1,18 @@
 //! `ktax kvm-host`: a command in a KVM host within QEMU.
 
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::PathBuf;
 
 use super::args::HostArgs;
 use super::drive::{cancel, is_cancelled, obtain, talking};
 use super::exit::{Exit, UsageError};
 use super::output::write_foreign;
+use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;
 use crate::kernel::{self, Kernel};
 use crate::kvmhost::{self, GIVEN_MAX, Given, Host, HostError, Said};
 use crate::model::Subject;
-use crate::report::escape;
+use crate::text::escape;
 
 /// Run a command in a real KVM host, within QEMU: no KVM and no root are needed here.
 ///
@@ -118,14 +118,15 @@ fn read(files: &[Named], most: u64) -> Result<Vec<Given>, UsageError> {
         let shown = escape(&path.display().to_string());
         let wanted = "a file for the host";
         let unreadable = |reason| UsageError::Unreadable { path: shown.clone(), reason, wanted };
-        let mut content = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(left + 1).read_to_end(&mut content).map_err(unreadable)?;
-        left = left.checked_sub(content.len() as u64).ok_or_else(|| {
-            let most = most >> 20;
-            let problem = format!("with {shown} the host's files are more than {most} MiB");
-            UsageError::Text(format!("{problem}; give fewer or smaller ones"))
+        let content = read_limited(path, left).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let most = most >> 20;
+                let problem = format!("with {shown} the host's files are more than {most} MiB");
+                UsageError::Text(format!("{problem}; give fewer or smaller ones"))
+            }
+            _ => unreadable(error),
         })?;
+        left -= content.len() as u64;
         Ok(Given { name: name.clone(), content })
     };
     files.iter().map(&mut read).collect()

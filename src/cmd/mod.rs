@@ -6,7 +6,7 @@ macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write;
         let text = std::fmt::format(format_args!($($text)*));
-        let _ = writeln!(std::io::stderr(), "{}", crate::report::escape_lines(&text));
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::escape_lines(&text));
     }};
 }
 

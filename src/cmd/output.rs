@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::model::Comparison;
 use crate::report::{self, Format, TextOptions};
+use crate::text::escape;
 
 /// How to print.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +102,7 @@ fn harmless(bytes: &[u8]) -> String {
             Some(text) => (text.trim_end_matches('\r'), "\n"),
             None => (line, ""),
         };
-        let cells: Vec<String> = text.split('\t').map(report::escape).collect();
+        let cells: Vec<String> = text.split('\t').map(escape).collect();
         cells.join("\t") + end
     };
     String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()

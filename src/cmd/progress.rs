@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::model::Plan;
-use crate::report;
 use crate::run::{Event, Timing};
+use crate::text::escape;
 
 /// A bar over so many Runs.
 pub fn bar_of_runs(runs: usize) -> ProgressBar {
@@ -35,7 +35,7 @@ pub fn spinner() -> ProgressBar {
 
 /// Says what is running: rows and kernels have names from files, which do nothing to a terminal.
 pub fn say(bar: &ProgressBar, message: &str) {
-    bar.set_message(report::escape(message));
+    bar.set_message(escape(message));
 }
 
 /// The progress of one run directory.

@@ -14,6 +14,7 @@ use crate::engine::command::{self, CommandError};
 use crate::model::{Counted, FORMAT, StatCommand, StatTable};
 use crate::report;
 use crate::stats::random::Random;
+use crate::text::escape;
 
 /// Count what a command does on the running kernel, and compare it with another one.
 ///
@@ -136,7 +137,7 @@ impl Repeated {
         let ended = ended.map_err(|error| match error {
             CommandError::Cancelled => Stop::Cancelled,
             error @ CommandError::Start { .. } => {
-                Stop::Failed(UsageError::Text(report::escape(&error.to_string())).into())
+                Stop::Failed(UsageError::Text(escape(&error.to_string())).into())
             }
             error @ CommandError::Host { .. } => Stop::Failed(error.into()),
         })?;
@@ -162,7 +163,7 @@ fn last_words(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    if last.is_empty() { String::new() } else { format!(": {}", report::escape(&last.join(" | "))) }
+    if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
 }
 
 fn table(sides: Vec<Repeated>, runs: u32, seed: Option<u64>) -> StatTable {

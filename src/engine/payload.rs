@@ -5,10 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::initramfs;
-use crate::rundir::write_atomically;
+use crate::disk::{sha256_of_parts, write_atomically};
 
 /// The guest's programs.
 pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
@@ -26,12 +24,7 @@ pub struct Payload {
 
 /// SHA-256 over the guest programs and the plugin: part of the Key.
 pub fn guest_sha256() -> String {
-    let mut hash = Sha256::new();
-    for part in [GUEST, HELLO, PLUGIN] {
-        hash.update(u64::to_le_bytes(part.len() as u64));
-        hash.update(part);
-    }
-    format!("{:x}", hash.finalize())
+    sha256_of_parts(&[GUEST, HELLO, PLUGIN])
 }
 
 /// Puts the files where QEMU can read them, unless they are there already.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
-use crate::wire::escape;
+use crate::text::escape_bytes;
 
 /// The oldest QEMU whose plugins and icount are enough.
 const OLDEST: (u32, u32) = (7, 2);
@@ -45,11 +45,11 @@ impl Qemu {
             .output()
             .map_err(|error| missing(error.to_string()))?;
         if !output.status.success() {
-            return Err(missing(escape(&output.stderr)));
+            return Err(missing(escape_bytes(&output.stderr)));
         }
         let version = parse_version(&output.stdout).ok_or_else(|| QemuError::Unknown {
             program: program.display().to_string(),
-            said: escape(&output.stdout),
+            said: escape_bytes(&output.stdout),
         })?;
         if number(&version) < Some(OLDEST) {
             return Err(QemuError::TooOld { found: version });
@@ -61,7 +61,7 @@ impl Qemu {
 fn parse_version(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(output).ok()?;
     let version = text.lines().next()?.strip_prefix("QEMU emulator version ")?;
-    number(version).map(|_| escape(version.as_bytes()))
+    number(version).map(|_| escape_bytes(version.as_bytes()))
 }
 
 fn number(version: &str) -> Option<(u32, u32)> {

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
+
+use crate::disk::Lock;
 
 const PREFIX: &str = ".vm-";
 
@@ -15,7 +16,7 @@ const PREFIX: &str = ".vm-";
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Scratch {
@@ -23,8 +24,7 @@ impl Scratch {
     pub fn create(parent: &Path) -> io::Result<Scratch> {
         fs::create_dir_all(parent)?;
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        let lock = File::create(dir.path().join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = Lock::take(File::create(dir.path().join("lock"))?)?;
         Ok(Scratch { dir, _lock: lock })
     }
 
@@ -59,5 +59,5 @@ fn is_owned(lock: &Path) -> bool {
         let age = dir.and_then(|dir| dir.modified().ok()).and_then(|time| time.elapsed().ok());
         return age.is_some_and(|age| age.as_secs() < 60);
     };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    Lock::take(file).is_err()
 }

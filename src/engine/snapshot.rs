@@ -5,14 +5,14 @@ use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock, statvfs};
-use sha2::{Digest, Sha256};
+use rustix::fs::statvfs;
 
 use super::evict::{MARK, touch};
 use super::exact::Exact;
 use super::scratch::Scratch;
 use super::vm::{Rest, Vm};
 use super::{Request, Stop, argv};
+use crate::disk::{Lock, sha256_of_file, sha256_of_parts, write_atomically};
 use crate::model::Failure;
 use crate::wire::{self, Hello};
 
@@ -107,14 +107,13 @@ pub fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Fai
 
 /// The memory's length and the state's hash: enough to notice a Snapshot that is not whole.
 fn seal_of(ram: &Path, state: &Path) -> io::Result<String> {
-    let state = Sha256::digest(fs::read(state)?);
-    Ok(format!("{} {state:x}\n", fs::metadata(ram)?.len()))
+    Ok(format!("{} {}\n", fs::metadata(ram)?.len(), sha256_of_file(state)?))
 }
 
 /// Puts the memory on the disk, and last of all the seal that says that it is.
 fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
     File::open(ram)?.sync_data()?;
-    crate::rundir::write_atomically(seal, seal_of(ram, state)?.as_bytes())
+    write_atomically(seal, seal_of(ram, state)?.as_bytes())
 }
 
 /// Takes QEMU's device state through a socket into a file.
@@ -146,8 +145,7 @@ fn save_state(exact: &Exact, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
 
 /// Everything that a Boot's state depends on.
 fn key(exact: &Exact, request: &Request) -> String {
-    let mut hash = Sha256::new();
-    for part in [
+    sha256_of_parts(&[
         request.image_sha256.as_str(),
         &exact.guest_sha256,
         &argv::boot_line(request),
@@ -156,11 +154,7 @@ fn key(exact: &Exact, request: &Request) -> String {
         &request.machine.cpu,
         &request.machine.memory_mib.to_string(),
         &request.layout.seed.to_string(),
-    ] {
-        hash.update(u64::to_le_bytes(part.len() as u64));
-        hash.update(part);
-    }
-    format!("{:x}", hash.finalize())
+    ])
 }
 
 /// The guest's memory is a sparse file; a filesystem that fills up under it would kill QEMU.
@@ -178,15 +172,11 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
 }
 
 /// Waits for the right to make a cache entry.
-pub fn lock(path: &Path, exact: &Exact) -> Result<File, Stop> {
-    let file = File::create(path).map_err(host("cannot lock the snapshot"))?;
-    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if exact.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
-        }
-        std::thread::sleep(exact.limits.poll);
-    }
-    Ok(file)
+pub fn lock(path: &Path, exact: &Exact) -> Result<Lock, Stop> {
+    let failed = host("cannot lock the snapshot");
+    let file = File::create(path).map_err(&failed)?;
+    let lock = Lock::wait(file, exact.limits.poll, || exact.cancel.is_cancelled());
+    lock.map_err(failed)?.ok_or(Stop::Cancelled)
 }
 
 /// An error of the host as a Failure.

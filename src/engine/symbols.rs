@@ -7,8 +7,8 @@ use super::exact::Exact;
 use super::frozen::ExactBoot;
 use super::snapshot::{self, host};
 use super::{Request, Stop};
+use crate::disk::write_atomically;
 use crate::model::Failure;
-use crate::rundir::write_atomically;
 use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 
 /// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so that the

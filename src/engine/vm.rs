@@ -231,7 +231,7 @@ pub fn read_tail(path: &Path) -> Vec<u8> {
 }
 
 fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
-    let said = crate::wire::escape(&read_tail(stderr));
+    let said = crate::text::escape_bytes(&read_tail(stderr));
     let status = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         // SIGBUS: the file behind the guest's memory could not grow.

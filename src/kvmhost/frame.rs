@@ -71,7 +71,7 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
         let (status, stdout, stderr) = match header {
             Header::Ran { status, stdout, stderr } => (status, stdout, stderr),
             Header::Failed { reason } => {
-                return Err(Problem::Init(crate::wire::escape(reason.as_bytes())));
+                return Err(Problem::Init(crate::text::escape_bytes(reason.as_bytes())));
             }
         };
         let mut take = |length| {

@@ -2,6 +2,7 @@ use serde::Deserialize;
 
 use super::PlanError;
 use crate::model::{Machine, Subject};
+use crate::text::escape_lines;
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
 const LONGEST_BOOT_LINE: usize = 1800;
@@ -76,7 +77,7 @@ impl Experiment {
     pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
         check_engine(text)?;
         let experiment: Experiment = toml::from_str(text).map_err(|error| {
-            let reason = printable(error.to_string().trim_end());
+            let reason = escape_lines(error.to_string().trim_end());
             PlanError::Experiment { path: path.to_owned(), reason }
         })?;
         experiment.check()?;
@@ -126,11 +127,4 @@ fn check_engine(text: &str) -> Result<(), PlanError> {
         Some(toml::Value::String(engine)) if engine != exact() => Err(PlanError::Engine { engine }),
         _ => Ok(()),
     }
-}
-
-/// The reason quotes the file, which may come from anywhere; its lines stay lines.
-pub(super) fn printable(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_graphic() || matches!(c, ' ' | '\n');
-    let escape = |c: char| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() };
-    text.chars().map(escape).collect()
 }

@@ -1,8 +1,9 @@
 use serde::Deserialize;
 
 use super::PlanError;
-use super::experiment::{Experiment, exact, five, one, printable, tenth};
+use super::experiment::{Experiment, exact, five, one, tenth};
 use crate::model::{Machine, Subject};
+use crate::text::escape_lines;
 
 /// A ledger file: a base, and what may be added to it, one at a time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -59,14 +60,14 @@ impl Ledger {
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         let ledger: Ledger = toml::from_str(text)
-            .map_err(|error| refuse(printable(error.to_string().trim_end())))?;
+            .map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
         let mut names: Vec<&str> = ledger.add.iter().map(|addition| &*addition.name).collect();
         let is_name = |name: &&str| {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
             !name.is_empty() && name.len() <= 60 && name.bytes().all(plain) && **name != *TOGETHER
         };
         if let Some(bad) = names.iter().find(|name| !is_name(name)) {
-            let bad = printable(bad);
+            let bad = escape_lines(bad);
             return Err(refuse(format!("{bad:?} is no name; use letters, digits and -_=.,+")));
         }
         names.sort_unstable();

@@ -1,8 +1,9 @@
 //! What `ktax bisect` prints.
 
 use super::text::{paragraph, table_of_numbers};
-use super::{TextOptions, escape, number};
+use super::{TextOptions, number};
 use crate::model::{Bisection, Carrier, Chain, Element, Point, metric};
+use crate::text::escape;
 
 /// How much of a commit's id is shown.
 const ID_LENGTH: usize = 12;

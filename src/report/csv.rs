@@ -3,9 +3,9 @@
 use ::csv::Writer;
 
 use crate::model::{Comparison, Effect, Row, metric};
+use crate::text::csv_cell;
 
 use super::ReportError;
-use super::escape::cell;
 
 const COLUMNS: [&str; 17] = [
     "workload",
@@ -59,8 +59,12 @@ fn to_text(lines: &[Vec<String>]) -> Result<String, Box<dyn std::error::Error>> 
 }
 
 fn line(row: &Row, effect: Option<&Effect>, layouts: usize) -> Vec<String> {
-    let mut cells =
-        vec![cell(&row.row), cell(&row.operation), row.ops.to_string(), row.verdict.text().into()];
+    let mut cells = vec![
+        csv_cell(&row.row),
+        csv_cell(&row.operation),
+        row.ops.to_string(),
+        row.verdict.text().into(),
+    ];
     match effect {
         Some(effect) => cells.extend(numbers(effect)),
         None => cells.resize(COLUMNS.len() - 1, String::new()),
@@ -74,7 +78,7 @@ fn line(row: &Row, effect: Option<&Effect>, layouts: usize) -> Vec<String> {
 
 fn numbers(effect: &Effect) -> [String; 12] {
     [
-        cell(&effect.metric),
+        csv_cell(&effect.metric),
         metric(&effect.metric).map_or("", |metric| metric.unit).to_owned(),
         effect.base.to_string(),
         effect.change.to_string(),

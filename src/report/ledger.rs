@@ -1,9 +1,10 @@
 //! What `ktax ledger` prints.
 
 use super::text::{paragraph, table_of_numbers};
-use super::{TextOptions, escape, number, view};
+use super::{TextOptions, number, view};
 use crate::model::{LedgerEntry, LedgerRow, LedgerTable, Verdict};
 use crate::stats::tables::share_percent;
+use crate::text::escape;
 
 /// A table for each Workload: the additions, the most expensive first, then all together.
 pub fn ledger(table: &LedgerTable, options: TextOptions) -> String {

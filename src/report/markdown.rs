@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::model::{Comparison, Effect, Failure, Row, Side};
+use crate::text::{code, html, markdown};
 
-use super::escape::{code, html, markdown};
 use super::{number, view};
 
 const FUNCTIONS: usize = 20;

@@ -5,7 +5,6 @@
 
 mod bisection;
 mod csv;
-mod escape;
 mod exits;
 mod json;
 mod ledger;
@@ -23,7 +22,6 @@ use thiserror::Error;
 use crate::model::Comparison;
 
 pub use bisection::{bisection, place};
-pub use escape::{escape, escape_lines};
 pub use exits::{Classic, exits, exits_classic, exits_diff, guests, guests_compared};
 pub use json::json;
 pub use ledger::ledger;

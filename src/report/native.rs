@@ -2,8 +2,9 @@
 
 use super::number::measured;
 use super::text::{paragraph, table_of_numbers};
-use super::{TextOptions, escape, shapes, view};
+use super::{TextOptions, shapes, view};
 use crate::model::{Failure, NativeRow, NativeTable, Summary};
+use crate::text::escape;
 
 /// The table, ending in a newline: of one row all numbers, of several a line each.
 pub fn native(table: &NativeTable, counters: bool, options: TextOptions) -> String {

@@ -1,9 +1,10 @@
 //! What `ktax stat` prints: the two-column table of 2009, and its postscript.
 
+use super::TextOptions;
 use super::number::{self, measured, percent, percent_range, whole};
 use super::text::{paragraph, table_of_numbers};
-use super::{TextOptions, escape};
 use crate::model::{COUNTERS, Counter, ELAPSED, Repeats, StatRow, StatTable};
+use crate::text::escape;
 
 /// A command as one would type it.
 pub fn command_line(words: &[String]) -> String {

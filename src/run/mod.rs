@@ -14,6 +14,7 @@ use std::time::Instant;
 use crate::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
 use crate::model::{Boot, Failure, Outcome, Region, Run, Sides, Step, Workload};
 use crate::rundir::{RunDir, RunDirError};
+use crate::text::escape_byte_lines;
 use crate::wire;
 
 pub use native::run_natively;
@@ -176,7 +177,7 @@ impl Driver<'_> {
             Ok(measured) => Ok((Outcome::Measured(measured.sample), Some(measured.profile))),
             Err(failure) => {
                 if matches!(failure, Failure::Garbled { .. }) {
-                    self.dir.write_wire(step, &workload.row, &wire::escape_lines(&answer.wire))?;
+                    self.dir.write_wire(step, &workload.row, &escape_byte_lines(&answer.wire))?;
                 }
                 Ok((Outcome::Failed(failure), None))
             }

@@ -1,6 +1,7 @@
 use crate::engine::Stop;
 use crate::engine::host::Host;
 use crate::model::{Failure, NativeRow, NativeSample, Workload};
+use crate::text::escape_bytes;
 use crate::wire::{self, Answer, Done, WireError};
 
 /// Runs a row `runs` times on the running kernel, each time in a new process. The first failure
@@ -43,7 +44,7 @@ pub(super) fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(WireError::Truncated { .. }) => {
-            return Err(Failure::Silent { console: wire::escape(wire) });
+            return Err(Failure::Silent { console: escape_bytes(wire) });
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };

@@ -7,8 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Lock, Result, RunDirError, atomic, write_atomically};
+use super::{Result, RunDirError};
+use crate::disk::{self, Lock};
 use crate::model::FORMAT;
+use crate::text::escape;
 
 /// Refuses a directory in which there is something already.
 ///
@@ -16,7 +18,7 @@ use crate::model::FORMAT;
 /// Where there is.
 pub fn check_free(root: &Path) -> Result<()> {
     let mut names = root.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
-    match names.any(|name| !atomic::is_unfinished(&name)) {
+    match names.any(|name| !disk::is_unfinished(&name)) {
         true => Err(exists(root)),
         false => Ok(()),
     }
@@ -33,7 +35,7 @@ pub(super) fn create(root: &Path, plan: &[u8]) -> Result<()> {
     fs::create_dir_all(root).map_err(|reason| RunDirError::Create { path, reason })?;
     // Of two that make the same directory one comes first.
     let path = root.join("plan.json");
-    match atomic::write_new_atomically(&path, plan) {
+    match disk::write_new_atomically(&path, plan) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(root)),
         Err(error) => Err(RunDirError::io("cannot write", &path)(error)),
         Ok(()) => Ok(()),
@@ -69,7 +71,7 @@ pub(super) fn read_comparison<T: DeserializeOwned>(
 }
 
 pub(super) fn write(path: &Path, content: &[u8]) -> Result<()> {
-    write_atomically(path, content).map_err(RunDirError::io("cannot write", path))
+    disk::write_atomically(path, content).map_err(RunDirError::io("cannot write", path))
 }
 
 pub(super) fn remove(path: &Path) -> Result<()> {
@@ -82,7 +84,7 @@ pub(super) fn remove(path: &Path) -> Result<()> {
 }
 
 pub(super) fn tidy(dir: &Path) -> Result<()> {
-    atomic::remove_unfinished(dir).map_err(RunDirError::io("cannot tidy", dir))
+    disk::remove_unfinished(dir).map_err(RunDirError::io("cannot tidy", dir))
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
@@ -99,16 +101,8 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
         path: path.display().to_string(),
-        reason: printable(&error.to_string()),
+        reason: escape(&error.to_string()),
     })
-}
-
-/// The reason may quote a file that came from anywhere.
-fn printable(text: &str) -> String {
-    let escape = |c: char| c.escape_default().to_string();
-    text.chars()
-        .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { escape(c) })
-        .collect()
 }
 
 /// Nothing there, also because what should be a directory is a file.

@@ -3,10 +3,8 @@
 //! Every file is written beside its place, synced and renamed, so that a file that is there is
 //! whole.
 
-mod atomic;
 mod check;
 mod files;
-mod lock;
 pub mod profile;
 mod timed;
 
@@ -17,15 +15,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::disk::Lock;
 use crate::model::{Boot, Comparison, FORMAT, Plan, Profile, Run, Step};
 
 use files::{
     create, forget_comparison, lock, read_comparison, read_json, remove, tidy, to_json, write,
 };
 
-pub use atomic::{check_writable, remove_unfinished, write_atomically};
 pub use files::check_free;
-pub use lock::Lock;
 pub use timed::TimedDir;
 
 /// Why a run directory cannot be used.

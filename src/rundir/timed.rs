@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Lock, Result, RunDirError, create, forget_comparison, lock, read_comparison, read_json, remove,
+    Result, RunDirError, create, forget_comparison, lock, read_comparison, read_json, remove,
     to_json, write,
 };
+use crate::disk::Lock;
 use crate::model::{FORMAT, Side, Sides, TimedBlock, TimedComparison, TimedPair, TimedPlan};
 
 const PAIRS: &str = "pairs";

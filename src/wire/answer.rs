@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use super::WireError;
 use super::lines::{Line, Lines, decimal, is_name};
-use super::{WireError, escape};
 use crate::model::Signature;
+use crate::text::escape_bytes;
 
 /// The most entries of one kind that an answer may have.
 const ENTRIES: usize = 64;
@@ -39,7 +40,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
         _ => return Err(first.malformed()),
     };
     if found != program {
-        let (asked, found) = (program.to_owned(), escape(found.as_bytes()));
+        let (asked, found) = (program.to_owned(), escape_bytes(found.as_bytes()));
         return Err(WireError::OtherWorkload { asked, found });
     }
     let mut done = Done::default();
@@ -81,7 +82,7 @@ fn insert<T>(
 /// The reason is the last line.
 fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
     lines.nothing_more()?;
-    Ok(Answer::Refused(escape(text)))
+    Ok(Answer::Refused(escape_bytes(text)))
 }
 
 fn number(entry: &str) -> Option<(String, u64)> {

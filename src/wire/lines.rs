@@ -1,4 +1,5 @@
-use super::{VERSION, WireError, escape};
+use super::{VERSION, WireError};
+use crate::text::escape_bytes;
 
 /// The longest line that is read, in bytes.
 const LINE_BYTES: usize = 4096;
@@ -75,7 +76,7 @@ impl<'a> Line<'a> {
 
     /// The error that quotes this line.
     pub fn malformed(self) -> WireError {
-        let quote = escape(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
+        let quote = escape_bytes(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
         WireError::Line { line: self.number, quote }
     }
 }

@@ -1,6 +1,4 @@
-use std::path::PathBuf;
-
-use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
 
 use super::store::Store;
 use crate::cmd::analyse::analyse_and_keep;
@@ -8,6 +6,7 @@ use crate::cmd::args::HostArgs;
 use crate::cmd::drive;
 use crate::cmd::exit::{Exit, UsageError};
 use crate::cmd::output::{text_options, write_stdout};
+use crate::disk::sha256_of_file;
 use crate::kernel;
 use crate::model::{Bisection, Carrier, Chain, Effect, Plan, Point, Row, Side, Verdict};
 use crate::plan::{self, Experiment};
@@ -128,12 +127,12 @@ fn measure(
 
 /// What a patch is, whatever its name.
 pub fn content(patch: &str) -> anyhow::Result<String> {
-    let bytes = std::fs::read(patch).map_err(|reason| UsageError::Unreadable {
+    let hash = sha256_of_file(Path::new(patch)).map_err(|reason| UsageError::Unreadable {
         path: patch.to_owned(),
         reason,
         wanted: "a patch",
     })?;
-    Ok(format!("sha256 {:.12}", format!("{:x}", Sha256::digest(bytes))))
+    Ok(format!("sha256 {hash:.12}"))
 }
 
 /// Refuses patches that were edited while they are searched.

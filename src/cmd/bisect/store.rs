@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::cmd::exit::UsageError;
+use crate::disk::write_atomically;
 use crate::model::{Bisection, Chain, FORMAT, metric};
-use crate::rundir::write_atomically;
 
 pub struct Store {
     root: PathBuf,

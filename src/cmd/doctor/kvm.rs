@@ -14,7 +14,7 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
 use crate::kernel::Kernel;
 use crate::model::{Failure, TimedMachine};
-use crate::report::escape;
+use crate::text::escape;
 
 /// What came of it.
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,8 @@
-use std::fs::File;
-use std::io::Read;
+use std::io;
+use std::path::Path;
 
 use crate::cmd::exit::UsageError;
+use crate::disk::read_limited;
 use crate::exits::Per;
 use crate::exits::files::{self, FILE_MAX};
 use crate::model::ExitTable;
@@ -14,16 +15,13 @@ pub fn tables(name: &str, per: Per) -> anyhow::Result<Vec<ExitTable>> {
     };
     let wanted = "a recording, a trace as text, or a copy of debugfs' kvm/*/vcpu*/timing";
     let unreadable = |reason| UsageError::Unreadable { path: path.to_owned(), reason, wanted };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_MAX {
-        let most = FILE_MAX >> 20;
-        return Err(UsageError::Text(format!(
-            "{path} is larger than {most} MiB; record for a shorter time"
-        ))
-        .into());
-    }
+    let bytes = read_limited(Path::new(path), FILE_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let most = FILE_MAX >> 20;
+            UsageError::Text(format!("{path} is larger than {most} MiB; record for a shorter time"))
+        }
+        _ => unreadable(error),
+    })?;
     let tables = files::read(&String::from_utf8_lossy(&bytes), per)
         .map_err(|error| UsageError::Text(format!("{path}: {error}")))?;
     let there = tables.len();

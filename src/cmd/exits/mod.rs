@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// In an error are names of other people's processes and files, which reach a terminal.
 fn escaped(error: &anyhow::Error) -> anyhow::Error {
-    let text = crate::report::escape(&format!("{error:#}"));
+    let text = crate::text::escape(&format!("{error:#}"));
     match Exit::of_error(error) {
         Exit::Usage => UsageError::Text(text).into(),
         _ => anyhow::anyhow!(text),

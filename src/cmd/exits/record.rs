@@ -7,10 +7,11 @@ use super::target::{Target, TargetArgs};
 use crate::cmd::drive::{cancel, is_cancelled};
 use crate::cmd::exit::{Exit, UsageError};
 use crate::cmd::progress::spinner;
+use crate::disk::{check_writable, write_atomically};
 use crate::exits::live::Recorder;
 use crate::model::ExitTable;
 use crate::report;
-use crate::rundir::{check_writable, write_atomically};
+use crate::text::escape;
 
 /// How often a living VM is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -66,7 +67,7 @@ fn record(args: &Args, target: Target) -> anyhow::Result<Vec<ExitTable>> {
     target.go()?;
     let began = Instant::now();
     let bar = spinner();
-    bar.set_message(format!("recording {}; Ctrl-C ends it", report::escape(&target.of)));
+    bar.set_message(format!("recording {}; Ctrl-C ends it", escape(&target.of)));
     let (mut is_over, mut is_marked) = (false, false);
     let is_long_enough = || args.seconds.is_some_and(|most| began.elapsed() >= most);
     while !is_over && !is_marked && !is_cancelled() && !is_long_enough() {

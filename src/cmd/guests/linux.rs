@@ -8,7 +8,7 @@ use crate::engine::qemu::Qemu;
 use crate::kvmhost::guests::{Guest, Task, record};
 use crate::model::{ExitRun, Identity};
 use crate::plan::{GuestExperiment, GuestSubject, GuestWork};
-use crate::report;
+use crate::text::escape;
 use crate::vmm::linux::Feature;
 
 /// Nobody waits for a host to hear that it knows no such feature.
@@ -19,7 +19,7 @@ pub fn check(experiment: &GuestExperiment<GuestSubject>) -> Result<(), UsageErro
         None => Ok(()),
         Some(name) => {
             let known: Vec<String> = known().map(|value| value.get_name().to_owned()).collect();
-            let (name, known) = (report::escape(name), known.join(", "));
+            let (name, known) = (escape(name), known.join(", "));
             Err(UsageError::Text(format!("KVM has no feature {name}; it has {known}")))
         }
     }

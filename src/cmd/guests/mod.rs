@@ -11,10 +11,11 @@ use super::args::{HostArgs, first_free};
 use super::exit::Exit;
 use super::output::{text_options, write_stdout};
 use super::progress::spinner;
+use crate::disk::write_atomically;
 use crate::model::ExitRun;
 use crate::plan::{GuestExperiment, GuestFile};
 use crate::report;
-use crate::rundir::write_atomically;
+use crate::text::escape;
 
 /// Records each Side in hosts of its own and says what changed.
 pub fn run(
@@ -72,7 +73,7 @@ fn compare<Guest>(
 
 fn text(title: &str, names: &str, sides: &[Vec<ExitRun>]) -> String {
     let names: String = names.lines().map(|line| report::paragraph(line, text_options())).collect();
-    let title = format!("{}\n\n{names}", report::escape(title));
+    let title = format!("{}\n\n{names}", escape(title));
     match sides {
         [base, change] => title + &report::guests_compared(base, change, text_options()),
         [base] => title + &report::guests(base, text_options()),

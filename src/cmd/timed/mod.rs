@@ -25,6 +25,7 @@ use crate::plan::TimedExperiment;
 use crate::report;
 use crate::run::Ended;
 use crate::rundir::{TimedDir, check_free};
+use crate::text::escape;
 
 pub use args::TimedArgs;
 use resolve::resolve;
@@ -72,7 +73,7 @@ pub fn compare(
         all => {
             for ((name, _), comparison) in points.iter().zip(all) {
                 if !name.is_empty() {
-                    write_stdout(&format!("{}\n\n", report::escape(name)))?;
+                    write_stdout(&format!("{}\n\n", escape(name)))?;
                 }
                 print(comparison, output)?;
             }

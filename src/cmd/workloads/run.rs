@@ -15,6 +15,7 @@ use crate::model::{FORMAT, NativeRow, NativeTable};
 use crate::plan::{self, Definition, definitions};
 use crate::report;
 use crate::run::run_natively;
+use crate::text::escape;
 
 /// Run one workload on the running kernel and print its samples
 #[derive(Debug, clap::Args)]
@@ -92,7 +93,7 @@ fn check_temporary_directory() -> Result<(), UsageError> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
         Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(UsageError::Text(format!(
             "TMPDIR is {}, and that is no directory; set it to the absolute path of one",
-            report::escape(&dir.to_string_lossy())
+            escape(&dir.to_string_lossy())
         ))),
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 //! was killed puts it back.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::error::SettingError;
 use super::replayed::{Left, PutBack, Replayed};
 use super::settings::{Running, Setting, is_plain, is_same};
+use crate::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use crate::model::FORMAT;
-use crate::rundir::{Lock, remove_unfinished, write_atomically};
-use crate::wire::escape;
+use crate::text::escape_bytes;
 
 const JOURNAL: &str = "journal.json";
 const LOCK: &str = "lock";
@@ -199,10 +199,10 @@ impl State {
         let path = self.path();
         let garbled = |reason: String| SettingError::Garbled {
             path: path.display().to_string(),
-            reason: escape(reason.as_bytes()),
+            reason: escape_bytes(reason.as_bytes()),
         };
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path);
-        let file = match file {
+        let mut file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(SettingError::state(&path))?,
         };
@@ -210,9 +210,12 @@ impl State {
         if !about.is_file() || about.uid() != geteuid().as_raw() {
             return Err(garbled("it is not a file of this user".into()));
         }
-        let mut text = Vec::new();
-        let read = file.take(LARGEST_BYTES).read_to_end(&mut text);
-        read.map_err(SettingError::state(&path))?;
+        let text = match read_up_to(&mut file, LARGEST_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(garbled(error.to_string()));
+            }
+            read => read.map_err(SettingError::state(&path))?,
+        };
         let journal: Journal =
             serde_json::from_slice(&text).map_err(|error| garbled(error.to_string()))?;
         journal.check().map_err(garbled)?;

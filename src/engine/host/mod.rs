@@ -76,7 +76,7 @@ impl Host {
         if wire.is_empty() {
             let mut said = Vec::new();
             stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).ok();
-            let console = format!("{status} {}", crate::wire::escape(&said));
+            let console = format!("{status} {}", crate::text::escape_bytes(&said));
             return Err(match prefix {
                 [] => Failure::Silent { console },
                 _ => behind(console),

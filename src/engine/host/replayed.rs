@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::wire::escape;
+use crate::text::escape_bytes;
 
 /// What a replay came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ impl Replayed {
 impl fmt::Display for Replayed {
     /// One line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: &str| escape(value.as_bytes());
+        let value = |value: &str| escape_bytes(value.as_bytes());
         let back = self.put_back.iter().map(|at| {
             format!("{} is {} again (was {})", at.setting, value(&at.to), value(&at.from))
         });

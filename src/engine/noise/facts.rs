@@ -3,7 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Facts, fact};
-use crate::wire::escape;
+use crate::text::escape_bytes;
 
 /// ADDR_NO_RANDOMIZE of personality(2), which `setarch -R` sets.
 const NO_RANDOMIZE: u32 = 0x0004_0000;
@@ -40,7 +40,7 @@ pub fn facts_below(root: &Path) -> Facts {
         (fact::AFFINITY, proc("self/status").and_then(|text| all(&text, "Cpus_allowed_list"))),
     ];
     let escaped =
-        said.into_iter().filter_map(|(name, text)| Some((name, escape(text?.as_bytes()))));
+        said.into_iter().filter_map(|(name, text)| Some((name, escape_bytes(text?.as_bytes()))));
     let there = escaped.filter(|(_, value)| !value.is_empty());
     there.map(|(name, value)| (name.to_owned(), value)).collect()
 }

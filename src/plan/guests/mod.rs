@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::PlanError;
-use super::experiment::printable;
 use crate::model::Subject;
+use crate::text::escape_lines;
 
 pub use e500v2::{Feature, RawSubject};
 pub use linux::{GuestSubject, GuestWork};
@@ -120,7 +120,7 @@ fn parse<Guest: DeserializeOwned>(
 ) -> Result<GuestExperiment<Guest>, PlanError> {
     let parsed = toml::from_str::<GuestExperiment<Guest>>(text);
     let experiment =
-        parsed.map_err(|error| wrong(path, printable(error.to_string().trim_end())))?;
+        parsed.map_err(|error| wrong(path, escape_lines(error.to_string().trim_end())))?;
     let host = experiment.host_subject().beside_kernel();
     if !host.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return Err(PlanError::Unprintable { what: "the host's options and patches" });

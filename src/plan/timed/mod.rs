@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::experiment::{one, printable};
+use super::experiment::one;
 use super::{PlanError, Value};
 use crate::model::{FORMAT, Sides, TimedEngine, TimedMachine, TimedPlan, TimedSubject};
+use crate::text::escape_lines;
 use rows::rows;
 pub use rows::{has_own_ops, with_ops};
 
@@ -108,7 +109,7 @@ impl TimedExperiment {
     /// Parses an experiment file; `path` is for messages.
     pub fn parse(text: &str, path: &str) -> Result<TimedExperiment, PlanError> {
         toml::from_str(text).map_err(|error| {
-            let reason = printable(error.to_string().trim_end());
+            let reason = escape_lines(error.to_string().trim_end());
             PlanError::TimedExperiment { path: path.to_owned(), reason }
         })
     }

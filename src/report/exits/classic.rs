@@ -4,8 +4,8 @@ use clap::ValueEnum;
 
 use super::{US, deviation_ns};
 use crate::model::{ExitRow, ExitTable};
-use crate::report::escape;
 use crate::stats::tables::{average, share_percent};
+use crate::text::escape;
 
 /// As kvmppc_timing.py printed it in 2008: times in microseconds, in the source's order.
 pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {

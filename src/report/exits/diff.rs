@@ -3,8 +3,9 @@
 use super::{US, title};
 use crate::model::ExitTable;
 use crate::report::text::fitting_table;
-use crate::report::{TextOptions, escape, number};
+use crate::report::{TextOptions, number};
 use crate::stats::tables::change_percent;
+use crate::text::escape;
 
 /// How often, and how long together, ns.
 type CountAndSum = (u64, u64);

@@ -4,8 +4,9 @@ use super::diff::reasons;
 use super::{PARTS, US, body, legend};
 use crate::model::ExitRun;
 use crate::report::text::{paragraph, table_of_numbers};
-use crate::report::{TextOptions, escape, number};
+use crate::report::{TextOptions, number};
 use crate::stats::tables::{change_percent, share_percent};
+use crate::text::escape;
 
 /// The tables of one Side, and what of bare metal they come to.
 pub fn guests(runs: &[ExitRun], options: TextOptions) -> String {

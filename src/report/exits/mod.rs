@@ -9,9 +9,10 @@ pub use diff::exits_diff;
 pub use guests::{guests, guests_compared};
 
 use super::text::{fitting_table, paragraph};
-use super::{TextOptions, escape, number};
+use super::{TextOptions, number};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable};
 use crate::stats::tables::{average, share_percent, std_dev_of_sums};
+use crate::text::escape;
 
 const US: f64 = 1000.0;
 

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, escape, number};
+use super::super::{TextOptions, number};
 use crate::model::{Comparison, NativeRow, NativeTable, Row, Side};
 use crate::stats::tables::{change_percent, median};
+use crate::text::escape;
 
 /// A counter: its name, its unit, and how it is called in the guest's values, which are as many
 /// times larger.

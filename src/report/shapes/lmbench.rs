@@ -1,7 +1,8 @@
 use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, escape, number, view};
+use super::super::{TextOptions, number, view};
 use crate::model::{Comparison, Effect, Row, Side};
 use crate::stats::tables::{Better, mean, overhead_percent};
+use crate::text::escape;
 
 /// A line: its name in the published table, and the rows whose mean it is.
 type Line = (&'static str, &'static [&'static str]);

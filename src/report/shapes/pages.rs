@@ -1,6 +1,7 @@
 use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, escape, number, view};
+use super::super::{TextOptions, number, view};
 use crate::model::{Comparison, Effect, Row, family};
+use crate::text::escape;
 
 /// For each family of rows that differ in `pages` alone: the overhead, and what is above it.
 pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {

@@ -3,7 +3,8 @@
 use comfy_table::Table;
 
 use crate::model::{Comparison, Effect, Row, Verdict, Warning};
-use crate::report::{escape, number, view};
+use crate::report::{number, view};
+use crate::text::escape;
 
 use super::layout::{Page, align_right, folded, indented, natural_width};
 

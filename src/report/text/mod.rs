@@ -7,8 +7,9 @@ mod table;
 use std::ops::Range;
 
 use crate::model::{Comparison, Side, Verdict, Warning};
+use crate::text::escape;
 
-use super::{TextOptions, escape, view};
+use super::{TextOptions, view};
 use layout::Page;
 
 /// The whole report: what was compared, the table, what is behind it, what the numbers are.

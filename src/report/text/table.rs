@@ -3,7 +3,8 @@
 use comfy_table::{Cell, Table};
 
 use crate::model::{Comparison, Verdict};
-use crate::report::{escape, view};
+use crate::report::view;
+use crate::text::escape;
 
 use super::layout::{Page, align_right, folded, natural_width, ruled};
 

@@ -2,12 +2,12 @@
 
 mod text;
 
-use super::escape::{cell, code, markdown};
 use super::{Format, ReportError, csv, json, number};
 use crate::model::{
     Crossing, Facts, Ratio, Side, Sides, TimedComparison, TimedPlan, TimedRow, TimedSubject,
     Warning, fact,
 };
+use crate::text::{code, csv_cell, markdown};
 
 /// Above a table: `\n` where there is room for it.
 const HEADER: [&str; 7] =
@@ -260,8 +260,8 @@ fn table(comparison: &TimedComparison) -> Vec<Vec<String>> {
         let number = |value: Option<f64>| value.map(|it| it.to_string()).unwrap_or_default();
         let ratio = |part: fn(Ratio) -> Option<f64>| number(row.ratio.and_then(part));
         lines.push(vec![
-            cell(&row.row),
-            cell(&row.operation),
+            csv_cell(&row.row),
+            csv_cell(&row.operation),
             row.headline.to_string(),
             row.verdict.text().to_owned(),
             number(row.ns.base),
@@ -274,7 +274,7 @@ fn table(comparison: &TimedComparison) -> Vec<Vec<String>> {
             row.p_adjusted.to_string(),
             number(row.would_see_percent),
             row.control.map_or(0, |control| control.pairs).to_string(),
-            cell(row.why.as_deref().unwrap_or_default()),
+            csv_cell(row.why.as_deref().unwrap_or_default()),
         ]);
     }
     lines

@@ -5,8 +5,9 @@ use super::{
     variance,
 };
 use crate::model::{Side, TimedComparison};
+use crate::report::TextOptions;
 use crate::report::text::{coloured, columns, paragraph, table_of_numbers, warnings};
-use crate::report::{TextOptions, escape};
+use crate::text::escape;
 
 /// What was compared, the table, what is behind it, what the numbers are.
 pub(super) fn render(comparison: &TimedComparison, options: TextOptions) -> String {

@@ -2,8 +2,7 @@
 //!
 //! Source: Documentation/arch/x86/boot.rst, "64-bit Boot Protocol".
 
-use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor};
 use std::path::Path;
 
 use linux_loader::loader::bootparam::{boot_e820_entry, boot_params, setup_header};
@@ -12,6 +11,7 @@ use linux_loader::loader::{KernelLoader, KernelLoaderResult};
 use vm_memory::{ByteValued, GuestAddress};
 
 use super::{Config, mptable};
+use crate::disk::read_limited;
 use crate::vmm::error::VmmError;
 use crate::vmm::machine::{Memory, write};
 
@@ -50,13 +50,12 @@ pub(super) fn read(config: &Config) -> Result<Files, VmmError> {
     let read = |path: &Path, wanted| {
         let shown = || path.display().to_string();
         let unreadable = |error| VmmError::Unreadable { path: shown(), error, wanted };
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        match bytes.len() as u64 > most {
-            true => Err(VmmError::TooLarge { path: shown(), mib: config.memory_mib }),
-            false => Ok(bytes),
-        }
+        read_limited(path, most).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                VmmError::TooLarge { path: shown(), mib: config.memory_mib }
+            }
+            _ => unreadable(error),
+        })
     };
     let initrd = config.initrd.as_deref().map(|path| read(path, "an initial RAM disk"));
     let initrd = initrd.transpose()?.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use ktax::plan::Experiment;
 use ktax::rundir::profile;
+use ktax::text::escape_bytes;
 use ktax::wire::{self, Answer, Hello, parse_answer, parse_hello, parse_symbols};
 use proptest::prelude::*;
 
@@ -139,15 +140,15 @@ proptest! {
     #[test]
     fn consoles(console in damaged(CONSOLES)) {
         let message = wire::panic_message(&console).unwrap_or_default();
-        for text in [wire::escape(&console), wire::tail(&console), message] {
+        for text in [escape_bytes(&console), wire::tail(&console), message] {
             prop_assert!(printable(&text), "{text:?}");
-            prop_assert_eq!(&wire::escape(text.as_bytes()), &text, "escaped twice");
+            prop_assert_eq!(&escape_bytes(text.as_bytes()), &text, "escaped twice");
         }
     }
 
     #[test]
     fn text_is_text_in_any_alphabet(text in any::<String>()) {
-        prop_assert!(printable(&wire::escape(text.as_bytes())));
+        prop_assert!(printable(&escape_bytes(text.as_bytes())));
         drop(Experiment::parse(&text, "x.toml"));
         drop(profile::parse(&text));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ktax::plan::Experiment;
 use ktax::rundir::profile;
+use ktax::text::escape_bytes;
 use ktax::wire;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -60,7 +61,7 @@ fn symbols() {
 fn consoles() {
     for piece in ["a", "\x1b", "\n", "Kernel panic - not syncing", "Kernel panic - not syncing: "] {
         check("", piece, |text| {
-            black_box(wire::escape(text.as_bytes()));
+            black_box(escape_bytes(text.as_bytes()));
             black_box(wire::tail(text.as_bytes()));
             black_box(wire::panic_message(text.as_bytes()));
         });

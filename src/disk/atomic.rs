@@ -5,18 +5,28 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// What a name begins with until its content is whole.
+/// The first characters of a file's name until its content is complete.
 const UNFINISHED: &str = ".new-";
 
-/// Writes a file so that after a crash its place holds the whole content or what was there before:
-/// into an unguessable name beside it, synced, renamed, and the directory synced.
+/// Writes a file so that after a crash it holds either the whole content or what was there before.
+///
+/// The content goes into a file with an unguessable name beside it, which is synced and renamed;
+/// then the directory is synced.
+///
+/// # Errors
+///
+/// The directory cannot be written, or the disk is full.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let (file, dir) = write_beside(path, content)?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(dir)?.sync_all()
 }
 
-/// Whether it could be written now; nothing is changed.
+/// Checks that a file could be written now. Changes nothing.
+///
+/// # Errors
+///
+/// `path` is a directory, or the directory that it is in cannot be written.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(rustix::io::Errno::ISDIR.into());
@@ -24,14 +34,18 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent(path)).map(drop)
 }
 
-/// The directory of a file; the one of `name` alone is the current one.
+/// The directory of a file. A name without a directory is in the current one.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
-/// The same as [`write_atomically`], for a file that must not be there yet.
-pub(super) fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a file as [`write_atomically`] does, if it does not exist yet.
+///
+/// # Errors
+///
+/// As of [`write_atomically`]; `AlreadyExists` where there is such a file.
+pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let (file, dir) = write_beside(path, content)?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     File::open(dir)?.sync_all()
@@ -45,12 +59,17 @@ fn write_beside<'a>(path: &'a Path, content: &[u8]) -> io::Result<(NamedTempFile
     Ok((file, dir))
 }
 
-/// Whether a file of that name was never finished.
-pub(super) fn is_unfinished(name: &OsStr) -> bool {
+/// Whether a file has the name of one that was never finished.
+pub fn is_unfinished(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
-/// Removes what a killed writer left in `dir`; nobody else may be writing there.
+/// Removes the unfinished files that a killed writer left in `dir`. Take a lock first: another
+/// process that is writing there loses its file.
+///
+/// # Errors
+///
+/// `dir` cannot be read or written.
 pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,0 +1,13 @@
+//! Files: written so that a crash leaves none half-written, locked, read up to a limit, hashed.
+
+mod atomic;
+mod hash;
+mod lock;
+mod read;
+
+pub use atomic::{
+    check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
+};
+pub use hash::{sha256, sha256_of_file, sha256_of_parts};
+pub use lock::Lock;
+pub use read::{read_limited, read_up_to};

@@ -1,0 +1,28 @@
+//! Text from outside, made harmless before anyone sees it. Every escaper in ktax is here, and all
+//! of them agree on [`is_dangerous`].
+//!
+//! | For | Use |
+//! |---|---|
+//! | a line on a terminal | [`escape`] |
+//! | a message of several lines | [`escape_lines`] |
+//! | a path | [`escape_path`] |
+//! | bytes from a guest or a program | [`escape_bytes`], [`escape_byte_lines`] |
+//! | HTML, Markdown, Markdown code | [`html`], [`markdown`], [`code`] |
+//! | a cell of CSV | [`csv_cell`] |
+//! | JSON that may be printed on a terminal | [`escape_json`] |
+
+mod bytes;
+mod cell;
+mod dangerous;
+mod json;
+mod markup;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use bytes::{escape_byte_lines, escape_bytes};
+pub use cell::csv_cell;
+pub use dangerous::is_dangerous;
+pub use json::escape_json;
+pub use markup::{code, html, markdown};
+pub use terminal::{escape, escape_lines, escape_path};

@@ -1,0 +1,124 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Escaper = fn(&str) -> String;
+
+/// Every escaper, by name.
+const ALL: [(&str, Escaper); 10] = [
+    ("escape", escape),
+    ("escape_lines", escape_lines),
+    ("escape_path", |text| escape_path(Path::new(text))),
+    ("escape_bytes", |text| escape_bytes(text.as_bytes())),
+    ("escape_byte_lines", |text| escape_byte_lines(text.as_bytes())),
+    ("html", html),
+    ("markdown", markdown),
+    ("code", code),
+    ("csv_cell", csv_cell),
+    ("escape_json", |text| escape_json(&serde_json::to_string(text).unwrap())),
+];
+
+/// Those whose output may have line feeds.
+const OF_LINES: [&str; 3] = ["escape_lines", "escape_byte_lines", "escape_json"];
+
+/// What each escaper lets through of `text` and must not.
+fn leaks(text: &str) -> Vec<(&'static str, String)> {
+    let is_leak = |name: &str, c: char| is_dangerous(c) && !(c == '\n' && OF_LINES.contains(&name));
+    let escaped = ALL.iter().map(|(name, escaper)| (*name, escaper(text)));
+    escaped.filter(|(name, text)| text.chars().any(|c| is_leak(name, c))).collect()
+}
+
+#[test]
+fn every_escaper_makes_every_dangerous_character_visible() {
+    let dangerous = (0..=0x000f_ffff).filter_map(char::from_u32).filter(|c| is_dangerous(*c));
+    for c in dangerous {
+        assert_eq!(leaks(&format!("a{c}b")), [], "{:?}", c.escape_unicode().to_string());
+    }
+}
+
+#[test]
+fn what_hides_or_reorders_text_is_dangerous() {
+    let named = [
+        '\u{7f}',
+        '\u{9b}',
+        '\u{ad}',
+        '\u{61c}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200f}',
+        '\u{2028}',
+        '\u{202e}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{feff}',
+        '\u{fff9}',
+        '\u{e0001}',
+        '\u{e0041}',
+        '\u{e0100}',
+    ];
+    for c in named {
+        assert!(is_dangerous(c), "{}", c.escape_unicode());
+        let code = format!("{:x}", u32::from(c));
+        for text in [escape(&c.to_string()), markdown(&c.to_string()), csv_cell(&c.to_string())] {
+            assert!(text.contains(&code), "{text}");
+        }
+    }
+    assert!(!"größer als 日本 …~".chars().any(is_dangerous));
+}
+
+#[test]
+fn what_acts_becomes_what_is_read() {
+    assert_eq!(escape("a\x1b[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
+    assert_eq!(escape("\u{202e}live\u{2066}"), "\\u{202e}live\\u{2066}");
+    assert_eq!(escape("größer als 日本 …"), "größer als 日本 …");
+    assert_eq!(escape_path(Path::new("/a\u{61c}b")), "/a\\u{61c}b");
+}
+
+#[test]
+fn messages_keep_their_lines_and_nothing_else_that_acts() {
+    assert_eq!(escape_lines("a:\n  b\n"), "a:\n  b\n");
+    assert_eq!(escape_lines("a\r\n\x1b]0;x\x07\n"), "a\\r\n\\u{1b}]0;x\\u{7}\n");
+    // Escaping twice changes nothing more.
+    assert_eq!(escape_lines(&escape("\x1b")), escape("\x1b"));
+}
+
+#[test]
+fn bytes_become_printable_ascii() {
+    let all: Vec<u8> = (0..=255).collect();
+    assert!(escape_bytes(&all).bytes().all(|byte| (0x20..0x7f).contains(&byte)));
+    assert_eq!(escape_bytes(b" a\tb\r\n\xff"), "a b \\xff");
+    assert_eq!(escape_byte_lines(b"a\x1b\nb"), "a\\x1b\nb\n");
+}
+
+#[test]
+fn markdown_has_no_markup_left() {
+    assert_eq!(markdown("a|b`c<img>\n"), "a\\|b\\`c&lt;img&gt;\\\\n");
+    assert_eq!(code("__x64_sys_read.cold"), "`__x64_sys_read.cold`");
+    assert_eq!(code("a`b|c"), "a\\`b\\|c");
+    assert_eq!(code(""), "");
+}
+
+#[test]
+fn no_cell_is_a_formula() {
+    assert_eq!(csv_cell("=1+1"), "'=1+1");
+    assert_eq!(csv_cell("\t=1"), "\\t=1");
+    assert_eq!(csv_cell("fork"), "fork");
+}
+
+#[test]
+fn a_reader_of_json_gets_the_same_strings_back() {
+    let text = "a\u{202e}b\u{e0001}\u{9b}";
+    let json = escape_json(&serde_json::to_string(text).unwrap());
+    assert_eq!(json, "\"a\\u202eb\\udb40\\udc01\\u009b\"");
+    assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+}
+
+proptest! {
+    #[test]
+    fn nothing_dangerous_is_left(text in any::<String>()) {
+        prop_assert_eq!(leaks(&text), []);
+        prop_assert!(!markdown(&text).contains(['<', '\n', '\r']));
+    }
+}
