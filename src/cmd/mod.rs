@@ -13,6 +13,7 @@ macro_rules! note {
 mod analyse;
 mod args;
 mod bisect;
+mod choice;
 mod compare;
 mod doctor;
 mod drive;

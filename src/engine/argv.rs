@@ -4,7 +4,7 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use super::Request;
+use super::contract::Request;
 use crate::model::Region;
 
 /// The machine type; its version is that of the QEMU in the Key.

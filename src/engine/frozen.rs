@@ -5,17 +5,19 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 use super::argv::{self, Files, Plugin};
-use super::exact::Exact;
+use super::console::read_tail;
+use super::contract::{Answer, Frozen, Request};
 use super::scratch::Scratch;
-use super::snapshot::{Snapshot, host};
-use super::vm::{Rest, Vm, read_tail};
-use super::{Answer, Frozen, Request, Stop};
+use super::snapshot::Snapshot;
+use super::stop::{Stop, host};
+use super::tools::Tools;
+use super::vm::{Rest, Vm};
 use crate::model::{Failure, Region};
 use crate::wire::{self, Hello};
 
 /// A Snapshot, ready for Runs.
 pub struct ExactBoot<'a> {
-    exact: &'a Exact,
+    tools: &'a Tools,
     request: Request,
     snapshot: Snapshot,
     symbols: Option<PathBuf>,
@@ -29,8 +31,8 @@ struct Place {
 }
 
 impl Place {
-    fn create(exact: &Exact, order: &str) -> Result<Place, Failure> {
-        let scratch = Scratch::create(&exact.cache.join("runs")).map_err(host("cannot start"))?;
+    fn create(tools: &Tools, order: &str) -> Result<Place, Failure> {
+        let scratch = Scratch::create(&tools.cache.join("runs")).map_err(host("cannot start"))?;
         let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
         fs::write(&order_file, order).map_err(host("cannot write the order"))?;
         Ok(Place { scratch, order: order_file, profile })
@@ -56,25 +58,25 @@ impl Frozen for ExactBoot<'_> {
     }
 
     fn run(&self, order: &str) -> Result<Answer, Stop> {
-        self.resume(order, self.symbols.as_deref(), self.exact.limits.wire_bytes)
+        self.resume(order, self.symbols.as_deref(), self.tools.limits.wire_bytes)
     }
 
     fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
-        let (exact, place) = (self.exact, Place::create(self.exact, order)?);
+        let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(place.scratch.file("ram"));
         // Without symbols nothing says where the kernel starts, and the profile has no region.
         let symbols = self.symbols.as_deref().unwrap_or(Path::new(""));
         let plugin = self.plugin(&place, symbols, Region::Boot);
-        let initrd = &exact.payload.initrd;
+        let initrd = &tools.payload.initrd;
         let args =
             |control| argv::boot(&self.request, initrd, &files, control, &place.order, &plugin);
-        let mut vm = Vm::start(&exact.qemu.program, args, None, &place.stderr(), &exact.limits)?;
-        let watch = exact.watch(&files, exact.limits.wire_bytes);
+        let mut vm = Vm::start(&tools.qemu.program, args, None, &place.stderr(), &tools.limits)?;
+        let watch = tools.watch(&files, tools.limits.wire_bytes);
         let frozen = vm.wait(&watch).map_err(|stop| stop.with_console(&files.console))?;
         if frozen == Rest::Paused {
             vm.go();
         }
-        let mut answer = self.end(&mut vm, &files, &place, exact.limits.wire_bytes)?;
+        let mut answer = self.end(&mut vm, &files, &place, tools.limits.wire_bytes)?;
         answer.wire = after_hello(answer.wire);
         Ok(answer)
     }
@@ -82,8 +84,8 @@ impl Frozen for ExactBoot<'_> {
 
 impl<'a> ExactBoot<'a> {
     /// A Boot whose symbols are not known yet.
-    pub(super) fn new(exact: &'a Exact, request: Request, snapshot: Snapshot) -> ExactBoot<'a> {
-        ExactBoot { exact, request, snapshot, symbols: None }
+    pub(super) fn new(tools: &'a Tools, request: Request, snapshot: Snapshot) -> ExactBoot<'a> {
+        ExactBoot { tools, request, snapshot, symbols: None }
     }
 
     /// The file with the kernel's functions.
@@ -93,7 +95,7 @@ impl<'a> ExactBoot<'a> {
 
     /// A Run without the plugin: what the counting costs is measured against it.
     pub fn run_uncounted(&self, order: &str) -> Result<Answer, Stop> {
-        self.resume(order, None, self.exact.limits.wire_bytes)
+        self.resume(order, None, self.tools.limits.wire_bytes)
     }
 
     /// Starts from the Snapshot, hands over an order, waits for the end; counts if there are
@@ -104,24 +106,24 @@ impl<'a> ExactBoot<'a> {
         symbols: Option<&Path>,
         wire_bytes: u64,
     ) -> Result<Answer, Stop> {
-        let (exact, place) = (self.exact, Place::create(self.exact, order)?);
+        let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
-        let initrd = &exact.payload.initrd;
+        let initrd = &tools.payload.initrd;
         let args = |control| {
             argv::resume(&self.request, initrd, &files, control, &place.order, plugin.as_ref())
         };
         let state = File::open(self.snapshot.state()).map_err(host("cannot read the snapshot"))?;
-        let (program, stderr) = (&exact.qemu.program, place.stderr());
-        let mut vm = Vm::start(program, args, Some(state.as_fd()), &stderr, &exact.limits)?;
+        let (program, stderr) = (&tools.qemu.program, place.stderr());
+        let mut vm = Vm::start(program, args, Some(state.as_fd()), &stderr, &tools.limits)?;
         let uri = format!("fd:{}", state.as_raw_fd());
-        vm.monitor(|monitor| monitor.receive_state(uri, exact.limits.poll / 50))?;
+        vm.monitor(|monitor| monitor.receive_state(uri, tools.limits.poll / 50))?;
         vm.go();
         self.end(&mut vm, &files, &place, wire_bytes)
     }
 
     fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
-        Plugin { library: &self.exact.payload.plugin, symbols, profile: &place.profile, region }
+        Plugin { library: &self.tools.payload.plugin, symbols, profile: &place.profile, region }
     }
 
     /// Waits for the guest to be done, and takes what it leaves.
@@ -132,10 +134,10 @@ impl<'a> ExactBoot<'a> {
         place: &Place,
         wire_bytes: u64,
     ) -> Result<Answer, Stop> {
-        let exact = self.exact;
-        let ended = vm.wait(&exact.watch(files, wire_bytes)).and_then(|rest| {
+        let tools = self.tools;
+        let ended = vm.wait(&tools.watch(files, wire_bytes)).and_then(|rest| {
             if rest == Rest::Paused {
-                vm.quit(&exact.limits)?;
+                vm.quit(&tools.limits)?;
             }
             Ok(collect(&rest, files, &place.profile)?)
         });

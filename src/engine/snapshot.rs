@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
+use super::argv;
+use super::contract::Request;
 use super::evict::{MARK, touch};
-use super::exact::Exact;
+use super::hello::read_hello;
 use super::scratch::Scratch;
-use super::vm::{Rest, Vm};
-use super::{Request, Stop, argv};
+use super::stop::{Stop, host};
+use super::tools::Tools;
+use super::vm::Vm;
 use crate::disk::{Lock, sha256_of_file, sha256_of_parts, write_atomically};
 use crate::model::Failure;
 use crate::wire::{self, Hello};
@@ -51,20 +54,20 @@ impl Snapshot {
 }
 
 /// Finds the Snapshot of a Boot, or makes the Boot and the Snapshot.
-pub fn obtain(exact: &Exact, request: &Request) -> Result<Snapshot, Stop> {
-    let parent = exact.cache.join("snapshots");
+pub fn obtain(tools: &Tools, request: &Request) -> Result<Snapshot, Stop> {
+    let parent = tools.cache.join("snapshots");
     fs::create_dir_all(&parent).map_err(host("cannot create the snapshot cache"))?;
-    let key = key(exact, request);
+    let key = key(tools, request);
     let dir = parent.join(&key);
     // Two that want the same Snapshot, threads or processes: one makes it, the other waits.
-    let _lock = lock(&parent.join(format!("{key}.lock")), exact)?;
+    let _lock = lock(&parent.join(format!("{key}.lock")), tools)?;
     match Snapshot::open(&dir) {
         Some(snapshot) => Ok(snapshot),
-        None => make(exact, request, &parent, &dir),
+        None => make(tools, request, &parent, &dir),
     }
 }
 
-fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<Snapshot, Stop> {
+fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<Snapshot, Stop> {
     check_space(parent, request.machine.memory_mib)?;
     let scratch = Scratch::create(parent).map_err(host("cannot create a snapshot"))?;
     let files = argv::Files {
@@ -72,15 +75,15 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
         wire: scratch.file("wire"),
         console: scratch.file("serial.log"),
     };
-    let initrd = &exact.payload.initrd;
+    let initrd = &tools.payload.initrd;
     let args = |control| argv::freeze(request, initrd, &files, control);
     let stderr = scratch.file("stderr");
-    let mut vm = Vm::start(&exact.qemu.program, args, None, &stderr, &exact.limits)?;
-    let watch = exact.watch(&files, exact.limits.wire_bytes);
+    let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
+    let watch = tools.watch(&files, tools.limits.wire_bytes);
     let booted =
         vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
-    save_state(exact, &mut vm, &scratch.file("state"))?;
+    save_state(tools, &mut vm, &scratch.file("state"))?;
     drop(vm);
     seal(&files.ram, &scratch.file("state"), &scratch.file(MARK))
         .map_err(host("cannot keep the snapshot"))?;
@@ -89,20 +92,6 @@ fn make(exact: &Exact, request: &Request, parent: &Path, dir: &Path) -> Result<S
     drop(fs::remove_dir_all(dir));
     fs::rename(scratch.keep(), dir).map_err(host("cannot keep the snapshot"))?;
     Ok(Snapshot { dir: dir.to_owned(), hello })
-}
-
-/// What a guest has said that came to rest before it was told anything.
-pub fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hello, Failure> {
-    let console = super::vm::read_tail(console);
-    let said = fs::read(wire).unwrap_or_default();
-    match (wire::parse_hello(&said), wire::panic_message(&console)) {
-        (_, Some(message)) => Err(Failure::Panic { message }),
-        (Ok(hello), None) if *rest == Rest::Paused => Ok(hello),
-        (Err(error), None) if !said.is_empty() => {
-            Err(Failure::Garbled { reason: error.to_string() })
-        }
-        _ => Err(Failure::Silent { console: wire::tail(&console) }),
-    }
 }
 
 /// The memory's length and the state's hash: enough to notice a Snapshot that is not whole.
@@ -117,7 +106,7 @@ fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
 }
 
 /// Takes QEMU's device state through a socket into a file.
-fn save_state(exact: &Exact, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
+fn save_state(tools: &Tools, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
     let failed = |error: io::Error| host("cannot save the snapshot")(error);
     let dir = tempfile::Builder::new().prefix("ktax-").tempdir().map_err(failed)?;
     let socket = dir.path().join("state");
@@ -131,7 +120,7 @@ fn save_state(exact: &Exact, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
             Ok(copied)
         });
         let uri = format!("unix:{}", socket.display());
-        let sent = vm.monitor(|monitor| monitor.send_state(uri, exact.limits.poll / 10));
+        let sent = vm.monitor(|monitor| monitor.send_state(uri, tools.limits.poll / 10));
         if sent.is_err() {
             // Lets the other end's accept return.
             drop(std::os::unix::net::UnixStream::connect(&socket));
@@ -144,12 +133,12 @@ fn save_state(exact: &Exact, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
 }
 
 /// Everything that a Boot's state depends on.
-fn key(exact: &Exact, request: &Request) -> String {
+fn key(tools: &Tools, request: &Request) -> String {
     sha256_of_parts(&[
         request.image_sha256.as_str(),
-        &exact.guest_sha256,
+        &tools.guest_sha256,
         &argv::boot_line(request),
-        &exact.qemu.version,
+        &tools.qemu.version,
         argv::MACHINE,
         &request.machine.cpu,
         &request.machine.memory_mib.to_string(),
@@ -172,15 +161,9 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
 }
 
 /// Waits for the right to make a cache entry.
-pub fn lock(path: &Path, exact: &Exact) -> Result<Lock, Stop> {
+pub fn lock(path: &Path, tools: &Tools) -> Result<Lock, Stop> {
     let failed = host("cannot lock the snapshot");
     let file = File::create(path).map_err(&failed)?;
-    let lock = Lock::wait(file, exact.limits.poll, || exact.cancel.is_cancelled());
+    let lock = Lock::wait(file, tools.limits.poll, || tools.cancel.is_cancelled());
     lock.map_err(failed)?.ok_or(Stop::Cancelled)
-}
-
-/// An error of the host as a Failure.
-pub fn host(operation: &str) -> impl Fn(io::Error) -> Failure {
-    let operation = operation.to_owned();
-    move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
 }

@@ -3,23 +3,24 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::exact::Exact;
+use super::contract::Request;
 use super::frozen::ExactBoot;
-use super::snapshot::{self, host};
-use super::{Request, Stop};
+use super::snapshot::lock;
+use super::stop::{Stop, host};
+use super::tools::Tools;
 use crate::disk::write_atomically;
 use crate::model::Failure;
 use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 
 /// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so that the
 /// addresses belong to the image.
-pub fn obtain(exact: &Exact, request: &Request, boot: &ExactBoot) -> Result<PathBuf, Stop> {
-    let dir = exact.cache.join("symbols");
+pub fn obtain(tools: &Tools, request: &Request, boot: &ExactBoot) -> Result<PathBuf, Stop> {
+    let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;
     let path = dir.join(&request.image_sha256);
-    let _lock = snapshot::lock(&dir.join(format!("{}.lock", request.image_sha256)), exact)?;
+    let _lock = lock(&dir.join(format!("{}.lock", request.image_sha256)), tools)?;
     if !path.is_file() {
-        let answer = boot.resume(SYMBOLS_ORDER, None, exact.limits.symbols_bytes)?;
+        let answer = boot.resume(SYMBOLS_ORDER, None, tools.limits.symbols_bytes)?;
         let symbols = parse_symbols(&answer.wire)
             .map_err(|error| Failure::Garbled { reason: error.to_string() })?;
         write_atomically(&path, symbols.as_bytes()).map_err(host("cannot keep the symbols"))?;

@@ -1,6 +1,6 @@
 //! What the timed engines have in common.
 
-use super::Stop;
+use super::stop::Stop;
 use crate::model::{Facts, Failure, TimedSubject, Workload};
 
 /// A timed engine.

@@ -14,10 +14,11 @@ use qapi::qmp::RunState;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::Stop;
+use super::console::read_tail;
 use super::limits::{Cancel, Limits, timespec};
 use super::monitor::Monitor;
 use super::process::die_with_parent;
+use super::stop::Stop;
 use crate::model::Failure;
 
 /// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
@@ -221,13 +222,6 @@ fn shut_down(console: &Path) -> Result<Rest, Failure> {
         Some(message) => Err(Failure::Panic { message }),
         None => Ok(Rest::ShutDown),
     }
-}
-
-/// The last part of a console, enough for a panic with its trace.
-pub fn read_tail(path: &Path) -> Vec<u8> {
-    const TAIL: usize = 64 << 10;
-    let bytes = fs::read(path).unwrap_or_default();
-    bytes[bytes.len().saturating_sub(TAIL)..].to_vec()
 }
 
 fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {

@@ -1,13 +1,11 @@
 //! Recording → tables.
 
-use clap::ValueEnum;
-
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, Warning};
 use crate::stats::histogram::quantile;
 
 /// What a table is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// All vCPUs together.
     Vm,

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::HostError;
+use super::error::HostError;
 use crate::engine::argv::{escape, monitor};
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use crate::engine::qemu::Qemu;

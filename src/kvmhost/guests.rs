@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Given, Host, HostError, Said, run};
+use super::error::HostError;
+use super::frame::Said;
+use super::given::Given;
+use super::host::{Host, run};
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use crate::engine::payload;
 use crate::model::{ExitRun, ExitTable, Workload};

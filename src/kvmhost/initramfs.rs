@@ -6,7 +6,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Given, HostError, own};
+use super::error::HostError;
+use super::given::Given;
+use super::own;
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 
 /// Where init finds the commands.

@@ -9,7 +9,7 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::HostError;
+use super::error::HostError;
 
 /// The running program, whatever has become of its file.
 const EXE: &str = "/proc/self/exe";

@@ -15,8 +15,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use vmm_sys_util::signal::{Killable, SIGRTMIN};
 
 use super::account::{Account, VcpuAccount};
+use super::error::VmmError;
+use super::outcome::{Ended, Outcome};
+use super::stats;
 use super::vcpu::{self, Bus};
-use super::{Ended, Outcome, VmmError, stats};
 
 /// How long a vCPU gets to come back before it is told again, and how long in all: one that waits
 /// for a reader of stdout does not come back at all.

@@ -16,6 +16,7 @@ mod error;
 pub mod linux;
 mod long_mode;
 mod machine;
+mod outcome;
 pub mod raw;
 mod stats;
 mod vcpu;
@@ -23,19 +24,4 @@ mod vcpu;
 pub use account::{Account, VcpuAccount};
 pub use code::Loops;
 pub use error::VmmError;
-
-/// How a guest came to its end, if not by an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It ended itself.
-    ByGuest,
-    /// SIGINT or SIGTERM.
-    BySignal,
-}
-
-/// What is left of a guest: what was counted, and how it ended.
-#[derive(Debug)]
-pub struct Outcome {
-    pub account: Account,
-    pub ended: Result<Ended, VmmError>,
-}
+pub use outcome::{Ended, Outcome};

@@ -7,8 +7,9 @@ use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
 use super::code::{self, Loops};
 use super::error::{VmmError, refused};
 use super::machine::{Machine, write};
+use super::outcome::Outcome;
 use super::vcpu::{Bus, Next};
-use super::{Outcome, crew, long_mode};
+use super::{crew, long_mode};
 
 /// Ends where the address without memory begins.
 const MEMORY: usize = code::MMIO_ADDRESS as usize;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::target::TargetArgs;
+use crate::cmd::choice::{Choice as Value, one_of};
 use crate::cmd::exit::UsageError;
 use crate::cmd::output::{text_options, write_stdout};
 use crate::exits::Per;
@@ -10,11 +11,38 @@ use crate::exits::live::{Choice, Level, Via};
 use crate::model::ExitTable;
 use crate::report::{self, Classic};
 
+const PER: [Value<Per>; 3] = [
+    (Per::Vm, "vm", "All vCPUs together"),
+    (Per::Vcpu, "vcpu", "Each vCPU"),
+    (Per::Both, "both", "All together, then each"),
+];
+
+const LEVELS: [Value<Level>; 2] = [
+    (Level::Exits, "exits", "The guest's exits and entries: the processor's reasons"),
+    (Level::Run, "run", "KVM_RUN's returns and calls: what reaches the VMM, on any KVM"),
+];
+
+const VIAS: [Value<Via>; 4] = [
+    (Via::Bpf, "bpf", "Added up in the kernel"),
+    (Via::Perf, "perf", "Copied through perf's ring buffers"),
+    (Via::Stats, "stats", "No events but KVM's own statistics: counts, and times of halts alone"),
+    (
+        Via::Timing,
+        "timing",
+        "No events but PowerPC's own tables, the files timing and timings in debugfs",
+    ),
+];
+
+const LAYOUTS: [Value<Classic>; 2] = [
+    (Classic::Long, "classic", "Of the wiki's workloads, 2008"),
+    (Classic::Short, "classic-short", "Of its two tables before and after paravirtualization"),
+];
+
 /// In how many tables.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PerArgs {
     /// One table of the VM, one for each vCPU, or both
-    #[arg(long, value_enum, default_value_t = Per::Vm)]
+    #[arg(long, value_parser = one_of(&PER), default_value = "vm")]
     pub per: Per,
 }
 
@@ -24,10 +52,10 @@ pub struct HowArgs {
     #[command(flatten)]
     per: PerArgs,
     /// Between which moments time is taken [default: exits, where KVM reports them]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(&LEVELS))]
     level: Option<Level>,
     /// How events reach ktax [default: bpf, where it is allowed]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(&VIAS))]
     via: Option<Via>,
 }
 
@@ -73,7 +101,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 #[derive(Debug, clap::Args)]
 pub struct PrintArgs {
     /// In the columns of a published table
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(&LAYOUTS))]
     layout: Option<Classic>,
     /// Print as JSON
     #[arg(long, conflicts_with = "layout")]

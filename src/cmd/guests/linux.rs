@@ -1,5 +1,3 @@
-use clap::ValueEnum;
-
 use crate::cmd::args::HostArgs;
 use crate::cmd::drive::obtain;
 use crate::cmd::exit::UsageError;
@@ -14,12 +12,10 @@ use crate::vmm::linux::Feature;
 /// Nobody waits for a host to hear that it knows no such feature.
 pub fn check(experiment: &GuestExperiment<GuestSubject>) -> Result<(), UsageError> {
     let mut names = experiment.subjects().flat_map(|subject| &subject.without);
-    let known = || Feature::value_variants().iter().filter_map(Feature::to_possible_value);
-    match names.find(|name| Feature::from_str(name, false).is_err()) {
+    match names.find(|name| Feature::named(name).is_none()) {
         None => Ok(()),
         Some(name) => {
-            let known: Vec<String> = known().map(|value| value.get_name().to_owned()).collect();
-            let (name, known) = (escape(name), known.join(", "));
+            let (name, known) = (escape(name), Feature::ALL.map(Feature::name).join(", "));
             Err(UsageError::Text(format!("KVM has no feature {name}; it has {known}")))
         }
     }

@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::AccountArgs;
 use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
 
@@ -24,13 +26,19 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(CPUS_MAX)))]
     cpus: u8,
     /// Hide one of KVM's own features from the guest; repeat for more
-    #[arg(long, value_name = "FEATURE", value_enum)]
+    #[arg(long, value_name = "FEATURE", value_parser = feature())]
     without: Vec<Feature>,
     /// Stop (SIGSTOP) where the guest writes to port 0x5ea, for `exits record --from-stop`
     #[arg(long)]
     stop_at_marks: bool,
     #[command(flatten)]
     pub(super) account: AccountArgs,
+}
+
+/// Parses the name of a feature of KVM's own.
+fn feature() -> impl TypedValueParser<Value = Feature> {
+    let names = PossibleValuesParser::new(Feature::ALL.map(Feature::name));
+    names.map(|name| Feature::named(&name).expect("the parser accepts no other name"))
 }
 
 impl Args {

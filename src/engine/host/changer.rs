@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::error::SettingError;
 use super::journal::{Entry, Journal, State, is_there};
-use super::settings::{Running, Setting, is_plain, is_same};
+use super::setting::Setting;
+use super::settings::{Running, is_plain, is_same};
 use crate::model::{FORMAT, TimedSubject};
 
 type Result<T> = std::result::Result<T, SettingError>;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::settings::Setting;
+use super::setting::Setting;
 
 /// Why a setting of the running kernel is not changed, or not put back. Each message ends with the
 /// next step.

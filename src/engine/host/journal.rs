@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SettingError;
 use super::replayed::{Left, PutBack, Replayed};
-use super::settings::{Running, Setting, is_plain, is_same};
+use super::setting::Setting;
+use super::settings::{Running, is_plain, is_same};
 use crate::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use crate::model::FORMAT;
 use crate::text::escape_bytes;

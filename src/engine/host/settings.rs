@@ -1,14 +1,12 @@
 //! What a Side changes on the running kernel, and where that lies.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use super::error::SettingError;
+use super::setting::Setting;
 use crate::model::TimedSubject;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
@@ -18,19 +16,6 @@ const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 const LONGEST_BYTES: u64 = 64 << 10;
 
 type Result<T> = std::result::Result<T, SettingError>;
-
-/// Something of the running kernel that can be set. The name comes from users and from files; the
-/// path is made of it each time, and leads nowhere but into its own directory.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Setting {
-    /// A sysctl, by its name with dots.
-    Sysctl(String),
-    /// Transparent huge pages.
-    Thp,
-    /// The frequency governor of a policy: `policy0`.
-    Governor(String),
-}
 
 impl Setting {
     /// A sysctl as sysctl(8) names it: whichever of `.` and `/` comes first separates, the other
@@ -79,16 +64,6 @@ fn swap(name: &str) -> String {
         other => other,
     });
     swapped.collect()
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Setting::Sysctl(name) => f.write_str(name),
-            Setting::Thp => f.write_str("transparent huge pages"),
-            Setting::Governor(policy) => write!(f, "governor of {policy}"),
-        }
-    }
 }
 
 /// Whether two spellings are one value; the kernel separates numbers by tabs.

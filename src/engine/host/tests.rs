@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use super::changer::Changer;
 use super::error::SettingError;
 use super::journal::State;
-use super::settings::{Running, Setting};
+use super::setting::Setting;
+use super::settings::Running;
 use crate::model::TimedSubject;
 
 mod way_back;

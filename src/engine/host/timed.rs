@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::Host;
 use super::changer::Changer;
 use super::error::SettingError;
-use crate::engine::{Booted, Stop, Timed};
+use super::programs::Host;
+use crate::engine::stop::Stop;
+use crate::engine::timed::{Booted, Timed};
 use crate::model::{Facts, Failure, TimedSubject, Workload};
 
 /// The running kernel with the settings of two Sides.

@@ -1,7 +1,8 @@
 //! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
 //! truncated, and for the squares ticks of the timebase times microseconds.
 
-use super::{ExitsError, damaged, lines};
+use super::error::ExitsError;
+use super::lines::{damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
 /// Whose tables they are.

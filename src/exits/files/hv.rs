@@ -3,7 +3,8 @@
 
 use std::mem;
 
-use super::{ExitsError, damaged, lines};
+use super::error::ExitsError;
+use super::lines::{damaged, lines};
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
 /// Whose tables they are.

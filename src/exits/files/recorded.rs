@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::ExitsError;
+use super::error::ExitsError;
 use crate::model::{ExitTable, FORMAT};
 
 /// What every format has, whatever else.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{ExitsError, REASONS_MAX};
+use super::error::{ExitsError, REASONS_MAX};
 use crate::exits::Per;
 use crate::exits::fold::{Event, Fold};
 use crate::exits::recording::{Reason, Stage};

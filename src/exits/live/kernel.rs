@@ -9,11 +9,12 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 
 use super::bpf::{self, Kind, Map, MapKind, Program, RunTime};
+use super::error::LiveError;
 use super::hook::{Hook, Point};
 use super::points::Points;
 use super::program::{self, Maps};
+use super::source::{Source, now_ns};
 use super::words::{row, thread};
-use super::{LiveError, Source, now_ns};
 use crate::exits::recording::{Cost, Reason, Recording, Thread, Times};
 
 /// After so many exits it is known what one costs.

@@ -1,18 +1,16 @@
 //! Which tracepoints say what, on this kernel and this architecture.
 
-use clap::ValueEnum;
-
-use super::LiveError;
+use super::error::LiveError;
 use super::hook::{Hook, Only, Point};
 use super::names::Names;
 use super::tracefs::{Format, Tracefs};
 
 /// Between which two moments time is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The guest's exits and entries: the processor's reasons
+    /// The guest's exits and entries: the processor's reasons.
     Exits,
-    /// KVM_RUN's returns and calls: what reaches the VMM, on any KVM
+    /// KVM_RUN's returns and calls: what reaches the VMM, on any KVM.
     Run,
 }
 

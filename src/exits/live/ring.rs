@@ -9,9 +9,10 @@ use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
 use rustix::process::{Resource, Rlimit};
 
 use super::decode::decode;
+use super::error::LiveError;
 use super::hook::{Hook, Point};
 use super::points::Points;
-use super::{LiveError, Source, now_ns};
+use super::source::{Source, now_ns};
 use crate::exits::fold::Fold;
 use crate::exits::recording::Recording;
 

@@ -10,7 +10,8 @@ use std::os::unix::fs::FileExt;
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use super::{LiveError, Process};
+use super::error::LiveError;
+use super::process::Process;
 use crate::model::{ExitRow, ExitTable, FORMAT};
 
 /// More than any kernel describes, in bytes.

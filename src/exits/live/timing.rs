@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{LiveError, Process};
+use super::error::LiveError;
+use super::process::Process;
 use crate::exits::Per;
 use crate::exits::cumulative::{since, together};
 use crate::exits::files;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::LiveError;
+use super::error::LiveError;
 use super::hook::Field;
 
 /// Where the kernel's trace file system is.

@@ -1,7 +1,5 @@
 //! The columns of 2008.
 
-use clap::ValueEnum;
-
 use super::{US, deviation_ns};
 use crate::model::{ExitRow, ExitTable};
 use crate::stats::tables::{average, share_percent};
@@ -19,15 +17,12 @@ pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
 }
 
 /// The two forms of the document: that of its workloads, and the earlier one of its comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Classic {
-    /// Of the wiki's workloads, 2008
-    // Averages with four decimals.
-    #[value(name = "classic")]
+    /// Of the wiki's workloads, 2008: averages with four decimals.
     Long,
-    /// Of its two tables before and after paravirtualization
-    // The last two decimals cut off, and how long it was.
-    #[value(name = "classic-short")]
+    /// Of its two tables before and after paravirtualization: without the last two decimals, and
+    /// with the length of the recording.
     Short,
 }
 

@@ -44,6 +44,7 @@
 //! }
 //! ```
 
+mod barriers;
 mod control;
 mod family;
 mod looks;
@@ -51,6 +52,7 @@ mod normal;
 mod null;
 mod order;
 mod row;
+mod rules;
 mod signed_rank;
 mod spread;
 mod trial;
@@ -60,9 +62,10 @@ pub use family::{benjamini_hochberg, holm};
 pub use looks::Looks;
 pub use order::{Order, Slot};
 pub use row::{Row, Verdict, Why};
+pub use rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{Split, log_ratio, median, shamos, split};
-pub use trial::{Judged, MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial};
+pub use trial::{Judged, Next, Trial};
 
 #[cfg(test)]
 use super::random;

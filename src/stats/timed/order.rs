@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::stats::random::Random;
 
-use super::trial::{MIN_CONTROLS, MIN_PAIRS};
+use super::rules::{MIN_CONTROLS, MIN_PAIRS};
 
 /// After the pilot one pair in so many is an A/A pair.
 const CONTROL_EVERY: usize = 6;

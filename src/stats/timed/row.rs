@@ -1,9 +1,10 @@
 //! One row's result.
 
+use super::barriers::Barriers;
 use super::control::Control;
 use super::normal::{quantile, upper};
+use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs};
 use super::signed_rank::{Interval, SignedRank};
-use super::trial::{MIN_CONTROLS, MIN_PAIRS, Pairs, Trial};
 
 /// What a timed row comes to. There is no "no change": who sees nothing says how much would have
 /// been seen.
@@ -75,24 +76,25 @@ impl Row {
 /// What the rows of a family come to, under a cap; `strict` is the barrier of a row that is tested
 /// at a share of the level, `adjust` is the family's.
 pub(super) fn judge(
-    trial: &Trial,
+    barriers: &Barriers,
     rows: &[Pairs],
     cap: usize,
     strict: f64,
     adjust: fn(&[f64]) -> Vec<f64>,
 ) -> Vec<Row> {
-    let mut judged: Vec<Row> = rows.iter().map(|row| by_itself(trial, *row, cap, strict)).collect();
+    let mut judged: Vec<Row> =
+        rows.iter().map(|row| by_itself(barriers, *row, cap, strict)).collect();
     let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
     for ((row, adjusted), of) in judged.iter_mut().zip(adjusted).zip(rows) {
         row.adjusted = adjusted;
         row.family = rows.len();
-        row.verdict = verdict(trial, row, *of);
+        row.verdict = verdict(barriers, row, *of);
     }
     judged
 }
 
 /// All but what depends on the family.
-fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> Row {
+fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> Row {
     let mut judged = Row {
         verdict: Verdict::NotDetected,
         pairs: row.pairs.len(),
@@ -106,16 +108,16 @@ fn by_itself(trial: &Trial, row: Pairs, cap: usize, strict: f64) -> Row {
     if !is_finite(row) {
         return judged;
     }
-    judged.control = trial.control(row.controls);
+    judged.control = barriers.control(row.controls);
     let share = row.pairs.len() as f64 / cap as f64;
-    let bound = trial.looks.bound(trial.barrier, share);
+    let bound = barriers.looks.bound(barriers.one_row, share);
     let ranks = SignedRank::new(row.pairs);
     if let Some(log) = ranks.interval(2.0 * upper(bound)) {
         judged.log = log;
-        judged.p = trial.looks.overall(ranks.p_value(), share);
+        judged.p = barriers.looks.overall(ranks.p_value(), share);
         // The interval's width says what one deviation of the estimate is.
         let deviation = (log.high - log.low) / (2.0 * bound);
-        let reach = trial.looks.bound(strict, share) + quantile(1.0 - trial.rules.power);
+        let reach = barriers.looks.bound(strict, share) + quantile(1.0 - barriers.rules.power);
         judged.would_see = (reach * deviation).exp();
     }
     judged
@@ -125,7 +127,7 @@ fn is_finite(row: Pairs) -> bool {
     row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
 }
 
-fn verdict(trial: &Trial, row: &Row, of: Pairs) -> Verdict {
+fn verdict(barriers: &Barriers, row: &Row, of: Pairs) -> Verdict {
     if !is_finite(of) {
         return Verdict::Inconclusive(Why::NotFinite);
     }
@@ -138,14 +140,14 @@ fn verdict(trial: &Trial, row: &Row, of: Pairs) -> Verdict {
     if control.log.excludes_zero() {
         return Verdict::Inconclusive(Why::ControlOff);
     }
-    if control.spread > trial.rules.control_spread {
+    if control.spread > barriers.rules.control_spread {
         return Verdict::Inconclusive(Why::ControlWide);
     }
-    if row.adjusted > trial.rules.alpha || !row.log.excludes_zero() {
+    if row.adjusted > barriers.rules.alpha || !row.log.excludes_zero() {
         return Verdict::NotDetected;
     }
     match row.log.estimate {
-        estimate if estimate.abs() < trial.rules.threshold.ln_1p() => Verdict::Small,
+        estimate if estimate.abs() < barriers.rules.threshold.ln_1p() => Verdict::Small,
         estimate if estimate > 0.0 => Verdict::Up,
         _ => Verdict::Down,
     }

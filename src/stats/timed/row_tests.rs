@@ -1,4 +1,4 @@
-use super::super::{Next, Rules, benjamini_hochberg, holm};
+use super::super::{Next, Rules, Trial, benjamini_hochberg, holm};
 use super::*;
 
 /// Twenty pairs around an effect: ±0.1, ±0.2 … ±1 %.

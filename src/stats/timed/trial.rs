@@ -1,18 +1,12 @@
 //! When to stop, and what to say.
 
-use super::control::Control;
+use super::barriers::Barriers;
 use super::family::{benjamini_hochberg, holm};
 use super::looks::Looks;
 use super::normal::quantile;
 use super::row::{Row, judge};
+use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 use super::spread::shamos;
-
-/// No verdict on fewer pairs.
-pub const MIN_PAIRS: usize = 10;
-
-/// No verdict without so many A/A pairs: of seven, all on one side of zero, chance makes 2 / 2^7,
-/// which is above [`Rules::control_alpha`].
-pub const MIN_CONTROLS: usize = 8;
 
 /// A pilot that saw a quiet machine gets no lower cap: among ten pairs, two accidents hide
 /// whatever there is, and one of 17 simulated pairs has one.
@@ -26,49 +20,6 @@ const PILOT: f64 = 1.1;
 
 /// What the variance of Hodges and Lehmann's estimate is above that of a mean, for normal values.
 const HODGES_LEHMANN: f64 = std::f64::consts::PI / 3.0;
-
-/// What the caller asks for. Shares and chances, not percent.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
-    /// The chance of one false verdict or more among the headline rows; and which share of
-    /// secondary findings may be false. One less it is the level of the intervals.
-    pub alpha: f64,
-    /// How sure an effect of the size that would have been seen is to be seen.
-    pub power: f64,
-    /// The smallest ratio less one that matters; downwards `1 / (1 + threshold)`.
-    pub threshold: f64,
-    /// No more pairs than this.
-    pub most_pairs: usize,
-    /// So many pairs and one look, instead of a pilot and five.
-    pub pairs: Option<usize>,
-    /// The level at which a row's A/A pairs must not differ from zero.
-    pub control_alpha: f64,
-    /// The largest spread of A/A pairs, as a standard deviation of log-ratios.
-    pub control_spread: f64,
-}
-
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            alpha: 0.05,
-            power: 0.9,
-            threshold: 0.01,
-            most_pairs: 200,
-            pairs: None,
-            control_alpha: 0.01,
-            control_spread: 0.2,
-        }
-    }
-}
-
-/// One row's log-ratios so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Pairs<'a> {
-    /// `ln(change / base)`, one of each pair of Boots.
-    pub pairs: &'a [f64],
-    /// The same of the A/A pairs.
-    pub controls: &'a [f64],
-}
 
 /// What [`Trial::next`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +46,7 @@ pub struct Judged {
 /// interrupted goes on from what was measured.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    pub(super) rules: Rules,
-    pub(super) looks: Looks,
-    /// The barrier of one row's interval.
-    pub(super) barrier: f64,
+    barriers: Barriers,
     /// The barrier of one headline row where all of them are tested, after Bonferroni.
     strict: f64,
 }
@@ -107,9 +55,9 @@ impl Trial {
     /// For so many headline rows; none counts as one.
     pub fn new(rules: Rules, headline_rows: usize) -> Trial {
         let looks = Looks::new(if rules.pairs.is_some() { 1 } else { LOOKS });
-        let barrier = looks.barrier(rules.alpha);
+        let one_row = looks.barrier(rules.alpha);
         let strict = looks.barrier(rules.alpha / headline_rows.max(1) as f64);
-        Trial { rules, looks, barrier, strict }
+        Trial { barriers: Barriers { rules, looks, one_row }, strict }
     }
 
     /// Asked after each pair, with what is known of the headline rows: go on?
@@ -119,11 +67,11 @@ impl Trial {
     pub fn next(&self, headline: &[Pairs]) -> Next {
         let Some(cap) = self.cap(headline) else { return Next::GoOn { cap: None } };
         let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
-        let is_look = |look: usize| count == (look * cap).div_ceil(self.looks.count());
+        let is_look = |look: usize| count == (look * cap).div_ceil(self.barriers.looks.count());
         if count >= cap {
             Next::Exhausted
         } else if count >= MIN_PAIRS
-            && (1..self.looks.count()).any(is_look)
+            && (1..self.barriers.looks.count()).any(is_look)
             // What has no pair by now will have none.
             && self
                 .judge(headline, &[])
@@ -139,14 +87,14 @@ impl Trial {
 
     /// One result for each row, at any time; between looks and after an interrupt too.
     pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
-        let cap = self.cap(headline).unwrap_or(self.rules.most_pairs);
+        let cap = self.cap(headline).unwrap_or(self.barriers.rules.most_pairs);
         let strict = match secondary.len() {
-            0 | 1 => self.barrier,
-            rows => self.looks.barrier(self.rules.alpha / rows as f64),
+            0 | 1 => self.barriers.one_row,
+            rows => self.barriers.looks.barrier(self.barriers.rules.alpha / rows as f64),
         };
         Judged {
-            headline: judge(self, headline, cap, self.strict, holm),
-            secondary: judge(self, secondary, cap, strict, benjamini_hochberg),
+            headline: judge(&self.barriers, headline, cap, self.strict, holm),
+            secondary: judge(&self.barriers, secondary, cap, strict, benjamini_hochberg),
         }
     }
 
@@ -157,7 +105,7 @@ impl Trial {
     /// together, so a cap that saw them would be low just where they mislead: in 10 000 simulated
     /// comparisons of equals that made 4.7 % certain instead of 4.0 %.
     pub fn cap(&self, headline: &[Pairs]) -> Option<usize> {
-        if let Some(pairs) = self.rules.pairs {
+        if let Some(pairs) = self.barriers.rules.pairs {
             return Some(pairs);
         }
         let needed = headline.iter().map(|row| {
@@ -166,22 +114,20 @@ impl Trial {
         });
         // A row in which pairs failed is not waited for.
         let needed = needed.flatten().reduce(f64::max)?;
-        let fifths = (needed / LOOKS as f64).ceil().min(self.rules.most_pairs as f64) as usize;
-        Some((fifths * LOOKS).max(LEAST_CAP).min(self.rules.most_pairs))
+        let fifths =
+            (needed / LOOKS as f64).ceil().min(self.barriers.rules.most_pairs as f64) as usize;
+        Some((fifths * LOOKS).max(LEAST_CAP).min(self.barriers.rules.most_pairs))
     }
 
     /// Pairs that let the threshold be seen where pairs have this standard deviation.
     fn needed(&self, deviation: f64) -> f64 {
-        let reach = self.looks.bound(self.strict, 1.0) + quantile(1.0 - self.rules.power);
-        HODGES_LEHMANN * (reach * PILOT * deviation / self.rules.threshold.ln_1p()).powi(2)
+        let reach =
+            self.barriers.looks.bound(self.strict, 1.0) + quantile(1.0 - self.barriers.rules.power);
+        HODGES_LEHMANN * (reach * PILOT * deviation / self.barriers.rules.threshold.ln_1p()).powi(2)
     }
 
     /// Whether more pairs would change nothing that matters.
     fn is_settled(&self, row: &Row) -> bool {
-        row.verdict.is_up_or_down() || row.log.is_within(self.rules.threshold.ln_1p())
-    }
-
-    pub(super) fn control(&self, controls: &[f64]) -> Option<Control> {
-        Control::of(controls, self.rules.control_alpha)
+        row.verdict.is_up_or_down() || row.log.is_within(self.barriers.rules.threshold.ln_1p())
     }
 }

@@ -4,6 +4,7 @@
 //! Source: Advanced Configuration and Power Interface Specification, version 6.4, chapters 4
 //! (registers) and 5 (tables). All fields are little-endian.
 
+use super::addresses::{CONTROL, KEYBOARD, RESET};
 use super::mptable::{IO_APIC, LOCAL_APIC, checksum};
 use crate::vmm::error::VmmError;
 use crate::vmm::machine::{Memory, write};
@@ -11,13 +12,8 @@ use crate::vmm::machine::{Memory, write};
 /// Where a system looks for the pointer to the tables; they follow it.
 const ADDRESS: u64 = 0xe_0000;
 
-/// The ports of power management: four bytes of events, of which none ever comes, then control.
+/// The port of the four bytes of events before [`CONTROL`]; no event ever comes.
 const EVENTS: u16 = 0x600;
-pub(super) const CONTROL: u16 = 0x604;
-/// What control says: the system is in ACPI mode.
-pub(super) const IS_ACPI: u8 = 1;
-/// In the upper byte of what is written to it: go to sleep, of which there is only the last.
-pub(super) const SLEEP: u8 = 0x20;
 
 /// The one sleeping state: `Name (_S5, Package () { 5, 5, 0, 0 })`.
 const SLEEP_STATES: &[u8] = b"\x08_S5_\x12\x08\x04\x0a\x05\x0a\x05\x00\x00";
@@ -93,8 +89,8 @@ fn fixed(sleeping: u64, firmware: u64) -> Vec<u8> {
     put(&mut bytes, 112, &(1u32 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 10).to_le_bytes());
     // A port, eight bits wide.
     put(&mut bytes, 116, &[1, 8, 0, 1]);
-    put(&mut bytes, 120, &u64::from(super::ports::KEYBOARD).to_le_bytes());
-    bytes[128] = super::ports::RESET;
+    put(&mut bytes, 120, &u64::from(KEYBOARD).to_le_bytes());
+    bytes[128] = RESET;
     put(&mut bytes, 140, &sleeping.to_le_bytes());
     table(b"FACP", 3, &bytes[HEADER..])
 }
@@ -129,7 +125,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CPUS_MAX;
+    use super::super::config::CPUS_MAX;
     use super::*;
 
     fn sum(bytes: &[u8]) -> u8 {

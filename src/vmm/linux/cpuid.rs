@@ -2,7 +2,6 @@
 
 use std::arch::x86_64::__cpuid;
 
-use clap::ValueEnum;
 use kvm_bindings::kvm_cpuid_entry2;
 
 /// The leaf of KVM's own features.
@@ -11,34 +10,60 @@ const KVM_FEATURES: u32 = 0x4000_0001;
 const TSC_DEADLINE: u32 = 1 << 24;
 const HYPERVISOR: u32 = 1 << 31;
 
-/// A feature of KVM's own that a guest can do without, by the name that QEMU has for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// A feature of KVM's own that a guest can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    #[value(name = "kvmclock")]
     Clock,
-    #[value(name = "kvm-nopiodelay")]
     NoPioDelay,
-    #[value(name = "kvm-asyncpf")]
     AsyncPf,
-    #[value(name = "kvm-steal-time")]
     StealTime,
-    #[value(name = "kvm-pv-eoi")]
     PvEoi,
-    #[value(name = "kvm-pv-unhalt")]
     PvUnhalt,
-    #[value(name = "kvm-pv-tlb-flush")]
     PvTlbFlush,
-    #[value(name = "kvm-pv-ipi")]
     PvIpi,
-    #[value(name = "kvm-poll-control")]
     PollControl,
-    #[value(name = "kvm-pv-sched-yield")]
     PvSchedYield,
-    #[value(name = "kvmclock-stable-bit")]
     ClockStable,
 }
 
 impl Feature {
+    /// Every one, in the order of their bits.
+    pub const ALL: [Feature; 11] = [
+        Feature::Clock,
+        Feature::NoPioDelay,
+        Feature::AsyncPf,
+        Feature::StealTime,
+        Feature::PvEoi,
+        Feature::PvUnhalt,
+        Feature::PvTlbFlush,
+        Feature::PvIpi,
+        Feature::PollControl,
+        Feature::PvSchedYield,
+        Feature::ClockStable,
+    ];
+
+    /// The name that QEMU has for it, and the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::Clock => "kvmclock",
+            Feature::NoPioDelay => "kvm-nopiodelay",
+            Feature::AsyncPf => "kvm-asyncpf",
+            Feature::StealTime => "kvm-steal-time",
+            Feature::PvEoi => "kvm-pv-eoi",
+            Feature::PvUnhalt => "kvm-pv-unhalt",
+            Feature::PvTlbFlush => "kvm-pv-tlb-flush",
+            Feature::PvIpi => "kvm-pv-ipi",
+            Feature::PollControl => "kvm-poll-control",
+            Feature::PvSchedYield => "kvm-pv-sched-yield",
+            Feature::ClockStable => "kvmclock-stable-bit",
+        }
+    }
+
+    /// The feature of that name.
+    pub fn named(name: &str) -> Option<Feature> {
+        Feature::ALL.into_iter().find(|feature| feature.name() == name)
+    }
+
     /// Its bits in EAX of the leaf of features.
     fn bits(self) -> u32 {
         match self {
@@ -118,7 +143,7 @@ mod tests {
         assert_eq!(hidden(&[]), 0);
         assert_eq!(hidden(&[Feature::Clock, Feature::PvEoi]), 0b100_1001);
         // The gaps are bits without a name in the list.
-        assert_eq!(hidden(Feature::value_variants()), 0x0100_3aff & !(1 << 2));
+        assert_eq!(hidden(&Feature::ALL), 0x0100_3aff & !(1 << 2));
     }
 
     #[test]
@@ -130,10 +155,11 @@ mod tests {
 
     #[test]
     fn names_are_those_of_qemu() {
-        let names = Feature::value_variants().iter().filter_map(|one| one.to_possible_value());
-        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
-        assert_eq!(names[..2], ["kvmclock", "kvm-nopiodelay"]);
-        assert_eq!(names[10], "kvmclock-stable-bit");
+        assert_eq!(Feature::ALL[0].name(), "kvmclock");
+        assert_eq!(Feature::named("kvmclock-stable-bit"), Some(Feature::ClockStable));
+        assert_eq!(Feature::named("kvm"), None);
+        let same = |feature: &Feature| Feature::named(feature.name()) == Some(*feature);
+        assert!(Feature::ALL.iter().all(same));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use linux_loader::loader::bzimage::BzImage;
 use linux_loader::loader::{KernelLoader, KernelLoaderResult};
 use vm_memory::{ByteValued, GuestAddress};
 
-use super::{Config, mptable};
+use super::config::Config;
+use super::mptable;
 use crate::disk::read_limited;
 use crate::vmm::error::VmmError;
 use crate::vmm::machine::{Memory, write};

@@ -3,97 +3,14 @@
 //! table.
 
 mod acpi;
+mod addresses;
+mod config;
 mod cpuid;
+mod guest;
 mod load;
 mod mptable;
 mod ports;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use kvm_bindings::{
-    KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, Msrs, kvm_msr_entry, kvm_pit_config, kvm_regs,
-};
-use kvm_ioctls::VcpuFd;
-use vmm_sys_util::eventfd::EventFd;
-
-use super::error::{VmmError, refused};
-use super::machine::Machine;
-use super::{Outcome, crew, long_mode};
-
+pub use config::{CPUS_MAX, Config, MEMORY_MIB};
 pub use cpuid::Feature;
-
-/// How many vCPUs a guest can have at most: what fits into the table of [`mptable`].
-pub const CPUS_MAX: u8 = 16;
-/// The least and the most memory of a guest, in MiB: devices begin at 3 GiB.
-pub const MEMORY_MIB: std::ops::RangeInclusive<u64> = 32..=3072;
-
-/// Three pages that Intel processors want, where no guest has memory.
-const TSS: usize = 0xfffb_d000;
-/// The first serial port's line.
-const SERIAL_IRQ: u32 = 4;
-/// What memory is where no range register says otherwise: they are on, and it is write-back.
-const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, data: 1 << 11 | 6 };
-
-/// What to boot.
-#[derive(Debug, Clone)]
-pub struct Config {
-    pub kernel: PathBuf,
-    pub initrd: Option<PathBuf>,
-    /// The boot line.
-    pub append: String,
-    pub memory_mib: u64,
-    pub cpus: u8,
-    /// What is hidden of KVM's own features.
-    pub without: Vec<Feature>,
-    /// Stop this process (SIGSTOP) where the guest marks what is of interest.
-    pub stops_at_marks: bool,
-}
-
-/// Boots, and runs to the guest's reset.
-///
-/// # Errors
-/// Where the guest does not begin; how it ends is in the [`Outcome`].
-pub fn run(config: &Config) -> Result<Outcome, VmmError> {
-    let kernel = load::read(config)?;
-    let bytes = usize::try_from(config.memory_mib << 20)
-        .map_err(|_| VmmError::OutOfMemory { what: "so much" })?;
-    let machine = Machine::new(bytes)?;
-    let vm = &machine.vm;
-    vm.set_tss_address(TSS).map_err(refused("a task state segment"))?;
-    vm.create_irq_chip().map_err(refused("interrupt controllers"))?;
-    let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..kvm_pit_config::default() };
-    vm.create_pit2(pit).map_err(refused("a timer"))?;
-    let entry = load::load(config, &kernel, &machine.memory)?;
-    long_mode::write_tables(&machine.memory)?;
-    acpi::write_tables(&machine.memory, config.cpus)?;
-    mptable::write_table(&machine.memory, config.cpus)?;
-    let interrupt = EventFd::new(0).map_err(refused("an event"))?;
-    vm.register_irqfd(&interrupt, SERIAL_IRQ).map_err(refused("the serial port's interrupt"))?;
-    let vcpus: Result<Vec<_>, _> = (0..config.cpus).map(|id| vcpu(&machine, config, id)).collect();
-    let vcpus = vcpus?;
-    // The others wait for the first one's start-up interrupt.
-    if let Some(first) = vcpus.first() {
-        let (rip, rsi) = (entry.address, entry.zero_page);
-        long_mode::enter(first, kvm_regs { rip, rsi, ..kvm_regs::default() })?;
-    }
-    let ports = Arc::new(ports::Ports::new(interrupt, config.stops_at_marks));
-    let mut outcome = crew::run(vcpus, &ports)?;
-    if let (Err(error), true) = (ports.flush(), outcome.ended.is_ok()) {
-        outcome.ended = Err(error);
-    }
-    Ok(outcome)
-}
-
-fn vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> {
-    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("a vCPU"))?;
-    let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
-    let mut cpuid = cpuid.map_err(refused("to say its CPUID"))?;
-    let without = [&config.without, cpuid::unusable()].concat();
-    cpuid::describe(cpuid.as_mut_slice(), id, &without);
-    vcpu.set_cpuid2(&cpuid).map_err(refused("CPUID"))?;
-    let msrs = Msrs::from_entries(&[MTRR_DEFAULT]);
-    let msrs = msrs.map_err(|_| VmmError::OutOfMemory { what: "registers" })?;
-    vcpu.set_msrs(&msrs).map_err(refused("memory types"))?;
-    Ok(vcpu)
-}
+pub use guest::run;

@@ -110,7 +110,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CPUS_MAX;
+    use super::super::config::CPUS_MAX;
     use super::*;
 
     fn sum(bytes: &[u8]) -> u8 {

@@ -9,7 +9,7 @@ use vm_superio::serial::NoEvents;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
 
-use super::acpi;
+use super::addresses::{CONTROL, IS_ACPI, KEYBOARD, RESET, SLEEP};
 use crate::vmm::error::VmmError;
 use crate::vmm::vcpu::{Bus, Next};
 
@@ -17,10 +17,6 @@ const SERIAL: u16 = 0x3f8;
 const SERIAL_END: u16 = 0x3ff;
 /// The clock's data: zero is no time, and says that no time is being set.
 const CMOS_DATA: u16 = 0x71;
-/// The keyboard controller's command and status.
-pub(super) const KEYBOARD: u16 = 0x64;
-/// Pulses the line by which that controller resets the computer.
-pub(super) const RESET: u8 = 0xfe;
 /// Ready for a command, and with a byte to fetch that never ends: Linux then takes it for absent
 /// at once, and resets by it all the same.
 const KEYBOARD_STATUS: u8 = 1;
@@ -74,9 +70,9 @@ impl Bus for Ports {
             }
             KEYBOARD => data.fill(KEYBOARD_STATUS),
             CMOS_DATA => data.fill(0),
-            acpi::CONTROL => {
+            CONTROL => {
                 data.fill(0);
-                data[0] = acpi::IS_ACPI;
+                data[0] = IS_ACPI;
             }
             _ => data.fill(0xff),
         }
@@ -97,9 +93,7 @@ impl Bus for Ports {
                 Ok(Next::GoOn)
             }
             KEYBOARD if data.contains(&RESET) => Ok(Next::End),
-            acpi::CONTROL if data.get(1).is_some_and(|upper| upper & acpi::SLEEP != 0) => {
-                Ok(Next::End)
-            }
+            CONTROL if data.get(1).is_some_and(|upper| upper & SLEEP != 0) => Ok(Next::End),
             _ => Ok(Next::GoOn),
         }
     }
@@ -195,9 +189,9 @@ mod tests {
     #[test]
     fn going_to_sleep_is_the_end() {
         let ports = ports();
-        assert_eq!(ports.write(acpi::CONTROL, &[0, 0x14]).unwrap(), Next::GoOn);
-        assert_eq!(ports.write(acpi::CONTROL, &[0, 0x34]).unwrap(), Next::End);
-        assert_eq!(read(&ports, acpi::CONTROL), acpi::IS_ACPI);
+        assert_eq!(ports.write(CONTROL, &[0, 0x14]).unwrap(), Next::GoOn);
+        assert_eq!(ports.write(CONTROL, &[0, 0x34]).unwrap(), Next::End);
+        assert_eq!(read(&ports, CONTROL), IS_ACPI);
     }
 
     #[test]

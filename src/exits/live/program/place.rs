@@ -3,8 +3,9 @@
 //! The verifier turns a look-up in an array into a few instructions, one in a hash map into a call
 //! of some hundred. A place is taken in a hash map, which says to one CPU alone that it was first.
 
+use super::maps::{Maps, Places};
 use super::stack::{CLAIM, INDEX, TID};
-use super::{Maps, Writer};
+use super::writer::Writer;
 use crate::exits::live::asm::Alu::{Add, And, Mov};
 use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R4, R10};
 use crate::exits::live::asm::When::{Eq, Ne};
@@ -14,20 +15,6 @@ use crate::exits::live::asm::{Helper, Label, Size};
 const BPF_NOEXIST: i32 = 1;
 /// It is there.
 const EEXIST: i32 = 17;
-
-/// An array of places; the word that holds a thread's id is 0 in a free one.
-#[derive(Debug, Clone, Copy)]
-pub struct Places {
-    pub map: i32,
-    /// A power of two.
-    pub room: u32,
-    /// How many are looked at before there is no room.
-    pub probes: i32,
-    /// In the keys of what is taken.
-    pub kind: i32,
-    /// Which word of a value is the thread's id.
-    pub tid: i16,
-}
 
 /// Where a probe goes on.
 pub struct Probe {

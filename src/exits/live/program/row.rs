@@ -1,8 +1,8 @@
 //! The row of what has ended.
 
-use super::Writer;
 use super::place::Probe;
 use super::stack::{HASH, KEY_CODE, KEY_DETAIL, TID};
+use super::writer::Writer;
 use crate::exits::live::asm::Alu::{Add, And, Lsh, Mov, Mul, Rsh, Sub};
 use crate::exits::live::asm::Reg::{R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use crate::exits::live::asm::When::{Eq, Ge, Lt, Ne};

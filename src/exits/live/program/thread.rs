@@ -1,8 +1,8 @@
 //! Which thread an event is of, and what its time went to.
 
-use super::Writer;
 use super::place::Probe;
 use super::stack::TID;
+use super::writer::Writer;
 use crate::exits::live::asm::Alu::{Add, And, Lsh, Mov, Rsh, Sub};
 use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R6, R7, R8, R10};
 use crate::exits::live::asm::When::{Ge, Ne};

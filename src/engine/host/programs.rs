@@ -1,0 +1,153 @@
+//! The guest's own programs as plain processes, one at a time.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::engine::limits::{Cancel, Limits, timespec};
+use crate::engine::payload;
+use crate::engine::process::die_with_parent;
+use crate::engine::stop::Stop;
+use crate::model::{Failure, Workload};
+
+/// How long the guest's janitor may take to remove what a killed workload leaves.
+const TIDYING: Duration = Duration::from_secs(60);
+
+/// The running kernel.
+pub struct Host {
+    guest: PathBuf,
+    hello: PathBuf,
+    limits: Limits,
+    cancel: Cancel,
+}
+
+impl Host {
+    /// Puts the programs where they can be executed.
+    pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
+        let (guest, hello) = payload::install_programs(cache)?;
+        Ok(Host { guest, hello, limits, cancel })
+    }
+
+    /// Runs a Workload in a process of its own and returns what it printed. Nothing of it is left
+    /// when this returns, however it ended: its janitor holds the pipe open until then.
+    ///
+    /// `prefix` is a command that gets the program and its arguments. It must become the program by
+    /// exec, as `taskset`, `chrt` and `setarch` do: what starts it as a child, or changes the user,
+    /// is not ended with ktax, nor is what it started.
+    pub fn run(
+        &self,
+        prefix: &[String],
+        workload: &Workload,
+        counters: bool,
+    ) -> Result<Vec<u8>, Stop> {
+        let failed = |operation: &str, error: io::Error| Failure::Host {
+            operation: format!("{operation} {}", self.guest.display()),
+            reason: error.to_string(),
+        };
+        let mut stderr = tempfile::tempfile().map_err(|error| failed("run", error))?;
+        let behind = |reason: String| Failure::Prefix { command: prefix.join(" "), reason };
+        let started = self.start(prefix, workload, counters, &stderr);
+        let mut child = started.map_err(|error| match prefix {
+            [] => failed("run", error),
+            _ => behind(error.to_string()),
+        })?;
+        let mut stdout = child.stdout.take().expect("it is piped");
+        let ended = self.listen(&mut child, &mut stdout);
+        if ended.is_err() {
+            drop(child.kill());
+            drop(drain(&mut stdout, Instant::now() + TIDYING));
+        }
+        let status = child.wait().map_err(|error| failed("wait for", error))?;
+        let wire = ended?;
+        if wire.is_empty() {
+            let mut said = Vec::new();
+            stderr.rewind().and_then(|()| stderr.read_to_end(&mut said)).ok();
+            let console = format!("{status} {}", crate::text::escape_bytes(&said));
+            return Err(match prefix {
+                [] => Failure::Silent { console },
+                _ => behind(console),
+            }
+            .into());
+        }
+        Ok(wire)
+    }
+
+    /// Whether the user asked to stop.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn start(
+        &self,
+        prefix: &[String],
+        workload: &Workload,
+        counters: bool,
+        stderr: &File,
+    ) -> io::Result<Child> {
+        let mut command = match prefix {
+            [] => Command::new(&self.guest),
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(&self.guest);
+                command
+            }
+        };
+        command.args(crate::wire::arguments(workload));
+        command.args(counters.then_some("counters=1"));
+        command.env("KTAX_HELLO", &self.hello);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
+        die_with_parent(&mut command, [None, None]);
+        command.spawn()
+    }
+
+    /// Reads to the end of what the process says, within the limits.
+    fn listen(&self, child: &mut Child, stdout: &mut ChildStdout) -> Result<Vec<u8>, Stop> {
+        let started = Instant::now();
+        let mut wire = Vec::new();
+        let mut block = [0; 4096];
+        loop {
+            if self.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            if started.elapsed() > self.limits.real {
+                return Err(Failure::RealTime { limit_s: self.limits.real.as_secs() }.into());
+            }
+            if wire.len() as u64 > self.limits.wire_bytes {
+                return Err(Failure::Flood { limit_bytes: self.limits.wire_bytes }.into());
+            }
+            if !readable(stdout, self.limits.poll) {
+                continue;
+            }
+            match stdout.read(&mut block) {
+                Ok(0) => return Ok(wire),
+                Ok(length) => wire.extend_from_slice(&block[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let operation = format!("read from process {}", child.id());
+                    return Err(Failure::Host { operation, reason: error.to_string() }.into());
+                }
+            }
+        }
+    }
+}
+
+fn readable(stdout: &ChildStdout, within: Duration) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
+    // An interrupted poll is a poll that ended early.
+    matches!(poll(&mut fds, Some(&timespec(within))), Ok(1..))
+}
+
+fn drain(stdout: &mut ChildStdout, deadline: Instant) -> io::Result<()> {
+    let mut block = [0; 4096];
+    while Instant::now() < deadline {
+        if readable(stdout, Duration::from_millis(200)) && stdout.read(&mut block)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}

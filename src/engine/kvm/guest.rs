@@ -1,0 +1,228 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::argv::Files;
+use super::{answers, argv, pin};
+use crate::engine::console::read_tail;
+use crate::engine::hello::read_hello;
+use crate::engine::limits::{Cancel, Limits};
+use crate::engine::payload;
+use crate::engine::qemu::Qemu;
+use crate::engine::scratch::{Scratch, remove_stale};
+use crate::engine::stop::{Stop, host};
+use crate::engine::timed::{Booted, Timed};
+use crate::engine::vm::{Rest, Vm, Watch};
+use crate::model::{Facts, Failure, Layout, TimedMachine, TimedSubject, Workload, fact};
+use crate::wire::{self, Hello};
+
+/// The most that a guest takes of orders, in bytes: `docs/wire.md`.
+const ORDERS_BYTES: usize = (64 << 10) - 1;
+
+/// What the engine works with.
+#[derive(Debug)]
+pub struct Setup {
+    pub qemu: Qemu,
+    /// ktax's own directory.
+    pub cache: PathBuf,
+    /// The image of each Kernel, by the name that the Subjects have for it.
+    pub images: BTreeMap<String, PathBuf>,
+    pub shape: TimedMachine,
+    /// The CPUs of this machine on which the vCPUs run, in turn; where there are none, on any.
+    pub cpus: Vec<usize>,
+    /// Reads what this machine says of itself.
+    pub machine: fn() -> Facts,
+    /// The limit in real time is for the boot, and anew for each loop.
+    pub limits: Limits,
+    pub cancel: Cancel,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Kvm {
+    setup: Setup,
+    initrd: PathBuf,
+}
+
+/// A guest that has said hello and waits.
+struct Guest {
+    vm: Vm,
+    hello: Hello,
+    files: Files,
+    // Gone after the VM.
+    _scratch: Scratch,
+}
+
+impl Kvm {
+    /// Makes the engine ready.
+    ///
+    /// # Errors
+    /// Where the cache cannot be written.
+    pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
+        let payload = payload::install(&setup.cache).map_err(host("cannot write to the cache"))?;
+        remove_stale(&setup.cache.join("runs"));
+        // Virtual time is real time here: one limit is enough, and asking costs the guest.
+        setup.limits.virtual_grace = std::time::Duration::MAX;
+        Ok(Kvm { setup, initrd: payload.initrd })
+    }
+
+    /// Boots a kernel until it says hello, and no further.
+    ///
+    /// # Errors
+    /// As a Boot.
+    pub fn try_boot(&self, image: &Path) -> Result<Hello, Stop> {
+        Ok(self.start(image, &argv::boot_line(""), "")?.hello)
+    }
+
+    /// Does work on the CPUs of the vCPUs, so that it has what a guest has.
+    ///
+    /// # Errors
+    /// Where this process may not run there.
+    pub fn on_its_cpus<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
+        pin::while_on(&self.setup.cpus, work)
+    }
+
+    /// Boots to the freeze.
+    fn start(&self, image: &Path, boot_line: &str, orders: &str) -> Result<Guest, Stop> {
+        let setup = &self.setup;
+        let scratch = Scratch::create(&setup.cache.join("runs")).map_err(host("cannot start"))?;
+        let [orders_file, wire, console, stderr] =
+            ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
+        let files = Files { orders: orders_file, wire, console, stderr };
+        fs::write(&files.orders, orders).map_err(host("cannot write the orders"))?;
+        let programs = (image, self.initrd.as_path());
+        let args = |control| argv::boot(&setup.shape, programs, boot_line, &files, control);
+        let mut vm = Vm::start(&setup.qemu.program, args, None, &files.stderr, &setup.limits)?;
+        let rest = vm.wait(&self.watch(&files, 0));
+        let hello = rest.and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
+        let hello = hello.map_err(|stop| stop.with_console(&files.console))?;
+        Ok(Guest { vm, hello, files, _scratch: scratch })
+    }
+
+    /// What is watched of a guest whose answer begins there on the wire.
+    fn watch<'a>(&'a self, files: &'a Files, begins: u64) -> Watch<'a> {
+        let Setup { limits, cancel, .. } = &self.setup;
+        let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
+        Watch { limits, cancel, wire, console: &files.console }
+    }
+
+    /// Lets the guest carry out its orders, each within the limit.
+    fn carry_out(&self, guest: &mut Guest, loops: usize) -> Result<(), Stop> {
+        let (files, vm) = (&guest.files, &mut guest.vm);
+        let said = || fs::read(&files.wire).unwrap_or_default();
+        let (mut finished, mut begins) = (0, 0);
+        vm.extend();
+        vm.go();
+        loop {
+            match vm.wait(&self.watch(files, begins)) {
+                Ok(Rest::Paused) => {
+                    let panicked = wire::panic_message(&read_tail(&files.console));
+                    return match panicked {
+                        Some(message) => Err(Failure::Panic { message }.into()),
+                        None => Ok(vm.quit(&self.setup.limits)?),
+                    };
+                }
+                Ok(Rest::Finished) => return Ok(()),
+                Ok(Rest::ShutDown) => {
+                    let console = wire::tail(&read_tail(&files.console));
+                    return Err(Failure::Silent { console }.into());
+                }
+                Err(Stop::Failed(late @ Failure::RealTime { .. }, _)) => {
+                    let now = answers::finished(&said());
+                    if now == finished {
+                        return Err(late.into());
+                    }
+                    finished = now;
+                    vm.extend();
+                }
+                Err(Stop::Failed(flood @ Failure::Flood { .. }, _)) => {
+                    let limit_bytes = self.setup.limits.wire_bytes;
+                    match answers::last_begins(&said(), loops, limit_bytes) {
+                        None => return Err(Failure::Flood { limit_bytes }.into()),
+                        // It is the console's.
+                        Some(now) if now == begins => return Err(flood.into()),
+                        Some(now) => begins = now,
+                    }
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+
+    fn image(&self, subject: &TimedSubject) -> Result<&Path, Failure> {
+        let image = subject.kernel.as_ref().and_then(|kernel| self.setup.images.get(kernel));
+        let refused = |message: &str| Failure::Refused { message: message.into() };
+        let own = TimedSubject {
+            kernel: subject.kernel.clone(),
+            boot_line: subject.boot_line.clone(),
+            ..TimedSubject::default()
+        };
+        if own != *subject {
+            return Err(refused("a guest has a kernel and a boot line; the rest is of `host`"));
+        }
+        image.map(PathBuf::as_path).ok_or_else(|| refused("the guest has no kernel to boot"))
+    }
+
+    fn facts(&self, hello: &Hello, boot_line: String) -> Facts {
+        let Setup { qemu, shape, cpus, .. } = &self.setup;
+        let mut facts = Facts::from([
+            (fact::KERNEL.into(), hello.release.clone()),
+            (fact::BOOT_LINE.into(), boot_line),
+            (fact::QEMU.into(), qemu.version.clone()),
+            (fact::ACCELERATOR.into(), shape.accelerator.name().into()),
+            (fact::CPU.into(), shape.cpu.clone()),
+            (fact::GUEST_MEMORY.into(), format!("{} MiB", shape.memory_mib)),
+            (fact::VCPUS.into(), shape.vcpus.to_string()),
+        ]);
+        if let Some(id) = &hello.build_id {
+            facts.insert(fact::BUILD_ID.into(), id.clone());
+        }
+        if !hello.ignored.is_empty() {
+            facts.insert(fact::IGNORED.into(), hello.ignored.join(" "));
+        }
+        if !cpus.is_empty() {
+            let names: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            facts.insert(fact::VCPU_CPUS.into(), names.join(","));
+        }
+        let of_machine = (self.setup.machine)().into_iter();
+        facts.extend(of_machine.map(|(name, value)| (fact::of_machine(&name), value)));
+        facts
+    }
+}
+
+impl Timed for Kvm {
+    fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
+        let (image, orders) = (self.image(subject)?, orders(loops)?);
+        let boot_line = argv::boot_line(&subject.boot_line);
+        let mut guest = self.start(image, &boot_line, &orders)?;
+        pin::vcpus(&mut guest.vm, &self.setup.cpus)?;
+        let ended = match self.carry_out(&mut guest, loops.len()) {
+            Ok(()) => Ok(()),
+            Err(Stop::Failed(failure, _)) => Err(failure),
+            Err(Stop::Cancelled) => return Err(Stop::Cancelled),
+        };
+        // From here on it says nothing more.
+        drop(guest.vm);
+        let said = fs::read(&guest.files.wire).map_err(host("cannot read the wire"))?;
+        let wires = answers::assign(&said, loops.len(), &ended, self.setup.limits.wire_bytes);
+        let console = ended.err().map(|_| read_tail(&guest.files.console)).unwrap_or_default();
+        Ok(Booted { facts: self.facts(&guest.hello, boot_line), wires, console })
+    }
+
+    fn end(&self) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+/// One order after the other.
+fn orders(loops: &[&Workload]) -> Result<String, Failure> {
+    let plain = Layout { seed: 0, padding: 0, phase: 0 };
+    let orders: String = loops.iter().map(|workload| wire::order(workload, &plain)).collect();
+    if orders.len() <= ORDERS_BYTES {
+        return Ok(orders);
+    }
+    let (found, limit) = (orders.len(), ORDERS_BYTES);
+    let message =
+        format!("{found} bytes of orders, and a guest takes {limit}: name fewer rows or loops");
+    Err(Failure::Refused { message })
+}

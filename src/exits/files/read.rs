@@ -1,0 +1,93 @@
+use std::collections::BTreeSet;
+
+use super::error::{ExitsError, REASONS_MAX};
+use super::{e500, hv, recorded, trace};
+use crate::exits::table::Per;
+use crate::model::ExitTable;
+
+/// The largest file, in bytes: thousands of tables, or some million events as text.
+pub const FILE_MAX: u64 = 1 << 30;
+
+/// The tables of a file, in its order.
+pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+    let tables = match text {
+        text if recorded::is_one(text) => recorded::read(text)?,
+        text if e500::is_one(text) => each_once(e500::read(text)?)?,
+        text => match hv::read(text)? {
+            // Last: KVM's first event may come after any number of others.
+            none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
+            tables => tables,
+        },
+    };
+    if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
+}
+
+/// Tables of which each has a reason once, and not more than there can be.
+fn each_once(tables: Vec<ExitTable>) -> Result<Vec<ExitTable>, ExitsError> {
+    for (at, table) in tables.iter().enumerate() {
+        if table.rows.len() > REASONS_MAX {
+            return Err(ExitsError::Reasons);
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(row) = table.rows.iter().find(|row| !seen.insert(&row.reason)) {
+            return Err(ExitsError::Twice { table: at + 1, reason: row.reason.clone() });
+        }
+    }
+    Ok(tables)
+}
+
+/// Whether it is of a file to which the kernel only adds.
+pub(in crate::exits) fn is_cumulative(table: &ExitTable) -> bool {
+    [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
+        let other = "a-1 [000] 1.500000: sched_wakeup: comm=b pid=9 prio=120\n".repeat(1500);
+        let kvm = "a-1 [000] 2.000000: kvm_entry: vcpu 0, rip 0x1\n\
+                   a-1 [000] 2.000007: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0\n";
+        let tables = read(&format!("{other}{kvm}"), Per::Vm).unwrap();
+        assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, 7000);
+        assert_eq!(read(&other, Per::Vm), Err(ExitsError::Unknown));
+    }
+
+    #[test]
+    fn a_reason_twice_in_a_timing_file_is_refused() {
+        let row = "MMIO\t1\t1\t1\t1\t400\n";
+        let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}{row}");
+        let error = read(&text, Per::Vm).unwrap_err();
+        assert_eq!(error, ExitsError::Twice { table: 1, reason: "MMIO".into() });
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_table_or_an_error(text in "\\PC*|.*") {
+            let _ = read(&text, Per::Vm);
+        }
+
+        #[test]
+        fn any_row_is_a_row_or_an_error(
+            rows in vec("[A-Z()_ ]{0,12}\t-?[0-9]{0,11}(\t[0-9]{0,20}){3}\t-?[0-9]{0,20}", 0..40),
+        ) {
+            let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{}\n", rows.join("\n"));
+            if let Ok(tables) = read(&text, Per::Vm) {
+                prop_assert_eq!(tables[0].rows.len(), rows.len());
+                let _ = tables[0].sum_ns();
+            }
+        }
+
+        #[test]
+        fn any_timings_are_a_table_or_an_error(
+            rows in vec("[a-z_]{1,12}: ([0-9]{0,21} ?){0,5}", 0..9),
+        ) {
+            let _ = read(&rows.join("\n"), Per::Vm);
+        }
+    }
+}

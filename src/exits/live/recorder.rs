@@ -1,0 +1,172 @@
+//! The recorders of one process, as many as the kernel needs.
+
+use super::error::LiveError;
+use super::kernel::InKernel;
+use super::points::{self, Level, Points};
+use super::process::Process;
+use super::ring::Ring;
+use super::source::{Source, now_ns};
+use super::stats::Stats;
+use super::timing::Timing;
+use super::tracefs::Tracefs;
+use super::whole::{Seen, Whole};
+use crate::exits::table::Per;
+use crate::model::ExitTable;
+
+/// How the events come here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// Added up in the kernel.
+    Bpf,
+    /// Copied through perf's ring buffers.
+    Perf,
+    /// No events but KVM's own statistics: counts, and times of halts alone.
+    Stats,
+    /// No events but PowerPC's own tables, the files timing and timings in debugfs.
+    Timing,
+}
+
+/// What to look at; nothing is what this machine has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Choice {
+    pub level: Option<Level>,
+    pub via: Option<Via>,
+}
+
+/// The recorders of one process.
+pub struct Recorder {
+    process: u32,
+    of: String,
+    /// What was asked for first and could not be had.
+    refused: Option<String>,
+    by: By,
+}
+
+enum By {
+    Events(Vec<Watch>),
+    Statistics(Stats),
+    Timing(Timing),
+}
+
+struct Watch {
+    points: Points,
+    source: Box<dyn Source>,
+}
+
+impl Recorder {
+    /// Begins now. Without a chosen Level both are watched, since a KVM can have the tracepoint
+    /// kvm_exit and never fire it.
+    pub fn attach(process: &Process, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
+        let mut refused = None;
+        let by = match choice.via {
+            Some(Via::Stats) => By::Statistics(Stats::open(process, of)?),
+            Some(Via::Timing) => By::Timing(Timing::open(process, of)?),
+            _ => By::Events(watches(process.pid, choice, &mut refused)?),
+        };
+        Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
+    }
+
+    /// Takes what has come; to be called some times a second.
+    pub fn poll(&mut self) -> Result<(), LiveError> {
+        let watches = match &mut self.by {
+            By::Statistics(_) => return Ok(()),
+            By::Timing(timing) => return timing.poll(),
+            By::Events(watches) => watches,
+        };
+        watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
+        // As soon as the better one is known to work, nobody pays for the other.
+        if watches.len() > 1 && !watches[0].source.recording()?.rows.is_empty() {
+            watches.truncate(1);
+        }
+        Ok(())
+    }
+
+    /// The tables of what has been seen until now.
+    pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
+        let seen = |watch: &Watch| {
+            let (points, source) = (watch.points.clone(), watch.source.name());
+            Ok(Seen { points, source, recording: watch.source.recording()? })
+        };
+        match &self.by {
+            By::Statistics(stats) => stats.tables(),
+            By::Timing(timing) => timing.tables(per),
+            By::Events(watches) => {
+                let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+                Ok(self.whole(seen).tables(per))
+            }
+        }
+    }
+
+    /// The tables of all; of threads whose part is over, to the last exit. The kernel is left as it
+    /// was.
+    pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>, LiveError> {
+        let seen = |watch: Watch| {
+            let source = watch.source.name();
+            Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
+        };
+        match &mut self.by {
+            By::Statistics(stats) => stats.tables(),
+            By::Timing(timing) => {
+                timing.poll()?;
+                timing.tables(per)
+            }
+            By::Events(watches) => {
+                let watches = std::mem::take(watches);
+                let seen = watches.into_iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
+                Ok(Whole { is_over, ..self.whole(seen) }.tables(per))
+            }
+        }
+    }
+
+    fn whole(&self, seen: Vec<Seen>) -> Whole {
+        let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
+        Whole { process, of, seen, refused, is_over: false, now_ns: now_ns() }
+    }
+}
+
+fn watches(
+    process: u32,
+    choice: Choice,
+    refused: &mut Option<String>,
+) -> Result<Vec<Watch>, LiveError> {
+    let tracefs = Tracefs::find()?;
+    let levels = match choice.level {
+        Some(level) => vec![level],
+        None => vec![Level::Exits, Level::Run],
+    };
+    let (mut watches, mut missing) = (Vec::new(), None);
+    for level in levels {
+        match points::points(level, &tracefs) {
+            Ok(points) => {
+                let source = open(&points, process, choice.via, refused)?;
+                watches.push(Watch { points, source });
+            }
+            Err(error) => missing = missing.or(Some(error)),
+        }
+    }
+    match missing {
+        Some(error) if watches.is_empty() => Err(error),
+        _ => Ok(watches),
+    }
+}
+
+/// eBPF where nothing else is asked for, and perf's rings where it is refused.
+fn open(
+    points: &Points,
+    process: u32,
+    via: Option<Via>,
+    refused: &mut Option<String>,
+) -> Result<Box<dyn Source>, LiveError> {
+    match via {
+        Some(Via::Perf) => Ok(Box::new(Ring::attach(points, process)?)),
+        Some(Via::Bpf) => Ok(Box::new(InKernel::attach(points, process)?)),
+        _ => match InKernel::attach(points, process) {
+            Ok(source) => Ok(Box::new(source)),
+            Err(LiveError::Bpf { reason }) => {
+                *refused = Some(reason);
+                Ok(Box::new(Ring::attach(points, process)?))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
