@@ -1,4 +1,4 @@
-//! Reads an image that the user has named by its path.
+//! Reads an image from a path that the user gave.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use super::error::KernelError;
 use super::limits::IMAGE_MAX;
 use super::text::printable;
 
-/// The whole image, read once, and its absolute path for the Identity.
+/// The whole image, and its absolute path for the Identity.
 pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
     let path = printable(given);
     let metadata = match fs::metadata(given) {
@@ -22,7 +22,7 @@ pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
     if metadata.is_dir() {
         return Err(KernelError::Directory { path });
     }
-    // A pipe or a device could be read once only, or without end.
+    // A pipe can be read only once, and a device may never end.
     if !metadata.is_file() {
         return Err(KernelError::NotAFile { path });
     }

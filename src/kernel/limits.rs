@@ -1,4 +1,4 @@
-//! The largest files that are read, in bytes: nothing longer is kept in memory.
+//! The largest files that ktax reads into memory, in bytes.
 
 /// The largest image: a vmlinux with debug information fits.
 pub(super) const IMAGE_MAX: u64 = 1 << 30;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
-//! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`, `target`,
-//! `talk`, `text`, `limits`).
+//! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
+//! `target`, `talk`, `text`, `limits`).
 //!
 //! A kernel without a release and without a build-id is refused: nobody could say later what was
 //! measured. ktax boots the image in the cache, so a file that is replaced during a run cannot mix

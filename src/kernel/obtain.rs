@@ -1,4 +1,4 @@
-//! From a Subject to its Kernel.
+//! Gets the kernel of a Subject.
 
 use std::path::Path;
 
@@ -12,19 +12,20 @@ use super::talk::Talk;
 use super::target::Target;
 use crate::model::Subject;
 
-/// Gets the Kernel that a Subject names, and keeps it under `cache/kernels/`. A package version
-/// that the cache holds never uses the network again; what was built is not built again.
+/// Gets the x86_64 kernel that a Subject names, and keeps it in `cache/kernels/`. ktax downloads a
+/// package version only once, and builds the same source with the same options only once.
 ///
 /// # Errors
-/// A [`KernelError`] whose message ends with the next step.
+/// A [`KernelError`] if the kernel does not exist, is not one that ktax can boot, or cannot be
+/// built, and [`KernelError::Cancelled`] if the user has cancelled.
 pub fn obtain(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<Kernel, KernelError> {
     obtain_for(&Target::X86_64, subject, cache, talk)
 }
 
-/// The same of a Kernel for a machine that may be of another architecture.
+/// Like [`obtain`], for a machine that may have another architecture.
 ///
 /// # Errors
-/// As [`obtain`].
+/// Those of [`obtain`], and one for a kernel of another architecture than the target's.
 pub fn obtain_for(
     target: &Target,
     subject: &Subject,
@@ -65,10 +66,11 @@ fn find_or_make(
     }
 }
 
-/// Looks whether what a Subject asks for is there, as far as that can be known without a build.
+/// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a
+/// source also the tools, the tree, the patches and the options.
 ///
 /// # Errors
-/// As [`obtain`].
+/// Those of [`obtain`] that a build would begin with.
 pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
     match spec.is_source() {

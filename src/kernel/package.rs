@@ -4,18 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One version of one package.
+/// One version of a Debian package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// As in `linux-image-6.1.0-50-cloud-amd64`.
+    /// For example `linux-image-6.1.0-50-cloud-amd64`.
     pub name: String,
-    /// As in `6.1.176-1`.
+    /// For example `6.1.176-1`.
     pub version: String,
 }
 
 impl Package {
-    /// Nothing if the name or the version breaks the rules of Debian Policy 5.6.
+    /// `None` if the name or the version breaks the rules of Debian Policy 5.6.
     pub(super) fn new(name: &str, version: &str) -> Option<Self> {
         (is_package_name(name) && is_version(version))
             .then(|| Self { name: name.to_owned(), version: version.to_owned() })
@@ -28,7 +28,7 @@ impl fmt::Display for Package {
     }
 }
 
-/// Such a name is safe as an argument and as a part of a file name.
+/// Whether `name` follows Debian Policy 5.6.1. Such a name is safe in an argument and a file name.
 pub(super) fn is_package_name(name: &str) -> bool {
     let rest = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
     (2..=120).contains(&name.len())
@@ -36,7 +36,8 @@ pub(super) fn is_package_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Such a version is safe as a part of an argument and of a file name.
+/// Whether `version` follows Debian Policy 5.6.12. Such a version is safe in an argument and a file
+/// name.
 pub(super) fn is_version(version: &str) -> bool {
     (1..=100).contains(&version.len())
         && version.bytes().all(|b| b.is_ascii_alphanumeric() || b".+-~:".contains(&b))

@@ -1,4 +1,4 @@
-//! What the user types to name a Kernel.
+//! The names that users give kernels.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use super::error::KernelError;
 use super::package::{is_package_name, is_version};
 use super::text::{escape, printable};
 
-/// How a Kernel is named: `debian:NAME`, `debian:NAME=VERSION`, the path of a file, or one to be
-/// built: `src:DIRECTORY`, `debian-src:VERSION`, `git:REVISION`.
+/// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.
+/// Built from source: `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
 ///
-/// `NAME` is a package; `linux-image-` in front of it may be left out, so `debian:cloud-amd64`
-/// is the newest kernel of the meta-package `linux-image-cloud-amd64`. A path that begins with
-/// `debian:` is written `./debian:…`. In JSON and TOML it is a string.
+/// `NAME` is a package, with or without `linux-image-` in front: `debian:cloud-amd64` is the newest
+/// kernel of the meta-package `linux-image-cloud-amd64`. Write a path that begins with `debian:` as
+/// `./debian:…`. In JSON and TOML the name is a string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum KernelSpec {
-    /// A package of the distribution's archive, and its version unless the newest is meant.
+    /// A package of the distribution. Without a version, the newest one.
     Debian { package: String, version: Option<String> },
     /// A bzImage or an ELF vmlinux.
     File(PathBuf),
-    /// The source tree in a directory, as it is.
+    /// The source tree in a directory, with changes that are not committed.
     Source(PathBuf),
-    /// The distribution's package of the source of this version.
+    /// The distribution's source package of this version, for example `6.12`.
     DebianSource(String),
-    /// A revision of the Subject's tree.
+    /// A revision of the Subject's git repository.
     Revision(String),
 }
 
 impl KernelSpec {
-    /// Whether it has to be built.
+    /// Whether ktax builds this kernel from source.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
     }
@@ -48,14 +48,14 @@ impl FromStr for KernelSpec {
             KernelError::BadSpec { spec, problem }
         };
         if text.is_empty() {
-            return Err(bad("it is empty"));
+            return Err(bad("the name is empty"));
         }
         if text.chars().any(char::is_control) {
-            return Err(bad("it has a control character"));
+            return Err(bad("the name contains a control character"));
         }
         match text.split_once(':') {
             Some(("debian", package)) => debian_spec(package).map_err(bad),
-            Some(("src", "")) => Err(bad("no directory after `src:`")),
+            Some(("src", "")) => Err(bad("there is no directory after `src:`")),
             Some(("src", path)) => Ok(Self::Source(PathBuf::from(path))),
             Some(("debian-src", version)) => source_spec(version).map_err(bad),
             Some(("git", revision)) => revision_spec(revision).map_err(bad),
@@ -68,14 +68,14 @@ fn source_spec(version: &str) -> Result<KernelSpec, &'static str> {
     let is_version = is_package_name(version) && version.contains('.');
     match is_version {
         true => Ok(KernelSpec::DebianSource(version.to_owned())),
-        false => Err("no version as in `debian-src:6.12`"),
+        false => Err("`debian-src:` needs a version such as `debian-src:6.12`"),
     }
 }
 
-/// What git would take for an option is no revision.
+/// Refuses a revision that git would read as an option.
 fn revision_spec(revision: &str) -> Result<KernelSpec, &'static str> {
     match revision.is_empty() || revision.starts_with('-') {
-        true => Err("no revision after `git:`"),
+        true => Err("`git:` needs a revision that does not begin with `-`"),
         false => Ok(KernelSpec::Revision(revision.to_owned())),
     }
 }
@@ -86,7 +86,7 @@ fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
         None => (text, None),
     };
     if name.is_empty() {
-        return Err("no package after `debian:`");
+        return Err("there is no package name after `debian:`");
     }
     let package = if name.starts_with("linux-image-") {
         name.to_owned()
@@ -94,19 +94,19 @@ fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
         format!("linux-image-{name}")
     };
     if !is_package_name(&package) {
-        return Err("not a package name (lower-case letters, digits, `+`, `-` and `.`)");
+        return Err("a package name consists of lower-case letters, digits, `+`, `-` and `.`");
     }
     if package.ends_with("-dbg") {
-        return Err("a -dbg package holds debug symbols, not a kernel that boots");
+        return Err("a -dbg package contains debug symbols, not a kernel");
     }
     if version.is_some_and(|version| !is_version(version)) {
-        return Err("not a package version after `=`");
+        return Err("the text after `=` is not a package version");
     }
     Ok(KernelSpec::Debian { package, version: version.map(str::to_owned) })
 }
 
 impl fmt::Display for KernelSpec {
-    /// The full form, which [`FromStr`] reads back to an equal value.
+    /// The full form. [`FromStr`] reads it back to an equal value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Debian { package, version: None } => write!(f, "debian:{package}"),
@@ -122,7 +122,7 @@ impl fmt::Display for KernelSpec {
     }
 }
 
-/// Whether a path would be read as something else.
+/// Whether the text of a path would be read as another kind of name.
 fn has_scheme(path: &Path) -> bool {
     let text = path.to_string_lossy();
     ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_packages() {
+    fn names_are_read_and_written_back() {
         let cases = [
             ("debian:cloud-amd64", debian("linux-image-cloud-amd64", None)),
             ("debian:linux-image-amd64", debian("linux-image-amd64", None)),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name() {
+    fn bad_names_are_refused() {
         let bad = [
             "",
             "a\nb",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn serde_is_a_string() {
+    fn in_json_a_name_is_a_string() {
         let spec: KernelSpec = serde_json::from_str(r#""debian:cloud-amd64""#).unwrap();
         assert_eq!(serde_json::to_string(&spec).unwrap(), r#""debian:linux-image-cloud-amd64""#);
         assert!(serde_json::from_str::<KernelSpec>(r#""debian:""#).is_err());
@@ -197,14 +197,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_parses_is_read_back(text in "(debian:|src:|debian-src:|git:)?[ -~]{0,30}") {
+        fn a_written_name_is_read_back(text in "(debian:|src:|debian-src:|git:)?[ -~]{0,30}") {
             if let Ok(spec) = text.parse::<KernelSpec>() {
                 prop_assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
             }
         }
 
         #[test]
-        fn any_text_is_an_answer_or_an_error(text in "\\PC*|.*") {
+        fn no_text_makes_the_parser_panic(text in "\\PC*|.*") {
             let _ = text.parse::<KernelSpec>();
         }
     }

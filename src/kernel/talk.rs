@@ -2,20 +2,19 @@
 
 use super::error::KernelError;
 
-/// Who is told what is going on.
+/// How ktax tells the user what it does, and asks whether to go on.
 pub struct Talk<'a> {
-    /// In one line each, what the user should know: a download, a build, a damaged cache entry, a
-    /// fall-back to the cache.
+    /// Shows one line that stays: a download, a build, a damaged file, a fall-back to the cache.
     pub note: &'a dyn Fn(&str),
-    /// How far a build is; empty when it is over.
+    /// Shows how far a build is; an empty text ends it. Called five times a second.
     pub status: &'a dyn Fn(&str),
-    /// Asked whether to stop.
+    /// Returns whether the user has cancelled. Asked five times a second during a build.
     pub is_cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Talk<'_> {
-    /// What fails after the user has cancelled has not failed: Ctrl-C also stops the tools that
-    /// ktax runs, and they report it as a failure of theirs.
+    /// Turns an error after the user has cancelled into [`KernelError::Cancelled`]. Ctrl-C also
+    /// stops the tools that ktax runs, and they report that as a failure.
     pub(super) fn unless_cancelled<T>(
         &self,
         done: Result<T, KernelError>,

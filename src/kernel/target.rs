@@ -1,39 +1,40 @@
-//! What a kernel is built for.
+//! The machines that ktax builds kernels for.
 
 use crate::model::Arch;
 
 /// A machine that kernels are built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// For people, and in the name of the lane of its builds.
+    /// Names the target in messages and in the directory of its builds.
     pub name: &'static str,
+    /// The architecture of its kernels.
     pub arch: Arch,
-    /// What its kernels must have, whatever they begin with: lines of a .config.
+    /// The options that its kernels must have: lines of a .config.
     pub options: &'static str,
 }
 
-/// What boots in the exact engine and has what the workloads need, and little else.
+/// A small configuration that boots in the exact engine and has what the workloads need.
 const BASE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
 const OF_E500V2: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/e500v2.config"));
 
 impl Target {
-    /// What the exact engine runs.
+    /// The machine of the exact engine.
     pub const X86_64: Target = Target { name: "x86_64", arch: Arch::X86_64, options: "" };
 
-    /// A KVM host of an e500v2 processor in QEMU's ppce500 machine.
+    /// A KVM host with an e500v2 processor: QEMU's ppce500 machine.
     pub const E500V2: Target = Target { name: "e500v2", arch: Arch::PowerPc, options: OF_E500V2 };
 
-    /// What the configuration `base` begins with; all else is off.
+    /// The configuration `base`: every option that it does not name is off.
     pub(super) fn base(&self) -> &'static str {
         if self.is_foreign() { "" } else { BASE }
     }
 
-    /// Whether this machine's own compiler makes something else.
+    /// Whether it needs a cross compiler.
     pub(super) fn is_foreign(&self) -> bool {
         self.arch != Arch::X86_64
     }
 
-    /// What the names of the compiler and its like begin with: `powerpc-linux-gnu-`.
+    /// The prefix of the compiler and the linker, for example `powerpc-linux-gnu-`.
     pub(super) fn cross(&self) -> &'static str {
         match self.arch {
             Arch::X86_64 => "",
@@ -42,7 +43,7 @@ impl Target {
         }
     }
 
-    /// Its directory below `arch`.
+    /// Its directory below `arch/` in a kernel tree.
     pub(super) fn directory(&self) -> &'static str {
         match self.arch {
             Arch::X86_64 => "x86",
@@ -50,7 +51,7 @@ impl Target {
         }
     }
 
-    /// What make has to be told.
+    /// The variables that make needs to build for it.
     pub(super) fn of_make(&self) -> Vec<String> {
         match self.is_foreign() {
             true => vec![
@@ -61,7 +62,7 @@ impl Target {
         }
     }
 
-    /// What make makes, and where it is below the objects.
+    /// The make target of the image, and the image's path below the object directory.
     pub(super) fn image(&self) -> (&'static str, &'static str) {
         match self.arch {
             Arch::X86_64 => ("bzImage", "arch/x86/boot/bzImage"),

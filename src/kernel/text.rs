@@ -1,4 +1,4 @@
-//! Foreign text for the screen.
+//! Makes text that ktax did not write safe to print.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ const REORDERING: [char; 13] = [
     '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
-/// A path for the screen: what could move the cursor is escaped.
+/// A path, escaped as by [`escape`].
 pub(super) fn printable(path: &Path) -> String {
     escape(&path.to_string_lossy())
 }
 
-/// Foreign text for the screen: control characters are escaped, and what reorders a line.
+/// `text` with control characters, and characters that reorder a line, escaped as `\u{..}`.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,11 +23,11 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The last line of what a tool has said, for an error.
+/// The last line that a tool wrote to its stderr: at most 300 characters, escaped.
 pub(super) fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    escape(&line.unwrap_or("it does not say why").trim().chars().take(300).collect::<String>())
+    escape(&line.unwrap_or("it gave no reason").trim().chars().take(300).collect::<String>())
 }
 
 #[cfg(test)]
@@ -35,8 +35,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tool_says_cannot_move_the_cursor() {
+    fn the_last_line_of_a_tool_is_escaped() {
         assert_eq!(last_line(b"W: x\nE: a\x1b[2Jb\n\n"), "E: a\\u{1b}[2Jb");
-        assert_eq!(last_line(b""), "it does not say why");
+        assert_eq!(last_line(b""), "it gave no reason");
     }
 }

@@ -1,11 +1,11 @@
-//! Kernel files that are none, and one that only looks like one.
+//! Files that are not kernels are refused; a damaged kernel fails as a row.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::{self, KERNEL, Ran, assert_no_orphans, ktax, run, scratch};
 
-/// `ktax plan` with that kernel: what it says and its exit status.
+/// Runs `ktax plan` with this kernel.
 fn plan_with(kernel: &Path) -> Ran {
     run(ktax().args(["plan", "-w", "getppid", "--kernel"]).arg(kernel))
 }
@@ -23,7 +23,7 @@ fn image() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_kernel_is_refused_before_anything_boots() {
+fn a_file_that_is_not_a_kernel_is_refused_before_anything_boots() {
     let dir = scratch();
     let good = image();
     let mut arm64 = vec![0u8; 4096];
@@ -31,7 +31,7 @@ fn what_is_no_kernel_is_refused_before_anything_boots() {
     for (name, content, word) in [
         ("truncated", good[..good.len() / 2].to_vec(), "copy the kernel again"),
         ("empty", Vec::new(), "build or copy the kernel again"),
-        ("text", b"this is no kernel\n".to_vec(), "give the path of a bzImage"),
+        ("text", b"this is not a kernel\n".to_vec(), "give the path of a bzImage"),
         ("arm64", arm64, "give an x86_64 bzImage"),
     ] {
         let path = dir.path().join(name);
@@ -46,7 +46,7 @@ fn what_is_no_kernel_is_refused_before_anything_boots() {
 }
 
 #[test]
-fn a_damaged_index_of_apts_is_made_again() {
+fn a_damaged_apt_index_is_replaced() {
     let dir = scratch();
     let index = dir.path().join("kernels/tmp/apt.bin");
     let plan = || {

@@ -1,5 +1,6 @@
-//! Real kernels from the distribution's source: what a patch, a comment and an option cost. Each
-//! build takes minutes, so that `make test-kernels` runs these and `make test` does not.
+//! Builds kernels from the distribution's source, and measures what a patch, a comment and an
+//! option cost. Each build takes minutes, so `make test-kernels` runs these tests and `make test`
+//! does not.
 
 mod bisect;
 mod history;
@@ -18,7 +19,7 @@ fn compare(out: &Path, args: &[&str]) -> Comparison {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
-/// Of a patch of kernel/sys.c: these lines at the beginning of getppid.
+/// A hunk for kernel/sys.c that adds these lines at the beginning of getppid.
 fn hunk_of_getppid(lines: &str) -> String {
     let added: String = lines.lines().map(|line| format!("+{line}\n")).collect();
     let count = 5 + lines.lines().count();
@@ -64,8 +65,8 @@ fn a_comment_costs_nothing_in_every_row() {
 }
 
 #[test]
-fn an_option_that_kconfig_drops_is_an_error_that_says_what_it_needs() {
+fn an_option_that_kconfig_drops_is_an_error_with_its_dependency() {
     let ran = run(ktax().args(["plan", "--kernel", SOURCE, "--config", "CONFIG_KVM_GUEST=y"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("it depends on PARAVIRT, of which PARAVIRT"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("but PARAVIRT is not set; set PARAVIRT"), "{}", ran.stderr);
 }

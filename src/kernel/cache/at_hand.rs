@@ -1,4 +1,4 @@
-//! A kernel without any effort: one that the cache holds.
+//! Finds a kernel that is in the cache already.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,13 @@ use super::files::is_whole;
 use super::kernel::Kernel;
 use crate::model::{Arch, Format, Identity};
 
-/// The image of that SHA-256 in the cache, if it is there and whole.
+/// The path of the image with this SHA-256, if the cache has it whole.
 pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
     let image = cache.join("kernels").join(sha256).join("image");
     is_whole(&image, sha256).then_some(image)
 }
 
-/// The image that came into the cache last, if there is one that is whole and that a guest of this
-/// machine's architecture boots. Nothing is fetched.
+/// The x86_64 bzImage that came into the cache last, among those that are whole. Downloads nothing.
 pub fn at_hand(cache: &Path) -> Option<Kernel> {
     let entries = fs::read_dir(cache.join("kernels")).ok()?.flatten();
     let mut found: Vec<(SystemTime, Identity)> = entries
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_whole_image_for_this_machine_is_at_hand() {
+    fn the_newest_whole_x86_image_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path();
         assert_eq!(at_hand(cache), None);

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::limits::IMAGE_MAX;
 
-/// Whether the file is there and of that SHA-256.
+/// Whether the file exists and its SHA-256 is `expected`.
 pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
     read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(&bytes) == expected)
 }
@@ -19,7 +19,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// Reads a file of at most `limit` bytes.
+/// Reads a whole file.
+///
+/// # Errors
+/// If it cannot be read or has more than `limit` bytes.
 pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let size = file.metadata()?.len().min(limit);
@@ -31,7 +34,8 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Removes what a killed process has left in `tmp` a day ago or more; a failure costs only space.
+/// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors, which
+/// cost only disk space.
 pub(super) fn sweep(tmp: &Path) {
     const AGE: Duration = Duration::from_secs(24 * 60 * 60);
     let old = |entry: &fs::DirEntry| {

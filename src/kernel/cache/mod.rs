@@ -1,4 +1,17 @@
-//! The kernel cache: images by their SHA-256, with their configurations.
+//! The kernel cache.
+//!
+//! ```text
+//! CACHE/kernels/<sha256 of the image>/{image,config-<sha256>,module-<sha256>,origin.json}
+//! CACHE/kernels/by-package/<name>_<version>.json
+//! CACHE/kernels/tmp/            downloads, files that are being written, apt's index of its lists
+//! CACHE/builds/                 what `kernel/source` needs to build again quickly
+//! ```
+//!
+//! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a whole file or none.
+//! The directory of an image is named after its content, so two processes that write one at the
+//! same time write the same bytes. ktax replaces a damaged file and never removes it, because
+//! another process may be reading it. ktax hashes every file that it reads, and makes the Identity
+//! from the bytes each time: it trusts no file of the cache.
 
 mod at_hand;
 mod files;

@@ -1,15 +1,4 @@
-//! The kernel cache: images by their SHA-256, and an index of them by package.
-//!
-//! ```text
-//! CACHE/kernels/<sha256 of the image>/{image,config,origin.json}
-//! CACHE/kernels/by-package/<name>_<version>.json
-//! CACHE/kernels/tmp/            downloads, files being written, apt's index of its lists
-//! ```
-//!
-//! Each file is written to `tmp/`, synced and renamed into place, so a reader sees all of it or
-//! none. An image's name is its content, so two processes that write one at the same time write
-//! the same bytes; a damaged file is replaced, never removed from under a reader. Every read is
-//! re-hashed, and the Identity is made from the bytes each time: no file here is trusted.
+//! Reads and writes kernels of the cache.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -30,41 +19,45 @@ use crate::model::{Arch, Identity};
 /// The directory `CACHE/kernels`.
 pub(crate) struct Cache<'a> {
     root: PathBuf,
-    /// What the images are for.
+    /// The architecture of the images.
     arch: Arch,
     note: &'a dyn Fn(&str),
 }
 
 impl<'a> Cache<'a> {
-    /// The cache, for images of x86_64.
-    pub fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
+    /// Opens the cache for x86_64 images.
+    pub(crate) fn open(cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
         Self::of(Arch::X86_64, cache, note)
     }
 
-    /// The cache, for images of one architecture.
-    pub fn of(arch: Arch, cache: &Path, note: &'a dyn Fn(&str)) -> Result<Self, KernelError> {
+    /// Opens the cache for images of one architecture, and makes it if it does not exist.
+    pub(crate) fn of(
+        arch: Arch,
+        cache: &Path,
+        note: &'a dyn Fn(&str),
+    ) -> Result<Self, KernelError> {
         let root = std::path::absolute(cache.join("kernels"))
             .map_err(|error| failed("find", cache, error))?;
         let tmp = root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(|error| failed("make", &tmp, error))?;
+        fs::create_dir_all(&tmp).map_err(|error| failed("create", &tmp, error))?;
         sweep(&tmp);
         Ok(Self { root, arch, note })
     }
 
-    /// Says `text` to the user.
-    pub fn note(&self, text: &str) {
+    /// Shows `text` to the user.
+    pub(crate) fn note(&self, text: &str) {
         (self.note)(text);
     }
 
-    /// A directory of our own on the cache's filesystem, removed with the value.
-    pub fn scratch(&self) -> Result<TempDir, KernelError> {
+    /// A new directory in the cache, removed when the value is dropped.
+    pub(crate) fn scratch(&self) -> Result<TempDir, KernelError> {
         let tmp = self.root.join("tmp");
         TempDir::new_in(&tmp).map_err(|error| failed("write in", &tmp, error))
     }
 
-    /// Stores an image and its config, unless they are there and whole. `source` is for the
-    /// Identity, and stands for the image in the errors.
-    pub fn put(
+    /// Stores an image and its config, unless the cache has both whole. `source` goes into the
+    /// Identity, and names the image in the errors.
+    pub(crate) fn put(
         &self,
         image: &[u8],
         config: Option<&[u8]>,
@@ -75,7 +68,7 @@ impl<'a> Cache<'a> {
         if let (Some(path), Some(config)) = (&kernel.config, config) {
             self.write_unless_same(path, config)?;
         }
-        // A file knows less of the same image than a package, which has a config: it says nothing.
+        // The origin of the same image with a config says more, so one without does not replace it.
         let origin = kernel.image.with_file_name("origin.json");
         if config.is_some() || !origin.exists() {
             self.write_json(&origin, &kernel.identity)?;
@@ -83,8 +76,8 @@ impl<'a> Cache<'a> {
         Ok(kernel)
     }
 
-    /// The Kernel of these files, or nothing (and a note) if they are gone or damaged.
-    pub fn find(
+    /// The Kernel of these files. `None` if they are missing, or damaged, which ktax notes.
+    pub(crate) fn find(
         &self,
         image_sha256: &str,
         config_sha256: Option<&str>,
@@ -106,18 +99,18 @@ impl<'a> Cache<'a> {
         self.kernel(&image, config.as_deref(), source).map(Some)
     }
 
-    /// Where the files of the image of that SHA-256 are.
-    pub fn entry(&self, sha256: &str) -> PathBuf {
+    /// The directory of the image with this SHA-256.
+    pub(crate) fn entry(&self, sha256: &str) -> PathBuf {
         self.path(sha256)
     }
 
-    /// Where a file of the cache is.
-    pub fn path(&self, name: &str) -> PathBuf {
+    /// The path of a file or directory in `CACHE/kernels`.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Where what is built is kept.
-    pub fn builds(&self) -> PathBuf {
+    /// The directory `CACHE/builds`.
+    pub(crate) fn builds(&self) -> PathBuf {
         self.root.with_file_name("builds")
     }
 
@@ -143,33 +136,37 @@ impl<'a> Cache<'a> {
         Ok(Kernel { identity, image: entry.join("image"), config })
     }
 
-    /// Reads a file whose SHA-256 must be `expected`.
-    pub fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
+    /// The content of a file. `None` if it cannot be read, or its SHA-256 is not `expected`.
+    pub(crate) fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
         let bytes = read_limited(path, limit).ok()?;
         if sha256(&bytes) == expected {
             return Some(bytes);
         }
-        self.note(&format!("{} is damaged: ktax gets it again", printable(path)));
+        self.note(&format!("{} is damaged; ktax downloads or builds it again", printable(path)));
         None
     }
 
-    /// Writes a file of the cache, unless it is there.
-    pub fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
+    /// Writes a file of the cache, unless it has this content already.
+    pub(crate) fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
         if read_limited(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
             return Ok(());
         }
         self.write(path, bytes)
     }
 
-    /// Writes a file of the cache.
-    pub fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), KernelError> {
+    /// Writes a value as JSON to a file of the cache.
+    pub(crate) fn write_json(
+        &self,
+        path: &Path,
+        value: &impl Serialize,
+    ) -> Result<(), KernelError> {
         let text = serde_json::to_vec_pretty(value).map_err(io::Error::from);
         let mut text = text.map_err(|error| failed("write", path, error))?;
         text.push(b'\n');
         self.write_unless_same(path, &text)
     }
 
-    /// Writes a file so that it is there whole or not at all, and read-only.
+    /// Writes a read-only file. A reader sees all of it or none.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
         let write = || {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -184,7 +181,7 @@ impl<'a> Cache<'a> {
     }
 }
 
-/// Several configurations can make the same image.
+/// Several configs can lead to the same image, so the name has the config's hash.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
 }

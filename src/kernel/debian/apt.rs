@@ -1,6 +1,5 @@
-//! The distribution's own client, as child processes without a shell: `apt-cache` reads the local
-//! lists, `apt-get download` fetches a package and checks it against the archive's signatures,
-//! `dpkg-deb` opens it. Nothing is installed; no root is needed.
+//! Uses apt and dpkg: `apt-cache` reads the local lists, `apt-get download` downloads a package and
+//! checks its signature, `dpkg-deb` opens it. They install nothing and need no root.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,8 +14,8 @@ use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
 use crate::kernel::text::{escape, last_line};
 
-/// Options of `apt-get download`. As root, apt would drop to a user who cannot write in our
-/// directory, and warn; a package that is not signed is refused; a dead network is not waited for.
+/// Options of `apt-get download`. Root must stay root: apt would change to a user who cannot write
+/// to the download directory. A package must be signed. A dead network must not hold ktax up.
 const OPTIONS: [&str; 10] = [
     "-o",
     "APT::Sandbox::User=root",
@@ -47,7 +46,7 @@ impl Archive for Apt {
             run(command, "apt-cache", "apt")
         };
         let mut output = ask(&with_index)?;
-        // An index that finds no space is an error to apt.
+        // apt fails if the disk is too full for its index, so ask again without one.
         if !output.status.success() {
             output = ask(&[])?;
         }
@@ -61,28 +60,32 @@ impl Archive for Apt {
 }
 
 impl Apt {
-    /// apt parses all lists for each question if it keeps no index, as in a container, where that
-    /// is switched off. The index is kept in the cache. apt checks it, and makes it anew when the
-    /// lists change or it is damaged.
-    pub fn of(cache: &Cache<'_>) -> Apt {
+    /// Uses an index of apt's lists in the cache. A container's apt keeps none, so it would parse
+    /// all lists for each question. apt replaces the index if it is damaged or the lists have
+    /// changed.
+    pub(crate) fn of(cache: &Cache<'_>) -> Apt {
         Apt { index: cache.path("tmp/apt.bin") }
     }
 
-    /// The newest version of a package, by the local lists.
-    pub fn newest(&self, name: &str) -> Result<Package, KernelError> {
+    /// The newest version of a package in the local lists.
+    pub(crate) fn newest(&self, name: &str) -> Result<Package, KernelError> {
         self.look_up(name, None).map(|listed| listed.package)
     }
 
-    /// Downloads a package of source into `scratch` and takes the archive out of it.
-    pub fn fetch_source(&self, package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
+    /// Downloads a source package into `scratch`, and returns the path of the archive in it.
+    pub(crate) fn fetch_source(
+        &self,
+        package: &Package,
+        scratch: &Path,
+    ) -> Result<PathBuf, KernelError> {
         let file = download(package, scratch)?;
         let archive = scratch.join("source.tar.xz");
         read_tree(&file, package, |pipe| deb::take_source(pipe, package, &archive))?;
         Ok(archive)
     }
 
-    /// Downloads a package into `scratch` and takes modules out of it: their names and contents.
-    pub fn fetch_modules(
+    /// Downloads a package into `scratch`, and returns the names and contents of these modules.
+    pub(crate) fn fetch_modules(
         &self,
         package: &Package,
         names: &[&str],
@@ -93,7 +96,7 @@ impl Apt {
     }
 }
 
-/// The package as a file in `scratch`, checked to be the one that was asked for.
+/// Downloads a package into `scratch`, and returns the path of the .deb file.
 fn download(package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
     let mut command = tool("apt-get");
     command.arg("-q").args(OPTIONS).args(["download", "--"]);
@@ -110,7 +113,7 @@ fn download(package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
     Ok(file)
 }
 
-/// `NAME:amd64`, so that another architecture's package of the same name is never meant.
+/// `NAME:amd64`, so that apt never takes a package of another architecture.
 fn argument(name: &str, version: Option<&str>) -> String {
     match version {
         None => format!("{name}:amd64"),
@@ -118,19 +121,19 @@ fn argument(name: &str, version: Option<&str>) -> String {
     }
 }
 
-/// The one `.deb` that apt has left in `scratch`.
+/// The path of the only .deb file in `scratch`.
 fn only_deb(scratch: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(scratch).map_err(|error| error.to_string())?;
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     let mut debs = paths.filter(|path| path.extension().is_some_and(|end| end == "deb"));
     match (debs.next(), debs.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) => Err("apt has left no .deb file".to_owned()),
-        (Some(_), Some(_)) => Err("apt has left several .deb files".to_owned()),
+        (None, _) => Err("apt downloaded no .deb file".to_owned()),
+        (Some(_), Some(_)) => Err("apt downloaded several .deb files".to_owned()),
     }
 }
 
-/// The file must be the package that was asked for.
+/// Checks that a .deb file is this package.
 fn check_fields(file: &Path, package: &Package) -> Result<(), KernelError> {
     let mut command = tool("dpkg-deb");
     command.arg("--field").arg(file).args(["Package", "Version", "Architecture"]);
@@ -138,7 +141,10 @@ fn check_fields(file: &Path, package: &Package) -> Result<(), KernelError> {
     let stanza = String::from_utf8_lossy(&output.stdout);
     let is = |name, value: &str| field(&stanza, name) == Some(value);
     if !is("Package", &package.name) || !is("Version", &package.version) {
-        return Err(bad_package(package, "its name or version is another one"));
+        return Err(bad_package(
+            package,
+            "its name or version is not the one in the package lists",
+        ));
     }
     match field(&stanza, "Architecture") {
         Some("amd64" | "all") => Ok(()),

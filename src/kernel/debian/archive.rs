@@ -1,4 +1,4 @@
-//! The boundary to the distribution's archive, so that tests can fake it.
+//! The interface to the distribution's archive, which tests replace by a fake.
 
 use std::path::Path;
 
@@ -6,14 +6,15 @@ use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
 use crate::kernel::text::escape;
 
-/// What the local package lists say of a package.
+/// What the local package lists say about a package.
 pub(crate) struct Listed {
+    /// Its name and version.
     pub package: Package,
-    /// The kernel package that a meta-package depends on, and its version.
+    /// For a meta-package, the kernel package that it depends on, and its version.
     pub leads_to: Option<(String, Option<String>)>,
 }
 
-/// What a package holds.
+/// The files of a package that ktax keeps.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub image: Vec<u8>,
@@ -22,13 +23,13 @@ pub(crate) struct Contents {
 
 /// The distribution's archive of packages.
 pub(crate) trait Archive {
-    /// Looks in the local lists, newest version unless one is given; no network.
+    /// Looks a package up in the local lists: this version, or the newest. Uses no network.
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError>;
-    /// Downloads a package into `scratch` and takes the kernel out of it.
+    /// Downloads a package into `scratch`, and returns the kernel in it.
     fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError>;
 }
 
-/// The error for a package that is not what it should be.
+/// The error for a package that is not as expected.
 pub(super) fn bad_package(package: &Package, problem: &str) -> KernelError {
     KernelError::BadPackage { package: package.clone(), problem: escape(problem) }
 }

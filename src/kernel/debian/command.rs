@@ -9,14 +9,15 @@ use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
 use crate::kernel::text::last_line;
 
-/// A tool that speaks English and reads nothing from the terminal.
+/// A command with English messages and no stdin.
 pub(super) fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
 
-/// Runs a tool to its end; `package` has it.
+/// Runs a command and collects its output. `tool` and `package` are for the error if it is not
+/// installed.
 pub(super) fn run(
     mut command: Command,
     tool: &'static str,
@@ -32,8 +33,8 @@ fn not_started(tool: &'static str, package: &'static str, error: io::Error) -> K
     KernelError::ToolFailed { tool, error }
 }
 
-/// `dpkg-deb --fsys-tarfile`, piped into the reader. Its stderr goes to a file, so that neither
-/// end can wait for the other.
+/// Calls `read` with the output of `dpkg-deb --fsys-tarfile`. stderr goes to a file: a full pipe
+/// would stop `dpkg-deb` for ever.
 pub(super) fn read_tree<T>(
     file: &Path,
     package: &Package,
@@ -47,7 +48,7 @@ pub(super) fn read_tree<T>(
     let mut child = command.spawn().map_err(|error| not_started("dpkg-deb", "dpkg", error))?;
     let contents = match child.stdout.take() {
         Some(mut pipe) => read(&mut pipe).inspect(|_| drain(&mut pipe)),
-        None => Err(bad_package(package, "dpkg-deb has no output")),
+        None => Err(bad_package(package, "dpkg-deb gave no output")),
     };
     let status = child.wait().map_err(failed)?;
     if contents.is_ok() && !status.success() {
@@ -58,9 +59,9 @@ pub(super) fn read_tree<T>(
     contents
 }
 
-/// Reads the padding after the last entry: a closed pipe would kill `dpkg-deb`.
+/// Reads the padding after the last entry, because a closed pipe would kill `dpkg-deb`.
 fn drain(pipe: &mut impl Read) {
-    // An error here shows as the exit status of the other end.
+    // If this fails, dpkg-deb fails too and its exit status says so.
     let _ = io::copy(pipe, &mut io::sink());
 }
 
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_that_is_not_here_is_named() {
+    fn a_missing_tool_is_named() {
         let error = run(tool("ktax-no-such-tool"), "apt-cache", "apt").unwrap_err();
         assert!(matches!(error, KernelError::NoTool { tool: "apt-cache", .. }), "{error}");
         assert!(error.is_silence());

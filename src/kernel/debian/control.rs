@@ -1,12 +1,12 @@
-//! What apt says of a package: stanzas of `Name: value` lines.
+//! Parses what apt says about a package: stanzas of `Name: value` lines.
 
 use super::archive::Listed;
 use crate::kernel::error::KernelError;
 use crate::kernel::package::{Package, is_package_name, is_version};
 use crate::kernel::text::escape;
 
-/// Reads the answer of `apt-cache show`. apt takes an unknown name for a pattern, so only the
-/// stanza of exactly this package counts.
+/// Parses the answer of `apt-cache show`. apt treats an unknown name as a pattern, so this looks
+/// for the stanza of exactly this package.
 pub(super) fn listed(
     answer: &str,
     name: &str,
@@ -27,13 +27,13 @@ pub(super) fn listed(
     Ok(Listed { package, leads_to })
 }
 
-/// The value of one field of a control stanza; folded lines are not read.
+/// The value of one field of a stanza, without its continuation lines.
 pub(super) fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     stanza.lines().find_map(value)
 }
 
-/// The first `linux-image-…` in a `Depends` field, with its version if it is exact.
+/// The first `linux-image-…` in a `Depends` field, with its version if the field names one exactly.
 fn kernel_dependency(depends: &str) -> Option<(String, Option<String>)> {
     let alternatives = depends.split([',', '|']).map(str::trim);
     let found = alternatives.filter(|one| one.starts_with("linux-image-")).find_map(|one| {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_without_an_exact_version() {
+    fn a_dependency_needs_no_exact_version() {
         let name = |depends| kernel_dependency(depends);
         assert_eq!(name("a, linux-image-6:any (>= 1) | b"), Some(("linux-image-6".into(), None)));
         assert_eq!(name("kmod, linux-base (= 4)"), None);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn another_architecture_is_said() {
+    fn a_package_of_another_architecture_is_refused() {
         let foreign = META.replace("Architecture: amd64", "Architecture: arm64");
         let Err(error) = listed(&foreign, "linux-image-cloud-amd64", None) else { panic!() };
         assert!(matches!(error, KernelError::ForeignPackage { .. }), "{error}");

@@ -1,5 +1,5 @@
-//! Takes the kernel out of a package's file tree. A path in the archive selects an entry; it is
-//! never used as a path on disk.
+//! Reads files out of the tar archive of a package. The path of an entry selects it, and is never
+//! used as a path on disk.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,15 +13,15 @@ use crate::kernel::text::escape;
 
 /// The largest image in a package, in bytes.
 const VMLINUZ_MAX: u64 = 256 << 20;
-/// The largest tree that is read, in bytes: no kernel package unpacks to more.
+/// ktax reads at most this many bytes of a package. No kernel package is larger.
 const TREE_MAX: u64 = 8 << 30;
-/// More configs or kernels than this are not kept in memory.
+/// ktax keeps at most this many kernels and this many configs in memory.
 const FILES_MAX: usize = 8;
 
-/// Reads the tar stream `tree` of `package` and keeps `./boot/vmlinuz-X` and `./boot/config-X`.
+/// Returns `./boot/vmlinuz-X` and `./boot/config-X` of the tar stream `tree` of `package`.
 ///
 /// # Errors
-/// When there is no kernel, or more than one, or one that is too large, or the stream is damaged.
+/// If there is no kernel or more than one, a file is too large, or the stream is damaged.
 pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
     let bad = |error: io::Error| bad_package(package, &error.to_string());
     let mut archive = tar::Archive::new(tree.take(TREE_MAX));
@@ -63,10 +63,10 @@ pub(super) fn take_source(
             return io::copy(&mut entry, &mut file).map(drop).map_err(bad);
         }
     }
-    Err(bad(io::Error::other("it holds no /usr/src/linux-source-*.tar.xz")))
+    Err(bad(io::Error::other("it contains no /usr/src/linux-source-*.tar.xz")))
 }
 
-/// The modules called `names`, wherever below `./lib/modules/` they are.
+/// The names and contents of the modules `names` in any directory below `./lib/modules/`.
 pub(super) fn take_modules(
     tree: impl Read,
     package: &Package,
@@ -86,7 +86,7 @@ pub(super) fn take_modules(
     Ok(found)
 }
 
-/// The name of the module that an entry is; a compressed one is left to the kernel to unpack.
+/// The name of a module, compressed or not: the kernel itself unpacks it.
 fn module(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
@@ -115,7 +115,7 @@ enum Boot<'a> {
     Config(&'a [u8]),
 }
 
-/// What the path of an entry says it is, with the release in its name.
+/// The kind of a file in /boot, and the release in its name.
 fn select(path: &[u8]) -> Option<Boot<'_>> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
@@ -127,7 +127,7 @@ fn read(entry: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("a file of it has more than {limit} bytes")));
+        return Err(io::Error::other(format!("one of its files has more than {limit} bytes")));
     }
     Ok(bytes)
 }
@@ -146,7 +146,7 @@ mod tests {
         let mut tar = tar::Builder::new(Vec::new());
         for (path, content) in files {
             let mut header = tar::Header::new_gnu();
-            // Set by hand: `set_path` refuses what an evil archive may hold.
+            // `set_path` refuses the paths of an evil archive, so set the bytes.
             header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
             header.set_size(content.len() as u64);
             header.set_entry_type(tar::EntryType::Regular);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_and_its_config() {
+    fn the_kernel_comes_with_its_own_config() {
         let files: &[(&str, &[u8])] = &[
             ("./boot/System.map-6", b"map"),
             ("./boot/config-5", b"five"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_by_their_names() {
+    fn modules_are_found_by_name() {
         let files: &[(&str, &[u8])] = &[
             ("./lib/modules/6/kernel/arch/x86/kvm/kvm.ko", b"kvm"),
             ("./lib/modules/6/kernel/arch/x86/kvm/kvm-intel.ko", b"no"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn none_several_or_too_many() {
+    fn one_kernel_is_needed_and_few_files() {
         let none = unpacked(&[("./usr/x", b"")]).unwrap_err();
         assert!(matches!(none, KernelError::NoImageInPackage { .. }), "{none}");
         let two = unpacked(&[("./boot/vmlinuz-a\x1b", b"1"), ("./boot/vmlinuz-b", b"2")]);
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_limited() {
+    fn a_file_that_is_too_large_is_refused() {
         let config = vec![b'#'; usize::try_from(CONFIG_MAX).unwrap() + 1];
         let error = unpacked(&[("./boot/config-6", &config)]).unwrap_err().to_string();
         assert!(error.contains("more than 4194304 bytes"), "{error}");
     }
 
     #[test]
-    fn a_tree_that_is_cut_off() {
+    fn a_truncated_package_is_refused() {
         let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
         let error = unpack(&whole[..1500], &package()).unwrap_err();
         assert!(matches!(error, KernelError::BadPackage { .. }), "{error}");
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_an_answer_or_an_error(
+        fn no_bytes_make_the_parser_panic(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
             at in 0usize..1024,
         ) {

@@ -1,4 +1,4 @@
-//! The index of the cache by package: one record for each version of each package.
+//! The cache's index of packages: one record for each version of each package.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,20 +14,20 @@ const DIRECTORY: &str = "by-package";
 /// The longest record, in bytes.
 const RECORD_MAX: u64 = 64 << 10;
 
-/// What the index says of one version of one package.
+/// The record of one version of one package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
-    /// The package that was asked for; a meta-package perhaps.
+    /// The package that the user named, perhaps a meta-package.
     pub package: Package,
-    /// The package that holds the kernel.
+    /// The package that contains the kernel.
     pub kernel: Package,
     pub image_sha256: String,
     pub config_sha256: Option<String>,
 }
 
 impl Record {
-    /// Whether it names files of the cache and no others.
+    /// Whether its hashes are hashes: they become parts of paths.
     fn is_valid(&self) -> bool {
         let digits = |text: &String| {
             text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -35,32 +35,33 @@ impl Record {
         digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
     }
 
-    /// Its Kernel, or nothing (and a note) if its files are gone or damaged.
-    pub fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>, KernelError> {
+    /// Its Kernel. `None` if the files are missing, or damaged, which ktax notes.
+    pub(super) fn kernel_in(&self, cache: &Cache<'_>) -> Result<Option<Kernel>, KernelError> {
         let config = self.config_sha256.as_deref();
         cache.find(&self.image_sha256, config, &source_of(&self.kernel))
     }
 }
 
-/// How the kernel of a package is named so that it can be asked for again.
+/// The name by which a user can ask for the kernel of this package again.
 pub(super) fn source_of(package: &Package) -> String {
     format!("debian:{package}")
 }
 
-/// The record of one version of a package, if there is a valid one.
+/// The record of one version of a package. `None` if there is none, or it is damaged, which ktax
+/// notes.
 pub(super) fn find(cache: &Cache<'_>, package: &Package) -> Option<Record> {
     let path = path(cache, package);
     let bytes = read_limited(&path, RECORD_MAX).ok()?;
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.package == *package && record.is_valid() => Some(record),
         _ => {
-            cache.note(&format!("{} is damaged: ktax makes it again", printable(&path)));
+            cache.note(&format!("{} is damaged; ktax writes it again", printable(&path)));
             None
         }
     }
 }
 
-/// The Kernel of one version of a package, if the cache holds it whole.
+/// The Kernel of one version of a package, if the cache has it whole.
 pub(super) fn kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kernel>, KernelError> {
     match find(cache, package) {
         Some(record) => record.kernel_in(cache),
@@ -68,7 +69,7 @@ pub(super) fn kernel(cache: &Cache<'_>, package: &Package) -> Result<Option<Kern
     }
 }
 
-/// All records of the versions of the package called `name`, in no order.
+/// The records of all versions of the package `name`, in no order.
 pub(super) fn all(cache: &Cache<'_>, name: &str) -> Vec<Record> {
     let Ok(entries) = fs::read_dir(cache.path(DIRECTORY)) else { return Vec::new() };
     let version = |entry: fs::DirEntry| {
@@ -79,7 +80,7 @@ pub(super) fn all(cache: &Cache<'_>, name: &str) -> Vec<Record> {
     entries.filter_map(Result::ok).filter_map(version).collect()
 }
 
-/// Lets [`find`] find it.
+/// Writes a record, so that [`find`] finds it.
 pub(super) fn remember(cache: &Cache<'_>, record: &Record) -> Result<(), KernelError> {
     cache.write_json(&path(cache, &record.package), record)
 }

@@ -1,4 +1,4 @@
-//! Kernels, their modules and their source from packages of the distribution's archive.
+//! Downloads packages of the distribution: kernels, their modules, and kernel source.
 
 mod apt;
 mod archive;

@@ -1,4 +1,4 @@
-//! Loadable modules of a kernel from a package, kept beside its image.
+//! Gets loadable modules of a kernel from a package, and keeps them beside its image.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ const INDEX_MAX: u64 = 64 << 10;
 /// The SHA-256 of each module, by its name.
 type Index = BTreeMap<String, String>;
 
-/// The modules called `names` (`kvm-amd`) as files in the cache, in this order. A kernel that is
-/// from no package has none to give: what it needs is built in.
+/// The paths in the cache of the modules `names`, such as `kvm-amd`, in this order. An empty list
+/// for a kernel that did not come from a package: it needs its drivers built in.
 ///
 /// # Errors
-/// A [`KernelError`] whose message ends with the next step.
+/// A [`KernelError`] if the package cannot be downloaded or does not contain one of the modules.
 pub fn modules(
     kernel: &Kernel,
     names: &[&str],
@@ -39,7 +39,7 @@ pub fn modules(
     if let Some(paths) = cached(&cache, &entry, names) {
         return Ok(paths);
     }
-    cache.note(&format!("fetching the modules of {package} from the distribution's archive"));
+    cache.note(&format!("downloading the modules of {package}"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
     let fetched = Apt::of(&cache).fetch_modules(&package, names, scratch.path());
@@ -66,11 +66,11 @@ fn cached(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf
     names.iter().map(one).collect()
 }
 
-/// A damaged index is as good as none.
+/// The index of a kernel's modules, empty if it is missing or damaged.
 fn read_index(entry: &Path) -> Index {
     let bytes = read_limited(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
     let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
-    // Each becomes a part of a path.
+    // A digest becomes a part of a path.
     index.retain(|_, digest| digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     index
 }

@@ -1,4 +1,4 @@
-//! A Kernel from a package of the distribution's archive: newest version, cache, download.
+//! Gets the kernel of a package: finds its version, looks in the cache, downloads it.
 
 use super::archive::{Archive, Listed};
 use super::index::{self, Record, source_of};
@@ -7,7 +7,7 @@ use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
 
-/// Gets the kernel of the package `name`; the network is used only if the cache has not got it.
+/// Gets the kernel of the package `name`. Uses the network only if the cache does not have it.
 pub(crate) fn obtain(
     archive: &dyn Archive,
     cache: &Cache<'_>,
@@ -34,11 +34,11 @@ pub(crate) fn obtain(
         remember(cache, asked, holder, &kernel)?;
         return Ok(kernel);
     }
-    cache.note(&format!("fetching {holder} from the distribution's archive"));
+    cache.note(&format!("downloading {holder}"));
     let scratch = cache.scratch()?;
     let contents = archive.fetch(&holder, scratch.path())?;
     if contents.config.is_none() {
-        cache.note(&format!("{holder} holds no /boot/config-*: its config is not known"));
+        cache.note(&format!("{holder} contains no /boot/config-*, so its config is not known"));
     }
     let kernel = cache.put(&contents.image, contents.config.as_deref(), &source_of(&holder))?;
     remember(cache, holder.clone(), holder.clone(), &kernel)?;
@@ -46,15 +46,15 @@ pub(crate) fn obtain(
     Ok(kernel)
 }
 
-/// Where a version of a meta-package led before, if it names the version that it leads to: then it
-/// cannot lead anywhere else now, and apt need not be asked again.
+/// The package that a version of a meta-package led to before. A meta-package that names an exact
+/// version always leads to the same package, so apt need not be asked again.
 fn known(cache: &Cache<'_>, first: &Listed) -> Option<Package> {
     let (_, version) = first.leads_to.as_ref()?;
     version.as_ref()?;
     index::find(cache, &first.package).map(|record| record.kernel)
 }
 
-/// From the package that was asked for to the one that holds the kernel.
+/// Follows the dependencies from `first` to the package that contains the kernel.
 fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package, KernelError> {
     const STEPS: usize = 4;
     let asked = first.package.clone();
@@ -68,13 +68,14 @@ fn resolve(archive: &dyn Archive, first: Listed) -> Result<Package, KernelError>
     Err(KernelError::TooManySteps { package: asked })
 }
 
-/// The newest version in the cache, or `error` if there is none.
+/// The kernel of the newest version in the cache, or `error` if there is none.
 fn newest_cached(cache: &Cache<'_>, name: &str, error: KernelError) -> Result<Kernel, KernelError> {
     let mut records = index::all(cache, name);
     records.sort_by(|a, b| version::compare(&b.package.version, &a.package.version));
     for record in records {
         if let Some(kernel) = record.kernel_in(cache)? {
-            cache.note(&format!("{error}; using the newest in the cache, {}", record.kernel));
+            let used = &record.kernel;
+            cache.note(&format!("{error}; ktax uses the newest one in the cache, {used}"));
             return Ok(kernel);
         }
     }

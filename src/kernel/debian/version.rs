@@ -1,4 +1,4 @@
-//! The order of Debian package versions.
+//! Compares Debian package versions.
 //!
 //! Source: Debian Policy 5.6.12, `deb-version(7)`.
 
@@ -23,7 +23,7 @@ fn revision(version: &str) -> (&str, &str) {
     version.rsplit_once('-').unwrap_or((version, ""))
 }
 
-/// Compares runs of non-digits by character and runs of digits by value, in turn.
+/// Compares non-digits by character and digits by value, in turn.
 fn part(mut a: &str, mut b: &str) -> Ordering {
     loop {
         let (word_a, rest_a) = split(a, |c| !c.is_ascii_digit());
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_order_of_the_policy() {
+    fn versions_sort_as_the_policy_says() {
         let rising = [
             "1.0~~",
             "1.0~~a",
@@ -97,7 +97,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_an_order(a in "[0-9a~.+:-]{0,9}", b in "[0-9a~.+:-]{0,9}", c in "[0-9a~-]{0,9}") {
+        fn the_order_is_total(
+            a in "[0-9a~.+:-]{0,9}",
+            b in "[0-9a~.+:-]{0,9}",
+            c in "[0-9a~-]{0,9}",
+        ) {
             prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
             prop_assert_eq!(compare(&a, &a), Ordering::Equal);
             if compare(&a, &b).is_le() && compare(&b, &c).is_le() {

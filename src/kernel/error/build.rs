@@ -4,56 +4,76 @@ use std::io;
 
 use crate::model::Blame;
 
-/// Why a Kernel could not be built. As [`KernelError`](crate::kernel::KernelError): each message
-/// ends with the next step, and foreign text in it is escaped.
+/// Why a kernel could not be built. Each message ends with the next step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    #[error("to build a kernel {missing} is missing: `sudo apt-get install {packages}`")]
+    /// Programs or headers are missing.
+    #[error("cannot build a kernel without {missing}; run `sudo apt-get install {packages}`")]
     NoTools { missing: String, packages: String },
-    #[error("cannot start `{tool}`: {error}: run it by hand to see why")]
+    /// A tool does not start.
+    #[error("cannot start `{tool}`: {error}; run `{tool}` yourself to see why")]
     Start { tool: String, error: io::Error },
-    #[error("git cannot {action}: {said}: mend that, or give a copy of the tree as `src:PATH`")]
+    /// git fails; `said` is the last line of what it said.
+    #[error("git cannot {action}: {said}; fix that, or give a copy of the tree as `src:PATH`")]
     Git { action: String, said: String },
-    #[error("{path} is no kernel tree (no Kconfig and Makefile in it): give its top directory")]
-    NotATree { path: String },
-    #[error("{revision} is no revision of {tree}: `git -C {tree} log` shows those that are")]
-    UnknownRevision { revision: String, tree: String },
+    /// A directory or a revision holds no kernel source.
     #[error(
-        "{base} is not on the line of first parents of {change}: name one of \
-         `git -C {tree} log --first-parent {change}`"
+        "{path} is not a kernel tree: it has no Kconfig and Makefile; \
+         give the top directory of a kernel tree"
+    )]
+    NotATree { path: String },
+    /// The repository does not have the revision.
+    #[error("{tree} has no revision {revision}; run `git -C {tree} log` to see its revisions")]
+    UnknownRevision { revision: String, tree: String },
+    /// A search needs a base that the change descends from.
+    #[error(
+        "{base} is not a first-parent ancestor of {change}; give a commit that \
+         `git -C {tree} log --first-parent {change}` lists"
     )]
     NoLine { base: String, change: String, tree: String },
-    #[error("{patch} does not apply to {source_name}: {said}: rebase it, or name another source")]
-    Patch { patch: String, source_name: String, said: String },
-    #[error("cannot read {path}: {error}: give the path of {wanted}")]
-    Unreadable { path: String, error: io::Error, wanted: &'static str },
-    #[error("`{text}` is no option: write CONFIG_NAME=VALUE, or the path of a file of such lines")]
-    Option { text: String },
-    #[error("Kconfig does not take {name}={wanted} and makes it {found}: {why}")]
-    Dropped { name: String, wanted: String, found: String, why: String },
+    /// The patch does not fit the source.
     #[error(
-        "the build failed: {first}\n  the command: {command}\n  all that it said: {log}\n\
-         mend the source or the options, and try again: what is built is kept"
+        "{patch} does not apply to {source_name}: {said}; rebase the patch, or give another source"
+    )]
+    Patch { patch: String, source_name: String, said: String },
+    /// A file that the user named cannot be read.
+    #[error("cannot read {path}: {error}; give the path of {wanted}")]
+    Unreadable { path: String, error: io::Error, wanted: &'static str },
+    /// The text is neither an option nor a file.
+    #[error("`{text}` is not an option; give CONFIG_NAME=VALUE, or a file of such lines")]
+    Option { text: String },
+    /// Kconfig sets an option to another value.
+    #[error("Kconfig does not accept {name}={wanted} and sets it to {found}: {why}")]
+    Dropped { name: String, wanted: String, found: String, why: String },
+    /// The source does not compile or link; `first` is the first error in the log.
+    #[error(
+        "the build failed: {first}\n  command: {command}\n  log: {log}\n\
+         fix the source or the options, and run again; make rebuilds only what has changed"
     )]
     Failed { first: String, command: String, log: String },
+    /// make or a compiler was killed.
     #[error(
-        "the build was killed, perhaps for lack of memory: run the same command again, and it goes on"
+        "the build was killed, perhaps because memory ran out; \
+         run the same command again to continue"
     )]
     Killed,
-    #[error("the build was stopped, as asked for: run the same command again, and it goes on")]
+    /// The user has asked to stop.
+    #[error("the build was cancelled; run the same command again to continue")]
     Cancelled,
+    /// The build needs more disk space; sizes in MiB.
     #[error(
-        "the disk is too full to build: {free_mib} MiB are free in {path}, {needed_mib} are \
-         needed: make room, or name another cache with --cache"
+        "cannot build: {path} has {free_mib} MiB of free space, but a build needs {needed_mib} \
+         MiB; free some space, or choose another cache with --cache"
     )]
     DiskFull { free_mib: u64, needed_mib: u64, path: String },
-    #[error("cannot {action} {path}: {error}: make the cache directory writable")]
+    /// The cache cannot be read or written.
+    #[error("cannot {action} {path}: {error}; make the cache directory writable")]
     Cache { action: &'static str, path: String, error: io::Error },
 }
 
 impl BuildError {
-    /// Who can do something about it: the source that does not compile is the guest's fault.
+    /// Who can do something about it. Source that does not compile is the guest's fault.
     pub fn blame(&self) -> Blame {
         use BuildError::{Cache, Cancelled, Failed, Killed, Start};
         match self {

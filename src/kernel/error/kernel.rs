@@ -6,120 +6,162 @@ use super::build::BuildError;
 use crate::kernel::package::Package;
 use crate::model::Blame;
 
-/// Why there is no [`Kernel`](crate::kernel::Kernel) to measure.
+/// Why there is no [`Kernel`](crate::kernel::Kernel) to measure. Each message ends with the next
+/// step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
+    /// The text is not the name of a kernel.
     #[error(
-        "`{spec}` names no kernel: {problem}: \
+        "cannot use kernel `{spec}`: {problem}; \
          give `debian:cloud-amd64` or the path of a bzImage"
     )]
     BadSpec { spec: String, problem: &'static str },
 
-    #[error("no such file {path}: give the path of a bzImage, or `debian:cloud-amd64`")]
+    /// The file does not exist.
+    #[error("{path} does not exist; give the path of a bzImage, or `debian:cloud-amd64`")]
     NotFound { path: String },
-    #[error("{path} is a directory: give the file in it, such as arch/x86/boot/bzImage")]
+    /// The path leads to a directory.
+    #[error("{path} is a directory; give the image in it, such as arch/x86/boot/bzImage")]
     Directory { path: String },
-    #[error("{path} is not a regular file: give the path of a bzImage")]
+    /// The path leads to a pipe, a device or a socket.
+    #[error("{path} is not a regular file; give the path of a bzImage")]
     NotAFile { path: String },
-    #[error("cannot read {path}: {error}: make it readable, or copy it and give the copy")]
+    /// The operating system refuses to read the file.
+    #[error("cannot read {path}: {error}; make it readable, or give the path of a readable copy")]
     Unreadable { path: String, error: io::Error },
+    /// The file is longer than ktax reads; sizes in bytes.
     #[error(
-        "{path} has {found} bytes, more than the {limit} bytes that ktax reads: \
-         give the bzImage, or strip it with `strip --strip-debug`"
+        "{path} has {found} bytes, and ktax reads at most {limit} bytes; \
+         give the bzImage, or strip the vmlinux with `strip --strip-debug`"
     )]
     TooLarge { path: String, found: u64, limit: u64 },
 
-    #[error("{name} is empty: build or copy the kernel again")]
+    /// The image has no bytes.
+    #[error("{name} is empty; build or copy the kernel again")]
     Empty { name: String },
-    #[error("{name} is truncated: {found} bytes of at least {expected}: copy the kernel again")]
-    Truncated { name: String, found: u64, expected: u64 },
-    #[error("{name} is {what}, not a kernel: give the path of a bzImage")]
-    NotAKernel { name: String, what: &'static str },
-    #[error("{name} is for {arch}, and ktax boots x86_64: give an x86_64 bzImage")]
-    WrongArch { name: String, arch: String },
-    #[error("{name} is {found}, and a kernel for {wanted} is needed: give its vmlinux, or source")]
-    NotFor { name: String, found: String, wanted: &'static str },
-    #[error("{name} is compressed with {with}: unpack it first: `{tool} < FILE > vmlinux`")]
-    Compressed { name: String, with: &'static str, tool: &'static str },
+    /// The image is shorter than its header says; sizes in bytes.
     #[error(
-        "{name} is a Debian package: unpack it with `dpkg-deb -x FILE DIR` \
-         and give DIR/boot/vmlinuz-*"
+        "{name} is truncated: it has {found} of at least {expected} bytes; copy the kernel again"
+    )]
+    Truncated { name: String, found: u64, expected: u64 },
+    /// The file is of another type.
+    #[error("{name} is {what}, not a kernel; give the path of a bzImage")]
+    NotAKernel { name: String, what: &'static str },
+    /// The kernel is for another architecture than x86_64.
+    #[error("{name} is a kernel for {arch}, but ktax boots x86_64; give an x86_64 bzImage")]
+    WrongArch { name: String, arch: String },
+    /// The kernel is for another architecture than the target.
+    #[error(
+        "{name} is {found}, but a kernel for {wanted} is needed; \
+         give a vmlinux for {wanted}, or a source such as `src:linux`"
+    )]
+    NotFor { name: String, found: String, wanted: &'static str },
+    /// The file is compressed as a whole.
+    #[error(
+        "{name} is compressed with {with}; \
+         unpack it with `{tool} < FILE > vmlinux`, then give vmlinux"
+    )]
+    Compressed { name: String, with: &'static str, tool: &'static str },
+    /// The file is a .deb.
+    #[error(
+        "{name} is a Debian package; unpack it with `dpkg-deb -x FILE DIR`, \
+         then give DIR/boot/vmlinuz-*"
     )]
     DebianPackage { name: String },
-    #[error("{name} is a kernel module or object file: give the path of a bzImage")]
+    /// The file is a relocatable ELF file.
+    #[error("{name} is a kernel module or an object file; give the path of a bzImage")]
     Module { name: String },
+    /// The kernel is too old for ktax to read.
     #[error(
-        "{name} has boot protocol {major}.{minor:02}, older than 2.06: give Linux 2.6.22 or newer"
+        "{name} has boot protocol {major}.{minor:02}, but ktax needs 2.06 or newer; \
+         give Linux 2.6.22 or newer"
     )]
     OldProtocol { name: String, major: u8, minor: u8 },
-    #[error("{name} is damaged: {problem}: build or copy the kernel again")]
+    /// The image contradicts itself.
+    #[error("{name} is damaged: {problem}; build or copy the kernel again")]
     Damaged { name: String, problem: &'static str },
+    /// A vmlinux that QEMU cannot start.
     #[error(
-        "QEMU cannot boot {name}: this vmlinux has no PVH entry (CONFIG_PVH): \
+        "QEMU cannot boot {name}: this vmlinux has no PVH entry point (CONFIG_PVH); \
          give the bzImage of the same build"
     )]
     NoPvhEntry { name: String },
+    /// Nobody could say later which kernel was measured.
     #[error(
-        "{name} has neither a release nor a build-id, and what has no identity is not measured: \
-         give the bzImage that the kernel's own build made"
+        "cannot identify {name}: it has neither a release nor a build-id; \
+         give the bzImage that the kernel build made"
     )]
     NoIdentity { name: String },
 
+    /// A tool of the distribution is missing.
     #[error(
-        "`{tool}` is not here, and `debian:` kernels need it: \
+        "`{tool}` is not installed, and `debian:` kernels need it; \
          install {package}, or give the path of a bzImage"
     )]
     NoTool { tool: &'static str, package: &'static str },
-    #[error("cannot start `{tool}`: {error}: run it by hand to see why")]
+    /// A tool of the distribution does not start.
+    #[error("cannot start `{tool}`: {error}; run `{tool}` yourself to see why")]
     ToolFailed { tool: &'static str, error: io::Error },
+    /// The package lists do not have the package.
     #[error(
-        "apt knows no package {package} for amd64 (misspelt, or no package lists): \
-         run `sudo apt-get update`"
+        "apt knows no package {package} for amd64: the name is wrong, or there are no package \
+         lists; check the name, or run `sudo apt-get update`"
     )]
     UnknownPackage { package: String },
-    #[error("package {package} is for {arch}, and ktax boots x86_64: give `debian:cloud-amd64`")]
+    /// The package is for another architecture than x86_64.
+    #[error("package {package} is for {arch}, but ktax boots x86_64; give `debian:cloud-amd64`")]
     ForeignPackage { package: String, arch: String },
-    #[error("cannot fetch {package}: {said}: check the network, then run `sudo apt-get update`")]
+    /// apt cannot download the package; `said` is the last line of what it said.
+    #[error("cannot download {package}: {said}; check the network, then run `sudo apt-get update`")]
     FetchFailed { package: Package, said: String },
-    #[error("the package fetched for {package} is wrong: {problem}: run `sudo apt-get update`")]
+    /// The package is not what the package lists promise.
+    #[error("cannot use the downloaded {package}: {problem}; run `sudo apt-get update`")]
     BadPackage { package: Package, problem: String },
+    /// The package contains no kernel.
     #[error(
-        "{package} holds no /boot/vmlinuz-*: give a package with a kernel in it, \
+        "{package} contains no /boot/vmlinuz-*; give a package that contains a kernel, \
          such as `debian:cloud-amd64`"
     )]
     NoImageInPackage { package: Package },
+    /// ktax does not choose between kernels.
     #[error(
-        "{package} holds more than one kernel ({names}): \
-         unpack it with `dpkg-deb -x` and give the path of one"
+        "{package} contains more than one kernel ({names}); \
+         unpack it with `dpkg-deb -x`, then give the path of one"
     )]
     SeveralKernels { package: Package, names: String },
+    /// The package of the kernel contains no such module.
     #[error(
-        "{package} holds no module {module}.ko: give a cloud kernel of Debian 12, \
-         such as `debian:cloud-amd64`, or a kernel with it built in as a file"
+        "{package} contains no module {module}.ko; give a cloud kernel of Debian 12 such as \
+         `debian:cloud-amd64`, or the path of a kernel with {module} built in"
     )]
     NoModule { package: Package, module: String },
-    #[error("{package} leads to another package without end: name the kernel's own package")]
+    /// A meta-package depends on a meta-package, and so on.
+    #[error("the dependencies of {package} lead to no kernel; give the package that contains it")]
     TooManySteps { package: Package },
 
+    /// Build options for a kernel that ktax does not build.
     #[error(
-        "{spec} is not built here, so that it takes no config, patches, start_config or tree: \
-         name a source, such as `src:linux` or `debian-src:6.12`"
+        "{spec} is a prebuilt kernel: --config, --patch, --start-config and --tree need a kernel \
+         built from source; give a source such as `src:linux` or `debian-src:6.12`"
     )]
     NotBuilt { spec: String },
+    /// The kernel cannot be built.
     #[error(transparent)]
     Build(BuildError),
-    #[error("stopped, as asked for: run the same command again, and it goes on")]
+    /// The user has asked to stop.
+    #[error("cancelled; run the same command again to continue")]
     Cancelled,
+    /// The cache cannot be read or written.
     #[error(
-        "cannot {action} {path}: {error}: make the cache directory writable, \
-         with 300 MB free, or choose another"
+        "cannot {action} {path}: {error}; make the cache directory writable, \
+         with 300 MB free, or choose another one with --cache"
     )]
     Cache { action: &'static str, path: String, error: io::Error },
 }
 
 impl KernelError {
-    /// True if apt cannot answer at all, so that a cached kernel is the best there is.
+    /// Whether apt cannot answer at all. A kernel in the cache is the best answer then.
     pub(crate) fn is_silence(&self) -> bool {
         matches!(self, Self::NoTool { tool: "apt-cache", .. } | Self::UnknownPackage { .. })
     }
@@ -161,7 +203,7 @@ impl KernelError {
 }
 
 impl From<BuildError> for KernelError {
-    /// A cancelled build is a cancelled kernel, so that there is one thing to look for.
+    /// Maps a cancelled build to `Cancelled`, so that callers look for one variant.
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Cancelled => Self::Cancelled,

@@ -1,4 +1,4 @@
-//! Reads numbers at fixed offsets of a file that may be too short, and writes bytes as text.
+//! Reads bytes and numbers at offsets of a file that may be too short; writes bytes as digits.
 
 /// `bytes` as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {

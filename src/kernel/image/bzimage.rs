@@ -17,19 +17,19 @@ const HEADER: usize = 0x202;
 const VERSION: usize = 0x206;
 const KERNEL_VERSION: usize = 0x20e;
 const XLOADFLAGS: usize = 0x236;
-/// `XLF_KERNEL_64`: the kernel has the 64-bit entry point, so it is a 64-bit kernel.
+/// The flag of a kernel with a 64-bit entry point, which only 64-bit kernels have.
 const XLF_KERNEL_64: u16 = 1;
 /// The oldest protocol that ktax reads: Linux 2.6.22.
 const OLDEST: u16 = 0x0206;
-/// The protocol that brought `xloadflags`: Linux 3.8.
+/// The first protocol with `xloadflags`: Linux 3.8.
 const WITH_XLOADFLAGS: u16 = 0x020c;
 
-/// True if `data` has the two magic numbers of the setup header.
+/// Whether `data` has the two magic numbers of the setup header.
 pub(super) fn is_bzimage(data: &[u8]) -> bool {
     u16_at(data, BOOT_FLAG) == Some(0xaa55) && bytes_at(data, HEADER, 4) == Some(b"HdrS")
 }
 
-/// Reads the header of `data`, for which [`is_bzimage`] holds; `name` is for the errors.
+/// The facts of a file that [`is_bzimage`]; `name` names it in the errors.
 pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     let found = data.len() as u64;
     let expected = full_size(data);
@@ -48,8 +48,8 @@ pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     Ok(Facts { format: Format::BzImage, release: release(data), build_id: None })
 }
 
-/// The size that the header promises, in bytes: the boot sector, the setup code and the
-/// protected-mode code. A signature may follow, so a file may be longer.
+/// The size in bytes that the header promises: the boot sector, the setup code and the
+/// protected-mode code. A signature may follow, so the file may be longer.
 fn full_size(data: &[u8]) -> u64 {
     let paragraphs = u32_at(data, SYSSIZE).unwrap_or(0);
     setup_size(data) + u64::from(paragraphs) * 16
@@ -63,8 +63,8 @@ fn setup_size(data: &[u8]) -> u64 {
     (sectors + 1) * SECTOR
 }
 
-/// The first word of the version string, whose pointer counts from 0x200 and which lies in the
-/// setup code.
+/// The first word of the version string. The string is in the setup code, and its pointer counts
+/// from 0x200.
 fn release(data: &[u8]) -> Option<String> {
     let pointer = usize::from(u16_at(data, KERNEL_VERSION)?);
     if pointer == 0 {

@@ -1,4 +1,4 @@
-//! What an image says about itself.
+//! The facts of an image.
 
 use crate::model::Format;
 
@@ -6,12 +6,14 @@ use crate::model::Format;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub format: Format,
+    /// As `uname -r` prints it.
     pub release: Option<String>,
+    /// Hexadecimal digits.
     pub build_id: Option<String>,
 }
 
-/// The first word of `text`, if it can be a kernel release: it begins with a digit, is printable
-/// and is at most 64 bytes long (`__NEW_UTS_LEN`).
+/// The first word of `text` if it can be a kernel release: a digit first, printable, and at most 64
+/// bytes long (`__NEW_UTS_LEN`).
 pub(super) fn release_word(text: &[u8]) -> Option<String> {
     let end = text.iter().take(65).position(|&byte| byte == b' ' || byte == b'\0')?;
     let word = &text[..end];

@@ -1,4 +1,4 @@
-//! Finds out what a file is, and reads what it says about itself if it is a kernel.
+//! Finds out which kind of file an image is, and reads its facts.
 
 use super::bzimage;
 use super::facts::Facts;
@@ -7,10 +7,11 @@ use super::vmlinux;
 use crate::kernel::error::KernelError;
 use crate::model::Arch;
 
-/// Reads `data`, the whole of an image for `arch`; `name` stands for it in the errors.
+/// The facts of an image for `arch`. `data` is the whole file; `name` names it in the errors.
 ///
 /// # Errors
-/// When it is not a kernel for it that QEMU can start and ktax can identify.
+/// If `data` is not a kernel for `arch`, QEMU cannot boot it, or it has neither a release nor a
+/// build-id.
 pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
     if data.is_empty() {
         return Err(KernelError::Empty { name: name.to_owned() });
@@ -18,7 +19,7 @@ pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, Kern
     let facts = if data.starts_with(b"\x7fELF") {
         vmlinux::inspect(data, name, arch)?
     } else if arch != Arch::X86_64 {
-        let (name, found) = (name.to_owned(), "no vmlinux".to_owned());
+        let (name, found) = (name.to_owned(), "not a vmlinux".to_owned());
         return Err(KernelError::NotFor { name, found, wanted: arch.name() });
     } else if bzimage::is_bzimage(data) {
         bzimage::inspect(data, name)?

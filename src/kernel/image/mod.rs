@@ -1,4 +1,4 @@
-//! What the bytes of an image say: format, release and build-id, or which other file it is.
+//! Reads the format, the release and the build-id out of the bytes of an image.
 
 mod bytes;
 mod bzimage;

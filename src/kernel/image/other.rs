@@ -1,4 +1,4 @@
-//! Files that are no x86 kernel, recognised by their first bytes.
+//! Names files that are neither a bzImage nor an ELF file, by their first bytes.
 
 use super::bytes::bytes_at;
 use crate::kernel::error::KernelError;
@@ -12,7 +12,7 @@ const FOREIGN: [(usize, &[u8], &str); 5] = [
     (4, b"zimg", "another architecture (EFI zboot)"),
 ];
 
-/// Magic numbers of compressed files: bytes, format, the tool that unpacks it.
+/// Magic numbers of compressed files: bytes, format, the command that unpacks it.
 const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"\x1f\x8b", "gzip", "gzip -dc"),
     (b"\xfd7zXZ\0", "xz", "xz -dc"),
@@ -22,7 +22,7 @@ const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"\x02\x21\x4c\x18", "lz4", "lz4 -dc"),
 ];
 
-/// The error for what is neither an ELF file nor a bzImage.
+/// The error for a file that is neither an ELF file nor a bzImage.
 pub(super) fn something_else(data: &[u8], name: &str) -> KernelError {
     let name = name.to_owned();
     let has = |at: usize, magic: &[u8]| bytes_at(data, at, magic.len()) == Some(magic);
@@ -40,7 +40,7 @@ pub(super) fn something_else(data: &[u8], name: &str) -> KernelError {
     } else if is_text(data) {
         "a text file"
     } else {
-        "a file of an unknown kind"
+        "a file of unknown type"
     };
     KernelError::NotAKernel { name, what }
 }

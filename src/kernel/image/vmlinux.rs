@@ -1,8 +1,7 @@
-//! An ELF vmlinux: its machine, build-id, release, and of x86_64 the PVH entry that QEMU starts it
-//! at.
+//! Reads an ELF vmlinux: machine, release, build-id, and on x86_64 the PVH entry point.
 //!
-//! QEMU's `-kernel` starts an ELF file for x86_64 at the address in the Xen note of type 18
-//! (`XEN_ELFNOTE_PHYS32_ENTRY`), and refuses one without it. Source: QEMU `hw/i386/x86.c`
+//! QEMU's `-kernel` starts an x86_64 ELF file at the address in the Xen note of type 18
+//! (`XEN_ELFNOTE_PHYS32_ENTRY`), and refuses a file without it. Source: QEMU `hw/i386/x86.c`
 //! (`x86_load_linux`), Linux `arch/x86/platform/pvh/head.S`.
 
 use object::Endianness;
@@ -19,14 +18,14 @@ use crate::model::{Arch, Format};
 
 const XEN_PHYS32_ENTRY: u32 = 18;
 const BANNER: &[u8] = b"Linux version ";
-/// In bytes, of a 64-bit file.
+/// The ELF header of a 64-bit file, in bytes.
 const HEADER_SIZE: u64 = 64;
 const ELF_CLASS_32: u8 = 1;
 const ELF_CLASS_64: u8 = 2;
 const ELF_LITTLE_ENDIAN: u8 = 1;
 const ELF_BIG_ENDIAN: u8 = 2;
 
-/// Reads the ELF file `data`, which begins with the ELF magic; `name` is for the errors.
+/// The facts of a file that begins with the ELF magic; `name` names it in the errors.
 pub(super) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, KernelError> {
     check_machine(data, name, arch)?;
     match arch {
@@ -42,21 +41,21 @@ fn read<Elf: FileHeader<Endian = Endianness>>(
 ) -> Result<Facts, KernelError> {
     let name = name.to_owned();
     let damaged = |problem| KernelError::Damaged { name: name.clone(), problem };
-    let elf = Elf::parse(data).map_err(|_| damaged("its ELF header is not valid"))?;
-    let endian = elf.endian().map_err(|_| damaged("its ELF header is not valid"))?;
+    let elf = Elf::parse(data).map_err(|_| damaged("the ELF header is invalid"))?;
+    let endian = elf.endian().map_err(|_| damaged("the ELF header is invalid"))?;
     check_length(data, elf, endian, &name)?;
     let segments = elf
         .program_headers(endian, data)
-        .map_err(|_| damaged("its program headers are not valid"))?;
+        .map_err(|_| damaged("the program headers are invalid"))?;
     if segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP) {
         return Err(KernelError::NotAKernel { name, what: "a program" });
     }
     if !segments.iter().any(|segment| segment.p_type(endian) == PT_LOAD) {
-        return Err(damaged("it has nothing to load"));
+        return Err(damaged("it has no segment to load"));
     }
     let rodata = rodata(data, elf, endian);
     if rodata.is_some_and(|section| section.sh_type(endian) == SHT_NOBITS) {
-        return Err(damaged("it has debug symbols only, no code"));
+        return Err(damaged("it contains only debug symbols"));
     }
     let notes = Notes::read(data, segments, endian);
     if arch == Arch::X86_64 && !notes.pvh {
@@ -66,7 +65,7 @@ fn read<Elf: FileHeader<Endian = Endianness>>(
     Ok(Facts { format: Format::Vmlinux, release, build_id: notes.build_id })
 }
 
-/// Class, byte order and machine of an architecture's files.
+/// Class, byte order and machine in the ELF files of an architecture.
 fn expected(arch: Arch) -> (u8, u8, u16) {
     match arch {
         Arch::X86_64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_X86_64),
@@ -122,7 +121,7 @@ fn machine_name(machine: u16, is_64: bool) -> String {
     known.to_owned()
 }
 
-/// Says `truncated` if a header, a loaded segment or the section table lies past the end.
+/// Refuses a file that ends before its headers, its segments or its section table do.
 fn check_length<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
     elf: &Elf,
@@ -147,7 +146,7 @@ fn check_length<Elf: FileHeader<Endian = Endianness>>(
     Ok(())
 }
 
-/// What the notes of the file say.
+/// The notes that ktax needs.
 #[derive(Default)]
 struct Notes {
     build_id: Option<String>,
@@ -155,7 +154,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Reads the PT_NOTE segments, where QEMU looks too; a damaged note ends its segment.
+    /// Reads the PT_NOTE segments, as QEMU does. A damaged note ends its segment.
     fn read<Segment: ProgramHeader<Endian = Endianness>>(
         data: &[u8],
         segments: &[Segment],
@@ -187,7 +186,7 @@ fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
     sections.section_by_name(endian, b".rodata").map(|(_, section)| section)
 }
 
-/// The release in the banner `Linux version …`; format strings that begin so are passed over.
+/// The release in the banner `Linux version …`. Skips format strings that begin the same way.
 fn release(mut rodata: &[u8]) -> Option<String> {
     loop {
         let start = rodata.windows(BANNER.len()).position(|window| window == BANNER)?;

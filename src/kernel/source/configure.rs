@@ -1,4 +1,4 @@
-//! The configuration of a kernel: what is asked for, and what Kconfig makes of it.
+//! Configures a kernel, and checks that Kconfig accepted all options.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::trees::Trees;
 use crate::kernel::error::BuildError;
 use crate::kernel::text::printable;
 
-/// The .config of a recipe, in the lane's object tree. Kconfig is asked only if it could say
-/// something else than the last time.
+/// Writes the .config of a recipe in the lane's object tree, and returns its text. Runs Kconfig
+/// only if its inputs have changed since the last build in this lane.
 ///
 /// # Errors
-/// An option that is otherwise than asked for, with the reason.
+/// [`BuildError::Dropped`] if Kconfig sets an option to another value than the user.
 pub(super) fn configure(
     trees: &Trees,
     lane: &Lane,
@@ -38,14 +38,14 @@ pub(super) fn configure(
     Ok(text)
 }
 
-/// Whether Kconfig reads a file of the tree, or runs it.
+/// Whether Kconfig reads or runs this file of the tree.
 fn is_of_kconfig(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_part = |part: &str| path.starts_with(part) || path.contains(&format!("/{part}"));
     name.starts_with("Kconfig") || name == "Makefile" || is_part("scripts/") || is_part("configs/")
 }
 
-/// Lets Kconfig make the .config.
+/// Runs Kconfig, which writes the .config.
 fn ask(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), BuildError> {
     let wanted = recipe.options.text();
     match &recipe.start {
@@ -66,7 +66,7 @@ fn ask(make: &Make<'_>, recipe: &Recipe, path: &Path) -> Result<(), BuildError> 
     }
 }
 
-/// Whether all that was asked for is there.
+/// Checks that the .config has the options of the recipe.
 fn check(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError> {
     let config = Options::read(text)?;
     match config.unlike(&recipe.options).into_iter().next() {

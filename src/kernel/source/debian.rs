@@ -1,4 +1,4 @@
-//! The distribution's `linux-source-*` package.
+//! Gets the tree of the distribution's `linux-source-*` package.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::kernel::error::BuildError;
 use crate::kernel::error::KernelError;
 use crate::kernel::text::{escape, printable};
 
-/// The tree of the newest version of `linux-source-VERSION`; downloaded and unpacked once.
+/// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
+/// and unpacks each version of the package once.
 pub(super) fn tree(
     version: &str,
     trees: &Trees,
@@ -22,25 +23,25 @@ pub(super) fn tree(
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
     let failed = |action, error| BuildError::Cache { action, path: printable(&sources), error };
-    fs::create_dir_all(&sources).map_err(|error| failed("make", error))?;
+    fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
         if let Some(tree) = trees.own(&id) {
             return Ok((tree, label));
         }
     }
-    cache.note(&format!("fetching and unpacking {package}; this takes some minutes once"));
+    cache.note(&format!("downloading and unpacking {package}; this takes a few minutes, once"));
     let scratch = cache.scratch()?;
     let archive = apt.fetch_source(&package, scratch.path())?;
     let unpacked = scratch.path().join("unpacked");
-    fs::create_dir(&unpacked).map_err(|error| failed("make", error))?;
+    fs::create_dir(&unpacked).map_err(|error| failed("create", error))?;
     unpack(&archive, &unpacked)?;
     let tree = trees.of_directory(&unpacked)?;
     fs::write(&known, &tree.id).map_err(|error| failed("write in", error))?;
     Ok((tree, label))
 }
 
-/// The archive has one directory, whose content is wanted.
+/// Unpacks the content of the one directory in the archive.
 fn unpack(archive: &Path, into: &Path) -> Result<(), BuildError> {
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--xz", "--strip-components=1", "--no-same-owner", "--file"]);

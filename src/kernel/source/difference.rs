@@ -1,17 +1,20 @@
-//! What differs between two configurations, option by option.
+//! Finds the options in which two configurations differ.
 
 use super::options::Options;
 use crate::kernel::error::BuildError;
 use crate::model::Element;
 
-/// The options that `change` has otherwise than `base`, in Kconfig's order: what an option depends
-/// on is mostly before it. Two .configs as Kconfig writes them.
+/// The options that have another value in `change` than in `base`, in Kconfig's order, which puts
+/// most options behind their dependencies. `base` and `change` are texts of .configs.
+///
+/// # Errors
+/// [`BuildError::Option`] for a line that is neither an option nor a comment.
 pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildError> {
     let (base, order) = (Options::read(base)?, [change, base]);
     let change = Options::read(change)?;
     let mut elements: Vec<Element> = Vec::new();
     for line in order.iter().flat_map(|text| text.lines()) {
-        // What only one of them knows is off in the other.
+        // An option that only one of them mentions is off in the other.
         let Some(name) = Options::read(line)?.into_names().pop() else { continue };
         let (was, is) = (base.value(&name), change.value(&name));
         let element = Element {
@@ -26,7 +29,10 @@ pub fn options_between(base: &str, change: &str) -> Result<Vec<Element>, BuildEr
     Ok(elements)
 }
 
-/// The configuration `base` with the first of the differences.
+/// The configuration `base` with some differences applied, as the text of a .config.
+///
+/// # Errors
+/// [`BuildError::Option`] for a line that is neither an option nor a comment.
 pub fn with_options(base: &str, elements: &[Element]) -> Result<String, BuildError> {
     let changed: Vec<String> = elements.iter().map(|element| element.name.clone()).collect();
     Ok(Options::read(base)?.with(&Options::of(&changed)?).text())

@@ -1,4 +1,4 @@
-//! The tree in a directory of the user's, which may be a work tree of git: it is only read.
+//! Reads the tree in a directory of the user, and changes nothing there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,13 +10,13 @@ use super::git::{Result, command, said};
 use super::trees::{Tree, Trees};
 
 impl Trees {
-    /// The tree in a directory as it is now, without what its .gitignore leaves out (unless that is
-    /// everything, as in a package of the distribution) and without results of ours.
-    pub fn of_directory(&self, directory: &Path) -> Result<Tree> {
+    /// The tree in a directory as it is now, with changes that are not committed. Leaves out what
+    /// .gitignore names, unless it names everything, and the results of ktax.
+    pub(super) fn of_directory(&self, directory: &Path) -> Result<Tree> {
         let users = Users::of(directory);
         let temporary = self.temporary()?;
         let index = temporary.path().join("index");
-        // With what is known of the files, only those that have changed are read.
+        // An earlier index lets git read only the files that have changed.
         let known = self.index_of(directory);
         let of_user = users.as_ref().and_then(|users| users.index.as_ref());
         drop(copy_index(of_user.unwrap_or(&known), &index));
@@ -33,31 +33,31 @@ impl Trees {
             said(&mut add, "read the tree")
         };
         if add(&index).is_err() {
-            // An index that needs more than itself: without it all is read.
+            // A split index needs files that were not copied. Without an index git reads all files.
             drop(fs::remove_file(&index));
             add(&index)?;
         }
         let tree = self.write_tree(&index, objects)?;
-        // Without it the next time takes longer, and that is all.
+        // If this fails, the next time takes longer.
         drop(fs::rename(&index, &known));
         Ok(tree)
     }
 
-    /// Where the index of a directory is kept.
+    /// The path of the index that ktax keeps for a directory.
     fn index_of(&self, directory: &Path) -> PathBuf {
         let name = Sha256::digest(directory.as_os_str().as_encoded_bytes());
         self.git_dir.with_file_name("indexes").join(format!("{name:x}"))
     }
 }
 
-/// A work tree of the user's.
+/// The objects and the index of the user's repository.
 struct Users {
     objects: PathBuf,
     index: Option<PathBuf>,
 }
 
 impl Users {
-    /// Nothing where the directory is not the top of a work tree.
+    /// `None` if the directory is not the top of a work tree.
     fn of(directory: &Path) -> Option<Users> {
         let ask = |arguments: &[&str]| {
             let mut git = command(Some(directory));
@@ -70,17 +70,17 @@ impl Users {
     }
 }
 
-/// What a build inside the tree leaves there, at which one outside of it refuses to begin.
+/// Files of a build inside the tree. kbuild refuses to build such a tree from outside.
 const BUILT: [&str; 4] =
     [".config", "include/config", "include/generated", "arch/x86/include/generated"];
 
-/// Whether a tree's .gitignore is only there to keep a packager's repository small.
+/// Whether .gitignore names everything, as in the distribution's packages.
 fn leaves_out_everything(directory: &Path) -> bool {
     let text = fs::read_to_string(directory.join(".gitignore")).unwrap_or_default();
     text.lines().any(|line| matches!(line.trim(), "*" | "/*"))
 }
 
-/// Directories of runs, ledgers and searches at the top of a tree: they are no source.
+/// The directories of runs, ledgers and searches at the top of a tree.
 fn results(directory: &Path) -> impl Iterator<Item = OsString> {
     let below =
         |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(std::result::Result::ok);
@@ -92,15 +92,15 @@ fn results(directory: &Path) -> impl Iterator<Item = OsString> {
     results.map(|entry| entry.file_name()).collect::<Vec<_>>().into_iter()
 }
 
-/// A pathspec that leaves out exactly this.
+/// A pathspec that leaves out exactly this name.
 fn excluded(name: &OsStr) -> OsString {
     let mut pathspec = OsString::from(":(exclude,literal)");
     pathspec.push(name);
     pathspec
 }
 
-/// With its time: git looks again at files that are not older than the index, since they may have
-/// changed after it without their time telling.
+/// Copies an index with its time. git reads a file again if it is not older than the index, because
+/// it may have changed in the same tick of the clock.
 fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::copy(from, to)?;
     fs::File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
@@ -112,10 +112,9 @@ mod tests {
 
     use super::*;
 
-    /// What git would take for unchanged otherwise cannot be made at will: it takes two writes
-    /// within one tick of the file system's clock.
+    /// A test of git itself would need two writes within one tick of the file system's clock.
     #[test]
-    fn a_copied_index_is_as_old_as_it_was() {
+    fn a_copied_index_keeps_its_time() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);

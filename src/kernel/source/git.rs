@@ -1,4 +1,4 @@
-//! Runs git, which reads the user's repositories and never writes to them.
+//! Runs git on the user's repositories, and never writes to them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,18 +8,19 @@ use std::process::{Command, Output, Stdio};
 use crate::kernel::error::BuildError;
 use crate::kernel::text::{escape, last_line, printable};
 
+/// The result of what git does.
 pub(super) type Result<T> = std::result::Result<T, BuildError>;
 
-/// Where a repository is, with a work tree or bare.
+/// The absolute path of a repository, with a work tree or bare.
 pub(super) fn repository(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|error| BuildError::Unreadable {
         path: printable(path),
         error,
-        wanted: "a repository",
+        wanted: "a git repository",
     })
 }
 
-/// The id of the `kind` of object that a revision of the user's repository leads to.
+/// The id of the object of this `kind`, `commit` or `tree`, that a revision leads to.
 pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<String> {
     let mut parse = command(Some(repository));
     parse.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
@@ -31,12 +32,12 @@ fn unknown(repository: &Path, revision: &str) -> BuildError {
     BuildError::UnknownRevision { revision: escape(revision), tree: printable(repository) }
 }
 
-/// What git says of the user's repository; `arguments` must not make it write.
+/// The output of git on the user's repository. `arguments` must not make it write.
 pub(super) fn ask(repository: &Path, arguments: &[&str], action: &str) -> Result<String> {
     said(command(Some(repository)).args(arguments), action)
 }
 
-/// git that never asks, and never writes by the way.
+/// A git command that never asks a question and takes no optional locks.
 pub(super) fn command(in_directory: Option<&Path>) -> Command {
     let mut git = Command::new("git");
     for (name, _) in std::env::vars_os() {
@@ -45,7 +46,7 @@ pub(super) fn command(in_directory: Option<&Path>) -> Command {
         }
     }
     git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    // A partial clone would fetch what it lacks, and so be written to.
+    // A partial clone would download missing objects, and so change.
     git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").args(["-c", "color.ui=false"]);
     if let Some(directory) = in_directory {
         git.args([OsStr::new("-C"), directory.as_os_str()]);
@@ -54,7 +55,7 @@ pub(super) fn command(in_directory: Option<&Path>) -> Command {
     git
 }
 
-/// What it prints, or the last line of its complaint.
+/// The output of a git command. `action` says in the error what it was to do.
 pub(super) fn said(git: &mut Command, action: &str) -> Result<String> {
     let Output { status, stdout, stderr } =
         git.output().map_err(|error| BuildError::Start { tool: "git".into(), error })?;

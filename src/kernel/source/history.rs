@@ -1,4 +1,4 @@
-//! The commits between two revisions of the user's repository, which is only read.
+//! Lists the commits between two revisions of the user's repository.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::kernel::error::BuildError;
 use crate::kernel::text::{escape, printable};
 use crate::model::Element;
 
-/// A function that this many files mention says nothing.
+/// A function that more files mention is too common to narrow a search.
 const FILES_MAX: usize = 50;
 
-/// The id of `base`, and the commits after it up to `change` on its line of first parents; the
-/// oldest first.
+/// The id of `base`, and the commits after it up to `change` along first parents, oldest first.
 ///
 /// # Errors
-/// `base` is not on that line.
+/// [`BuildError::NoLine`] if `base` is not a first-parent ancestor of `change`, and errors for a
+/// repository or a revision that git cannot read.
 pub fn commits(
     tree: &Path,
     base: &str,
@@ -41,7 +41,7 @@ pub fn commits(
     }
 }
 
-/// Name, parents and subject.
+/// The commit in one line of the log, and its parents.
 fn commit(line: &str) -> Option<(Element, &str)> {
     let mut fields = line.splitn(3, '\t');
     let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
@@ -49,8 +49,11 @@ fn commit(line: &str) -> Option<(Element, &str)> {
     Some((Element { name: id.to_owned(), title: subject.to_owned(), is_merge }, parents))
 }
 
-/// Which of these commits change a function of these names, as far as their patches say: a guess
-/// that saves time if it is right, and costs little if it is not.
+/// The places, from 1, of the commits whose patches seem to change one of these functions. A wrong
+/// guess only costs a search some time.
+///
+/// # Errors
+/// Those of git.
 pub fn that_touch(
     tree: &Path,
     commits: &[Element],
@@ -63,7 +66,7 @@ pub fn that_touch(
     for function in functions.iter().map(|name| stem(name)).filter(|name| !name.is_empty()) {
         let grep =
             ["grep", "-l", "-w", "-F", "-e", function, &last.name, "--", "*.c", "*.h", "*.S"];
-        // No file that mentions it is an error of grep's.
+        // grep fails if no file mentions the function.
         let files = ask(&tree, &grep, "search the tree").unwrap_or_default();
         let paths: Vec<&str> =
             files.lines().filter_map(|line| Some(line.split_once(':')?.1)).collect();
@@ -84,15 +87,15 @@ pub fn that_touch(
     Ok(touching)
 }
 
-/// Whether a hunk of a patch has it: in a line that changes, near one, or in the hunk's head, where
-/// git writes the function around.
+/// Whether a hunk of a patch mentions the function: in a changed line, near one, or in the head of
+/// the hunk, where git writes the name of the function around it.
 fn changes(patch: &str, function: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mentions = |line: &str| line.split(|c| !is_word(c)).any(|word| word == function);
     patch.lines().any(|line| line.starts_with(['@', '+', '-', ' ']) && mentions(line))
 }
 
-/// The name in the source: `getppid` of `__do_sys_getppid`.
+/// The name in the source, for example `getppid` for `__do_sys_getppid`; empty for `[user]`.
 fn stem(symbol: &str) -> &str {
     let wrappers = ["__x64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_"];
     let stem = wrappers.iter().find_map(|wrapper| symbol.strip_prefix(wrapper)).unwrap_or(symbol);
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_touches_the_function_around_its_hunk_and_those_in_its_lines() {
+    fn a_patch_changes_the_function_around_its_hunk_and_those_in_its_lines() {
         let patch = "diff --git a/f.c b/f.c\n@@ -1,2 +1,2 @@ SYSCALL_DEFINE0(getppid)\n \
                      \tint other = idle();\n+\tbusy(1);\n";
         for (function, touched) in

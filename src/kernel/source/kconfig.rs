@@ -1,4 +1,4 @@
-//! Why Kconfig did not take an option: what the tree's Kconfig files say of it.
+//! Explains from the tree's Kconfig files why Kconfig did not accept an option.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::options::Options;
 use crate::kernel::text::escape;
 
-/// One place where an option is said to be, or to be selected.
+/// One definition of an option in a Kconfig file.
 struct Entry {
     place: String,
     name: String,
@@ -16,43 +16,50 @@ struct Entry {
     is_bool: bool,
 }
 
-/// In words: what it depends on and is not set, who selects it, or that there is no such option.
-/// `arch` is the directory below `arch` that counts.
+/// The reason in words: a dependency that is not set, another option that selects it, or that the
+/// option does not exist. `arch` is the directory below `arch/` of the target.
 pub(super) fn why(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Options) -> String {
     let mut entries = Vec::new();
     collect((tree, arch), tree, &mut entries);
     let own: Vec<&Entry> = entries.iter().filter(|entry| entry.name == name).collect();
     if own.is_empty() {
-        return format!("this tree has no option {name}; `make menuconfig` and `/` searches");
+        return format!(
+            "this tree has no option {name}; run `make menuconfig` and press `/` to search"
+        );
     }
     let selecting = |entry: &&Entry| {
         entry.selects.iter().any(|selected| selected == name) && config.value(&entry.name) != "n"
     };
     let by: Vec<&str> = entries.iter().filter(selecting).map(|entry| entry.name.as_str()).collect();
     if wanted == "n" && !by.is_empty() {
-        return format!("it is selected by {}; switch that off too", by.join(", "));
+        return format!("it is selected by {}; turn that off too", by.join(", "));
     }
     let place = &own[0].place;
     if own.iter().any(|entry| entry.is_bool) && !matches!(wanted, "y" | "n") {
-        return format!("it is y or n ({place})");
+        return format!("it can only be y or n ({place})");
     }
     let depends: Vec<&str> =
         own.iter().flat_map(|entry| entry.depends.iter().map(String::as_str)).collect();
-    let expression = depends.join(" && ");
-    let unset = symbols(&expression, config);
     match (depends.is_empty(), own.iter().any(|entry| entry.has_prompt)) {
-        (false, _) => format!(
-            "it depends on {}{} ({place}); set that too",
-            escape(&expression),
-            if unset.is_empty() {
-                String::new()
-            } else {
-                format!(", of which {} is not set", unset.join(", "))
-            },
-        ),
-        (true, false) => format!("it cannot be set, only selected by another option ({place})"),
-        (true, true) => format!("what is around it in {place} is not set, or its value is another"),
+        (false, _) => dependency(&depends.join(" && "), place, config),
+        (true, false) => {
+            format!("it cannot be set directly: another option must select it ({place})")
+        }
+        (true, true) => {
+            format!("a menu or `if` around it is off, or the value is out of range; see {place}")
+        }
     }
+}
+
+/// Says which part of a dependency is not met.
+fn dependency(expression: &str, place: &str, config: &Options) -> String {
+    let unset = symbols(expression, config);
+    let missing = match &unset[..] {
+        [] => "; change those options too".into(),
+        [one] => format!(", but {one} is not set; set {one} too"),
+        several => format!(", but {} are not set; set those that it needs", several.join(" and ")),
+    };
+    format!("it depends on {} ({place}){missing}", escape(expression))
 }
 
 /// The symbols of an expression that are not set.
@@ -127,20 +134,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dependency_is_named() {
+    fn the_reason_is_named() {
         let tree = tempfile::tempdir().unwrap();
         let text =
             "config A\n\tbool \"a\"\n\tdepends on B && C\n\tselect D if B\n\nconfig D\n\tbool\n";
         fs::write(tree.path().join("Kconfig"), text).unwrap();
         let config = Options::read("CONFIG_C=y\n").unwrap();
         let said = why(tree.path(), "x86", "A", "y", &config);
-        assert_eq!(said, "it depends on B && C, of which B is not set (Kconfig:1); set that too");
+        assert_eq!(said, "it depends on B && C (Kconfig:1), but B is not set; set B too");
         let said = why(tree.path(), "x86", "D", "y", &config);
         assert!(said.starts_with("it cannot be set"), "{said}");
         let on = Options::read("CONFIG_A=y\nCONFIG_D=y\n").unwrap();
         assert_eq!(
             why(tree.path(), "x86", "D", "n", &on),
-            "it is selected by A; switch that off too"
+            "it is selected by A; turn that off too"
         );
         assert!(why(tree.path(), "x86", "E", "y", &on).starts_with("this tree has no option E"));
     }

@@ -1,4 +1,4 @@
-//! The kernel's own build, out of tree, with nothing in it that another day would change.
+//! Runs the kernel's own build, out of tree, so that the same source gives the same bytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
 use crate::kernel::text::{escape, printable};
 
-/// What a kernel says of its own making, the same for all.
+/// What a kernel says about its build: fixed, so that it does not depend on who builds and when.
 const MADE: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
     ("KBUILD_BUILD_USER", "ktax"),
@@ -22,39 +22,42 @@ const MADE: [(&str, &str); 4] = [
     ("KBUILD_BUILD_VERSION", "1"),
 ];
 
-/// What of the user's environment a build sees.
+/// The variables of the user's environment that a build gets.
 const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
-/// Nobody's configuration but ours.
+/// Ignores the user's configuration of ccache.
 const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_MAXSIZE", "2G")];
 
-/// A tree and where its objects go.
+/// A tree, and how to build it.
 pub(super) struct Make<'a> {
     pub source: &'a Path,
     pub objects: &'a Path,
     pub target: &'a Target,
-    /// All that the build says.
+    /// The file for the output of make.
     pub log: PathBuf,
-    /// What is built, for people.
+    /// The name of the source, for messages.
     pub what: &'a str,
-    /// Where ccache keeps objects, if it is there: what one option does not touch is not compiled
-    /// again when another one is toggled.
+    /// The directory of ccache, if it is installed: toggling an option back compiles nothing again.
     pub ccache: Option<&'a Path>,
-    /// Told how far it is.
+    /// Shows the progress, and knows whether the user has cancelled.
     pub talk: &'a Talk<'a>,
 }
 
 impl Make<'_> {
-    /// Runs make with these arguments.
+    /// Runs make with these arguments and variables.
     ///
     /// # Errors
-    /// The first line that names an error, with the command and the log.
-    pub fn run(&self, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<(), BuildError> {
+    /// [`BuildError::Failed`] with the first error in the log, or a reason on the side of the host.
+    pub(super) fn run(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Result<(), BuildError> {
         let start = |error| BuildError::Start { tool: "make".into(), error };
         let log = File::create(&self.log).map_err(start)?;
         let mut command = Command::new("make");
         command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
-        // ARCH, KCFLAGS, LLVM and their like would make another kernel under the same key.
+        // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.
         command
             .env_clear()
             .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -65,12 +68,16 @@ impl Make<'_> {
         }
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
-        // Whoever stops ktax stops all of it, whether the terminal tells it or not.
+        // A process group of its own, so that ktax can stop make with all its children.
         let mut child = command.process_group(0).spawn().map_err(start)?;
         let ended = poll::until(self.talk, || {
             let status = child.try_wait().map_err(start)?;
             if status.is_none() {
-                self.status(&format!("{}, {} files", arguments.join(" "), compiled(&self.log)));
+                self.status(&format!(
+                    "{}, {} files compiled",
+                    arguments.join(" "),
+                    compiled(&self.log)
+                ));
             }
             Ok(status)
         });
@@ -85,13 +92,13 @@ impl Make<'_> {
         Err(self.failure(arguments, status))
     }
 
-    /// What make is told of the target, and of what to make.
+    /// The variables of the target, then the arguments.
     fn words(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|&argument| argument.to_owned());
         self.target.of_make().into_iter().chain(arguments).collect()
     }
 
-    /// Why it did not build: the source, unless the machine is to blame.
+    /// Why make failed: a full disk, a kill, or else the source.
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
         let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
         if says("No space left on device") {
@@ -102,7 +109,7 @@ impl Make<'_> {
         }
         BuildError::Failed {
             first: first_error(&self.log, self.source)
-                .unwrap_or_else(|| format!("make ended with {status}")),
+                .unwrap_or_else(|| format!("make failed with {status}")),
             command: format!(
                 "make -C {} O={} {}",
                 printable(self.source),
@@ -124,12 +131,12 @@ fn lines(log: &Path) -> impl Iterator<Item = String> {
     bytes.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Files that have been compiled: kbuild says a line for each.
+/// The number of compiled files: kbuild prints a line for each.
 fn compiled(log: &Path) -> usize {
     lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
-/// The compiler's, the linker's, Kconfig's or make's first complaint; files have the tree's names.
+/// The first error of compiler, linker, Kconfig or make, with paths relative to the tree.
 fn first_error(log: &Path, source: &Path) -> Option<String> {
     const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
     let line = lines(log).find(|line| COMPLAINTS.iter().any(|said| line.contains(said)))?;
@@ -148,9 +155,9 @@ mod tests {
         first_error(&log, Path::new("/cache/builds/lanes/6.12/source")).unwrap()
     }
 
-    /// Builds of 6.12, as make wrote them.
+    /// The logs are of real builds of Linux 6.12.
     #[test]
-    fn the_first_complaint_of_a_recorded_build_is_the_reason() {
+    fn the_first_error_of_a_recorded_build_is_the_reason() {
         let compile = said(include_str!("../../../tests/data/builds/compile.log"));
         assert!(
             compile.starts_with("kernel/fork.c:144:14: error: expected expression"),
@@ -163,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_says_cannot_move_the_cursor() {
+    fn the_message_of_a_compiler_is_escaped() {
         assert_eq!(said("  CC b.o\nb.c:3:1: error: \x1b[1mno\n"), "b.c:3:1: error: \\u{1b}[1mno");
     }
 }

@@ -1,4 +1,4 @@
-//! A Kernel from source: a tree, patches, options; built in the cache, once.
+//! Builds kernels from source, and finds what differs between two sources.
 //!
 //! ```text
 //! directory ┐
@@ -6,10 +6,10 @@
 //! package   ┘      start + options ─────────┴─► key ─► cached? ─► lane: check out, make ─► Kernel
 //! ```
 //!
-//! The key is what the kernel depends on: the tree's content, the start, the options, the compiler
-//! with the architecture that it is for.
-//! What is asked for twice is built once, whichever way it is named; so are two wishes of which
-//! Kconfig makes the same configuration.
+//! The key is a hash of all that a kernel depends on: the content of the tree, the start of the
+//! configuration, the options, the compiler and the architecture. The cache has one kernel for each
+//! key, whatever the source was called. It also has one for each finished configuration, because
+//! different options can lead to the same one.
 
 mod configure;
 mod debian;

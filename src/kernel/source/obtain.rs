@@ -1,4 +1,4 @@
-//! From a specification to a kernel that is built, or that was built before.
+//! Builds the kernel of a specification, or finds it in the cache.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::kernel::target::Target;
 use crate::kernel::text::printable;
 use crate::model::Subject;
 
-/// Looks whether all that a build begins with is there.
+/// Checks the tools, the tree, the patches and the options, and builds nothing.
 pub(crate) fn check(
     spec: &KernelSpec,
     subject: &Subject,
@@ -31,7 +31,7 @@ pub(crate) fn check(
     recipe(spec, (&Target::X86_64, subject), &trees, cache).map(drop)
 }
 
-/// Builds what the Subject asks for, or finds it in the cache.
+/// Builds the kernel that the Subject asks for, or finds it in the cache.
 pub(crate) fn obtain(
     spec: &KernelSpec,
     (target, subject): (&Target, &Subject),
@@ -47,7 +47,7 @@ pub(crate) fn obtain(
         return Ok(kernel);
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
-    // Whoever was waited for may have built it.
+    // The build that held the lane may have built this kernel.
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
     }
@@ -73,7 +73,7 @@ fn recipe(
     Ok(Recipe { target: *target, source, tree, start, options, compiler })
 }
 
-/// Configures, and makes the image unless there is one of the same configuration.
+/// Configures the kernel, and builds it unless the cache has one with the same configuration.
 fn build(
     trees: &Trees,
     lane: &Lane,
@@ -93,7 +93,7 @@ fn build(
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
-    cache.note(&format!("building {}; the log is {}", recipe.source, printable(&lane.log())));
+    cache.note(&format!("building {}; log: {}", recipe.source, printable(&lane.log())));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (image, path) = target.image();
     make.run(&[&format!("-j{jobs}"), image], &[])?;

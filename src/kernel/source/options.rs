@@ -1,4 +1,4 @@
-//! Options of a kernel's configuration: what is asked for, and whether it was taken.
+//! Options of a kernel configuration: parses, merges, compares and writes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::Path;
 use crate::kernel::error::BuildError;
 use crate::kernel::text::{escape, printable};
 
-/// The largest fragment or config, in bytes.
+/// The largest fragment or config that ktax reads, in bytes.
 const FRAGMENT_MAX: u64 = 4 << 20;
 
-/// Options by name, without `CONFIG_`; the value as it stands in a .config, `n` for "is not set".
+/// Options by name, without `CONFIG_`. Values are as in a .config; `n` stands for "is not set".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(BTreeMap<String, String>);
 
 impl Options {
-    /// Each text is `CONFIG_NAME=VALUE`, or the path of a file of such lines. Of two values of one
-    /// option the last counts.
-    pub fn of(texts: &[String]) -> Result<Options, BuildError> {
+    /// The options that the user gave. Each text is `CONFIG_NAME=VALUE` or the path of a file of
+    /// such lines. The last value of an option counts.
+    pub(super) fn of(texts: &[String]) -> Result<Options, BuildError> {
         let mut options = Options::default();
         for text in texts {
             match line(text) {
@@ -31,8 +31,8 @@ impl Options {
         Ok(options)
     }
 
-    /// The lines of a fragment or .config; comments and empty lines are passed over.
-    pub fn read(text: &str) -> Result<Options, BuildError> {
+    /// Parses a fragment or a .config. Skips comments and empty lines.
+    pub(super) fn read(text: &str) -> Result<Options, BuildError> {
         let mut options = BTreeMap::new();
         for text in text.lines().map(str::trim) {
             match line(text) {
@@ -47,14 +47,14 @@ impl Options {
         Ok(Options(options))
     }
 
-    /// These, and those of `other` where both say something.
-    pub fn with(mut self, other: &Options) -> Options {
+    /// These options and those of `other`, whose values win.
+    pub(super) fn with(mut self, other: &Options) -> Options {
         self.0.extend(other.0.clone());
         self
     }
 
-    /// As Kconfig reads it.
-    pub fn text(&self) -> String {
+    /// The text of a .config.
+    pub(super) fn text(&self) -> String {
         let line = |(name, value): (&String, &String)| match value.as_str() {
             "n" => format!("# CONFIG_{name} is not set\n"),
             value => format!("CONFIG_{name}={value}\n"),
@@ -62,25 +62,25 @@ impl Options {
         self.0.iter().map(line).collect()
     }
 
-    /// Those of `wanted` that are otherwise here: name, what was wanted, what is here.
-    pub fn unlike(&self, wanted: &Options) -> Vec<(String, String, String)> {
+    /// The options of `wanted` with another value here: name, value in `wanted`, value here.
+    pub(super) fn unlike(&self, wanted: &Options) -> Vec<(String, String, String)> {
         let here = |name: &String| self.value(name).to_owned();
         let unlike = wanted.0.iter().filter(|(name, value)| here(name) != **value);
         unlike.map(|(name, value)| (name.clone(), value.clone(), here(name))).collect()
     }
 
-    /// Their names, in order.
-    pub fn into_names(self) -> Vec<String> {
+    /// The names, sorted.
+    pub(super) fn into_names(self) -> Vec<String> {
         self.0.into_keys().collect()
     }
 
-    /// `n` where nothing is said.
-    pub fn value(&self, name: &str) -> &str {
+    /// The value of an option, or `n` if it is not mentioned.
+    pub(super) fn value(&self, name: &str) -> &str {
         self.0.get(name).map_or("n", String::as_str)
     }
 }
 
-/// A file of options, or the config of a start.
+/// Reads a file of options.
 pub(super) fn read(path: &Path) -> Result<String, BuildError> {
     let unreadable = |error| BuildError::Unreadable {
         path: printable(path),
@@ -89,12 +89,12 @@ pub(super) fn read(path: &Path) -> Result<String, BuildError> {
     };
     let length = fs::metadata(path).map_err(unreadable)?.len();
     if length > FRAGMENT_MAX {
-        return Err(unreadable(std::io::Error::other("it is too large")));
+        return Err(unreadable(std::io::Error::other("the file is larger than 4 MiB")));
     }
     fs::read_to_string(path).map_err(unreadable)
 }
 
-/// Name and value of one line; nothing for another comment, or for what is no option.
+/// The name and the value in one line. `None` if the line is not an option.
 fn line(text: &str) -> Option<(String, String)> {
     let unset = text.strip_prefix("# ").and_then(|text| text.strip_suffix(" is not set"));
     let (name, value) = match unset {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_counts_and_what_is_not_said_is_not_set() {
+    fn the_last_value_counts_and_a_missing_option_is_not_set() {
         let wanted = options(&["CONFIG_SMP=y", "CONFIG_SMP=n", "CONFIG_NR_CPUS=8"]);
         assert_eq!(wanted.text(), "CONFIG_NR_CPUS=8\n# CONFIG_SMP is not set\n");
         let here = Options::read("CONFIG_SMP=y\n").unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_is_refused() {
+    fn a_text_that_is_not_an_option_is_refused() {
         for text in ["SMP=y", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_A=", "CONFIG_A=$(id)", "A=\"x"] {
             let error = Options::of(&[text.to_owned()]).unwrap_err();
             assert!(matches!(error, BuildError::Option { .. }), "{text}: {error}");
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(text in "(# )?CONFIG_[A-Z]{0,4}(=| is )[yn\" a-t]{0,6}")
+        fn written_options_are_read_back(text in "(# )?CONFIG_[A-Z]{0,4}(=| is )[yn\" a-t]{0,6}")
         {
             if let Ok(options) = Options::of(&[text]) {
                 prop_assert_eq!(Options::read(&options.text()).unwrap(), options);
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_an_answer_or_an_error(text in "\\PC*|.*") {
+        fn no_text_makes_the_parser_panic(text in "\\PC*|.*") {
             let _ = Options::read(&text);
         }
     }

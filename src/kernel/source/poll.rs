@@ -1,4 +1,4 @@
-//! Waits for something that does not tell when it is ready, until the user cancels.
+//! Waits for something to be ready, until the user cancels.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::kernel::talk::Talk;
 
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Asks `ready` every 200 ms, until it answers.
+/// Calls `ready` every 200 ms until it returns an answer.
 ///
 /// # Errors
 /// Those of `ready`, and [`BuildError::Cancelled`] once the user has cancelled.

@@ -1,4 +1,4 @@
-//! All that a kernel depends on, and the key made of it.
+//! What a kernel is built from, and its key in the cache.
 
 use sha2::{Digest, Sha256};
 
@@ -8,23 +8,25 @@ use super::trees::{Tree, Trees};
 use crate::kernel::error::BuildError;
 use crate::kernel::target::Target;
 
-/// Changes when the same inputs would make another kernel.
+/// A part of every key. Change it when ktax builds another kernel from the same inputs.
 const RECIPE: &str = "1";
 
-/// All that a kernel depends on.
+/// What a kernel is built from.
 pub(super) struct Recipe {
     pub target: Target,
-    /// For people.
+    /// The name of the source, for messages and the Identity.
     pub source: String,
+    /// The tree with its patches.
     pub tree: Tree,
     pub start: Start,
     pub options: Options,
+    /// The versions of compiler and linker.
     pub compiler: String,
 }
 
 impl Recipe {
-    /// Where it is built: for another machine beside those for this one.
-    pub fn lane(&self, trees: &Trees) -> Result<String, BuildError> {
+    /// The name of the lane it is built in: the kernel's version, and the target if it is foreign.
+    pub(super) fn lane(&self, trees: &Trees) -> Result<String, BuildError> {
         let version = trees.version(&self.tree)?;
         match self.target.is_foreign() {
             true => Ok(format!("{version}-{}", self.target.name)),
@@ -32,19 +34,19 @@ impl Recipe {
         }
     }
 
-    /// Of what is asked for.
-    pub fn key(&self) -> String {
+    /// The key of what the user asked for.
+    pub(super) fn key(&self) -> String {
         let options = self.options.text();
         hash(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
     }
 
-    /// Of what Kconfig makes of it: another wish can have the same outcome.
-    pub fn key_of_outcome(&self, config: &str) -> String {
+    /// The key of the finished configuration. Different options can lead to the same one.
+    pub(super) fn key_of_outcome(&self, config: &str) -> String {
         hash(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
     }
 }
 
-/// Of texts, and of where each ends.
+/// The SHA-256 of several texts and their lengths.
 pub(super) fn hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {

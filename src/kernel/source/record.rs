@@ -1,4 +1,4 @@
-//! What was built, by the key of its recipe.
+//! The cache's records of builds, by key.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ fn path(cache: &Cache<'_>, key: &str) -> PathBuf {
     cache.builds().join("by-recipe").join(format!("{key}.json"))
 }
 
-/// The Kernel that was built of this recipe, if its files are there and whole.
+/// The Kernel that was built under this key, if the cache has it whole.
 pub(super) fn find(
     cache: &Cache<'_>,
     key: &str,
@@ -35,7 +35,7 @@ pub(super) fn find(
     cache.find(&record.image_sha256, Some(&record.config_sha256), source)
 }
 
-/// Lets [`find`] find it.
+/// Writes a record, so that [`find`] finds it.
 pub(super) fn remember(cache: &Cache<'_>, key: &str, kernel: &Kernel) -> Result<(), KernelError> {
     let record = Record {
         image_sha256: kernel.identity.sha256.clone(),

@@ -1,4 +1,4 @@
-//! Whether the disk has room for a build.
+//! Checks the free space on the disk of the builds.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use rustix::fs::statvfs;
 use crate::kernel::error::BuildError;
 use crate::kernel::text::printable;
 
-/// What a check-out and a small object tree take.
+/// The size of a check-out and its object tree, in MiB.
 const FIRST_MIB: u64 = 3000;
 
-/// What the next build there takes.
+/// What another build in the same place adds, in MiB.
 const AGAIN_MIB: u64 = 300;
 
-/// Whether `directory`, where a build may have been before, has room for the next one.
+/// Checks that `directory` has room for a build, or for another one after `was_built`.
 pub(super) fn check(directory: &Path, was_built: bool) -> Result<(), BuildError> {
     let needed_mib = if was_built { AGAIN_MIB } else { FIRST_MIB };
     match free_mib(directory)? {
@@ -26,14 +26,14 @@ pub(super) fn check(directory: &Path, was_built: bool) -> Result<(), BuildError>
 
 fn free_mib(path: &Path) -> Result<u64, BuildError> {
     let space = statvfs(path).map_err(|error| BuildError::Cache {
-        action: "look at",
+        action: "get the free space of",
         path: printable(path),
         error: error.into(),
     })?;
     Ok((space.f_bavail * space.f_frsize) >> 20)
 }
 
-/// What a build says that had no room.
+/// The error of a build that ran out of disk space in `path`.
 pub(super) fn disk_full(path: &Path) -> BuildError {
     match free_mib(path) {
         Ok(free_mib) => {

@@ -1,4 +1,4 @@
-//! What a configuration begins with.
+//! The start of a configuration.
 
 use std::path::Path;
 
@@ -6,18 +6,19 @@ use super::options;
 use crate::kernel::error::BuildError;
 use crate::kernel::target::Target;
 
-/// What a configuration begins with.
+/// The start of a configuration, before the options.
 pub(super) enum Start {
-    /// Nothing but the small base configuration, which this is.
+    /// The small base configuration, with this text.
     Base(&'static str),
-    /// The architecture's own.
+    /// The default configuration of the architecture.
     Defconfig,
     /// A whole .config.
     Config(String),
 }
 
 impl Start {
-    pub fn of(name: Option<&str>, target: &Target) -> Result<Start, BuildError> {
+    /// The start that the user named: `base`, `defconfig`, `running` or a file.
+    pub(super) fn of(name: Option<&str>, target: &Target) -> Result<Start, BuildError> {
         match name {
             None | Some("base") => Ok(Start::Base(target.base())),
             Some("defconfig") => Ok(Start::Defconfig),
@@ -26,7 +27,8 @@ impl Start {
         }
     }
 
-    pub fn text(&self) -> &str {
+    /// A text that stands for it in the key.
+    pub(super) fn text(&self) -> &str {
         match self {
             Start::Base(base) => base,
             Start::Defconfig => "defconfig",
@@ -35,7 +37,7 @@ impl Start {
     }
 }
 
-/// The running kernel's, where the distribution keeps it.
+/// The config of the running kernel, from the distribution's file in /boot.
 fn running() -> Result<String, BuildError> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     options::read(&Path::new("/boot").join(format!("config-{release}")))

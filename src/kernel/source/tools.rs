@@ -1,4 +1,4 @@
-//! What building a kernel needs of this machine.
+//! The tools that a build needs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::kernel::error::BuildError;
 use crate::kernel::target::Target;
 
-/// A program and the package of the distribution that has it.
+/// Each program, and the package of the distribution that contains it.
 const PROGRAMS: [(&str, &str); 7] = [
     ("git", "git"),
     ("make", "make"),
@@ -17,20 +17,20 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("bc", "bc"),
 ];
 
-/// objtool, which x86 builds, reads ELF with it.
+/// A header and its package: an x86 build compiles objtool, which needs it.
 const HEADER: (&str, &str) = ("/usr/include/gelf.h", "libelf-dev");
 
-/// Refuses to begin what could not be ended.
+/// Checks that all tools are installed, so that a build does not fail halfway.
 pub(super) fn check(target: &Target) -> Result<(), BuildError> {
     missing(target, &directories(), Path::new(HEADER.0))
 }
 
-/// Whether builds can be made quicker.
+/// Whether ccache is installed.
 pub(super) fn has_ccache() -> bool {
     directories().iter().any(|directory| directory.join("ccache").is_file())
 }
 
-/// Where programs are.
+/// The directories of `PATH`.
 fn directories() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
@@ -50,7 +50,8 @@ fn missing(target: &Target, directories: &[PathBuf], header: &Path) -> Result<()
     Err(BuildError::NoTools { missing: missing.join(", "), packages: packages.join(" ") })
 }
 
-/// What a target needs beside the compiler of this machine, which builds the build's own tools.
+/// The cross tools of a target. The compiler of this machine is needed too, for the build's own
+/// programs.
 fn cross_tools(target: &Target) -> Vec<(String, String)> {
     let cross = target.cross();
     let tool = |name: &str, package: &str| {
@@ -62,7 +63,8 @@ fn cross_tools(target: &Target) -> Vec<(String, String)> {
     }
 }
 
-/// Which compiler and linker: another one makes another kernel of the same source.
+/// The versions of compiler and linker. They are a part of the key, because another compiler builds
+/// another kernel.
 pub(super) fn compiler(target: &Target) -> Result<String, BuildError> {
     let version = |name: &str| {
         let program = &format!("{}{name}", target.cross());
@@ -74,7 +76,7 @@ pub(super) fn compiler(target: &Target) -> Result<String, BuildError> {
         Ok(text.lines().next().unwrap_or_default().to_owned())
     };
     let said = format!("{}; {}", version("gcc")?, version("ld")?);
-    // What else make is told makes another kernel too.
+    // The variables of the target change the kernel too.
     Ok(target.of_make().into_iter().chain([said]).collect::<Vec<_>>().join(" "))
 }
 
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn a_missing_tool_is_named_with_its_package() {
         let dir = tempfile::tempdir().unwrap();
         for (program, _) in &PROGRAMS[..4] {
             std::fs::write(dir.path().join(program), "").unwrap();
@@ -93,7 +95,7 @@ mod tests {
             error.unwrap_err().to_string()
         };
         let text = missing(&Target::X86_64);
-        assert!(text.contains("flex, bison, bc, /usr/include/gelf.h is missing"), "{text}");
+        assert!(text.contains("without flex, bison, bc, /usr/include/gelf.h;"), "{text}");
         assert!(text.ends_with("`sudo apt-get install flex bison bc libelf-dev`"), "{text}");
         let text = missing(&Target::E500V2);
         assert!(text.contains("bc, powerpc-linux-gnu-gcc, powerpc-linux-gnu-ld, "), "{text}");

@@ -1,4 +1,4 @@
-//! The source tree that a specification names, with its patches.
+//! Gets the source tree that a specification names, and applies patches to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::kernel::spec::KernelSpec;
 use crate::kernel::text::printable;
 use crate::model::Subject;
 
-/// The tree that the specification names, and what it is called.
+/// The tree that the specification names, and its name for messages.
 pub(super) fn tree(
     spec: &KernelSpec,
     subject: &Subject,
@@ -41,7 +41,7 @@ fn directory(path: &Path) -> Result<PathBuf, BuildError> {
     if is_tree { Ok(directory) } else { Err(not_a_tree()) }
 }
 
-/// The tree with a patch. `label` names the source in the error.
+/// Applies a patch to a tree. `label` names the source in the error.
 pub(super) fn patched(
     trees: &Trees,
     tree: &Tree,

@@ -1,9 +1,8 @@
-//! Source trees as git's tree objects, in a repository of our own. A tree's id is its content, so
-//! that the same source, reached by whatever way, is built once; what differs between two trees is
-//! all that a check-out touches, so that make rebuilds no more.
+//! Keeps source trees as tree objects in a git repository in the cache.
 //!
-//! The user's tree and repository are only read: the objects that we write, and the index that says
-//! what is in them, are in the cache.
+//! The id of a tree is a hash of its content, so the same source is built once, whatever it was
+//! called. A check-out writes only the files that differ from the last tree, so make compiles only
+//! those. ktax only reads the user's tree and repository: its objects and indexes are in the cache.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,22 +20,22 @@ pub(super) struct Trees {
     scratch: PathBuf,
 }
 
-/// A source tree.
+/// A source tree with all its patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
-    /// git's name of the tree object.
+    /// The id of the tree object.
     pub id: String,
-    /// The user's repository, where its objects may be.
+    /// The object directory of the user's repository, if some objects are there.
     pub(super) objects: Option<PathBuf>,
 }
 
 impl Trees {
-    /// Opens the repository in `root`, or makes it.
-    pub fn open(root: &Path) -> Result<Trees> {
+    /// Opens the repository in `root`, and creates it if it does not exist.
+    pub(super) fn open(root: &Path) -> Result<Trees> {
         let trees = Trees { git_dir: root.join("trees.git"), scratch: root.join("tmp") };
         for directory in [&trees.scratch, &root.join("indexes")] {
             fs::create_dir_all(directory).map_err(|error| BuildError::Cache {
-                action: "make",
+                action: "create",
                 path: printable(directory),
                 error,
             })?;
@@ -44,13 +43,13 @@ impl Trees {
         if !trees.git_dir.join("HEAD").exists() {
             let mut init = command(None);
             init.args(["init", "--quiet", "--bare"]).arg(&trees.git_dir);
-            said(&mut init, "make a repository in the cache")?;
+            said(&mut init, "create a repository in the cache")?;
         }
         Ok(trees)
     }
 
-    /// The tree of a revision of the user's repository.
-    pub fn of_revision(&self, repository: &Path, revision: &str) -> Result<Tree> {
+    /// The tree of a revision in the user's repository.
+    pub(super) fn of_revision(&self, repository: &Path, revision: &str) -> Result<Tree> {
         let id = resolve(repository, revision, "tree")?;
         let objects = ask(repository, &["rev-parse", "--git-path", "objects"], "find the objects")?;
         let tree = Tree { id, objects: Some(repository.join(objects)) };
@@ -60,8 +59,8 @@ impl Trees {
         }
     }
 
-    /// The tree with a patch, as `git diff` or `diff -u` writes it.
-    pub fn patched(&self, tree: &Tree, patch: &Path) -> Result<Tree> {
+    /// The tree with a patch applied. The patch is as from `git diff` or `diff -u`.
+    pub(super) fn patched(&self, tree: &Tree, patch: &Path) -> Result<Tree> {
         let index = self.temporary()?;
         let index = index.path().join("index");
         let objects = tree.objects.as_deref();
@@ -72,24 +71,24 @@ impl Trees {
         self.write_tree(&index, tree.objects.clone())
     }
 
-    /// Makes `directory` hold this tree; files that are the same already are left alone. `index`
-    /// says what is there, and goes with the directory.
-    pub fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> Result<()> {
+    /// Makes `directory` contain this tree, and leaves files alone that are the same already.
+    /// `index` is the git index of the directory.
+    pub(super) fn check_out(&self, tree: &Tree, directory: &Path, index: &Path) -> Result<()> {
         let mut read = self.git(Some(index), tree.objects.as_deref());
         read.arg("--work-tree").arg(directory).args(["read-tree", "--reset", "-u", &tree.id]);
-        said(read.current_dir(directory), "check the tree out").map(drop)
+        said(read.current_dir(directory), "check out the tree").map(drop)
     }
 
-    /// The files whose path is `wanted`, with what says their content: a line each.
-    pub fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
+    /// One line for each file whose path is `wanted`, with the hash of its content.
+    pub(super) fn list(&self, tree: &Tree, wanted: impl Fn(&str) -> bool) -> Result<String> {
         let mut list = self.git(None, tree.objects.as_deref());
         let all = said(list.args(["ls-tree", "-r", &tree.id]), "list the tree")?;
         let path = |line: &&str| line.split_once('\t').is_some_and(|(_, path)| wanted(path));
         Ok(all.lines().filter(path).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Which line of kernels a tree is of, as its Makefile says: `6.12`; `0` where it does not.
-    pub fn version(&self, tree: &Tree) -> Result<String> {
+    /// The kernel version in the tree's Makefile, for example `6.12`; `0` if there is none.
+    pub(super) fn version(&self, tree: &Tree) -> Result<String> {
         let mut show = self.git(None, tree.objects.as_deref());
         let name = format!("{}:Makefile", tree.id);
         let makefile = said(show.args(["cat-file", "blob", &name]), "read the Makefile")?;
@@ -103,8 +102,8 @@ impl Trees {
         Ok(numbers.map_or("0".into(), |(version, level)| format!("{version}.{level}")))
     }
 
-    /// The tree of that id, if its objects are ours.
-    pub fn own(&self, id: &str) -> Option<Tree> {
+    /// The tree with this id, if it is in the cache's repository.
+    pub(super) fn own(&self, id: &str) -> Option<Tree> {
         let is_id = id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_id.then_some(())?;
         let mut exists = self.git(None, None);
@@ -113,12 +112,14 @@ impl Trees {
         Some(Tree { id: id.to_owned(), objects: None })
     }
 
+    /// Writes the tree of an index.
     pub(super) fn write_tree(&self, index: &Path, objects: Option<PathBuf>) -> Result<Tree> {
         let mut write = self.git(Some(index), objects.as_deref());
         let id = said(write.arg("write-tree"), "write the tree")?;
         Ok(Tree { id, objects })
     }
 
+    /// A new directory, removed when the value is dropped.
     pub(super) fn temporary(&self) -> Result<tempfile::TempDir> {
         tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
             action: "write in",
@@ -127,7 +128,7 @@ impl Trees {
         })
     }
 
-    /// git on our repository: no configuration, hook or attribute of the user's.
+    /// A git command on the cache's repository, without the user's configuration and hooks.
     pub(super) fn git(&self, index: Option<&Path>, objects: Option<&Path>) -> Command {
         let mut git = command(None);
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -140,7 +141,7 @@ impl Trees {
     }
 }
 
-/// A path in a list that colons part.
+/// A path quoted for a list that is separated by colons.
 fn quoted(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! From a name to a Kernel: cache, index, and an archive that counts how often it is asked.
+//! Kernels from packages and files, with a cache and a fake archive that counts its calls.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -97,7 +97,7 @@ fn a_package_is_fetched_once() {
 }
 
 #[test]
-fn where_a_version_leads_is_asked_once() {
+fn the_dependency_of_a_version_is_asked_for_once() {
     let dir = TempDir::new().unwrap();
     let asked = |newest| {
         let archive = fake(newest);
@@ -108,7 +108,7 @@ fn where_a_version_leads_is_asked_once() {
 }
 
 #[test]
-fn the_newest_in_the_cache_when_apt_is_silent() {
+fn without_apt_the_newest_in_the_cache_is_used() {
     let dir = TempDir::new().unwrap();
     let silent = Fake { newest: None, ..fake("0") };
     assert!(matches!(fail(&silent, &dir, "linux-image-m"), KernelError::UnknownPackage { .. }));
@@ -124,7 +124,7 @@ fn the_newest_in_the_cache_when_apt_is_silent() {
 }
 
 #[test]
-fn what_is_damaged_is_fetched_again() {
+fn damaged_files_are_downloaded_again() {
     let (dir, archive) = (TempDir::new().unwrap(), fake("6.1-1"));
     let (kernel, _) = get(&archive, &dir, "linux-image-m", None);
     let index = dir.path().join("kernels/by-package/linux-image-6.1-1-m_6.1-1.json");
@@ -155,13 +155,13 @@ fn a_config_may_be_missing() {
 }
 
 #[test]
-fn a_circle_of_packages_ends() {
+fn a_circle_of_packages_is_refused() {
     let error = fail(&fake("6.1-1"), &TempDir::new().unwrap(), "linux-image-circle");
     assert!(matches!(error, KernelError::TooManySteps { .. }), "{error}");
 }
 
 #[test]
-fn a_file_is_used_from_the_cache() {
+fn a_file_is_copied_to_the_cache() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("bzImage");
     let subject = Subject::of(path.to_str().unwrap(), "");
@@ -178,7 +178,7 @@ fn a_file_is_used_from_the_cache() {
 }
 
 #[test]
-fn paths_that_are_no_files() {
+fn a_path_that_is_not_a_file_is_refused() {
     let dir = TempDir::new().unwrap();
     let fail = |path: &str| {
         obtain(&Subject::of(path, ""), dir.path(), &SILENT).expect_err("must be an error")
@@ -190,7 +190,7 @@ fn paths_that_are_no_files() {
 }
 
 #[test]
-fn what_fails_after_the_user_has_cancelled_is_cancelled() {
+fn an_error_after_a_cancel_is_a_cancel() {
     let dir = TempDir::new().unwrap();
     let obtain = |path| {
         let cancelled = Talk { is_cancelled: &|| true, ..SILENT };
@@ -199,11 +199,11 @@ fn what_fails_after_the_user_has_cancelled_is_cancelled() {
     assert!(obtain("/no/such").unwrap_err().is_cancelled());
     let path = dir.path().join("bzImage");
     fs::write(&path, bzimage("6.1 x", 64)).unwrap();
-    assert!(obtain(path.to_str().unwrap()).is_ok(), "what is there is there");
+    assert!(obtain(path.to_str().unwrap()).is_ok(), "a kernel that is ready is returned");
 }
 
 #[test]
-fn old_leftovers_are_swept() {
+fn old_temporary_files_are_removed() {
     let dir = TempDir::new().unwrap();
     let tmp = dir.path().join("kernels/tmp");
     fs::create_dir_all(tmp.join("old/sub")).unwrap();
@@ -215,7 +215,7 @@ fn old_leftovers_are_swept() {
 }
 
 #[test]
-fn two_at_the_same_time() {
+fn threads_get_the_same_kernel() {
     let dir = TempDir::new().unwrap();
     let kernels: Vec<Kernel> = std::thread::scope(|scope| {
         let one = || get(&fake("6.1-1"), &dir, "linux-image-m", None).0;

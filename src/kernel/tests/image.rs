@@ -1,4 +1,4 @@
-//! What an image is, or what else it is.
+//! Images are recognised, and other files are refused.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn a_truncated_bzimage_says_both_sizes() {
         assert_error!(&whole[..size], KernelError::Truncated { expected: 5120, .. });
     }
     let text = error(&whole[..5000]).to_string();
-    assert!(text.contains("5000 bytes of at least 5120"), "{text}");
+    assert!(text.contains("it has 5000 of at least 5120 bytes"), "{text}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn vmlinuxes_that_qemu_does_not_take() {
 }
 
 #[test]
-fn what_is_for_another_machine_is_told_apart_and_needs_no_entry_of_pvh() {
+fn a_foreign_kernel_is_recognised_and_needs_no_pvh_entry() {
     let mut of_power9 = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
     of_power9[18] = 21;
     let facts = image::inspect(&of_power9, "", Arch::Ppc64le).unwrap();
@@ -114,10 +114,10 @@ fn what_is_for_another_machine_is_told_apart_and_needs_no_entry_of_pvh() {
     for (data, arch, found) in [
         (&of_power9[..], Arch::PowerPc, "for powerpc64 or powerpc64le"),
         (&whole_vmlinux(), Arch::Ppc64le, "for x86_64"),
-        (&bzimage("6.1 x", 64), Arch::PowerPc, "no vmlinux"),
+        (&bzimage("6.1 x", 64), Arch::PowerPc, "not a vmlinux"),
     ] {
         let error = image::inspect(data, "NAME", arch).unwrap_err().to_string();
-        let expected = format!("NAME is {found}, and a kernel for {} is needed", arch.name());
+        let expected = format!("NAME is {found}, but a kernel for {} is needed", arch.name());
         assert!(error.starts_with(&expected), "{error}");
     }
     assert_error!(&of_power9, KernelError::WrongArch { .. });

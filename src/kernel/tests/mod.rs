@@ -1,4 +1,4 @@
-//! Hand-made images, and the tests of the parts together. No network, no root.
+//! Tests of the parts together, with hand-made images. They need no network and no root.
 
 mod flow;
 mod image;
@@ -21,7 +21,7 @@ fn bzimage(version: &str, payload: usize) -> Vec<u8> {
     data
 }
 
-/// A note as in an ELF file.
+/// A note of an ELF file.
 fn note(name: &str, kind: u32, desc: &[u8]) -> Vec<u8> {
     let name = [name.as_bytes(), b"\0"].concat();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
@@ -65,7 +65,7 @@ fn vmlinux(notes: &[u8], rodata: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The vmlinux of a kernel with everything: build-id, PVH entry, banner.
+/// A vmlinux with build-id, PVH entry and banner.
 fn whole_vmlinux() -> Vec<u8> {
     let notes = [note("GNU", 3, &[0xab; 20]), note("Xen", 18, &[0; 8])].concat();
     vmlinux(&notes, b"Linux version %s\0Linux version 6.12.1-test (me@here) #1\0")

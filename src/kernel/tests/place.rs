@@ -1,5 +1,4 @@
-//! A tree whose Makefile does in small what the kernel's does: real git and real make, and an image
-//! in a moment.
+//! A small tree with the make targets of a kernel: real git and make build an image in a moment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use crate::kernel::obtain::obtain;
 use crate::kernel::talk::Talk;
 use crate::model::Subject;
 
-/// `allnoconfig` takes what is asked for, except for CONFIG_LOST; the image ends with sys.c.
+/// `allnoconfig` accepts all options but CONFIG_LOST; the image ends with sys.c.
 const MAKEFILE: &str = r#"
 allnoconfig:
 	echo asked >> $(O)/asked
@@ -55,7 +54,7 @@ impl Place {
     }
 
     pub fn tree(&self) -> PathBuf {
-        // A colon parts paths in one of git's variables.
+        // A colon separates paths in one of git's variables.
         self.dir.path().join("tr:ee")
     }
 
@@ -107,7 +106,7 @@ impl Place {
         }
     }
 
-    /// How often Kconfig was asked.
+    /// How often Kconfig ran.
     pub fn asked(&self) -> usize {
         let lanes = fs::read_dir(self.dir.path().join("cache/builds/lanes")).unwrap();
         let asked = |lane: PathBuf| fs::read_to_string(lane.join("objects/asked"));

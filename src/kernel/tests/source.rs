@@ -1,4 +1,4 @@
-//! Kernels from source, of a tree in small.
+//! Kernels from source, with a small tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::kernel::target::Target;
 use crate::model::Subject;
 
 #[test]
-fn what_is_asked_for_twice_is_built_once_whichever_way_it_is_named() {
+fn the_same_source_is_built_once_whatever_it_is_called() {
     let place = Place::new();
     let first = place.obtain(&place.source()).unwrap();
     assert!(ends_with(&first, "int base;"), "{first:?}");
@@ -29,7 +29,7 @@ fn what_is_asked_for_twice_is_built_once_whichever_way_it_is_named() {
 }
 
 #[test]
-fn kconfig_is_asked_anew_only_if_it_could_say_something_else() {
+fn kconfig_runs_again_only_if_its_inputs_change() {
     let place = Place::new();
     let off = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
     place.obtain(&off).unwrap();
@@ -39,17 +39,17 @@ fn kconfig_is_asked_anew_only_if_it_could_say_something_else() {
     place.write("Kconfig", "config OTHER\n");
     place.obtain(&off).unwrap();
     assert_eq!((place.asked(), place.builds()), (2, 3));
-    // What the base says already makes the same configuration; it is asked for, and not built.
+    // The base has CONFIG_NET=y already: Kconfig runs, and make does not.
     place.obtain(&place.source()).unwrap();
     place.obtain(&Subject { config: vec!["CONFIG_NET=y".into()], ..place.source() }).unwrap();
     assert_eq!((place.asked(), place.builds()), (4, 4));
 }
 
 #[test]
-fn a_directory_counts_as_it_is_and_a_revision_as_it_was() {
+fn a_directory_is_built_as_it_is_and_a_revision_as_committed() {
     let place = Place::new();
     place.write("kernel/sys.c", "int dirty;\n");
-    place.write("kernel/sys.o", "what .gitignore names is no source");
+    place.write("kernel/sys.o", "ignored by .gitignore");
     let source = place.obtain(&place.source()).unwrap();
     assert!(ends_with(&source, "int dirty;"));
     assert!(ends_with(&place.obtain(&place.revision("HEAD")).unwrap(), "int base;"));
@@ -60,7 +60,7 @@ fn a_directory_counts_as_it_is_and_a_revision_as_it_was() {
 }
 
 #[test]
-fn what_a_build_or_ktax_left_in_a_tree_is_no_source() {
+fn files_of_a_build_or_of_ktax_are_not_source() {
     let place = Place::new();
     fs::remove_dir_all(place.tree().join(".git")).unwrap();
     let before = place.obtain(&place.source()).unwrap();
@@ -70,7 +70,7 @@ fn what_a_build_or_ktax_left_in_a_tree_is_no_source() {
         fs::write(path, "{}").unwrap();
     }
     assert_eq!(place.obtain(&place.source()).unwrap(), before);
-    // A package's .gitignore that leaves out everything leaves out nothing here.
+    // The .gitignore of a package names everything; nothing is left out then.
     place.write(".gitignore", "/*\n");
     let whole = place.obtain(&place.source()).unwrap();
     place.write(".config", "CONFIG_A=y\n");
@@ -80,7 +80,7 @@ fn what_a_build_or_ktax_left_in_a_tree_is_no_source() {
 }
 
 #[test]
-fn the_commits_of_a_line_are_all_there_and_those_of_none_are_refused() {
+fn the_commits_between_two_revisions_are_listed_in_order() {
     let place = Place::new();
     let subjects = ["second", "", "\u{1b}[2Jfourth"];
     for subject in subjects {
@@ -96,7 +96,7 @@ fn the_commits_of_a_line_are_all_there_and_those_of_none_are_refused() {
 }
 
 #[test]
-fn the_users_tree_and_repository_stay_as_they_are() {
+fn the_tree_and_repository_of_the_user_do_not_change() {
     let place = Place::new();
     place.write("kernel/sys.c", "int dirty;\n");
     let before = state(&place.tree());
@@ -110,8 +110,8 @@ fn the_users_tree_and_repository_stay_as_they_are() {
     assert!(changed.is_empty() && after.len() == before.len(), "{changed:?}");
 }
 
-/// Every file below, .git included, with content and time; but git refreshes the time of an object
-/// that it would have written and found there.
+/// Every file below, with its content and time. Objects have no time here: git refreshes the time
+/// of an object that it finds instead of writing it.
 fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -130,7 +130,7 @@ fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
 }
 
 #[test]
-fn what_cannot_be_built_says_why() {
+fn a_build_that_fails_says_why() {
     let place = Place::new();
     let error = place.fail(&place.revision("no-such"));
     assert!(matches!(error, BuildError::UnknownRevision { .. }), "{error}");
@@ -141,20 +141,20 @@ fn what_cannot_be_built_says_why() {
     assert!(matches!(&error, BuildError::Patch { said, .. } if said.contains("sys.c")), "{error}");
     let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..place.source() };
     let error = place.fail(&lost).to_string();
-    assert!(error.contains("CONFIG_LOST=y and makes it n: it depends on FOUND"), "{error}");
+    assert!(error.contains("CONFIG_LOST=y and sets it to n: it depends on FOUND"), "{error}");
     place.write("kernel/sys.c", "error\n");
     let error = place.fail(&place.source()).to_string();
     assert!(error.starts_with("the build failed: kernel/sys.c:1: error: as asked"), "{error}");
-    // After a failed build the next one goes on in the same place.
+    // The next build uses the lane of the failed one.
     place.write("kernel/sys.c", "int mended;\n");
     assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
 }
 
 #[test]
-fn a_build_that_is_stopped_stops_at_once_and_the_next_one_goes_on() {
+fn a_cancelled_build_stops_at_once_and_the_next_one_continues() {
     let place = Place::new();
     place.write("kernel/sys.c", "int slow;\n");
-    // The lock is make's too: that it can be had again says that all of it goes.
+    // make holds the lock too, so the next build shows that all of make has stopped.
     match place.obtain_until(&place.source(), &|| true) {
         Err(KernelError::Cancelled) => {}
         other => panic!("{other:?}"),
@@ -164,7 +164,7 @@ fn a_build_that_is_stopped_stops_at_once_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_no_fault_of_the_source() {
+fn a_full_disk_is_not_an_error_of_the_source() {
     let place = Place::new();
     place.write("kernel/sys.c", "int full;\n");
     let error = place.fail(&place.source());
@@ -172,7 +172,7 @@ fn a_disk_that_is_full_is_no_fault_of_the_source() {
 }
 
 #[test]
-fn a_configuration_begins_with_what_is_said() {
+fn a_configuration_begins_with_the_start_that_was_named() {
     let place = Place::new();
     let fragment = place.dir.path().join("fragment");
     fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
@@ -189,7 +189,7 @@ fn a_configuration_begins_with_what_is_said() {
 }
 
 #[test]
-fn a_package_has_no_kernel_for_another_machine() {
+fn a_package_is_refused_for_another_architecture() {
     let place = Place::new();
     let subject = Subject::of("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
@@ -199,7 +199,7 @@ fn a_package_has_no_kernel_for_another_machine() {
 }
 
 #[test]
-fn what_is_not_built_takes_no_options() {
+fn a_prebuilt_kernel_takes_no_options() {
     let place = Place::new();
     let subject = Subject { config: vec!["CONFIG_A=y".into()], ..Subject::of("/boot/vmlinuz", "") };
     let error = place.obtain(&subject).unwrap_err();

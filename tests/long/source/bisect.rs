@@ -1,4 +1,4 @@
-//! `ktax bisect` over real builds: commits of a history, options of a configuration.
+//! `ktax bisect` with real builds: over the commits of a history, over options.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn bisect(out: &Path, args: &[&str]) -> Bisection {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
-/// Places that were built: all but those that could not be.
+/// The number of places that were built and measured.
 fn measured(bisection: &Bisection) -> usize {
     bisection.points.values().filter(|point| matches!(point, Point::Cost(_))).count()
 }
@@ -51,7 +51,7 @@ fn the_commit_is_found_and_those_that_do_not_build_or_boot_are_skipped() {
 }
 
 #[test]
-fn gits_own_search_comes_to_the_same_commit() {
+fn git_bisect_finds_the_same_commit() {
     let dir = scratch();
     let history = History::new(dir.path());
     let git = |args: &[&str]| {
@@ -72,8 +72,8 @@ fn gits_own_search_comes_to_the_same_commit() {
 
 const OPTIONS: usize = 40;
 
-/// Options that getppid does not look at, but for those in `costs`, which cost it so many
-/// instructions.
+/// An experiment with forty options. Those in `costs` add so many instructions to getppid, the
+/// others none.
 fn options(dir: &Path, costs: &[(usize, u32)]) -> String {
     let option = |n: usize| format!("+config PLANTED_{n}\n+\tbool \"planted {n}\"\n");
     let kconfig: String = (1..=OPTIONS).map(option).collect();
@@ -102,7 +102,7 @@ fn options(dir: &Path, costs: &[(usize, u32)]) -> String {
 }
 
 #[test]
-fn each_costly_option_of_forty_is_found_with_its_share() {
+fn each_option_with_a_cost_is_found_with_its_share() {
     for costs in [&[(29, 30)][..], &[(7, 50), (33, 20)]] {
         let dir = scratch();
         let experiment = options(dir.path(), costs);

@@ -1,4 +1,4 @@
-//! A history of sixteen commits on the distribution's source, made of git objects alone.
+//! A history of sixteen commits on the distribution's source, without a check-out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::SOURCE;
 use crate::common::{cache, ktax, run};
 
-/// In a file of the tree a text that is there once becomes another.
+/// A file of the tree, a text in it, and the text that replaces it.
 type Edit = (&'static str, &'static str, &'static str);
 
 const SYS: &str = "kernel/sys.c";
@@ -18,10 +18,10 @@ const INIT: &str = "static int __ref kernel_init(void *unused)\n{\n\tint ret;\n"
 const PANICS: &str =
     "static int __ref kernel_init(void *unused)\n{\n\tint ret;\n\tpanic(\"planted\");\n";
 
-/// The place, from 1, of the commit that costs something.
+/// The place, from 1, of the commit that makes getppid slower.
 pub const PLANTED: usize = 13;
 
-/// What the subjects say.
+/// The subject and the edits of each commit.
 pub const COMMITS: [(&str, &[Edit]); 16] = [
     ("docs: a word", &[("README", "Linux kernel", "The Linux kernel")]),
     ("fork: a comment", &[("kernel/fork.c", "int nr_threads;", "int nr_threads; /* of all */")]),
@@ -66,14 +66,14 @@ const LOOP: &str = "SYSCALL_DEFINE0(getppid)\n{\n\tint pid;\n\tint planted;\n\n\
 
 pub struct History {
     pub repository: PathBuf,
-    /// The base, and then each commit.
+    /// The id of the base, then of each commit.
     pub ids: Vec<String>,
 }
 
 impl History {
     /// A bare repository in `dir` whose first commit is the tree of the source package.
     pub fn new(dir: &Path) -> History {
-        // So that the package is there.
+        // Planning downloads the source package.
         let plan = ["plan", "--kernel", SOURCE, "-w", "getppid"];
         let ran = run(ktax().args(plan));
         assert_eq!(ran.status, 0, "{}", ran.stderr);
