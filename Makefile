@@ -8,7 +8,7 @@ KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
-	@echo 'make test    everything that needs no KVM: check, unit, integration'
+	@echo 'make test    everything that needs no KVM, some minutes; the last lines say what was skipped and why'
 	@echo 'make check   formatting and lints'
 	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
@@ -30,13 +30,13 @@ demo: build
 	@rm -rf target/demo
 	$(KTAX) compare experiments/lsm.toml --out target/demo || test $$? -eq 3
 
-test: setup check unit
+test: setup check
 	-@$(MAKE) --no-print-directory newer-qemu
-	$(MAKE) --no-print-directory integration
+	@sh scripts/tests.sh '--lib --test tidy --test fast --test boots' --doc
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
-	sh scripts/qemu-backports.sh target/qemu-backports
+	sh scripts/qemu-backports.sh $(or $(CARGO_TARGET_DIR),target)/qemu-backports
 
 check:
 	@cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || \
@@ -44,28 +44,30 @@ check:
 	      'rustfmt-web rust-web-clippy'; exit 1; }
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib --quiet
 
+# Some seconds: all that boots nothing.
 unit:
-	cargo test --locked --lib --bins --test tidy --test fast
+	@sh scripts/tests.sh '--lib --test tidy --test fast'
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:
-	cargo test --locked --test boots -- --test-threads 2
+	@sh scripts/tests.sh '--test boots'
 
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
-	cargo test --locked --test long -- --test-threads 1 source::
+	@sh scripts/tests.sh '--test long -- --test-threads 1 source::'
 	$(MAKE) --no-print-directory test-hosts
 
 # Hosts that are cross-built, some minutes the first time, or fetched. What cannot be had is skipped, and said.
 test-hosts: setup
 	-@sh scripts/setup-hosts.sh
-	cargo test --locked --test long -- --test-threads 1 --nocapture hosts::
+	@sh scripts/tests.sh '--test long -- --test-threads 1 --nocapture hosts::'
 
 # Real KVM: this machine's where it has one, whose eBPF programs are counted, one test at a time; and that of a host within QEMU.
 test-exits: setup
-	cargo test --locked --test guests -- --test-threads 1 vmm:: exits_live:: exits_command::
-	cargo test --locked --test guests -- --test-threads 2 kvm_host:: exits_host::
+	@sh scripts/tests.sh '--test guests -- --test-threads 1 vmm:: exits_live:: exits_command::' \
+	    '--test guests -- --test-threads 2 kvm_host:: exits_host::'
 
 # Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
 controls: setup
@@ -76,9 +78,9 @@ fuzz:
 	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
 	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
-# The controls on all rows, also those of which one run takes a minute.
+# The controls on all rows, also those of which one run takes a minute; and the documents' long examples.
 test-long: setup
-	cargo test --locked --test boots -- --ignored controls::
+	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long'
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build

@@ -18,6 +18,7 @@ fn main() {
             &["-static", "-nostdlib", "-Os", "-s"],
         ),
         ("KTAX_VM_INIT", "ktax-vm-init", vec!["guest/vm/init.c".into()], &["-static", "-Os", "-s"]),
+        ("KTAX_FREEZE", "ktax-freeze", vec!["guest/vm/freeze.c".into()], &["-static", "-Os", "-s"]),
         ("KTAX_PLUGIN", "ktax-plugin.so", sources("plugin"), &["-shared", "-fPIC", "-O2"]),
     ] {
         let path = out.join(path);
@@ -55,7 +56,7 @@ fn sources(dir: &str) -> Vec<PathBuf> {
 fn guest_sources() -> Vec<PathBuf> {
     let mut sources = sources("guest");
     // Those of hosts are for other machines: who has a compiler for them compiles them.
-    let is_else = |path: &PathBuf| path.ends_with("hello.c") || path.ends_with("vm/init.c");
+    let is_else = |path: &PathBuf| path.ends_with("hello.c") || path.starts_with("guest/vm");
     sources.retain(|path| !is_else(path) && !path.starts_with("guest/hosts"));
     sources
 }

@@ -13,7 +13,7 @@
 
 #include "guest.h"
 
-/* Nothing is checked here: a workload that needs what is missing says so itself. */
+/* Nothing is checked here: a workload reports what it needs and does not find. */
 void boot(void)
 {
 	static const char *const systems[][2] = {
@@ -56,7 +56,7 @@ static bool build_id(char *hex, size_t size, const char *notes, size_t length)
 	return false;
 }
 
-/* The kernel hands parameters that it does not know to init: most are mistyped. */
+/* The kernel passes parameters that it does not know to init. Most of them are misspelled. */
 void ignored(const char *parameter)
 {
 	SAY("ignored ", parameter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes by the bare system calls: fork() of a C library runs handlers and takes locks. */
+/* Makes processes by bare system calls: the C library's fork() runs handlers and takes locks. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -41,7 +41,7 @@ pid_t child_echo(int in, int out, int close_fd)
 		fail("clone");
 	if (pid > 0)
 		return pid;
-	close(close_fd); /* else the child itself would keep its input open for ever */
+	close(close_fd); /* or the child itself would keep its input open forever */
 	while (syscall(SYS_read, in, &byte, 1) == 1)
 		if (syscall(SYS_write, out, &byte, 1) != 1)
 			_exit(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Controls that differ by Side do so by a number on the boot line: ktax.NAME=N. */
+/* Reads ktax.NAME=N from the boot line. A control's Sides differ by such a number. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ uint64_t boot_param(const char *name)
 	return value;
 }
 
-/* A guest that never reports, executing or asleep. */
+/* Never reports: ktax.never=1 keeps the CPU busy, ktax.never=2 sleeps. */
 void never(void)
 {
 	uint64_t how = boot_param("never");

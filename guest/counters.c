@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's counters around the Region, children and threads included, where the order asks for
- * them: inheriting them makes every fork dearer. What cannot be counted says why.
+ * The kernel's counters around the Region, children and threads included. Only if the order asks
+ * for them, because inherited counters make every fork slower. A counter that cannot be opened
+ * reports why.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -54,7 +55,7 @@ void counters_open(void)
 	}
 }
 
-/* Counts too what the workers do that there are already. */
+/* Counts workers that exist already, too. */
 void counters_start(void)
 {
 	EACH(c)
@@ -94,7 +95,7 @@ void counters_say(void)
 		bool whole = c->fd >= 0 && read(c->fd, &seen, sizeof(seen)) == sizeof(seen) && seen.running;
 		if (!whole)
 			SAY("uncounted ", c->name, " ", reason(c));
-		else /* the kernel may have shared one counter between several events */
+		else /* scaled: the kernel may have shared one hardware counter between events */
 			value(c->name, (unsigned __int128)seen.count * seen.enabled / seen.running);
 		close(c->fd);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the workloads do not see: how the parts of the guest hang together. */
+/* The interfaces between the parts of the guest, which workloads do not use. */
 #ifndef KTAX_GUEST_H
 #define KTAX_GUEST_H
 
@@ -19,15 +19,21 @@ void wait_until(uint64_t end);
 
 /* machine.c: the ports; only where in_guest */
 void machine_freeze(void);
-/* Zeroed text, which stays so where there is no order; NULL, or where several are, to be timed. */
+/*
+ * Reads the order into `text`, which is zeroed and stays so if there is no order. Returns NULL; or
+ * several orders, to be timed, in memory of their own.
+ */
 char *machine_order(char *text, size_t size);
+HOOK char *machine_orders_memory(size_t *size); /* in orders.c: zeroed, for several orders */
 void machine_write(const char *text, size_t length);
 void machine_stop(void) __attribute__((noreturn));
 
 /* orders.c */
-char *orders_memory(size_t *size); /* zeroed */
 void orders_run(char *text) __attribute__((noreturn));
 bool orders_is_one(int argc, char **argv); /* whether this process is for one of them: argv[1] */
+
+/* wire.c */
+HOOK void before_end(void); /* in scratch.c: what finish() does first */
 
 /* settings.c */
 void settings_note(void);
@@ -39,9 +45,7 @@ bool order_set(struct order *o, const char *name, const char *value);
 bool order_name(char *to, const char *name);
 
 /* scratch.c */
-void scratch_share(void);
-void scratch_remove(void);
-void scratch_sweep(void); /* what another process of this guest has left, which died */
+void scratch_sweep(void); /* removes what a process of this guest left that was killed */
 
 /* keys.c, for scratch.c */
 void keys_share(void);
@@ -50,7 +54,8 @@ void keys_sweep(void);
 
 /* janitor.c */
 void janitor_start(void);
-void *janitor_shared(void *own, size_t size); /* what it sees; in a guest, which has none, own */
+void *janitor_shared(void *own, size_t size); /* memory that it sees; `own` in a guest */
+HOOK void janitor_share(void); /* in scratch.c: puts what is to be removed into such memory */
 
 /* usage.c, counters.c */
 void usage_say(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What fork-exec executes: no C library, so that the row is the kernel's exec and not ld.so. */
+/* The program of fork-exec: without a C library, so that the row measures exec and not ld.so. */
 __asm__(".globl _start\n"
 	"_start:\n"
 	"	mov $231, %eax\n" /* exit_group */

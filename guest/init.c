@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One program, two ways in: /init of the guest, and `ktax-guest NAME ops=N …` for people. */
+/* The program starts here: as /init of the guest, or by hand as `ktax-guest NAME ops=N …`. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static void run(const struct order *o)
 		counters_open();
 	w->run(o);
 	usage_say();
-	/* Elsewhere the counter is time: it would make equal answers differ. */
+	/* Without icount the TSC is time, and equal answers would differ. */
 	if (counted && region_ticks)
 		say_number("tsc ", region_ticks);
 	SAY("end");
@@ -58,13 +58,14 @@ static void run_guest(char **argv)
 	char *orders;
 
 	/*
-	 * The kernel hands unknown boot parameters to init as arguments and environment, which
-	 * moves the stack. It always sets HOME and TERM, so an empty environment means: done.
+	 * The kernel passes unknown boot parameters to init as arguments and environment, which
+	 * moves the stack. So init executes itself again without them. The kernel always sets
+	 * HOME and TERM, so an empty environment means that this is done.
 	 */
 	in_guest = true;
 	counted = true;
 	boot_ticks = ticks();
-	KTAX_MARK(0x4b540002); /* of a Region that the plugin began at the kernel's start */
+	KTAX_MARK(0x4b540002); /* ends a Region that the plugin began at the kernel's start */
 	role_find();
 	if (argv[1] || environ[0]) {
 		SAY("ktax 1");
@@ -76,7 +77,7 @@ static void run_guest(char **argv)
 		execve("/init", (char *[]){ "/init", NULL }, (char *[]){ NULL });
 	}
 	boot();
-	scratch_share();
+	janitor_share();
 	hello();
 	machine_freeze();
 	orders = machine_order(text, sizeof(text));
@@ -86,13 +87,13 @@ static void run_guest(char **argv)
 	run_text(text);
 }
 
-/* One of several orders, as a plain process of a guest. */
+/* Runs one of several orders, as a plain process of a guest. */
 static void run_one(char *text)
 {
 	in_guest = true;
 	signal(SIGPIPE, SIG_IGN);
 	role_find();
-	scratch_share();
+	janitor_share();
 	run_text(text);
 }
 
@@ -108,14 +109,14 @@ int main(int argc, char **argv)
 {
 	static struct order order = { .ops = 1 };
 
-	/* A container may run this program as PID 1 too; only the kernel calls it /init. */
+	/* In a container this program can be PID 1, too. Only the kernel calls it /init. */
 	if (getpid() == 1 && argc > 0 && !strcmp(argv[0], "/init"))
 		run_guest(argv);
 	if (orders_is_one(argc, argv))
 		run_one(argv[1]);
 	if (argc > 0 && !strncmp(argv[0], "role:", 5))
 		return role_run(argc, argv);
-	signal(SIGPIPE, SIG_IGN); /* a closed stdout is noticed by write(), which cleans up */
+	signal(SIGPIPE, SIG_IGN); /* wire_write() notices a closed stdout and cleans up */
 	if (argc < 2)
 		list();
 	SAY("ktax 1");

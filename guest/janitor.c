@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Natively, a process that outlives this one, however that ends, and takes away what is left: its
- * process group, its scratch directory and its IPC objects. It keeps stdout open until then, so
- * that who reads to the end of it knows that nothing is left.
+ * Natively, the janitor is a second process. It outlives the workload however that ends, and
+ * removes what is left: the process group, the scratch directory and the IPC objects. It keeps
+ * stdout open until then, so the end of the output means that nothing is left.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -17,7 +17,7 @@
 void *janitor_shared(void *own, size_t size)
 {
 	if (in_guest)
-		return own; /* one mapping less for each fork of each workload to copy */
+		return own; /* saves each fork of each workload a mapping to copy */
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		fail("mmap");
@@ -35,24 +35,24 @@ static __attribute__((noreturn)) void watch(int pidfd, pid_t group, int alive)
 	while (poll(&end, 1, -1) != 1)
 		;
 	/*
-	 * One kill is enough: a fork in the group either sees the signal and fails or has made a
-	 * member that gets it. The group's number is not used again while it has members, and where
-	 * it has none, not before all other numbers were.
+	 * One kill is enough: a fork in the group either sees the signal and fails, or its child
+	 * gets the signal. The kernel does not reuse the group's number while the group has
+	 * members, and without members not before it has used all other numbers.
 	 */
 	kill(-group, SIGKILL);
-	/* Whoever was killed in the middle of a call still ends it, and it may make a file. */
+	/* A process that was killed during a system call completes it, and may make a file. */
 	(void)!read(alive, &byte, 1);
-	scratch_remove();
+	before_end();
 	_exit(0);
 }
 
 void janitor_start(void)
 {
 	pid_t self = getpid(), first;
-	int alive[2]; /* its end of file: this process is gone, and all that come from it */
+	int alive[2]; /* end of file: this process and all its children are gone */
 
-	scratch_share();
-	setpgid(0, 0); /* refused to a session leader, which has a group of its own already */
+	janitor_share();
+	setpgid(0, 0); /* fails for a session leader, which has its own group already */
 	int pidfd = syscall(SYS_pidfd_open, self, 0);
 	if (pidfd < 0 || getpgrp() != self)
 		fail("pidfd_open needs Linux 5.3, and a process group");
@@ -62,7 +62,7 @@ void janitor_start(void)
 	if (first < 0)
 		fail("fork");
 	if (!first) {
-		/* Not a child of who runs the workload, which may wait for any of its children. */
+		/* Not a child of the workload's process, which may wait for any child. */
 		setsid();
 		pid_t second = fork();
 		if (!second) {

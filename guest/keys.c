@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys of System V IPC for a workload that makes and removes such objects all the time. An id is
- * known only after the object is there, too late where the process is killed in between; a key is
- * known before.
+ * Keys of System V IPC objects, which a workload makes and removes. An id is known only after the
+ * object exists, which is too late if the process is killed just then. A key is known before.
  */
 #include <errno.h>
 #include <sys/ipc.h>
@@ -12,7 +11,7 @@
 
 #include "guest.h"
 
-/* In a guest, which is alone, the same in each Run; a key for each user, of whom 10000 may be. */
+/* A guest has the same keys in each Run. A workload has a key for each of at most 10000 users. */
 enum { GUESTS = 0x6b746178, MOST = 10000 };
 
 static struct { uint32_t first, count; } own, *keys;
@@ -22,7 +21,7 @@ void keys_share(void)
 	keys = janitor_shared(&own, sizeof(own));
 }
 
-/* Whether neither a segment nor a set has one of the keys. */
+/* Whether no segment and no semaphore set has one of the keys. */
 static bool unused(uint32_t first, uint32_t count)
 {
 	for (uint32_t key = first; key < first + count; key++)

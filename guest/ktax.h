@@ -20,6 +20,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/*
+ * Marks a function that one file declares and calls, and that a file above it defines. The caller
+ * does not depend on the other file, so no two files need each other.
+ */
+#define HOOK
+
 extern bool in_guest; /* false: a plain process for people and tests, answers on stdout */
 extern bool counted;  /* by the exact engine: there is no honest clock, so answers say no times */
 
@@ -83,13 +89,11 @@ void value(const char *name, uint64_t value); /* what was seen, beside what was 
 void fail(const char *what) __attribute__((noreturn)); /* fail WHAT: strerror(errno) */
 void finish(int status) __attribute__((noreturn));
 
-/* usage.c: clocks and counters around the Region, outside the markers */
-void region_enter(void);
-void region_leave(void);
-extern uint64_t region_faults; /* minor faults of this process in the Region */
-
 /* region.c; op returns 0 for a success, `what` names the successes in the signature */
 extern uint64_t region_start, region_ticks;
+extern uint64_t region_faults; /* minor faults of this process in the Region */
+HOOK void region_enter(void);  /* in usage.c: clocks and counters, outside the markers */
+HOOK void region_leave(void);
 extern uint64_t boot_ticks; /* when this program began, since power-on; only where in_guest */
 void measure(const struct order *o, uint64_t warm_up, int (*op)(void), const char *what);
 uint64_t faults(void);   /* minor faults of this process so far */

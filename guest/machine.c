@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ports of the guest, as docs/wire.md names them. */
+/* The ports by which the guest talks to the host: docs/wire.md. */
 #include <string.h>
 #include <sys/io.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@ enum { FW_CFG_DIRECTORY = 0x19 };
 bool in_guest, counted;
 
 /*
- * The right to use ports is taken for each use and given back: a task that keeps it pays for it
- * in every context switch and fork, and that would be in every result.
+ * Takes or gives back the right to use ports. A task that keeps the right pays for it in every
+ * context switch and fork, and every result would include that.
  */
 static void ports(bool open)
 {
@@ -25,9 +25,9 @@ static void ports(bool open)
 }
 
 /*
- * Between the freeze and the stop of QEMU's clock there is a race: with the only CPU stopped, its
- * main loop may still advance virtual time to the next timer, the tick. So the tick must be over
- * before anything is measured: 15 ms of guest time are enough for 100 of them a second.
+ * The freeze races with QEMU's clock: the only CPU is stopped, and QEMU's main loop may still
+ * advance virtual time to the next timer, the tick. So the guest waits until a tick is over before
+ * it measures: 15 ms of guest time are enough at 100 ticks a second.
  */
 void machine_freeze(void)
 {
@@ -39,7 +39,7 @@ void machine_freeze(void)
 	wait_until(end);
 }
 
-/* Not insb() and outsb() of sys/io.h: those do not tell the compiler that memory is used. */
+/* insb() and outsb() of sys/io.h do not tell the compiler that they use memory. */
 static void read_bytes(void *to, size_t length)
 {
 	__asm__ volatile("rep insb" : "+D"(to), "+c"(length) : "d"(FW_CFG_DATA) : "memory");
@@ -51,7 +51,7 @@ static void read_item(uint16_t item, void *to, size_t length)
 	read_bytes(to, length);
 }
 
-/* The order is the file opt/ktax/order of fw_cfg, or orders; numbers there are big-endian. */
+/* The order is the fw_cfg file opt/ktax/order or opt/ktax/orders; its numbers are big-endian. */
 char *machine_order(char *text, size_t size)
 {
 	struct {
@@ -67,7 +67,7 @@ char *machine_order(char *text, size_t size)
 	for (uint32_t i = 0; i < __builtin_bswap32(files); i++) {
 		read_bytes(&file, sizeof(file));
 		if (!strcmp(file.name, "opt/ktax/orders"))
-			text = several = orders_memory(&size);
+			text = several = machine_orders_memory(&size);
 		else if (strcmp(file.name, "opt/ktax/order"))
 			continue;
 		uint32_t length = __builtin_bswap32(file.size);
@@ -85,7 +85,7 @@ void machine_write(const char *text, size_t length)
 	ports(false);
 }
 
-/* The host stops the machine at the first port; where none does, the second ends it. */
+/* The host stops the machine at the first port. Without a host, the second port ends it. */
 void machine_stop(void)
 {
 	ports(true);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Time, where it is honest: not under icount. */
+/* Clocks. Under icount they only count instructions. */
 #ifndef KTAX_NANOSECONDS_H
 #define KTAX_NANOSECONDS_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* 0 where there is no such clock. */
+/* Returns 0 if there is no such clock. */
 static inline uint64_t nanoseconds_of(clockid_t clock)
 {
 	struct timespec now = { 0 };

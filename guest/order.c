@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The only reader of an order: strict, so that a host that is newer than the guest is noticed. */
+/* Parses an order. It is strict, so that it refuses what a newer host may ask for. */
 #include <string.h>
 
 #include "guest.h"
@@ -57,7 +57,7 @@ uint64_t param(const struct order *o, const char *name, uint64_t otherwise)
 	return otherwise;
 }
 
-/* Takes the line apart in a copy, so that the caller can still quote it. */
+/* Splits a copy of the line, so that the caller can still quote the line. */
 static bool parse_line(struct order *o, const char *line)
 {
 	char copy[128];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several orders in one boot, timed: each in a fresh process of this program, one at a time, as
- * they would run natively. Whatever becomes of one, the next one finds nothing of it.
+ * Runs several orders in one boot, for timing: each in a fresh process of this program, one at a
+ * time, as natively. However one of them ends, the next one finds nothing of it.
  */
 #include <signal.h>
 #include <string.h>
@@ -18,8 +18,8 @@ bool orders_is_one(int argc, char **argv)
 	return argc == 2 && !strcmp(argv[0], mark) && getppid() == 1;
 }
 
-/* Not in this program's own data, which every fork of what is counted would copy. */
-char *orders_memory(size_t *size)
+/* Not in this program's data: every fork of a workload would copy it. */
+char *machine_orders_memory(size_t *size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 
@@ -30,7 +30,7 @@ char *orders_memory(size_t *size)
 	return text;
 }
 
-/* The first of the orders, up to and with its line `end`; `text` is then what follows. */
+/* Returns the first order, including its line `end`, and moves `text` behind it. */
 static char *cut(char **text)
 {
 	static const char last[] = "\nend\n";
@@ -51,7 +51,7 @@ static __attribute__((noreturn)) void become(char *order)
 	fail("execve");
 }
 
-/* Orphans end as children of this process, which has them to wait for besides. */
+/* Orphans become children of this process, so it waits for them as well. */
 static int wait_for(pid_t order)
 {
 	int status = 0;
@@ -63,7 +63,7 @@ static int wait_for(pid_t order)
 	return status;
 }
 
-/* Who ended well has tidied up, but for processes that are nobody's any more. */
+/* An order that ended well has cleaned up, except for orphaned processes. */
 static void sweep(bool well)
 {
 	kill(-1, SIGKILL); /* all but this process */

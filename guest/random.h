@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that are the same everywhere: a C library's own differ between libraries. */
+/* Random numbers that do not depend on the C library. */
 #ifndef KTAX_RANDOM_H
 #define KTAX_RANDOM_H
 
@@ -14,7 +14,7 @@ static inline uint64_t splitmix64(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* The next one below the limit. */
+/* Returns the next number below the limit. */
 static inline uint32_t below(uint64_t *state, uint32_t limit)
 {
 	return (splitmix64(state) >> 32) * limit >> 32;

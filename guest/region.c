@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What is kept of the Region, a whole Region around one function, and fresh memory. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -8,8 +9,8 @@
 uint64_t region_start, region_ticks, region_faults, boot_ticks;
 
 /*
- * Until the first that fails. Warm-up and Region run the same instructions of this one loop: a
- * copy of it, inlined, could sit on a page that is touched first inside the Region.
+ * Runs the operation until one fails. Warm-up and Region use this one loop: an inlined copy could
+ * be on a page that is touched for the first time inside the Region.
  */
 static __attribute__((noinline, noclone)) uint64_t repeat(uint64_t times, int (*op)(void))
 {
@@ -48,7 +49,7 @@ char *pages(uint64_t n)
 	size_t size = n * PAGE + huge;
 	char *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	/* 4 KiB pages and a fixed place in the page tables: the same faults on every kernel. */
+	/* 4 KiB pages at a fixed place in the page tables give the same faults on every kernel. */
 	if (all == MAP_FAILED)
 		fail("mmap");
 	if (madvise(all, size, MADV_NOHUGEPAGE) && errno != EINVAL) /* EINVAL: no THP to avoid */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where this program and its tiny companion are, in a guest and natively. */
+/* Finds this program and ktax-hello, in a guest and natively. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a workload may leave behind until its end. What it is is in shared memory: who removes it,
- * this process or the janitor after its sudden death, sees it.
+ * The directory that a workload may write to. Its path is in shared memory: this process removes it
+ * at its end, or the janitor does if the process was killed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 enum { PATH_BYTES = 256 };
 
-static char *directory; /* its path, empty where there is none */
+static char *directory; /* its path; empty while there is none */
 
-void scratch_share(void)
+void janitor_share(void)
 {
 	static char own[PATH_BYTES];
 
@@ -40,11 +40,11 @@ const char *scratch_directory(void)
 		parent = "/tmp";
 	if (strlen(parent) + sizeof("/ktax-") + 2 * sizeof(uint64_t) > PATH_BYTES)
 		fail("TMPDIR");
-	/* A random name hashes differently in each Run, so the guest, which is alone, has none. */
+	/* A random name has another hash in each Run, so the guest has a fixed one. */
 	uint64_t random = 0;
 	if (!in_guest && getrandom(&random, sizeof(random), 0) != sizeof(random))
 		fail("getrandom");
-	/* Known before it is there: who is killed in between leaves nothing. */
+	/* The path is known before the directory exists: a kill in between leaves nothing. */
 	snprintf(directory, PATH_BYTES, NAME, parent, random);
 	if (mkdir(directory, 0700)) {
 		directory[0] = 0;
@@ -66,20 +66,20 @@ static int discard(const char *path, const struct stat *s, int type, struct FTW 
 	return remove(path) && errno != ENOENT;
 }
 
-void scratch_remove(void)
+void before_end(void)
 {
 	if (!directory)
 		return;
 	keys_remove();
-	/* Where something stays, because a process still makes files, the janitor tries again. */
+	/* If a process still makes files, something stays, and the janitor tries again. */
 	if (directory[0] && !nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS))
 		directory[0] = 0;
 }
 
-/* Names are no secret in a guest. */
+/* A guest's directory always has the same name. */
 void scratch_sweep(void)
 {
 	snprintf(directory, PATH_BYTES, NAME, "/tmp", 0ul);
-	scratch_remove();
+	before_end();
 	keys_sweep();
 }

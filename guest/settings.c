@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a workload may set in a guest, which is nobody else's, is put back for the next order. */
+/* Restores the settings that a workload may change in a guest, for the next order. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ static const char *const files[SETTINGS] = {
 };
 static char texts[SETTINGS][64], *values[SETTINGS];
 
-/* What the kernel does not have stays empty, and is not written. */
+/* A setting that the kernel does not have stays empty and is not written. */
 void settings_note(void)
 {
 	for (int i = 0; i < SETTINGS; i++) {
@@ -21,7 +21,7 @@ void settings_note(void)
 		if (read(fd, texts[i], sizeof(texts[i]) - 1) < 0)
 			texts[i][0] = 0;
 		close(fd);
-		/* Of `always [madvise] never` the word that holds. */
+		/* Of `always [madvise] never` the word in brackets. */
 		char *word = strchr(texts[i], '[');
 		values[i] = word ? word + 1 : texts[i];
 		values[i][strcspn(values[i], "]\n")] = 0;

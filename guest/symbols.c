@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Not measured: the addresses of the kernel's functions, for the plugin. */
+/* Not a measurement: sends the addresses of the kernel's functions for the plugin. */
 #include <fcntl.h>
 #include <unistd.h>
 

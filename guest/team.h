@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of this process with small stacks, and what many workers need. */
+/* Threads with small stacks, CPU pinning and resource limits, for workloads with many workers. */
 #ifndef KTAX_TEAM_H
 #define KTAX_TEAM_H
 
@@ -16,9 +16,9 @@ void team_start(unsigned n, void (*work)(unsigned member)); /* members 0 to n - 
 void team_join(void);                                       /* waits for the end of all */
 
 unsigned team_cpus(void);       /* how many CPUs this process may run on */
-void team_pin(unsigned member); /* the caller to one of them, members in turn */
+void team_pin(unsigned member); /* pins the caller to one of them, members in turn */
 
-/* Raises a soft limit as far as it goes; fails where that is not `wanted`. */
+/* Raises a soft limit to its hard limit; fails if it cannot reach `wanted`. */
 void raise_limit(int resource, uint64_t wanted, const char *name);
 
 #endif

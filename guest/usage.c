@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the Region used, of this process and of the children that it has waited for. Under icount
- * there is no honest clock: time is instructions.
+ * The resources that the Region used: of this process and of the children that it has waited for.
+ * Under icount there is no usable clock, because time is the number of instructions.
  */
 #include <sys/resource.h>
 
@@ -24,11 +24,11 @@ static void look(struct usage *u)
 
 void region_enter(void)
 {
-	region_leave(); /* touches what the end will touch, so that its first time is not in the Region */
+	region_leave(); /* touches the same pages as the end, so that the first touch is outside */
 	if (!counted)
 		counters_start();
 	look(&before);
-	region_start = 0; /* its page may be shared with a child still */
+	region_start = 0; /* its page may still be shared with a child */
 	before.nanoseconds = nanoseconds();
 }
 

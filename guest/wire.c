@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines to the host. Nothing is kept back: a child, a crash or a panic loses no earlier line. */
+/* Sends lines to the host at once, so that a crash or a panic loses no earlier line. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ void wire_write(const char *text, size_t length)
 	}
 	while (length) {
 		ssize_t n = write(STDOUT_FILENO, text, length);
-		if (n < 0) { /* nobody reads any more */
-			scratch_remove();
+		if (n < 0) { /* stdout is closed */
+			before_end();
 			_exit(1);
 		}
 		text += n;
@@ -75,7 +75,7 @@ void fail(const char *what)
 
 void finish(int status)
 {
-	scratch_remove();
+	before_end();
 	if (in_guest && counted)
 		machine_stop();
 	_exit(status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which instructions cannot fault, trap or leave the translation block. What is not listed here is
- * not known, which costs time but never a wrong count. The kernel's accesses to its stack, its
- * per-CPU data and its own image complete too: one that faulted would be an oops.
+ * The instructions that cannot fault, trap or leave the translation block. An instruction that is
+ * not listed costs time, but never gives a wrong count. The kernel's accesses to its stack, its
+ * per-CPU data and its own image complete too: a fault there would be an oops.
  */
 #include "decode.h"
 

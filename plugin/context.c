@@ -49,7 +49,7 @@ static void settle_task(void)
     }
 }
 
-/* What an interrupt breaks between two iterations goes on afterwards; what faults begins again. */
+/* After an interrupt a REP instruction continues; after a fault it starts again. */
 static void enter(uint64_t interrupted_rep)
 {
     if (task->depth == 0) {
@@ -90,7 +90,7 @@ void ktax_on_exception(unsigned int vcpu, void *data)
     }
 }
 
-/* Counts the iretq itself, so that it is in before the interrupt's counts are flushed. */
+/* Counts the iretq itself, before the interrupt's counts are flushed. */
 void ktax_on_iretq(unsigned int vcpu, void *data)
 {
     (void)vcpu;
@@ -135,7 +135,7 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     user_at_switch = ktax_counters->insns[SLOT_USER];
 }
 
-/* Nothing is known of a new task, whatever the last one in its task_struct was. */
+/* Forgets the task that had this task_struct before. */
 void ktax_on_new_task(unsigned int vcpu, void *data)
 {
     (void)vcpu;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who executes: follows interrupts and task switches. */
+/* Follows interrupts and task switches, to know in which context code executes. */
 #ifndef KTAX_CONTEXT_H
 #define KTAX_CONTEXT_H
 
@@ -31,7 +31,7 @@ void ktax_on_new_task(unsigned int vcpu, void *data);
 void ktax_on_region_begin(unsigned int vcpu, void *data);
 void ktax_on_region_end(unsigned int vcpu, void *data);
 
-/* Has user mode been seen inside an interrupt, so that a return has been missed? */
+/* Was user mode seen inside an interrupt? Then a return was missed. */
 bool ktax_context_lost(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The running counts: one slot for each function that has run, and a total kept apart from them. */
+/* The running counts: a slot for each function that has run, and a total counted separately. */
 #ifndef KTAX_COUNTERS_H
 #define KTAX_COUNTERS_H
 
@@ -24,14 +24,14 @@ extern bool ktax_slots_full;
 
 bool ktax_counters_init(void);
 
-/* To be called when the vCPU exists, before anything is translated. */
+/* Call it when the vCPU exists, before anything is translated. */
 void ktax_counters_start(void);
 
 /* The slot of a kernel function; makes one when it is new. NULL is code outside every symbol. */
 int ktax_slot_of(struct ktax_function *function);
 const char *ktax_slot_name(int slot);
 
-/* From now on each dispatch of the instruction adds `n`. Its callbacks are registered before. */
+/* Makes each dispatch of the instruction add `n`. Register its callbacks before. */
 void ktax_count_total(struct qemu_plugin_insn *insn, unsigned n);
 void ktax_count_slot(struct qemu_plugin_insn *insn, int slot, unsigned n);
 

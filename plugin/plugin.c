@@ -15,8 +15,8 @@
 
 /*
  * Instructions of one block that are dispatched together are counted together, at the first of
- * them: each but the last surely completes, none but the first has a callback, and all are of one
- * function.
+ * them. Each but the last surely completes, only the first may have a callback, and all belong to
+ * one function.
  */
 struct stretch {
     struct qemu_plugin_insn *first;
@@ -38,9 +38,9 @@ static void finish(struct stretch *stretch)
 }
 
 /*
- * QEMU up to 8.1 shows the plugin one instruction too many, and not all of its bytes, when it
- * would run into the next page: that one is dispatched as the first of the next block. An x86
- * instruction has 15 bytes at most.
+ * QEMU up to 8.1 shows the plugin one instruction too many, with only some of its bytes, if that
+ * instruction crosses into the next page: QEMU dispatches it as the first of the next block. An
+ * x86 instruction has at most 15 bytes.
  */
 static bool may_cross_page(uint64_t address)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The generated code adds at fixed addresses and knows no contexts. So at each change of context
- * the counts since the last change are added to the bucket of the context that ends: a pass over
- * the slots in use, some thousand of them, twice for an interrupt.
+ * The generated code adds at fixed addresses and knows no contexts. So at each change of context,
+ * the counts since the last change are added to the bucket of the context that ends. That is a pass
+ * over the slots in use, some thousand of them, twice for an interrupt.
  */
 #include "region.h"
 

@@ -8,10 +8,10 @@
 
 #include <stdint.h>
 
-/* Names a REP instruction: its address and its slot. Never 0 for code that can run. */
+/* Identifies a REP instruction by its address and its slot. Never 0 for code that can run. */
 uint64_t ktax_rep_site(uint64_t address, int slot);
 
-/* To be called at each dispatch of a REP instruction; counts it in its slot. */
+/* Call it at each dispatch of a REP instruction. Counts it in its slot. */
 void ktax_on_rep(unsigned int vcpu, void *site);
 
 /* The REP instruction that the very last dispatch was, or 0. */

@@ -22,7 +22,7 @@ static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt"
 static FILE *file;
 static const char *file_path;
 
-/* Created at the start: a run whose profile cannot be written need not begin. */
+/* Created at the start, so that a run does not begin if its profile cannot be written. */
 bool ktax_report_open(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

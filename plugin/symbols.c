@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No kernel function is larger; what lies farther behind a symbol is not its code. */
+/* No kernel function is larger. Code farther behind a symbol does not belong to it. */
 #define LARGEST_FUNCTION (64u << 10)
 /* The last entry function is this long at most. */
 #define LARGEST_ENTRY 4096u
@@ -67,7 +67,7 @@ static void note_role(struct ktax_function *f, enum ktax_role role)
     }
 }
 
-/* Of several names at one address the first counts; any of them may have the role. */
+/* If an address has several names, the first is used; any of them may have the role. */
 static bool add(uint64_t address, const char *name)
 {
     if (count > 0 && functions[count - 1].begin == address) {

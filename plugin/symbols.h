@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What context.c must see of a function. */
+/* The role of a function in context.c. */
 enum ktax_role {
     ROLE_NONE,
     ROLE_INTERRUPT,   /* its first instruction begins an interrupt */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An open-addressing table that never forgets: the kernel recycles task_structs, so it holds about
- * as many entries as there ever were tasks at one time. context.c resets an entry when a new task
+ * An open-addressing table without removal. The kernel recycles task_structs, so the table has
+ * about as many entries as there were tasks at one time. context.c resets an entry when a new task
  * starts in it.
  */
 #include "tasks.h"

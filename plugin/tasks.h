@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the plugin knows of each task. */
+/* The state of each task. */
 #ifndef KTAX_TASKS_H
 #define KTAX_TASKS_H
 

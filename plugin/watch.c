@@ -26,8 +26,8 @@ static enum ktax_watch call_to_count(const struct ktax_insn *insn, qemu_plugin_e
 }
 
 /*
- * The callback of a memory access comes when the instruction has been counted. QEMU 7.2 confuses
- * reads and writes here, so both are asked for.
+ * The callback of a memory access comes after the instruction was counted. QEMU 7.2 confuses reads
+ * and writes here, so both are requested.
  */
 static void call_at_access(const struct ktax_insn *insn, qemu_plugin_mem_fn fn)
 {

@@ -2,30 +2,74 @@
 //!
 //! ```text
 //!  experiment.toml / flags + workloads/*/*.toml
-//!       │ plan       Request ─► Plan              plan.json
+//!       │ plan       Experiment ─► Plan            plan.json        (counts | times | guests)
 //!       ▼
-//!       │ run        Step ─► Boot ─► Runs         boots/NNN-side/…
+//!       │ run        Step ─► Boot ─► Runs          run directory
 //!       ▼
-//!       │ analyse    run directory ─► Comparison  comparison.json
+//!       │ analyse    run directory ─► Comparison   comparison.json
 //!       ▼
 //!       └ report     Comparison ─► text, JSON, CSV, Markdown
 //! ```
 //!
-//! [`cmd`] is the only place where the phases are joined.
+//! [`flow`] joins the phases, whatever the method; [`cmd`] parses arguments and prints. What an
+//! audit costs the shortest system call, counted to the instruction:
+//!
+//! ```
+//! use ktax::flow::{self, Session, Silent};
+//! use ktax::plan::Experiment;
+//! use ktax::report::{TEXT, TextOptions, render};
+//!
+//! # fn main() -> Result<(), flow::Error> {
+//! let experiment = Experiment::parse(
+//!     r#"
+//!     title = "What does audit cost a system call?"
+//!     workloads = ["getppid"]
+//!     layouts = 1
+//!     base = { kernel = "debian:cloud-amd64", boot_line = "audit=0" }
+//!     change = { kernel = "debian:cloud-amd64", boot_line = "audit=1" }
+//!     "#,
+//!     "example",
+//! )?;
+//! # let dir = tempfile::tempdir()?;
+//! # let out = dir.path().join("run");
+//! let session = Session::new(&Silent)?;
+//! let plan = flow::plan(&experiment, &session)?;
+//! let comparison = flow::compare(&out, plan, &session)?.expect("nobody stops it");
+//! print!("{}", render(&comparison, TEXT, TextOptions::default())?);
+//! # assert_eq!(comparison.rows[0].row, "getppid");
+//! # assert!(comparison.rows[0].effects()[0].base > 100.0);
+//! # Ok(())
+//! # }
+//! ```
 
+// What a program uses.
 pub mod analyse;
-pub mod cmd;
-pub mod disk;
-pub mod engine;
-pub mod exits;
-pub mod kernel;
-pub mod kvmhost;
+pub mod flow;
 pub mod model;
 pub mod plan;
 pub mod report;
-pub mod run;
 pub mod rundir;
+
+// What these are made of: public for the binary, the tests and the benches, without a promise.
+#[doc(hidden)]
+pub mod cmd;
+#[doc(hidden)]
+pub mod disk;
+#[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
+pub mod exits;
+#[doc(hidden)]
+pub mod kernel;
+#[doc(hidden)]
+pub mod kvmhost;
+#[doc(hidden)]
+pub mod run;
+#[doc(hidden)]
 pub mod stats;
+#[doc(hidden)]
 pub mod text;
+#[doc(hidden)]
 pub mod vmm;
+#[doc(hidden)]
 pub mod wire;

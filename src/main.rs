@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         Ok(exit) => cli.status(exit),
         Err(error) => {
             // Nobody may be listening any more; what is said may come from files.
-            let text = escape_lines(&format!("{error:#}"));
+            let text = escape_lines(&error.to_string());
             let _ = writeln!(std::io::stderr(), "ktax: {text}");
             cli.status(cmd::Exit::of_error(&error))
         }

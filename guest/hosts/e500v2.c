@@ -3,7 +3,8 @@
  * A KVM host of an e500v2 processor, which has no virtualization: what its guest may not do is
  * emulated, or the guest reads and writes a page that it shares with KVM, the "magic page".
  *
- * KIND=ROUNDS [magic-page]: what the guest does in each round, and whether by means of the page.
+ * KIND=ROUNDS [magic-page] [phase=N]: what the guest does in each round, whether by means of the
+ * page, and how long the host waits before it.
  */
 #include <asm/kvm_para.h>
 #include <stdio.h>
@@ -125,16 +126,22 @@ int main(int argc, char **argv)
 {
 	struct kvm_regs regs = { .pc = CODE, .gpr = { [5] = DEVICE, [7] = END } };
 	struct guest guest;
+	unsigned long phase = 0;
+	int has_page = 0;
 	char kind[16];
 	unsigned rounds;
 
 	host_begin();
 	must(argc < 2 || sscanf(argv[1], "%15[a-z]=%u", kind, &rounds) != 2 ? -1 : 0, "arguments");
+	for (int i = 2; i < argc; i++)
+		if (sscanf(argv[i], "phase=%lu", &phase) != 1)
+			has_page = !strcmp(argv[i], "magic-page");
 	guest = guest_create(0, MEMORY);
 	map_memory(&guest);
-	compose((uint32_t *)(guest.memory + CODE), kind, argc > 2 && !strcmp(argv[2], "magic-page"));
+	compose((uint32_t *)(guest.memory + CODE), kind, has_page);
 	regs.gpr[6] = rounds;
 	must(ioctl(guest.vcpu, KVM_SET_REGS, &regs), "KVM_SET_REGS");
+	spin(phase);
 	guest_run(&guest, END, 0);
 	show(argv[1], guest_file(&guest, "timing"));
 	host_end();

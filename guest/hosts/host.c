@@ -72,6 +72,12 @@ void show(const char *title, const char *path)
 	puts("==");
 }
 
+void spin(unsigned long iterations)
+{
+	while (iterations--)
+		asm volatile("");
+}
+
 void put(const char *path, const char *text)
 {
 	int file = must(open(path, O_WRONLY), path);

@@ -23,6 +23,8 @@ _Noreturn void host_end(void);
 long must(long result, const char *what);
 /* Between a line with a title and one that ends it: the content of a file. */
 void show(const char *title, const char *path);
+/* Takes the same time for the same number: it moves what follows against the timer tick. */
+void spin(unsigned long iterations);
 /* `text` into a file of the kernel's. */
 void put(const char *path, const char *text);
 void load_module(const char *path);

@@ -2,10 +2,12 @@
 /*
  * The first process of a guest on KVM: runs one program of /ktax-guest as on any machine, between
  * two marks that the monitor sees, and goes off. Its arguments are those after `run` on the boot
- * line: `-- run NAME ops=N PARAM=N ...`; without any there is nothing between the marks.
+ * line: `-- phase=N run NAME ops=N PARAM=N ...`; without any there is nothing between the marks.
+ * The phase is a delay before the first mark: it moves the program against the timer tick.
  */
 #include <fcntl.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/io.h>
 #include <sys/ioctl.h>
@@ -22,6 +24,12 @@ static void mark(unsigned char which)
 	iopl(3);
 	outb(which, MARK);
 	iopl(0);
+}
+
+static void delay(unsigned long iterations)
+{
+	while (iterations--)
+		__asm__ volatile("");
 }
 
 /* What it prints is kept for later: each byte of a serial port is an exit. */
@@ -72,8 +80,9 @@ int main(int argc, char **argv)
 		mount(systems[i][0], systems[i][1], systems[i][0], 0, NULL);
 	loopback();
 	/* Before it stand words of the boot line that the kernel did not know. */
-	while (at < argc && strcmp(argv[at], "run"))
-		at++;
+	for (; at < argc && strcmp(argv[at], "run"); at++)
+		if (!strncmp(argv[at], "phase=", 6))
+			delay(strtoul(argv[at] + 6, NULL, 10));
 	mark(1);
 	if (at + 1 < argc)
 		said = run(argv + at);

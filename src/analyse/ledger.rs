@@ -11,16 +11,17 @@ pub fn ledger(
     not_built: Vec<(String, String)>,
 ) -> Option<LedgerTable> {
     let (_, first) = each.first()?;
+    let counts = first.counts()?;
     let warnings = each.iter().flat_map(|(name, comparison)| {
         comparison.warnings.iter().map(|warning| (name.clone(), warning.clone()))
     });
-    let base = first.subjects.get(Side::Base);
+    let base = counts.subjects.get(Side::Base);
     let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
     Some(LedgerTable {
         format: FORMAT,
         title: title.to_owned(),
-        key: first.key.clone(),
-        layouts: first.layouts,
+        key: counts.key.clone(),
+        layouts: counts.layouts,
         base: (base.kernel.name().to_owned(), base.subject.beside_kernel()),
         rows: rows.collect(),
         not_built,
@@ -38,20 +39,20 @@ fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison
     entries.sort_by(|a, b| b.delta.total_cmp(&a.delta));
     // Of an addition with which nothing runs there is no number, of the base neither.
     let rows = || each.iter().filter_map(|(_, comparison)| comparison.rows.get(at));
-    let base = rows().find_map(|row| row.effects.first()).map_or(0.0, |effect| effect.base);
+    let base = rows().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
     let row = rows().next().map_or(String::new(), |row| row.row.clone());
     LedgerRow { row, base, entries, together, interaction }
 }
 
 fn of(name: &str, row: &Row) -> LedgerEntry {
-    let headline = row.effects.first();
+    let headline = row.effects().first();
     LedgerEntry {
         name: name.to_owned(),
         delta: headline.map_or(0.0, |effect| effect.delta),
         percent: headline.and_then(|effect| effect.percent),
         detectable: headline.map_or(0.0, |effect| effect.detectable),
         verdict: row.verdict,
-        decided_by: row.decided_by.clone(),
+        decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
     }
 }
 

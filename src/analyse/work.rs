@@ -2,14 +2,12 @@
 
 use crate::model::{Failure, Signature};
 
-use super::gather::Pair;
-
 /// How the work differed, Layout by Layout: `faults 400 in base, 401 in change`. Every entry
 /// counts: none may legitimately differ. What is the same in several Layouts is said once.
-pub(super) fn differences(pairs: &[Pair]) -> Vec<String> {
+pub(super) fn differences<'a>(pairs: impl Iterator<Item = [&'a Signature; 2]>) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
-    for pair in pairs {
-        for text in between(&pair.samples.base.signature, &pair.samples.change.signature) {
+    for [base, change] in pairs {
+        for text in between(base, change) {
             if !texts.contains(&text) {
                 texts.push(text);
             }

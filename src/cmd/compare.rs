@@ -1,30 +1,30 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::analyse::analyse_and_keep;
-use super::args::{ExperimentArgs, HostArgs, first_free};
-use super::drive;
-use super::exit::{Exit, UsageError};
-use super::guests;
+use super::exit::Exit;
+use super::experiment::ExperimentArgs;
+use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
-use super::run::cancelled;
-use super::timed::{self, TimedArgs};
+use super::progress::Terminal;
+use crate::cmd::note::note;
+use crate::flow::{self, Error, Options, Session};
+use crate::model::Comparison;
+use crate::report::{CSV, Named, Report};
 use crate::run::Ended;
-use crate::rundir::RunDir;
+use crate::rundir::{AnyRunDir, check_free};
 
-/// Plan, run, analyse and report in one go.
+/// Plan, run, analyse and report in one command.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
 pub struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Run directory to make [default: the first free of ktax-1, ktax-2, …]
+    /// Make this run directory [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
     /// Exit for `git bisect run`: 0 not slower, 3 slower, 125 cannot be judged, 128 and more stops
     #[arg(long, help_heading = "Output")]
     pub(super) bisect: bool,
-    #[command(flatten)]
-    timed: TimedArgs,
-    /// Show what is known so far; looking does not change when it stops
+    /// Show estimates while pairs are measured; this does not change when the run stops
     #[arg(long, help_heading = "Timed engines")]
     peek: bool,
     #[command(flatten)]
@@ -33,41 +33,92 @@ pub struct Args {
     host: HostArgs,
 }
 
-/// The four phases; each arrow between them is a file.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    if let Some(guests) = args.experiment.guests()? {
-        args.timed.refuse()?;
-        refuse_peek(args.peek)?;
-        return guests::run(&guests, args.out.as_deref(), args.output.is_json(), &args.host);
+const EXAMPLE: &str = "\
+An experiment file:
+  title = \"What does audit cost?\"
+  workloads = [\"getppid\", \"open-close\"]
+  base = { kernel = \"debian:cloud-amd64\", boot_line = \"audit=0\" }
+  change = { kernel = \"debian:cloud-amd64\", boot_line = \"audit=1\" }";
+
+/// The four phases; each arrow between them is a file. A sweep of settings does it once for each
+/// value.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let points = flow::points(&args.experiment.experiment()?)?;
+    if points.len() > 1 && args.output.format() == CSV {
+        return Err(Error::usage(
+            "--format csv prints one table, and a sweep of settings has several runs; the \
+             directory of each run has its report.csv",
+        ));
     }
-    if let Some(experiment) = args.timed.experiment(&args.experiment)? {
-        let out = args.out.as_deref();
-        return timed::compare(&experiment, out, args.peek, &args.output, &args.host);
-    }
-    refuse_peek(args.peek)?;
-    let plan = match drive::plan(&args.experiment.experiment()?, &args.host) {
-        // A commit that does not have the option cannot be judged.
-        Err(error) if args.bisect => {
-            note!("ktax: {}", drive::why_unbuilt(error)?);
-            return Ok(Exit::NotRun);
+    let options = Options { peek: args.peek, ..Options::default() };
+    points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options))?;
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let out = args.out.clone().unwrap_or_else(first_free);
+    let paths = flow::directories(&out, points.iter().map(|(name, _)| name.as_str()));
+    paths.iter().try_for_each(|path| check_free(path))?;
+    // All of them are there before the first is measured: what is wrong with the last is said at
+    // once, and each can be resumed.
+    let mut dirs = Vec::new();
+    for ((_, experiment), path) in points.iter().zip(&paths) {
+        match flow::plan(experiment, &session) {
+            Ok(plan) => dirs.push((path, plan)),
+            // A commit that does not have the option cannot be judged.
+            Err(error) if args.bisect && !error.is_cancelled() => {
+                note!("ktax: {}", flow::why_unbuilt(error)?);
+                return Ok(Exit::NotRun);
+            }
+            Err(error) => return Err(error),
         }
-        planned => planned?,
-    };
-    let dir = RunDir::create(&args.out.clone().unwrap_or_else(first_free), plan)?;
-    let _lock = dir.lock()?;
-    if drive::run(&dir, &args.host)? == Ended::Cancelled {
-        return Ok(cancelled(&dir));
     }
-    let comparison = analyse_and_keep(&dir)?;
-    args.output.print(&comparison)?;
-    note!("ktax: everything is in {}", dir.root().display());
-    Ok(Exit::of_comparisons(&[comparison]))
+    let dirs = dirs.into_iter().map(|(path, plan)| AnyRunDir::create(path, plan));
+    let dirs = dirs.collect::<Result<Vec<_>, _>>()?;
+    let mut comparisons = Vec::new();
+    for (at, dir) in dirs.iter().enumerate() {
+        match measure(dir, options, &session) {
+            Ok(Some(comparison)) => comparisons.push(comparison),
+            ended => return stopped(&dirs, at, ended.map(drop)),
+        }
+    }
+    let names: Vec<&str> = points.iter().map(|(name, _)| name.as_str()).collect();
+    let named = names.iter().zip(&comparisons).map(|(name, report)| Named { name, report });
+    let named: Vec<Named<'_>> = named.collect();
+    let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
+    args.output.print_all(&named)?;
+    note!("ktax: everything is in {}", out.display());
+    Ok(Exit::of_comparisons(&comparisons))
 }
 
-/// Only pairs of times come one after the other, each with an estimate.
-fn refuse_peek(peek: bool) -> Result<(), UsageError> {
-    match peek {
-        true => Err(UsageError::Text("--peek is for times; leave it out".into())),
-        false => Ok(()),
+/// Runs and analyses; `None` where the user stopped that.
+fn measure(
+    dir: &AnyRunDir,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Option<Comparison>, Error> {
+    let _lock = dir.lock()?;
+    match flow::run(dir, options, session)? {
+        Ended::Cancelled => Ok(None),
+        Ended::Complete => flow::analyse(dir, Options::default()).map(Some),
     }
+}
+
+/// Says what there is of the runs of which one stopped early.
+fn stopped(dirs: &[AnyRunDir], at: usize, ended: Result<(), Error>) -> Result<Exit, Error> {
+    // The directories are there: the same command again would refuse them.
+    let ended = ended.or_else(|error| if error.is_cancelled() { Ok(()) } else { Err(error) });
+    if let ([dir], Ok(())) = (dirs, &ended) {
+        return Ok(cancelled(dir.root(), ""));
+    }
+    if dirs.len() > 1 {
+        note!("ktax: stopped in run {} of {}", at + 1, dirs.len());
+        let paths: Vec<&Path> = dirs.iter().map(AnyRunDir::root).collect();
+        flow::left(&paths, at).iter().for_each(|line| note!("ktax: {line}"));
+    }
+    ended.map(|()| Exit::Cancelled)
+}
+
+/// Says how to go on; `more` is what the command needs behind the directory.
+pub fn cancelled(root: &Path, more: &str) -> Exit {
+    note!("ktax: stopped; resume with `ktax run {}{more}`", root.display());
+    Exit::Cancelled
 }

@@ -1,17 +1,7 @@
-use std::error::Error;
-use std::io;
 use std::process::ExitCode;
 
-use crate::analyse::AnalyseError;
-use crate::engine::host::error::SettingError;
-use crate::engine::qemu::QemuError;
-use crate::kernel::{BuildError, KernelError};
-use crate::kvmhost::HostError;
-use crate::model::{Comparison, Context, Effect, Verdict, metric};
-use crate::plan::PlanError;
-use crate::run::TimedError;
-use crate::rundir::RunDirError;
-use crate::vmm::VmmError;
+use crate::flow::Error;
+use crate::model::{Blame, Comparison, Context, Effect, Row, Verdict, metric};
 
 /// What the exit status says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +23,10 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// What Comparisons say as a whole: the first of slowdown, failure, doubt.
+    /// What Comparisons say as a whole: the first of slowdown, failure, doubt. Only headline rows
+    /// are asked.
     pub fn of_comparisons(comparisons: &[Comparison]) -> Exit {
-        let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-        // Fewer instructions do not make up for more REP iterations: neither is the other's unit.
-        let slower = |effect: &Effect| {
-            let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
-            in_process && effect.verdict == Verdict::Slower
-        };
-        match rows().any(|row| row.effects.iter().any(slower)) {
+        match headline(comparisons).any(is_slower) {
             true => Exit::Slower,
             false => Exit::of_measuring(comparisons),
         }
@@ -49,86 +34,30 @@ impl Exit {
 
     /// The same where a slowdown is no news.
     pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
-        let rows = comparisons.into_iter().flat_map(|comparison| &comparison.rows);
-        let verdicts: Vec<Verdict> = rows.map(|row| row.verdict).collect();
+        let verdicts: Vec<Verdict> = headline(comparisons).map(|row| row.verdict).collect();
         let any = |verdict| verdicts.contains(&verdict);
         if any(Verdict::Failed) {
             Exit::NotRun
-        } else if any(Verdict::TooFewBoots) || any(Verdict::DifferentWork) {
+        } else if any(Verdict::TooFewBoots)
+            || any(Verdict::DifferentWork)
+            || any(Verdict::Inconclusive)
+        {
             Exit::Inconclusive
         } else {
             Exit::Ok
         }
     }
 
-    /// What several say together: the first of slowdown, failure, doubt.
-    pub fn of_all(exits: impl IntoIterator<Item = Exit>) -> Exit {
-        let rank = |exit: &Exit| match exit {
-            Exit::Slower => 3,
-            Exit::NotRun => 2,
-            Exit::Inconclusive => 1,
-            _ => 0,
-        };
-        exits.into_iter().max_by_key(rank).unwrap_or(Exit::Ok)
-    }
-
     /// What an error says.
-    pub fn of_error(error: &anyhow::Error) -> Exit {
-        let has_no_guest = error.chain().any(|cause| {
-            let is_unbuilt = |error: &KernelError| {
-                matches!(error, KernelError::Build(BuildError::Failed { .. }))
-            };
-            cause.is::<QemuError>()
-                || cause.downcast_ref().is_some_and(is_unbuilt)
-                || cause.downcast_ref().is_some_and(VmmError::is_without_kvm)
-                || cause.downcast_ref().is_some_and(TimedError::is_without_guest)
-                || cause.is::<HostError>()
-        });
-        let is_usage = error.chain().any(is_usage);
-        if has_no_guest {
-            Exit::NotRun
-        } else if is_usage {
-            Exit::Usage
-        } else {
-            Exit::Internal
+    pub fn of_error(error: &Error) -> Exit {
+        match error.blame() {
+            None => Exit::Cancelled,
+            Some(Blame::User) => Exit::Usage,
+            Some(Blame::Guest) => Exit::NotRun,
+            Some(Blame::Host) => Exit::Internal,
         }
     }
-}
 
-fn is_usage(cause: &(dyn Error + 'static)) -> bool {
-    // What is transparent is no link of the chain.
-    let of_rundir = match cause.downcast_ref() {
-        Some(TimedError::RunDir(error)) => Some(error),
-        _ => cause.downcast_ref(),
-    };
-    cause.is::<PlanError>()
-        || cause.downcast_ref().is_some_and(|error: &KernelError| !error.is_of_the_host())
-        || cause.downcast_ref().is_some_and(|error: &BuildError| !error.is_of_the_host())
-        || cause.downcast_ref().is_some_and(VmmError::is_usage)
-        || cause.downcast_ref().is_some_and(SettingError::is_usage)
-        || cause.is::<UsageError>()
-        || matches!(cause.downcast_ref(), Some(TimedError::Order { .. }))
-        || matches!(
-            cause.downcast_ref(),
-            Some(
-                AnalyseError::BootsMissing { .. }
-                    | AnalyseError::RunMissing { .. }
-                    | AnalyseError::Plan { .. }
-            )
-        )
-        || matches!(
-            of_rundir,
-            Some(
-                RunDirError::Exists { .. }
-                    | RunDirError::Create { .. }
-                    | RunDirError::NoPlan { .. }
-                    | RunDirError::InUse { .. }
-                    | RunDirError::Format { .. }
-            )
-        )
-}
-
-impl Exit {
     /// What `git bisect run` is told: a commit that cannot be judged is skipped, and what is no
     /// commit's fault ends the search.
     pub fn for_bisect(self) -> ExitCode {
@@ -149,11 +78,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A mistake on the command line that clap cannot see.
-#[derive(Debug, thiserror::Error)]
-pub enum UsageError {
-    #[error("{0}")]
-    Text(String),
-    #[error("cannot read {path}: {reason}; give the path of {wanted}")]
-    Unreadable { path: String, reason: io::Error, wanted: &'static str },
+fn headline<'a>(
+    comparisons: impl IntoIterator<Item = &'a Comparison>,
+) -> impl Iterator<Item = &'a Row> {
+    comparisons.into_iter().flat_map(|comparison| &comparison.rows).filter(|row| row.headline)
+}
+
+/// Fewer instructions do not make up for more REP iterations: neither is the other's unit.
+fn is_slower(row: &Row) -> bool {
+    let of_process = |effect: &Effect| {
+        let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
+        in_process && effect.verdict == Verdict::Slower
+    };
+    row.verdict == Verdict::Slower || row.effects().iter().any(of_process)
 }

@@ -1,9 +1,9 @@
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::Cli;
 use super::exit::Exit;
 use super::output::write_stdout;
+use crate::flow::Error;
 
 /// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -12,17 +12,16 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
-pub fn completions(args: &CompletionArgs) -> anyhow::Result<Exit> {
+pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, Error> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ktax", &mut script);
-    write_stdout(&String::from_utf8(script)?)?;
+    clap_complete::generate(args.shell, &mut command, "ktax", &mut script);
+    write_stdout(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Ok)
 }
 
 /// The page of ktax and, after it, one section for each command.
-pub fn man() -> anyhow::Result<Exit> {
+pub fn man(mut command: Command) -> Result<Exit, Error> {
     let mut page = Vec::new();
-    let mut command = Cli::command();
     command.build();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
@@ -31,6 +30,6 @@ pub fn man() -> anyhow::Result<Exit> {
         man.render_description_section(&mut page)?;
         man.render_options_section(&mut page)?;
     }
-    write_stdout(&String::from_utf8(page)?)?;
+    write_stdout(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Ok)
 }

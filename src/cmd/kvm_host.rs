@@ -1,33 +1,34 @@
-//! `ktax kvm-host`: a command in a KVM host within QEMU.
+//! `ktax kvm-host`: run a command in a KVM host within QEMU.
 
 use std::io;
 use std::path::PathBuf;
 
-use super::args::HostArgs;
-use super::drive::{cancel, is_cancelled, obtain, talking};
-use super::exit::{Exit, UsageError};
+use super::exit::Exit;
+use super::host::HostArgs;
 use super::output::write_foreign;
+use super::progress::Terminal;
+use crate::cmd::note::note;
 use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;
-use crate::kernel::{self, Kernel};
-use crate::kvmhost::{self, GIVEN_MAX, Given, Host, HostError, Said};
+use crate::flow::Error;
+use crate::kvmhost::{GIVEN_MAX, Given, Host, PLAIN, Said};
 use crate::model::Subject;
 use crate::text::escape;
 
-/// Run a command in a real KVM host, within QEMU: no KVM and no root are needed here.
+/// Run a command in a KVM host within QEMU, which needs neither KVM nor root.
 ///
-/// The host has this ktax at /ktax, /proc, /sys with tracefs and debugfs, and the files that are
-/// named with --file. What the command prints is printed here, and its exit status is ktax's.
+/// The host has this ktax at /ktax, the files of --file, /proc, and /sys with tracefs and debugfs.
+/// ktax prints what the command prints, and exits with its status.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Count time in instructions on one CPU, so that two runs do exactly the same
+    /// Count time in instructions of one CPU, so that a second run is identical
     #[arg(long)]
     exact: bool,
-    /// Kernel of the host
+    /// Boot this kernel as the host
     #[arg(long, value_name = "KERNEL", default_value = "debian:cloud-amd64")]
     kernel: String,
-    /// Added to the host kernel's command line, such as lockdown=confidentiality
+    /// Add TEXT to the host kernel's command line, such as lockdown=confidentiality
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(value_parser = printable)]
     boot_line: String,
@@ -36,7 +37,7 @@ pub struct Args {
     file: Vec<Named>,
     #[command(flatten)]
     host: HostArgs,
-    /// The command, by its path in the host
+    /// Run this command, by its path in the host
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -46,61 +47,50 @@ Examples:
   ktax kvm-host -- /ktax vmm raw --out 2000 --hlt 1000
   ktax kvm-host --file vmlinuz=./bzImage -- /ktax vmm linux --kernel /files/vmlinuz";
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    match boot(args) {
-        Ok(said) => {
-            write_foreign(std::io::stdout(), &said.stdout)?;
-            write_foreign(std::io::stderr(), &said.stderr)?;
-            // Any status is the command's, not only those that ktax itself has.
-            std::process::exit(said.status.into())
-        }
-        // Whatever a signal broke off.
-        Err(_) if is_cancelled() => {
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let said = match boot(args) {
+        Ok(said) => said,
+        // Nothing is kept of it that the same command could go on with.
+        Err(Error::Cancelled) => {
             note!("ktax: stopped");
-            Ok(Exit::Cancelled)
+            return Ok(Exit::Cancelled);
         }
-        Err(error) => Err(error),
-    }
+        Err(error) => return Err(error),
+    };
+    write_foreign(std::io::stdout(), &said.stdout)?;
+    write_foreign(std::io::stderr(), &said.stderr)?;
+    // Any status is the command's, not only those that ktax itself has.
+    std::process::exit(said.status.into())
 }
 
-fn boot(args: &Args) -> anyhow::Result<Said> {
+fn boot(args: &Args) -> Result<Said, Error> {
     let files = read(&args.file, GIVEN_MAX)?;
-    let run =
-        |host: &Host, _: &Kernel| kvmhost::run(host, std::slice::from_ref(&args.command), &files);
-    let said = with_host(&Subject::of(&args.kernel, &args.boot_line), args.exact, &args.host, run)?;
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let kernel = session.kvm_host(&Subject::of(&args.kernel, &args.boot_line))?;
+    let host = Host {
+        qemu: &qemu,
+        kernel: &kernel.image,
+        boot_line: &kernel.boot_line,
+        modules: &kernel.modules,
+        exact: args.exact,
+        layout: &PLAIN,
+        limits: &session.limits,
+        cancel: &session.cancel,
+        scratch: &session.cache.join("runs"),
+    };
+    let said = session.unless_cancelled(host.run(std::slice::from_ref(&args.command), &files))?;
     Ok(said.into_iter().next().expect("there is an answer to each command"))
 }
 
-/// Works with a host of this kernel and boot line; the kernel is fetched with its modules.
-pub fn with_host<T>(
-    subject: &Subject,
-    exact: bool,
-    args: &HostArgs,
-    work: impl FnOnce(&Host, &Kernel) -> Result<T, HostError>,
-) -> anyhow::Result<T> {
-    let cancel = cancel()?;
-    let qemu = Qemu::find(args.qemu.as_deref())?;
-    let cache = args.cache()?;
-    let own = obtain(subject, &cache)?;
-    let modules = talking(|talk| kernel::modules(&own, &kvmhost::MODULES, &cache, talk))?;
-    let host = Host {
-        qemu: &qemu,
-        kernel: &own.image,
-        boot_line: &subject.boot_line,
-        modules: &modules,
-        exact,
-        limits: &args.limits(),
-        cancel: &cancel,
-        scratch: &cache.join("runs"),
-    };
-    Ok(work(&host, &own)?)
-}
-
 /// What QEMU and the kernel take as it is.
-fn printable(text: &str) -> Result<String, UsageError> {
+fn printable(text: &str) -> Result<String, Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(text.to_owned()),
-        false => Err(UsageError::Text("a boot line is of printable ASCII".into())),
+        false => Err(Error::Usage(
+            "the boot line has a character that is not printable ASCII; leave it out".into(),
+        )),
     }
 }
 
@@ -112,17 +102,17 @@ struct Named {
 }
 
 /// All of them before anything is booted, and whatever they are: `/dev/zero` has no end.
-fn read(files: &[Named], most: u64) -> Result<Vec<Given>, UsageError> {
+fn read(files: &[Named], most: u64) -> Result<Vec<Given>, Error> {
     let mut left = most;
     let mut read = |Named { name, path }: &Named| {
         let shown = escape(&path.display().to_string());
         let wanted = "a file for the host";
-        let unreadable = |reason| UsageError::Unreadable { path: shown.clone(), reason, wanted };
+        let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
         let content = read_limited(path, left).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
                 let most = most >> 20;
-                let problem = format!("with {shown} the host's files are more than {most} MiB");
-                UsageError::Text(format!("{problem}; give fewer or smaller ones"))
+                let problem = format!("with {shown} the host's files exceed {most} MiB");
+                Error::Usage(format!("{problem}; give fewer or smaller files"))
             }
             _ => unreadable(error),
         })?;
@@ -133,11 +123,12 @@ fn read(files: &[Named], most: u64) -> Result<Vec<Given>, UsageError> {
 }
 
 /// A name is one of a directory's: the archive's paths are made of it.
-fn named(text: &str) -> Result<Named, UsageError> {
-    let wrong = |problem: &str| UsageError::Text(format!("{problem}; write NAME=PATH"));
-    let (name, path) = text.split_once('=').ok_or_else(|| wrong("no `=`"))?;
+fn named(text: &str) -> Result<Named, Error> {
+    let wrong =
+        |problem: &str| Error::Usage(format!("`{}` {problem}; write NAME=PATH", escape(text)));
+    let (name, path) = text.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
     if matches!(name, "" | "." | "..") || name.contains('/') || name.chars().any(char::is_control) {
-        return Err(wrong("NAME is no name of a file"));
+        return Err(wrong("has a NAME that is not a file name"));
     }
     Ok(Named { name: name.to_owned(), path: PathBuf::from(path) })
 }
@@ -163,7 +154,7 @@ mod tests {
         );
         for (paths, most) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
             let error = read(&files(paths), most).unwrap_err().to_string();
-            assert!(error.contains(" MiB; give fewer or smaller ones"), "{error}");
+            assert!(error.contains(" MiB; give fewer or smaller files"), "{error}");
         }
         let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/such\\u{1b}: No such file"), "{error}");

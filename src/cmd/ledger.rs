@@ -1,15 +1,12 @@
 use std::path::PathBuf;
 
-use super::analyse::analyse_and_keep;
-use super::args::{HostArgs, first_free};
-use super::drive;
-use super::exit::{Exit, UsageError};
-use super::output::{text_options, write_stdout};
-use super::run::cancelled;
-use crate::analyse;
-use crate::plan::{Ledger, TOGETHER};
-use crate::report;
-use crate::run::Ended;
+use super::exit::Exit;
+use super::host::{HostArgs, first_free};
+use super::output::OutputArgs;
+use super::progress::Terminal;
+use crate::cmd::note::note;
+use crate::flow::{self, Error};
+use crate::plan::Ledger;
 
 /// Compare several additions with one base, and rank them by what they cost.
 #[derive(Debug, clap::Args)]
@@ -22,9 +19,8 @@ pub struct Args {
     /// first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Print as JSON
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -39,57 +35,25 @@ A ledger file:
     { name = \"audit\", boot_line = \"audit=1\" },
   ]";
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();
-    let text = std::fs::read_to_string(&args.ledger).map_err(|reason| UsageError::Unreadable {
+    let text = std::fs::read_to_string(&args.ledger).map_err(|reason| Error::Unreadable {
         path: name.clone(),
         reason,
         wanted: "a ledger file",
     })?;
     let ledger = Ledger::parse(&text, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
-    let (mut each, mut not_built) = (Vec::new(), Vec::new());
-    for (name, experiment) in ledger.experiments() {
-        note!("ktax: {name}");
-        let plan = match drive::plan(&experiment, &args.host) {
-            Ok(plan) => plan,
-            Err(error) if drive::is_cancelled() => return Err(error),
-            Err(error) => {
-                let why = drive::why_unbuilt(error)?;
-                note!("ktax: {why}");
-                not_built.push((name, why));
-                continue;
-            }
-        };
-        let dir = drive::directory(&out.join(&name), plan)?;
-        let _lock = dir.lock()?;
-        if drive::run(&dir, &args.host)? == Ended::Cancelled {
-            cancelled(&dir);
-            note!(
-                "ktax: or go on with `ktax ledger {} --out {}`",
-                args.ledger.display(),
-                out.display()
-            );
-            return Ok(Exit::Cancelled);
-        }
-        each.push((name, analyse_and_keep(&dir)?));
-    }
-    let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
-    let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
-    let is_whole = not_built.is_empty();
-    // A part of the sum is missing.
-    let together = together.filter(|_| is_whole);
-    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built)
-        .ok_or_else(|| UsageError::Text("no addition could be built; mend them".into()))?;
-    let text = match args.json {
-        true => report::json(&table)?,
-        false => report::ledger(&table, text_options()),
+    let terminal = Terminal::new();
+    let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
+        note!("ktax: stopped; resume with `ktax ledger {name} --out {}`", out.display());
+        return Ok(Exit::Cancelled);
     };
-    write_stdout(&text)?;
+    args.output.print(&ranked.table)?;
     note!("ktax: everything is in {}", out.display());
     // Costs are what was asked for; a script is told what could not be measured.
-    if !is_whole {
-        return Ok(Exit::NotRun);
+    match ranked.table.not_built.is_empty() {
+        true => Ok(Exit::of_measuring(&ranked.comparisons)),
+        false => Ok(Exit::NotRun),
     }
-    Ok(Exit::of_measuring(each.iter().map(|(_, comparison)| comparison).chain(&together)))
 }

@@ -1,43 +1,35 @@
 //! One file per subcommand; the only place where the phases are joined.
 
-/// Tells the user something; one who does not listen (`2>&1 | head`) is no error. What comes from
-/// files does nothing to a terminal.
-macro_rules! note {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let text = std::fmt::format(format_args!($($text)*));
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::escape_lines(&text));
-    }};
-}
-
 mod analyse;
-mod args;
 mod bisect;
 mod choice;
 mod compare;
 mod doctor;
-mod drive;
 mod exit;
 mod exits;
+mod experiment;
 mod generate;
-mod guests;
+mod host;
 mod kvm_host;
 mod ledger;
+mod note;
 mod output;
 mod plan;
 mod progress;
 mod report;
 mod run;
 mod stat;
-mod timed;
 mod vmm;
 mod workloads;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::Exit;
+
+use crate::cmd::note::note;
+use crate::flow::Error;
 
 /// Say what a Linux kernel change costs, to the instruction.
 ///
@@ -58,6 +50,11 @@ Examples:
   ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
   ktax compare --engine host --change-set thp=never -w page-fault
   ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file
+
+Environment:
+  KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
+  KTAX_STATE  keep the journal of changed settings here [default: /var/lib/ktax]
+  KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
 
 Exit status:
   0  no slowdown detected        4  inconclusive: too few boots, or different work
@@ -105,19 +102,17 @@ impl Cli {
 }
 
 /// Runs one command.
-pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
+pub fn run(cli: &Cli) -> Result<Exit, Error> {
     match command(cli) {
-        // What ends because the user stops it has not failed.
-        // (Ctrl-C is how a recording ends; what fails after it has failed.)
-        Err(_) if drive::is_cancelled() && !matches!(cli.command, Command::Exits(_)) => {
-            note!("ktax: stopped; the same command goes on with what is done");
+        Err(Error::Cancelled) => {
+            note!("ktax: stopped; the same command continues with what is done");
             Ok(Exit::Cancelled)
         }
         ended => ended,
     }
 }
 
-fn command(cli: &Cli) -> anyhow::Result<Exit> {
+fn command(cli: &Cli) -> Result<Exit, Error> {
     match &cli.command {
         Command::Compare(args) => compare::run(args),
         Command::Plan(args) => plan::run(args),
@@ -133,11 +128,11 @@ fn command(cli: &Cli) -> anyhow::Result<Exit> {
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),
         Command::KvmHostInit => {
-            crate::kvmhost::init::main()?;
+            crate::kvmhost::init().map_err(|error| Error::host(error.to_string()))?;
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),
-        Command::Completions(args) => generate::completions(args),
-        Command::Man => generate::man(),
+        Command::Completions(args) => generate::completions(args, Cli::command()),
+        Command::Man => generate::man(Cli::command()),
     }
 }

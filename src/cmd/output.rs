@@ -1,67 +1,64 @@
-//! How a Comparison reaches the user.
+//! How a result reaches the user: every command prints through here.
 
 use std::io::{IsTerminal, Write};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::model::Comparison;
-use crate::report::{self, Format, TextOptions};
+use super::choice::{Choice, one_of};
+use crate::flow::Error;
+use crate::report::{self, FORMATS, Format, JSON, Report, TEXT, TextOptions};
 use crate::text::escape;
 
 /// How to print.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// What to print
-    #[arg(short, long, value_enum, default_value_t = Chosen::Text, help_heading = "Output")]
-    format: Chosen,
-    /// The same as --format json
+    /// Print in this format
+    #[arg(short, long, value_parser = format(), default_value = TEXT.name)]
+    #[arg(help_heading = "Output")]
+    format: Format,
+    /// Print as JSON, the same as --format json
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     json: bool,
-    /// Colour the verdicts
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    /// Colour the verdicts of the text
+    #[arg(long, value_parser = one_of(&COLOURS), default_value = "auto", value_name = "WHEN")]
     #[arg(help_heading = "Output")]
     color: Colour,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Chosen {
-    Text,
-    Json,
-    Csv,
-    Markdown,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     Auto,
     Always,
     Never,
 }
 
+const COLOURS: [Choice<Colour>; 3] =
+    [(Colour::Auto, "auto", ""), (Colour::Always, "always", ""), (Colour::Never, "never", "")];
+
+/// Any of [`FORMATS`], by its name.
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(FORMATS.iter().map(|format| format.name)).map(|name| {
+        let chosen = FORMATS.iter().find(|format| format.name == name);
+        *chosen.expect("the parser accepts no other name")
+    })
+}
+
 impl OutputArgs {
-    /// Prints a Comparison.
-    pub fn print(&self, comparison: &Comparison) -> anyhow::Result<()> {
-        Ok(write_stdout(&report::render(comparison, &self.format())?)?)
+    /// Prints a result.
+    pub fn print(&self, result: &dyn Report) -> Result<(), Error> {
+        self.print_all(&[result])
     }
 
-    /// Whether scripts read it.
-    pub fn is_json(&self) -> bool {
-        self.json || self.format == Chosen::Json
-    }
-
-    /// Whether it is one table with one header, which several comparisons are not.
-    pub fn is_csv(&self) -> bool {
-        !self.json && self.format == Chosen::Csv
+    /// Prints several results, one after the other.
+    pub fn print_all(&self, results: &[&dyn Report]) -> Result<(), Error> {
+        let text = report::render_all(results, self.format(), self.text_options())?;
+        Ok(write_stdout(&text)?)
     }
 
     /// What to print.
     pub fn format(&self) -> Format {
-        match (self.json, self.format) {
-            (true, _) | (_, Chosen::Json) => Format::Json,
-            (_, Chosen::Text) => Format::Text(self.text_options()),
-            (_, Chosen::Csv) => Format::Csv,
-            (_, Chosen::Markdown) => Format::Markdown,
-        }
+        if self.json { JSON } else { self.format }
     }
 
     /// For a person at a terminal.
@@ -81,7 +78,7 @@ impl OutputArgs {
 pub fn text_options() -> TextOptions {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
     // A pipe gets the width that documents have.
-    let width = if columns == 0 { 100 } else { columns.clamp(60, 100) };
+    let width = if columns == 0 { 100 } else { columns.clamp(60, 200) };
     TextOptions { width, colour: false }
 }
 

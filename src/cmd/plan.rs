@@ -1,41 +1,42 @@
 use std::path::PathBuf;
 
-use super::args::{ExperimentArgs, HostArgs};
 use super::exit::Exit;
-use super::timed::{self, TimedArgs};
-use super::{drive, output};
+use super::experiment::ExperimentArgs;
+use super::host::HostArgs;
+use super::output;
+use super::progress::Terminal;
+use crate::cmd::note::note;
+use crate::flow::{self, Error};
 use crate::report;
-use crate::rundir::RunDir;
+use crate::rundir::AnyRunDir;
 
-/// Write the list of boots to make, and make none.
+/// Write the list of boots to make, without making any.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Run directory to make; without it the plan is printed
+    /// Make this run directory [default: print the plan]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    timed: TimedArgs,
     #[command(flatten)]
     host: HostArgs,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    if let Some(experiment) = args.timed.experiment(&args.experiment)? {
-        return timed::plan(&experiment, args.out.as_deref(), &args.host);
-    }
-    let plan = drive::plan(&args.experiment.experiment()?, &args.host)?;
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let points = flow::points(&args.experiment.experiment()?)?;
+    let [(_, experiment)] = points.as_slice() else {
+        return Err(Error::usage(
+            "a sweep of settings needs several plans; sweep settings with `ktax compare`",
+        ));
+    };
+    let terminal = Terminal::new();
+    let plan = flow::plan(experiment, &args.host.session(&terminal)?)?;
     match &args.out {
         Some(out) => {
-            let (boots, rows) = (plan.steps.len(), plan.workloads.len());
-            RunDir::create(out, plan)?;
-            note!(
-                "ktax: planned {boots} boots of {rows} rows; `ktax run {}` makes them",
-                out.display()
-            );
+            let dir = AnyRunDir::create(out, plan)?;
+            note!("ktax: {}", flow::planned(&dir));
         }
-        None => output::write_stdout(&report::json(&plan)?)?,
+        None => output::write_stdout(&report::to_json(&plan)?)?,
     }
     Ok(Exit::Ok)
 }

@@ -1,11 +1,16 @@
 //! What is running, how many of how many, time left: on stderr, and only if that is a terminal.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::Plan;
+use crate::analyse;
+use crate::cmd::note::note;
+use crate::flow::Observer;
+use crate::model::{Plan, TimedPair, TimesPlan};
 use crate::run::{Event, Timing};
 use crate::text::escape;
 
@@ -38,33 +43,65 @@ pub fn say(bar: &ProgressBar, message: &str) {
     bar.set_message(escape(message));
 }
 
-/// The progress of one run directory.
-pub struct Progress {
-    bar: ProgressBar,
+/// Tells a person at a terminal what is going on: notes are lines of stderr, all else is one line
+/// that goes away.
+pub struct Terminal {
+    bar: Mutex<Option<ProgressBar>>,
     started: Instant,
+    has_peeked: AtomicBool,
 }
 
-impl Progress {
-    /// Shows a bar over all Runs of a Plan.
-    pub fn new(plan: &Plan) -> Progress {
-        let runs = plan.steps.len() * plan.workloads.len();
-        Progress { bar: bar_of_runs(runs), started: Instant::now() }
+impl Terminal {
+    /// Shows nothing yet.
+    pub fn new() -> Terminal {
+        let has_peeked = AtomicBool::new(false);
+        Terminal { bar: Mutex::default(), started: Instant::now(), has_peeked }
     }
 
-    /// Shows one event.
-    pub fn show(&self, event: &Event<'_>) {
-        match event {
-            Event::Booting(step) => say(&self.bar, &format!("{}: booting", step.name())),
-            Event::Running(step, workload) => {
-                say(&self.bar, &format!("{}: {}", step.name(), workload.row));
-            }
-            Event::Done(runs) => self.bar.inc(*runs as u64),
+    /// Works with the bar that is shown, or with a new one.
+    fn with_bar(&self, make: impl FnOnce() -> ProgressBar, work: impl FnOnce(&ProgressBar)) {
+        let mut bar = self.bar.lock().expect("no thread panics with the lock");
+        work(bar.get_or_insert_with(make));
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = self.bar.lock().expect("no thread panics with the lock").take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Terminal {
+    fn note(&self, text: &str) {
+        match &*self.bar.lock().expect("no thread panics with the lock") {
+            Some(bar) => bar.suspend(|| note!("ktax: {text}")),
+            None => note!("ktax: {text}"),
         }
     }
 
+    fn status(&self, text: &str) {
+        match text {
+            "" => self.clear(),
+            text => self.with_bar(spinner, |bar| say(bar, text)),
+        }
+    }
+
+    fn begin(&self, runs: usize) {
+        self.clear();
+        self.with_bar(|| bar_of_runs(runs), |_| ());
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.with_bar(spinner, |bar| match event {
+            Event::Booting(step) => say(bar, &format!("{}: booting", step.name())),
+            Event::Running(step, row) => say(bar, &format!("{}: {row}", step.name())),
+            Event::Done(runs) => bar.inc(*runs as u64),
+        });
+    }
+
     /// Takes the bar away and says where the time went.
-    pub fn finish(&self, timing: &Timing) {
-        self.bar.finish_and_clear();
+    fn end(&self, timing: &Timing) {
+        self.clear();
         let runs: usize = timing.runs.values().map(|(count, _)| count).sum();
         if runs == 0 {
             return;
@@ -88,16 +125,33 @@ impl Progress {
             .collect();
         note!("ktax: longest runs: {}", slowest.join(", "));
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_does_nothing_to_a_terminal() {
-        let bar = ProgressBar::hidden();
-        say(&bar, "fork\x1b]0;x\x07");
-        assert_eq!(bar.message(), "fork\\u{1b}]0;x\\u{7}");
+    fn pairs(&self, plan: &Plan<TimesPlan>, pairs: &[TimedPair], peek: bool) {
+        if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
+            self.note(
+                "estimates are shown while the run goes on; this does not change when it stops",
+            );
+        }
+        let done = analyse::progress(plan, pairs);
+        let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
+        let mut message = format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
+        if peek {
+            let known = analyse::estimates(plan, pairs);
+            let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
+            message += &format!("; {}", known.collect::<Vec<_>>().join(", "));
+        }
+        let quiet = || {
+            let bar = spinner();
+            // Its thread would take the CPU from what is measured.
+            bar.disable_steady_tick();
+            bar
+        };
+        self.with_bar(quiet, |bar| {
+            // A log has every step; a terminal the last one.
+            if peek && bar.is_hidden() {
+                note!("ktax: {message}");
+            }
+            say(bar, &message);
+        });
     }
 }

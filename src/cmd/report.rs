@@ -1,75 +1,64 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::ValueEnum;
-
-use super::exit::{Exit, UsageError};
+use super::choice::{Choice, one_of};
+use super::exit::Exit;
 use super::output::{OutputArgs, write_stdout};
-use super::timed;
-use crate::model::{Comparison, TimedComparison};
-use crate::report::{self, Format, Shape};
-use crate::rundir::{RunDir, TimedDir};
+use crate::flow::{self, Error};
+use crate::model::Comparison;
+use crate::report::{Report, Saved, Shape};
 
-/// Print finished comparisons.
+/// Print results that ktax has kept.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Run directory that has been analysed
-    #[arg(value_name = "DIR", required = true)]
-    dirs: Vec<PathBuf>,
+    /// Directory of a run, of a search or of a ledger; or a file that ktax wrote with --json
+    #[arg(value_name = "DIR|FILE", required = true)]
+    paths: Vec<PathBuf>,
     /// Print in the shape of a published table
-    #[arg(short = 'L', long, value_enum, conflicts_with_all = ["format", "json"])]
-    #[arg(help_heading = "Output")]
-    layout: Option<Published>,
+    #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
+    #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
+    layout: Option<Shape>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Published {
-    /// LMBench's tables of the LSM paper of 2002
-    Lmbench,
-    /// The performance counters of the PARAVIRT mail of 2009
-    Counters,
-    /// The fork test of the shared page tables of 2002
-    Pages,
-}
+const SHAPES: [Choice<Shape>; 3] = [
+    (Shape::Lmbench, "lmbench", "LMBench's tables of the LSM paper of 2002"),
+    (Shape::Counters, "counters", "The performance counters of the PARAVIRT mail of 2009"),
+    (Shape::Pages, "pages", "The fork test of the shared page tables of 2002"),
+];
 
-/// Prints one after the other; the exit status is that of all their rows together.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let missing = |path: &Path| {
-        let path = path.display();
-        let text = format!("{path} has no comparison yet; make it with `ktax analyse {path}`");
-        UsageError::Text(text)
-    };
-    let mut exits = Vec::new();
-    for path in &args.dirs {
-        exits.push(if TimedDir::is_one(path) {
-            let comparison = TimedDir::open(path)?.comparison()?.ok_or_else(|| missing(path))?;
-            print_timed(args, &comparison)?
-        } else {
-            let comparison = RunDir::open(path)?.comparison()?.ok_or_else(|| missing(path))?;
-            print(args, &comparison)?;
-            Exit::of_comparisons(&[comparison])
-        });
+/// Prints one after the other; the exit status is that of all rows of comparisons together.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let mut results = Vec::new();
+    for path in &args.paths {
+        results.extend(flow::saved(path)?);
     }
-    Ok(Exit::of_all(exits))
-}
-
-fn print_timed(args: &Args, comparison: &TimedComparison) -> anyhow::Result<Exit> {
-    if args.layout.is_some() {
-        let text = "published tables are of counts; leave --layout out for a comparison of times";
-        return Err(UsageError::Text(text.into()).into());
+    match args.layout {
+        Some(shape) => print_in(shape, &results, &args.output)?,
+        None => {
+            let results: Vec<&dyn Report> = results.iter().map(|it| it as &dyn Report).collect();
+            args.output.print_all(&results)?;
+        }
     }
-    timed::print(comparison, &args.output)?;
-    Ok(timed::exit(comparison))
+    let comparisons = results.into_iter().filter_map(|result| match result {
+        Saved::Comparison(comparison) => Some(*comparison),
+        _ => None,
+    });
+    Ok(Exit::of_comparisons(&comparisons.collect::<Vec<_>>()))
 }
 
-fn print(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
-    let shape = match args.layout {
-        None => return args.output.print(comparison),
-        Some(Published::Lmbench) => Shape::Lmbench,
-        Some(Published::Counters) => Shape::Counters,
-        Some(Published::Pages) => Shape::Pages,
-    };
-    let format = Format::Shape(shape, args.output.text_options());
-    Ok(write_stdout(&report::render(comparison, &format)?)?)
+fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {
+    let all: Option<Vec<&Comparison>> = results.iter().map(counted).collect();
+    let all = all.ok_or_else(|| {
+        Error::usage("--layout only applies to runs of the exact engine; leave it out")
+    })?;
+    let text = all.into_iter().map(|it| shape.render(it, output.text_options()));
+    Ok(write_stdout(&text.collect::<String>())?)
+}
+
+fn counted(result: &Saved) -> Option<&Comparison> {
+    match result {
+        Saved::Comparison(comparison) if comparison.counts().is_some() => Some(comparison),
+        _ => None,
+    }
 }

@@ -2,27 +2,29 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::args::HostArgs;
-use super::drive;
-use super::exit::{Exit, UsageError};
-use super::timed::{self, Run};
+use super::compare::cancelled;
+use super::exit::Exit;
+use super::host::HostArgs;
+use super::progress::Terminal;
+use crate::cmd::note::note;
+use crate::flow::{self, Error, Options};
 use crate::model::Side;
 use crate::run::Ended;
-use crate::rundir::{RunDir, TimedDir};
+use crate::rundir::AnyRunDir;
 
-/// Make the boots of a plan, or those that are still missing.
+/// Make the boots of a plan that are not there yet.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Of times: show what is known so far; looking does not change when it stops
+    /// Show estimates while pairs are measured; this does not change when the run stops
     #[arg(long)]
     peek: bool,
-    /// Of kernels that you boot: which side this machine is now
+    /// Measure a block of this side: only for kernels that you boot yourself
     #[arg(long, value_enum, value_name = "SIDE")]
     side: Option<SideArg>,
-    /// Of times: go on, with a warning, where base and change differ in more than was declared
+    /// Continue with a warning if base and change differ in more than was declared (timed runs)
     #[arg(long)]
     allow_differences: bool,
     #[command(flatten)]
@@ -44,42 +46,34 @@ impl From<SideArg> for Side {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    if TimedDir::is_one(&args.dir) {
-        let dir = TimedDir::open(&args.dir)?;
-        let how = Run { peek: args.peek, allow_differences: args.allow_differences };
-        return timed::go_on(&dir, args.side.map(Side::from), how, &args.host);
-    }
-    let dir = RunDir::open(&args.dir)?;
-    if args.peek || args.side.is_some() || args.allow_differences {
-        let text = "--peek, --side and --allow-differences are for times, and this plan counts; \
-                    leave them out";
-        return Err(UsageError::Text(text.into()).into());
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let dir = AnyRunDir::open(&args.dir)?;
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let options = Options { peek: args.peek, allow_differences: args.allow_differences };
+    if let Some(side) = args.side.map(Side::from) {
+        if options != Options::default() {
+            return Err(Error::usage(
+                "--peek and --allow-differences do not apply to a block; leave --peek out, and \
+                 give --allow-differences to `ktax analyse`",
+            ));
+        }
+        let _lock = dir.lock()?;
+        return Ok(match flow::run_block(&dir, side, &session)? {
+            None => cancelled(dir.root(), &format!(" --side {}", side.name())),
+            Some(next) => {
+                note!("ktax: the block is there; {next}");
+                Exit::Ok
+            }
+        });
     }
     let _lock = dir.lock()?;
-    Ok(match drive::run(&dir, &args.host)? {
-        Ended::Complete => complete(&dir)?,
-        Ended::Cancelled => cancelled(&dir),
-    })
-}
-
-/// Says what came of it, and what comes next.
-fn complete(dir: &RunDir) -> anyhow::Result<Exit> {
-    let path = dir.root().display();
-    Ok(match dir.failures()? {
-        0 => {
-            note!("ktax: every run is there; compare them with `ktax analyse {path}`");
-            Exit::Ok
-        }
-        failures => {
-            note!("ktax: {failures} boots or runs failed; `ktax analyse {path}` says why");
-            Exit::NotRun
+    Ok(match flow::run(&dir, options, &session)? {
+        Ended::Cancelled => cancelled(dir.root(), ""),
+        Ended::Complete => {
+            let (next, failures) = flow::next_step(&dir)?;
+            note!("ktax: {next}");
+            if failures > 0 { Exit::NotRun } else { Exit::Ok }
         }
     })
-}
-
-/// Says how to go on.
-pub fn cancelled(dir: &RunDir) -> Exit {
-    note!("ktax: stopped; resume with `ktax run {}`", dir.root().display());
-    Exit::Cancelled
 }

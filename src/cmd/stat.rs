@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-use super::drive;
-use super::exit::{Exit, UsageError};
-use super::output::{text_options, write_stdout};
+use super::exit::Exit;
+use super::host::cancel;
+use super::output::OutputArgs;
 use super::progress::bar_of_runs;
 use crate::analyse;
+use crate::cmd::note::note;
 use crate::engine::Cancel;
 use crate::engine::command::{self, CommandError};
+use crate::flow::Error;
 use crate::model::{Counted, FORMAT, StatCommand, StatTable};
-use crate::report;
+use crate::report::{StatPage, command_line};
 use crate::stats::random::Random;
-use crate::text::escape;
 
 /// Count what a command does on the running kernel, and compare it with another one.
 ///
@@ -37,15 +38,14 @@ pub struct Args {
     /// Print all values of the time and of each counter that is no part of another one
     #[arg(long, conflicts_with = "json")]
     values: bool,
-    /// Print as JSON, with all values
-    #[arg(long)]
-    json: bool,
     /// Let the command print, on stdout and stderr
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["format", "json"])]
     show_output: bool,
     /// Go on after runs that fail, and count them too
     #[arg(long)]
     ignore_failure: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     /// The command; with --vs, the change
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -57,10 +57,10 @@ Examples:
   ktax stat -n 10 --values -- taskset 2 ./mmap-perf 1
   ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file";
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let commands = args.commands()?;
     let runs = args.runs.unwrap_or(if args.vs.is_some() { 10 } else { 1 });
-    let cancel = drive::cancel()?;
+    let cancel = cancel()?;
     let bar = bar_of_runs(commands.len() * runs as usize);
     // Its thread would take the CPU from what is measured.
     bar.disable_steady_tick();
@@ -90,22 +90,18 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     bar.finish_and_clear();
     let table = table(sides, runs, args.vs.as_ref().map(|_| args.seed));
-    let text = match args.json {
-        true => report::json(&table)?,
-        false => report::stat(&table, args.values, text_options()),
-    };
-    write_stdout(&text)?;
+    args.output.print(&StatPage { table: &table, values: args.values })?;
     Ok(Exit::Ok)
 }
 
 impl Args {
     /// The command; or the base, and the change.
-    fn commands(&self) -> Result<Vec<Vec<String>>, UsageError> {
+    fn commands(&self) -> Result<Vec<Vec<String>>, Error> {
         let Some(base) = &self.vs else { return Ok(vec![self.command.clone()]) };
         let base = shlex::split(base).filter(|words| !words.is_empty()).ok_or_else(|| {
             let problem = "--vs is no command: it is empty, or a quote in it is not closed; write \
                            it as for a shell";
-            UsageError::Text(problem.to_owned())
+            Error::Usage(problem.to_owned())
         })?;
         Ok(vec![base, self.command.clone()])
     }
@@ -114,7 +110,7 @@ impl Args {
 /// Why there is no table.
 enum Stop {
     Cancelled,
-    Failed(anyhow::Error),
+    Failed(Error),
 }
 
 /// A command, and what its runs came to.
@@ -131,24 +127,24 @@ impl Repeated {
 
     /// Runs it once more.
     fn once(&mut self, args: &Args, cancel: &Cancel, bar: &ProgressBar) -> Result<(), Stop> {
-        let shown = report::command_line(&self.command.words);
+        let shown = command_line(&self.command.words);
         bar.set_message(shown.clone());
         let ended = command::run(&self.command.words, args.show_output, cancel);
         let ended = ended.map_err(|error| match error {
             CommandError::Cancelled => Stop::Cancelled,
             error @ CommandError::Start { .. } => {
-                Stop::Failed(UsageError::Text(escape(&error.to_string())).into())
+                Stop::Failed(Error::Usage(crate::text::escape(&error.to_string())))
             }
-            error @ CommandError::Host { .. } => Stop::Failed(error.into()),
+            error @ CommandError::Host { .. } => Stop::Failed(Error::host(error.to_string())),
         })?;
         bar.inc(1);
         if let Some(failure) = command::failure(ended.status) {
             if !args.ignore_failure {
-                return Err(Stop::Failed(anyhow::anyhow!(
-                    "`{shown}` failed with {failure}{}; --show-output shows all that it says, \
-                     --ignore-failure counts it as it is",
+                return Err(Stop::Failed(Error::host(format!(
+                    "`{shown}` failed with {failure}{}; --show-output shows all that it prints, \
+                     --ignore-failure counts failed runs too",
                     last_words(&ended.last_words)
-                )));
+                ))));
             }
             self.command.failures.push(failure);
         }
@@ -163,7 +159,11 @@ fn last_words(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    if last.is_empty() { String::new() } else { format!(": {}", escape(&last.join(" | "))) }
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", crate::text::escape(&last.join(" | ")))
+    }
 }
 
 fn table(sides: Vec<Repeated>, runs: u32, seed: Option<u64>) -> StatTable {
@@ -189,7 +189,7 @@ pub struct HoldArgs {
     command: Vec<String>,
 }
 
-pub fn hold(args: &HoldArgs) -> anyhow::Result<Exit> {
+pub fn hold(args: &HoldArgs) -> Result<Exit, Error> {
     command::become_command(&args.report, &args.command)?;
     Ok(Exit::Internal)
 }

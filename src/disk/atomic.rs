@@ -1,6 +1,7 @@
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tempfile::NamedTempFile;
@@ -51,12 +52,36 @@ pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Writes a file as [`write_atomically`] does, but read-only and with the unfinished file in
+/// `scratch`, a directory on the same filesystem. The caller removes what a killed process leaves
+/// there.
+///
+/// # Errors
+///
+/// One of the directories cannot be written, or the disk is full.
+pub fn write_read_only(path: &Path, content: &[u8], scratch: &Path) -> io::Result<()> {
+    let file = write_in(scratch, content, Some(Permissions::from_mode(0o444)))?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(parent(path))?.sync_all()
+}
+
 fn write_beside<'a>(path: &'a Path, content: &[u8]) -> io::Result<(NamedTempFile, &'a Path)> {
     let dir = parent(path);
+    Ok((write_in(dir, content, None)?, dir))
+}
+
+fn write_in(
+    dir: &Path,
+    content: &[u8],
+    permissions: Option<Permissions>,
+) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
     file.write_all(content)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
     file.as_file().sync_all()?;
-    Ok((file, dir))
+    Ok(file)
 }
 
 /// Whether a file has the name of one that was never finished.

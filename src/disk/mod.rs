@@ -7,6 +7,7 @@ mod read;
 
 pub use atomic::{
     check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
+    write_read_only,
 };
 pub use hash::{sha256, sha256_of_file, sha256_of_parts};
 pub use lock::Lock;

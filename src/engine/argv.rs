@@ -1,5 +1,5 @@
-//! QEMU command lines: pure functions. The recipe is what makes two boots bit-identical; each
-//! option that is there for that reason says so.
+//! QEMU command lines, made by pure functions. Some options make two boots bit-identical; a comment
+//! at each of them says how.
 
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::contract::Request;
 use crate::model::Region;
 
-/// The machine type; its version is that of the QEMU in the Key.
+/// The machine type. Its version is that of QEMU, which is part of the Key.
 pub const MACHINE: &str = "q35";
 
 /// The port of the wire: `docs/wire.md`.
@@ -16,7 +16,7 @@ const WIRE_PORT: u16 = 0x5e9;
 /// The fw_cfg item of the order: `docs/wire.md`.
 const ORDER_ITEM: &str = "opt/ktax/order";
 
-/// Where a VM's files are.
+/// The paths of a VM's files.
 #[derive(Debug)]
 pub struct Files {
     /// The guest's memory.
@@ -27,30 +27,30 @@ pub struct Files {
     pub console: PathBuf,
 }
 
-/// The counting of a resumed VM.
+/// What the plugin needs to count.
 #[derive(Debug)]
 pub struct Plugin<'a> {
     /// The plugin.
     pub library: &'a Path,
     /// The kernel's functions.
     pub symbols: &'a Path,
-    /// Where the profile goes.
+    /// The file that the profile is written to.
     pub profile: &'a Path,
     /// What is counted.
     pub region: Region,
 }
 
-/// The boot line: what the engine needs, the Layout's padding, and the Subject's own.
+/// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
 ///
-/// A parameter with a dot is a module's: the kernel does not hand it to init, so that the padding
-/// moves the kernel and not the guest program's stack.
+/// The padding is a parameter with a dot, as of a module. The kernel does not pass such parameters
+/// to init, so the padding moves the kernel's data and not the stack of the guest program.
 pub fn boot_line(request: &Request) -> String {
     let padding = "x".repeat(request.layout.padding as usize);
     let own = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
     format!("{own} ktax.pad={padding} {}", request.boot_line).trim_end().to_owned()
 }
 
-/// A VM that boots to its freeze, its memory in a file.
+/// A VM that boots until its freeze, with its memory in a file.
 pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -> Vec<String> {
     let mut args = machine(request, initrd);
     args.extend(memory(request, &files.ram, true));
@@ -59,7 +59,7 @@ pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -
     args
 }
 
-/// A VM that starts from a Snapshot: its memory is the file, privately mapped.
+/// A VM that starts from a Snapshot. It maps the memory file privately.
 pub fn resume(
     request: &Request,
     initrd: &Path,
@@ -77,7 +77,7 @@ pub fn resume(
     args
 }
 
-/// A VM that boots with the plugin and an order for what comes after its freeze.
+/// A VM that boots with the plugin, and has an order for the time after its freeze.
 pub fn boot(
     request: &Request,
     initrd: &Path,
@@ -99,7 +99,7 @@ fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
     args
 }
 
-/// The same machine for people: console on the terminal, wire in a file, no freeze.
+/// The same machine for use by hand: console on the terminal, wire in a file, no freeze.
 pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
     let mut args = machine(request, initrd);
     args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
@@ -108,7 +108,7 @@ pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
     args
 }
 
-/// No machine at all, only the plugin.
+/// QEMU with the plugin and without a machine.
 pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
     args.extend(["-icount", "shift=0,sleep=off", "-accel", "tcg,thread=single"].map(String::from));
@@ -119,7 +119,7 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
 
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
     [
-        // One vCPU on one thread: counts of several are not exact.
+        // One vCPU on one thread: with several, counts are not exact.
         ["-accel", "tcg,thread=single"].map(String::from),
         ["-smp", "1"].map(String::from),
         ["-cpu".into(), request.machine.cpu.clone()],
@@ -128,7 +128,7 @@ fn machine(request: &Request, initrd: &Path) -> Vec<String> {
         // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
         ["-seed".into(), request.layout.seed.to_string()],
         ["-rtc", "base=2020-01-01,clock=vm"].map(String::from),
-        // Nothing that the host's time could reach.
+        // No device that depends on the host's time.
         ["-display", "none"].map(String::from),
         ["-kernel".into(), request.image.display().to_string()],
         ["-initrd".into(), initrd.display().to_string()],
@@ -140,7 +140,7 @@ fn machine(request: &Request, initrd: &Path) -> Vec<String> {
     .collect()
 }
 
-/// The memory is a file. Booting writes it; a resumed VM maps it privately and reads it on demand.
+/// The guest's memory is a file. A boot writes it; a resumed VM maps it privately.
 fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     let mib = request.machine.memory_mib;
     let share = if share { "on" } else { "off" };
@@ -157,7 +157,7 @@ fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
     ]
 }
 
-/// The ports of `docs/wire.md`, and where wire and console go.
+/// The ports of `docs/wire.md`, with the files of wire and console.
 pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     [
         ["-serial".into(), console.into()],
@@ -169,7 +169,7 @@ pub fn devices(wire: &Path, console: &str) -> Vec<String> {
     .concat()
 }
 
-/// The monitor on an inherited descriptor.
+/// The monitor, on an inherited file descriptor.
 pub fn monitor(control: RawFd) -> Vec<String> {
     vec![
         "-chardev".into(),
@@ -188,7 +188,7 @@ fn plugin_option(plugin: &Plugin) -> String {
     format!("{library},symbols={symbols},out={profile}{region}")
 }
 
-/// In QEMU's option lists a comma in a value is written twice.
+/// Escapes a value of QEMU's option lists, in which a comma is written twice.
 pub fn escape(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }

@@ -1,6 +1,6 @@
-//! A command as a child of ktax, counted from its first instruction to its end.
+//! Runs a command as a child of ktax and counts it from its first instruction to its end.
 //!
-//! The child is ktax itself, which stops, is given its counters, goes on and becomes the command.
+//! The child is ktax itself. It stops, gets its counters, continues, and executes the command.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,15 +21,15 @@ use thiserror::Error;
 use super::counters::Counters;
 use super::limits::{Cancel, timespec};
 use super::process::die_with_parent;
-use crate::model::{Count, Counted, ELAPSED};
+use crate::model::{Blame, Count, Counted, ELAPSED};
 
-/// The subcommand of ktax that becomes the command: see [`become_command`].
+/// The subcommand of ktax that executes the command: see [`become_command`].
 pub const HOLD: &str = "stat-hold";
 
-/// Why there is nothing of a command.
+/// Why a command was not counted.
 #[derive(Debug, Error)]
 pub enum CommandError {
-    #[error("cannot start {program}: {reason}; give a program that is there and may be executed")]
+    #[error("cannot start {program}: {reason}; name a program that exists and is executable")]
     Start { program: String, reason: String },
     #[error("cannot {operation}: {error}; run `ktax doctor`")]
     Host { operation: &'static str, error: io::Error },
@@ -37,19 +37,33 @@ pub enum CommandError {
     Cancelled,
 }
 
+impl CommandError {
+    /// Who can do something about it. [`CommandError::Cancelled`] is nobody's fault.
+    pub fn blame(&self) -> Blame {
+        match self {
+            CommandError::Start { .. } => Blame::User,
+            CommandError::Host { .. } | CommandError::Cancelled => Blame::Host,
+        }
+    }
+}
+
 /// One run of a command.
 #[derive(Debug)]
 pub struct Ended {
-    /// What was counted, the time included.
+    /// The counts, and the elapsed time.
     pub counted: Counted,
     /// How it ended.
     pub status: ExitStatus,
-    /// The end of what it said on stderr; empty if that was shown.
+    /// The end of its stderr; empty if the user has seen it.
     pub last_words: Vec<u8>,
 }
 
-/// Runs a command to its end; its output goes to ktax's own if it is shown, and is dropped
-/// otherwise. What is cancelled leaves no process of its group.
+/// Runs a command to its end. If `is_shown`, its output goes to ktax's own; otherwise it is
+/// dropped. A cancelled command leaves no process of its process group.
+///
+/// # Errors
+///
+/// The command cannot be started, this machine has no room for it, or the user cancelled it.
 pub fn run(command: &[String], is_shown: bool, cancel: &Cancel) -> Result<Ended, CommandError> {
     let mut report = tempfile::tempfile().map_err(host("make a temporary file"))?;
     let mut stderr = tempfile::tempfile().map_err(host("make a temporary file"))?;
@@ -73,7 +87,7 @@ fn host<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> Comman
     move |error| CommandError::Host { operation, error: error.into() }
 }
 
-/// A child that stands still until it is told to go on, and does not outlive this.
+/// A child that is stopped until it is told to continue. It is killed when this is dropped.
 struct Held {
     child: Child,
     is_over: bool,
@@ -84,7 +98,7 @@ impl Held {
         let mut held = Command::new(std::env::current_exe()?);
         let report = format!("/proc/{}/fd/{}", std::process::id(), report.as_raw_fd());
         held.args([HOLD, &report, "--"]).args(command);
-        // Of its own, so that all of it can be ended at once.
+        // A process group of its own, so that all of it can be killed at once.
         held.process_group(0).stdin(Stdio::null());
         if let Some(stderr) = stderr {
             held.stdout(Stdio::null()).stderr(stderr.try_clone()?);
@@ -102,7 +116,7 @@ impl Held {
         Pid::from_child(&self.child)
     }
 
-    /// Lets it go on to its end: how long that took, and how it ended.
+    /// Lets it run to its end. Returns the elapsed time and the exit status.
     fn finish(&mut self, cancel: &Cancel) -> Result<(Duration, ExitStatus), CommandError> {
         const WAIT: &str = "wait for the command";
         let handle = pidfd_open(self.pid(), PidfdFlags::empty()).map_err(host(WAIT))?;
@@ -120,8 +134,9 @@ impl Held {
     }
 }
 
-/// Waits until a process ends, or a signal comes; whether it has ended. A signal that came just
-/// before is seen a second later: who woke up more often would take the CPU from what is measured.
+/// Waits until a process ends or a signal comes; returns whether it has ended. A signal that comes
+/// just before the wait is seen a second later. Waking up more often would take CPU time from the
+/// command.
 fn ends(handle: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [PollFd::new(handle, PollFlags::IN)];
     match poll(&mut fds, Some(&timespec(Duration::from_secs(1)))) {
@@ -149,7 +164,7 @@ fn tail(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// How a process ended, if not well: `exit status 1`, `signal 9`.
+/// How a process failed: `exit status 1`, `signal 9`. `None` if it succeeded.
 pub fn failure(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
@@ -159,8 +174,8 @@ pub fn failure(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// Stops this process until it is told to go on, and becomes the command; says in `report` why it
-/// could not, so that its exit status is not taken for the command's.
+/// Stops this process until it is told to continue, then executes the command. If that fails, the
+/// reason goes into `report`, so that the exit status is not taken for the command's.
 pub fn become_command(report: &Path, command: &[String]) -> io::Result<()> {
     kill_process(getpid(), Signal::STOP)?;
     let error = Command::new(&command[0]).args(&command[1..]).exec();

@@ -13,38 +13,50 @@ pub struct Request {
     pub image_sha256: String,
     /// The Subject's boot line.
     pub boot_line: String,
-    /// The shape of the computer.
+    /// The virtual machine: CPU model and memory.
     pub machine: Machine,
-    /// The perturbation.
+    /// The Layout of this Boot.
     pub layout: Layout,
 }
 
-/// An engine.
+/// An engine that counts.
 pub trait Engine: Sync {
-    /// A shell script that repeats the Boot by hand, `$1` naming an order file.
+    /// A shell script that repeats the Boot by hand; `$1` is the path of an order.
     fn script(&self, request: &Request) -> String;
-    /// Boots, or finds the Boot's Snapshot.
+    /// Boots, or finds the Boot's Snapshot in the cache.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop>;
 }
 
-/// A Boot from which any number of Runs can start, each from the same state.
+/// A Boot that any number of Runs start from, each from the same state.
 pub trait Frozen {
-    /// What the guest said of itself.
+    /// What the guest reported about itself.
     fn hello(&self) -> &Hello;
-    /// The console up to the Snapshot.
+    /// The end of the console at the Snapshot.
     fn console(&self) -> Vec<u8>;
-    /// Hands over an order and waits for the end.
+    /// Gives the guest an order and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
     fn run(&self, order: &str) -> Result<Answer, Stop>;
-    /// Boots once more, counting all from the kernel's start to init's; then as [`Frozen::run`].
+    /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Frozen::run`].
     fn run_boot(&self, order: &str) -> Result<Answer, Stop>;
 }
 
-/// What a finished guest left behind; nothing in it has been checked.
+/// The output of a finished guest. Nothing in it has been checked.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// What it printed on the wire.
     pub wire: Vec<u8>,
-    /// What the plugin counted.
+    /// The plugin's profile.
     pub profile: String,
     /// The end of the console, escaped, for a message about an empty answer.
     pub console_tail: String,

@@ -1,4 +1,4 @@
-//! The kernel's counters of a process and all that it starts, from its next exec on.
+//! The kernel's counters of a process and all its children, from its next exec on.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use crate::model::{Count, Counted};
 
-/// Where what is counted happens.
+/// Whether kernel or user mode is counted.
 #[derive(Clone, Copy)]
 enum At {
     User,
@@ -23,14 +23,15 @@ type Named = (&'static str, Builder<'static>);
 const DTLB_MISSES: Cache =
     Cache { which: CacheId::DTLB, operation: CacheOp::READ, result: CacheResult::MISS };
 
-/// What the kernel counts over the same stretches of time: of a group all or none has the CPU's
-/// counters. Small ones, because a group with more events than the CPU has counters is refused.
+/// Groups of events that the kernel counts during the same periods: all events of a group have a
+/// hardware counter, or none. Groups are small, because the kernel refuses one with more events
+/// than the CPU has counters.
 fn groups() -> [Vec<Named>; 5] {
     let of_kernel = |name, event: Software| (name, builder(event, At::Both));
     let cpu = |name, event: Hardware, at| (name, builder(event, at));
     [
         vec![
-            // It counts all time wherever it is spent, and so may be had by everyone.
+            // It needs no permission, because it does not tell kernel time from user time.
             ("task-clock", builder(Software::TASK_CLOCK, At::User)),
             of_kernel("cpu-migrations", Software::CPU_MIGRATIONS),
             of_kernel("context-switches", Software::CONTEXT_SWITCHES),
@@ -65,11 +66,11 @@ fn builder<E: Event>(event: E, at: At) -> Builder<'static> {
     builder
 }
 
-/// The counters of one process; what could not be had has its reason.
+/// The counters of one process; a counter that could not be opened has its reason.
 pub struct Counters(Vec<(&'static str, Result<Counter, String>)>);
 
 impl Counters {
-    /// Asks for every counter of a process that stands still; they begin at its next exec.
+    /// Opens every counter of a stopped process. They start at its next exec.
     pub fn open(pid: Pid) -> Counters {
         let mut all = Vec::new();
         for group in groups() {
@@ -87,7 +88,7 @@ impl Counters {
         Counters(all)
     }
 
-    /// What was counted until now, also of children that still live.
+    /// The counts until now, children that still run included.
     pub fn read(&mut self) -> Counted {
         let mut counted: Counted =
             self.0.iter_mut().map(|(name, counter)| (*name, read(counter))).collect();
@@ -101,7 +102,7 @@ impl Counters {
     }
 }
 
-/// The first of a group that is open leads it.
+/// The first open event of a group is its leader.
 fn open<'a>(
     (_, counter): &'a mut (&'static str, Result<Counter, String>),
 ) -> Option<&'a mut Counter> {
@@ -123,7 +124,7 @@ fn read(counter: &mut Result<Counter, String>) -> Count {
     }
 }
 
-/// What the whole time would have had, of a count that the kernel took in a part of it.
+/// Scales a count that the kernel took during a part of the time to the whole time.
 fn scaled(count: u64, enabled_ns: f64, running_ns: f64) -> Count {
     if running_ns == 0.0 {
         let reason = "it never ran: others hold the CPU's counters, or the command is of another \
@@ -147,7 +148,7 @@ fn sum(one: &Count, other: &Count) -> Count {
     }
 }
 
-/// Why the kernel refused, and what to do about it.
+/// Why the kernel refused a counter, and what to do about it.
 fn refused(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP) => {
@@ -212,7 +213,7 @@ mod tests {
     fn what_shared_the_counters_is_scaled_and_says_so() {
         assert_eq!(scaled(500, 1e6, 1e6), Count::Seen { value: 500.0, counted_percent: 100.0 });
         assert_eq!(scaled(500, 1e6, 0.25e6), Count::Seen { value: 2000.0, counted_percent: 25.0 });
-        // Never a zero that nobody saw.
+        // A counter that never ran is not zero.
         assert!(matches!(scaled(0, 1e6, 0.0), Count::Not(reason) if reason.contains("never ran")));
     }
 

@@ -1,17 +1,17 @@
-//! Snapshots that nobody has used for long go: a cache that only grows fills the disk.
+//! Removes Snapshots that were not used for a week: a cache that only grows fills the disk.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long after its last use a Snapshot may be wanted again: a week of a comparison's life.
+/// How long a Snapshot is kept after its last use.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The file whose time says when its Snapshot was last used.
 pub(super) const MARK: &str = "seal";
 
-/// Says that the Snapshot in `dir` is used now. Failing at it costs a boot in a week.
+/// Records that the Snapshot in `dir` is used now. If that fails, it is booted again in a week.
 pub(super) fn touch(dir: &Path) {
     let touch = || -> io::Result<()> {
         File::options().append(true).open(dir.join(MARK))?.set_modified(SystemTime::now())
@@ -19,8 +19,8 @@ pub(super) fn touch(dir: &Path) {
     drop(touch());
 }
 
-/// Removes the Snapshots in `parent` that were last used longer ago than is worth the space. One
-/// that is being used was touched when it was opened.
+/// Removes the Snapshots in `parent` that were not used for [`KEPT`]. One that is in use was
+/// touched when it was opened.
 pub(super) fn evict(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let used = fs::metadata(entry.path().join(MARK)).and_then(|mark| mark.modified());

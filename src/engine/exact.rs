@@ -23,7 +23,11 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Makes the engine ready; `cache` is ktax's own directory.
+    /// Prepares the engine; `cache` is ktax's own directory.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
     pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
         let payload = payload::install(cache).map_err(host("cannot write to the cache"))?;
         for dir in ["snapshots", "runs"] {
@@ -35,7 +39,11 @@ impl Exact {
         Ok(Exact { tools })
     }
 
-    /// Loads the plugin into a QEMU that has no machine and lets it go again.
+    /// Loads the plugin into a QEMU without a machine, to see whether that works.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not start, or does not load the plugin.
     pub fn try_plugin(&self) -> Result<(), Failure> {
         let tools = &self.tools;
         let scratch = Scratch::create(&tools.cache.join("runs")).map_err(host("cannot start"))?;
@@ -51,7 +59,7 @@ impl Exact {
         vm.monitor(|monitor| monitor.status()).map(drop)
     }
 
-    /// What this engine's counts compare with.
+    /// The Key: counts compare only with counts of the same Key.
     pub fn key(qemu: &Qemu, machine: &Machine) -> Key {
         Key {
             engine: "exact".into(),
@@ -63,7 +71,11 @@ impl Exact {
         }
     }
 
-    /// Boots to the Snapshot, or finds it.
+    /// Boots and makes the Snapshot, or finds it in the cache.
+    ///
+    /// # Errors
+    ///
+    /// The guest or the host failed, or the user cancelled.
     pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
         let snapshot = snapshot::obtain(&self.tools, request)?;
         Ok(ExactBoot::new(&self.tools, request.clone(), snapshot))

@@ -64,7 +64,8 @@ impl Frozen for ExactBoot<'_> {
     fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
         let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(place.scratch.file("ram"));
-        // Without symbols nothing says where the kernel starts, and the profile has no region.
+        // Without symbols the plugin does not know where the kernel starts: the profile has no
+        // Region.
         let symbols = self.symbols.as_deref().unwrap_or(Path::new(""));
         let plugin = self.plugin(&place, symbols, Region::Boot);
         let initrd = &tools.payload.initrd;
@@ -88,18 +89,22 @@ impl<'a> ExactBoot<'a> {
         ExactBoot { tools, request, snapshot, symbols: None }
     }
 
-    /// The file with the kernel's functions.
+    /// Sets the file with the kernel's functions.
     pub(super) fn set_symbols(&mut self, symbols: PathBuf) {
         self.symbols = Some(symbols);
     }
 
-    /// A Run without the plugin: what the counting costs is measured against it.
+    /// A Run without the plugin, to measure the overhead of counting.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Frozen::run`].
     pub fn run_uncounted(&self, order: &str) -> Result<Answer, Stop> {
         self.resume(order, None, self.tools.limits.wire_bytes)
     }
 
-    /// Starts from the Snapshot, hands over an order, waits for the end; counts if there are
-    /// symbols.
+    /// Starts from the Snapshot, gives the guest an order, and waits for its end. Counts if there
+    /// are symbols.
     pub(super) fn resume(
         &self,
         order: &str,
@@ -126,7 +131,7 @@ impl<'a> ExactBoot<'a> {
         Plugin { library: &self.tools.payload.plugin, symbols, profile: &place.profile, region }
     }
 
-    /// Waits for the guest to be done, and takes what it leaves.
+    /// Waits until the guest is done, and reads its output.
     fn end(
         &self,
         vm: &mut Vm,
@@ -145,7 +150,7 @@ impl<'a> ExactBoot<'a> {
     }
 }
 
-/// What a guest that has booted says before its answer is not part of it.
+/// Removes the hello, which a guest prints before its answer when it boots.
 fn after_hello(wire: Vec<u8>) -> Vec<u8> {
     const READY: &[u8] = b"\nready\n";
     match wire.windows(READY.len()).position(|window| window == READY) {

@@ -2,13 +2,13 @@ use std::io;
 
 use cpio::newc::{Builder, trailer};
 
-/// The modes of what an archive holds.
+/// The file modes in an archive.
 pub const DIRECTORY: u32 = 0o040_755;
 pub const PROGRAM: u32 = 0o100_755;
 const CONSOLE: u32 = 0o020_600;
 
-/// The whole userspace of a guest, as an uncompressed cpio archive: the same bytes for the same
-/// programs.
+/// The whole user space of a guest, as an uncompressed cpio archive. The same programs give the
+/// same bytes.
 pub fn build(init: &[u8], hello: &[u8]) -> io::Result<Vec<u8>> {
     let mut archive = Vec::with_capacity(init.len() + hello.len() + 4096);
     for name in ["dev", "proc", "sys", "tmp", "bin"] {
@@ -26,7 +26,7 @@ pub fn end(mut archive: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(archive)
 }
 
-/// The kernel opens it for init before init can make it.
+/// Adds /dev/console, which the kernel opens before init can make it.
 pub fn append_console(archive: &mut Vec<u8>) -> io::Result<()> {
     let console = Builder::new("dev/console").mode(CONSOLE).nlink(1).rdev_major(5).rdev_minor(1);
     console.write(archive, 0).finish().map(drop)

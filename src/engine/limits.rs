@@ -7,24 +7,25 @@ use std::time::Duration;
 use rustix::event::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// What no guest may exceed.
+/// The limits of a guest.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Real time for one Boot or one Run.
+    /// The real time of one Boot or one Run.
     pub real: Duration,
-    /// Virtual time since power-on.
+    /// The virtual time since power-on, in seconds.
     pub virtual_s: u64,
-    /// Bytes on the wire in an ordinary answer.
+    /// The size of an ordinary answer on the wire, in bytes.
     pub wire_bytes: u64,
-    /// Bytes on the wire for a symbol table.
+    /// The size of a symbol table on the wire, in bytes.
     pub symbols_bytes: u64,
-    /// Bytes on the console.
+    /// The size of the console's output, in bytes.
     pub console_bytes: u64,
-    /// How often the state of a living guest is looked at.
+    /// The time between two checks of a running guest.
     pub poll: Duration,
-    /// How long QEMU may take to answer its monitor.
+    /// The time that QEMU has to answer on its monitor.
     pub monitor: Duration,
-    /// How long a guest lives before its virtual clock is looked at: no ordinary Run is ever asked.
+    /// The real time before the virtual clock is checked for the first time. Ordinary Runs are
+    /// shorter, so asking does not disturb them.
     pub virtual_grace: Duration,
 }
 
@@ -44,33 +45,37 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The usual ones, with this many seconds of real time.
+    /// The default limits, with this many seconds of real time.
     pub fn of_real_time(seconds: u64) -> Limits {
         Limits { real: Duration::from_secs(seconds), ..Limits::default() }
     }
 
-    /// Of a kernel that is only tried, with somebody waiting for it: one that boots takes a second
-    /// or two under KVM.
+    /// The limits for a quick try of a kernel while the user waits. Under KVM, a kernel boots
+    /// within two seconds.
     pub fn of_a_trial() -> Limits {
         Limits { monitor: Duration::from_secs(5), ..Limits::of_real_time(20) }
     }
 }
 
-/// How long `ktax doctor` looks at the CPUs: 50 ticks of the kernel's accounts, so 2 % each.
+/// How long `ktax doctor` watches the CPUs: 50 ticks of the kernel's time accounting, 2 % each.
 pub const LOOK_AT_CPUS: Duration = Duration::from_millis(500);
 
-/// A duration as poll takes it.
+/// A duration as poll(2) expects it.
 pub(super) fn timespec(time: Duration) -> Timespec {
     let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// Set by Ctrl-C, and where the session ends; every wait looks at it.
+/// A flag that Ctrl-C and the end of the session raise. Every wait checks it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// A flag that SIGINT, SIGTERM and SIGHUP raise; the last not behind `nohup`.
+    /// A flag that SIGINT, SIGTERM and SIGHUP raise; SIGHUP does not if it is ignored (`nohup`).
+    ///
+    /// # Errors
+    ///
+    /// A signal handler cannot be installed.
     pub fn on_signals() -> std::io::Result<Cancel> {
         let cancel = Cancel::default();
         let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
@@ -85,13 +90,13 @@ impl Cancel {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether to stop.
+    /// Whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// Whether whoever started ktax wants a signal ignored; without /proc nobody does.
+/// Whether ktax was started with this signal ignored. Without /proc the answer is no.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -32,5 +32,6 @@ pub use contract::{Answer, Engine, Frozen, Request};
 pub use limits::{Cancel, Limits};
 pub use process::die_with_parent;
 pub use scratch::remove_stale;
+pub use snapshot::save_state;
 pub use stop::Stop;
 pub use timed::{Booted, Timed};

@@ -9,7 +9,7 @@ use qapi::qmp::{
 };
 use qapi::{Command, Qmp, Stream};
 
-/// One monitor connection. Every error means that QEMU is gone or does not answer.
+/// A connection to the monitor. Every error means that QEMU has ended or does not answer.
 pub struct Monitor {
     socket: UnixStream,
     ended_by_host: bool,
@@ -17,13 +17,13 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Greets a QEMU at the other end of `stream`.
+    /// Connects to a QEMU at the other end of `stream`.
     pub fn connect(stream: UnixStream, timeout: Duration) -> io::Result<Monitor> {
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
         let socket = stream.try_clone()?;
         let mut reader = BufReader::new(stream.try_clone()?);
-        // qapi takes a greeting for granted, and a QEMU that dies at once sends none.
+        // qapi expects a greeting, and a QEMU that dies at once sends none.
         if reader.fill_buf()?.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
         }
@@ -36,7 +36,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Becomes readable when something happens: a VM that stops says so without being asked.
+    /// A descriptor that is readable when QEMU reports an event, such as a stopped VM.
     pub fn events(&self) -> &UnixStream {
         &self.socket
     }
@@ -46,12 +46,12 @@ impl Monitor {
         self.execute(qmp::quit {}).map(drop)
     }
 
-    /// What the VM is doing.
+    /// The state of the VM.
     pub fn status(&mut self) -> io::Result<RunState> {
         Ok(self.execute(qmp::query_status {})?.status)
     }
 
-    /// The threads that the vCPUs run in, by the vCPUs' numbers.
+    /// The thread IDs of the vCPUs, by the vCPUs' numbers.
     pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
         let place = |vcpu: CpuInfoFast| match vcpu {
             CpuInfoFast::x86_64(vcpu) => Some((vcpu.cpu_index, vcpu.thread_id)),
@@ -64,12 +64,12 @@ impl Monitor {
         threads.collect::<Result<_, _>>().map_err(io::Error::other)
     }
 
-    /// Lets a paused VM go on.
+    /// Continues a paused VM.
     pub fn resume(&mut self) -> io::Result<()> {
         self.execute(qmp::cont {}).map(drop)
     }
 
-    /// Sends the device state (not the memory) to a listening socket; returns once it is sent.
+    /// Sends the device state without the memory to a listening socket; returns when it is sent.
     pub fn send_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         let uri = Some(uri);
         self.execute(qmp::migrate { channels: None, detach: None, resume: None, uri })?;
@@ -86,8 +86,7 @@ impl Monitor {
         }
     }
 
-    /// Reads the device state from a file descriptor that QEMU inherited, and waits for the end of
-    /// it.
+    /// Reads the device state from a file descriptor that QEMU inherited; returns when it is read.
     pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
         let uri = Some(uri);
         self.execute(qmp::migrate_incoming { channels: None, exit_on_error: None, uri })?;
@@ -97,8 +96,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// Virtual seconds since power-on: under icount the real-time clock is virtual, and the recipe
-    /// starts it on 2020-01-01. Months count 31 days, which is close enough for a limit.
+    /// Virtual seconds since power-on. Under icount the real-time clock is virtual, and `argv.rs`
+    /// starts it on 2020-01-01. Each month counts as 31 days, which is close enough for a limit.
     pub fn guest_clock_s(&mut self) -> io::Result<u64> {
         let (path, property) = ("/machine".into(), "rtc-time".into());
         let time = self.execute(qmp::qom_get { path, property })?;
@@ -108,9 +107,10 @@ impl Monitor {
         Ok(((days * 24 + field("tm_hour")) * 60 + field("tm_min")) * 60 + field("tm_sec"))
     }
 
-    /// Of a QEMU that has exited: whether that was the host's doing (a signal) and not the guest's.
+    /// Whether QEMU exited because of the host (a signal) and not because of the guest. Ask it only
+    /// after the exit.
     pub fn was_ended_by_host(&mut self) -> bool {
-        // Its last words are still in the socket; no answer will come.
+        // Its last events are still in the socket; no answer will come.
         drop(self.qmp.read_response::<qmp::query_status>());
         self.note_events();
         self.ended_by_host

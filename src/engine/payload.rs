@@ -1,4 +1,4 @@
-//! What the build put into ktax, and its place on disk for QEMU to read.
+//! The guest programs and the plugin, which are part of ktax, as files that QEMU can read.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,21 +13,25 @@ pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
 pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 
-/// The files that QEMU needs, in the cache.
+/// The paths of the files that QEMU needs, in the cache.
 #[derive(Debug, Clone)]
 pub struct Payload {
-    /// The guest's userspace.
+    /// The guest's user space.
     pub initrd: PathBuf,
-    /// The counter.
+    /// The plugin.
     pub plugin: PathBuf,
 }
 
-/// SHA-256 over the guest programs and the plugin: part of the Key.
+/// SHA-256 over the guest programs and the plugin. It is part of the Key.
 pub fn guest_sha256() -> String {
     sha256_of_parts(&[GUEST, HELLO, PLUGIN])
 }
 
-/// Puts the files where QEMU can read them, unless they are there already.
+/// Writes the files into the cache, unless they are there already.
+///
+/// # Errors
+///
+/// The cache cannot be written.
 pub fn install(cache: &Path) -> io::Result<Payload> {
     let dir = cache.join("payload").join(guest_sha256());
     fs::create_dir_all(&dir)?;
@@ -38,7 +42,11 @@ pub fn install(cache: &Path) -> io::Result<Payload> {
     Ok(payload)
 }
 
-/// Puts the guest's programs, `ktax-guest` and `ktax-hello`, where this machine can execute them.
+/// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
+///
+/// # Errors
+///
+/// The cache cannot be written.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let dir = cache.join("payload").join(guest_sha256());
     fs::create_dir_all(&dir)?;
@@ -50,7 +58,7 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((guest, hello))
 }
 
-/// The content is compared, not the name trusted: a damaged file is replaced.
+/// Writes a file unless it has this content. A damaged file is replaced.
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     match fs::read(path) {
         Ok(found) if found == content => Ok(()),

@@ -1,4 +1,4 @@
-//! What every process that ktax starts has in common: it does not outlive ktax.
+//! A process that ktax starts does not outlive ktax.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -8,7 +8,8 @@ use std::process::Command;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Lets the command's process be killed when this thread ends, and inherit these descriptors.
+/// Makes the kernel kill the command's process when this thread ends, and lets the process inherit
+/// these descriptors.
 pub fn die_with_parent(command: &mut Command, inherited: [Option<RawFd>; 2]) {
     let parent = getpid();
     let in_child = move || {

@@ -1,27 +1,35 @@
-//! Finding QEMU and asking which one it is.
+//! Finds QEMU and reads its version.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
+use crate::model::Blame;
 use crate::text::escape_bytes;
 
-/// The oldest QEMU whose plugins and icount are enough.
+/// The oldest QEMU with the plugins and the icount that ktax needs.
 const OLDEST: (u32, u32) = (7, 2);
 
-/// Why there is no QEMU to run on. Each message ends with the next step.
+/// Why ktax has no QEMU to run guests on. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum QemuError {
     #[error(
-        "{program} cannot be started: {reason}; \
+        "cannot start {program}: {reason}; \
          install QEMU with `sudo apt-get install qemu-system-x86`"
     )]
     Missing { program: String, reason: String },
-    #[error("{program} does not say its version: {said:?}; name another with --qemu")]
+    #[error("cannot read the version of {program} from {said:?}; name another QEMU with --qemu")]
     Unknown { program: String, said: String },
-    #[error("QEMU {found} is too old, 7.2 is the oldest that will do; name another with --qemu")]
+    #[error("QEMU {found} is too old: ktax needs 7.2 or later; name another QEMU with --qemu")]
     TooOld { found: String },
+}
+
+impl QemuError {
+    /// Who can do something about it: without QEMU there is no guest.
+    pub fn blame(&self) -> Blame {
+        Blame::Guest
+    }
 }
 
 /// A QEMU of known version.
@@ -34,7 +42,11 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// The program that `--qemu` or KTAX_QEMU names, else the distribution's.
+    /// Finds the program that `--qemu` or KTAX_QEMU names, or the distribution's.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or its version is unknown or too old.
     pub fn find(named: Option<&Path>) -> Result<Qemu, QemuError> {
         let program = named.unwrap_or(Path::new("qemu-system-x86_64"));
         let missing =
@@ -69,7 +81,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The program by its path, so that it stays the same one when the directory or PATH changes.
+/// The program's absolute path: it stays the same program when the directory or PATH changes.
 fn absolute(program: &Path) -> PathBuf {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let candidates: Vec<PathBuf> = if program.components().count() > 1 {

@@ -1,5 +1,5 @@
-//! Private directories for what must not outlive a VM, and the removal of those whose owner was
-//! killed.
+//! Private directories for files that must not outlive a VM, and the removal of those that a killed
+//! ktax left.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,8 +11,8 @@ use crate::disk::Lock;
 
 const PREFIX: &str = ".vm-";
 
-/// A private directory in the cache, removed when dropped. Its lock tells a living owner from a
-/// dead one.
+/// A private directory in the cache, removed when dropped. Its lock shows whether the owner still
+/// runs.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -20,7 +20,11 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `parent`, which must be on the filesystem that its files may be renamed to.
+    /// Makes one in `parent`. Its files can be renamed only within the filesystem of `parent`.
+    ///
+    /// # Errors
+    ///
+    /// `parent` cannot be made or written.
     pub fn create(parent: &Path) -> io::Result<Scratch> {
         fs::create_dir_all(parent)?;
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
@@ -28,12 +32,12 @@ impl Scratch {
         Ok(Scratch { dir, _lock: lock })
     }
 
-    /// A file of that name in it.
+    /// The path of the file with this name in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The directory, from now on kept.
+    /// Keeps the directory and returns its path.
     pub fn keep(self) -> PathBuf {
         self.dir.keep()
     }
@@ -45,14 +49,14 @@ pub fn remove_stale(parent: &Path) {
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if ours && !is_owned(&entry.path().join("lock")) {
-            // Another ktax may be removing it as well; either will do.
+            // Another ktax may be removing it at the same time.
             drop(fs::remove_dir_all(entry.path()));
         }
     }
 }
 
-/// A directory without its lock file is one that is just being made, or was never finished: only
-/// the first is worth keeping, and it is younger than a minute.
+/// A directory without its lock file is just being made, or was never finished. It counts as owned
+/// while it is younger than a minute.
 fn is_owned(lock: &Path) -> bool {
     let Ok(file) = File::open(lock) else {
         let dir = lock.parent().and_then(|dir| dir.metadata().ok());

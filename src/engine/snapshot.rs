@@ -1,4 +1,5 @@
-//! Snapshots: a Boot frozen at a fixed instruction, kept in the cache under all that it depends on.
+//! Snapshots: a Boot that is frozen at a fixed instruction. The cache keeps it under a hash of all
+//! that it depends on.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,6 +12,7 @@ use super::argv;
 use super::contract::Request;
 use super::evict::{MARK, touch};
 use super::hello::read_hello;
+use super::limits::Limits;
 use super::scratch::Scratch;
 use super::stop::{Stop, host};
 use super::tools::Tools;
@@ -33,7 +35,7 @@ impl Snapshot {
         self.dir.join("ram")
     }
 
-    /// The state of everything else.
+    /// The state of all devices and of the CPU.
     pub fn state(&self) -> PathBuf {
         self.dir.join("state")
     }
@@ -45,7 +47,7 @@ impl Snapshot {
 
     fn open(dir: &Path) -> Option<Snapshot> {
         let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
-        // What a full disk, a crash or a stranger has damaged is made again.
+        // A Snapshot that a full disk or a crash has damaged is made again.
         let sealed = fs::read_to_string(dir.join(MARK)).ok()?;
         (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
         touch(dir);
@@ -59,7 +61,7 @@ pub fn obtain(tools: &Tools, request: &Request) -> Result<Snapshot, Stop> {
     fs::create_dir_all(&parent).map_err(host("cannot create the snapshot cache"))?;
     let key = key(tools, request);
     let dir = parent.join(&key);
-    // Two that want the same Snapshot, threads or processes: one makes it, the other waits.
+    // If two threads or processes want the same Snapshot, one makes it and the other waits.
     let _lock = lock(&parent.join(format!("{key}.lock")), tools)?;
     match Snapshot::open(&dir) {
         Some(snapshot) => Ok(snapshot),
@@ -83,30 +85,30 @@ fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<S
     let booted =
         vm.wait(&watch).and_then(|rest| Ok(read_hello(&rest, &files.wire, &files.console)?));
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
-    save_state(tools, &mut vm, &scratch.file("state"))?;
+    save_state(&tools.limits, &mut vm, &scratch.file("state"))?;
     drop(vm);
     seal(&files.ram, &scratch.file("state"), &scratch.file(MARK))
         .map_err(host("cannot keep the snapshot"))?;
     drop(fs::remove_file(&stderr));
-    // A damaged Snapshot in the way is one that could not be opened.
+    // A directory that is already there is a damaged Snapshot.
     drop(fs::remove_dir_all(dir));
     fs::rename(scratch.keep(), dir).map_err(host("cannot keep the snapshot"))?;
     Ok(Snapshot { dir: dir.to_owned(), hello })
 }
 
-/// The memory's length and the state's hash: enough to notice a Snapshot that is not whole.
+/// The length of the memory and the hash of the state: enough to notice an incomplete Snapshot.
 fn seal_of(ram: &Path, state: &Path) -> io::Result<String> {
     Ok(format!("{} {}\n", fs::metadata(ram)?.len(), sha256_of_file(state)?))
 }
 
-/// Puts the memory on the disk, and last of all the seal that says that it is.
+/// Syncs the memory to the disk, then writes the seal, which says that the Snapshot is complete.
 fn seal(ram: &Path, state: &Path, seal: &Path) -> io::Result<()> {
     File::open(ram)?.sync_data()?;
     write_atomically(seal, seal_of(ram, state)?.as_bytes())
 }
 
-/// Takes QEMU's device state through a socket into a file.
-fn save_state(tools: &Tools, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
+/// Receives QEMU's device state on a socket and writes it to a file.
+pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
     let failed = |error: io::Error| host("cannot save the snapshot")(error);
     let dir = tempfile::Builder::new().prefix("ktax-").tempdir().map_err(failed)?;
     let socket = dir.path().join("state");
@@ -120,9 +122,9 @@ fn save_state(tools: &Tools, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
             Ok(copied)
         });
         let uri = format!("unix:{}", socket.display());
-        let sent = vm.monitor(|monitor| monitor.send_state(uri, tools.limits.poll / 10));
+        let sent = vm.monitor(|monitor| monitor.send_state(uri, limits.poll / 10));
         if sent.is_err() {
-            // Lets the other end's accept return.
+            // Makes accept() return in the other thread.
             drop(std::os::unix::net::UnixStream::connect(&socket));
         }
         let copied = copying.join().unwrap_or_else(|_| Err(io::Error::other("copying failed")));
@@ -132,7 +134,7 @@ fn save_state(tools: &Tools, vm: &mut Vm, path: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Everything that a Boot's state depends on.
+/// A hash of everything that a Boot's state depends on.
 fn key(tools: &Tools, request: &Request) -> String {
     sha256_of_parts(&[
         request.image_sha256.as_str(),
@@ -146,7 +148,7 @@ fn key(tools: &Tools, request: &Request) -> String {
     ])
 }
 
-/// The guest's memory is a sparse file; a filesystem that fills up under it would kill QEMU.
+/// Checks the free space. The guest's memory is a sparse file, and a full filesystem kills QEMU.
 fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
     let space =
         statvfs(parent).map_err(io::Error::from).map_err(host("cannot look at the cache"))?;
@@ -160,7 +162,7 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
     Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })
 }
 
-/// Waits for the right to make a cache entry.
+/// Waits for the lock of a cache entry.
 pub fn lock(path: &Path, tools: &Tools) -> Result<Lock, Stop> {
     let failed = host("cannot lock the snapshot");
     let file = File::create(path).map_err(&failed)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use super::console::read_tail;
 use crate::model::Failure;
 
-/// Why there is no answer.
+/// Why a Boot or a Run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The guest or QEMU failed; the row shows why. With the end of the console, if there is one.
@@ -20,7 +20,7 @@ impl From<Failure> for Stop {
 }
 
 impl Stop {
-    /// The same, with the end of the console at `path`.
+    /// Adds the end of the console at `path`.
     pub(super) fn with_console(self, path: &Path) -> Stop {
         match self {
             Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(path)),

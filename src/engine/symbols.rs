@@ -1,4 +1,4 @@
-//! The functions of a Kernel, asked of the kernel itself once and kept in the cache.
+//! The functions of a Kernel. ktax asks the running kernel once and keeps the answer in the cache.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use crate::disk::write_atomically;
 use crate::model::Failure;
 use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 
-/// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so that the
-/// addresses belong to the image.
+/// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
+/// addresses depend on the image alone.
 pub fn obtain(tools: &Tools, request: &Request, boot: &ExactBoot) -> Result<PathBuf, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;

@@ -1,24 +1,32 @@
-//! What the timed engines have in common.
+//! The interface of the timed engines.
 
 use super::stop::Stop;
 use crate::model::{Facts, Failure, TimedSubject, Workload};
 
-/// A timed engine.
+/// An engine that measures time.
 pub trait Timed {
-    /// A fresh Boot of a Subject, in which these Workloads run one after the other, each in a fresh
-    /// process.
+    /// Makes a fresh Boot of a Subject and runs these Workloads one after the other, each in a
+    /// fresh process.
+    ///
+    /// # Errors
+    ///
+    /// No Workload could run, or the user cancelled.
     fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop>;
-    /// Puts back whatever was changed; asked once, when all is measured or the user stops.
+    /// Restores all settings. Called once, after the last measurement or when the user stops.
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be restored.
     fn end(&self) -> Result<(), Stop>;
 }
 
-/// What a Boot came to; nothing in it has been checked.
+/// The output of a Boot. Nothing in it has been checked.
 #[derive(Debug, Clone, Default)]
 pub struct Booted {
-    /// What the machine says of itself, after the Subject's settings were made.
+    /// The facts of the machine, read after the Subject's settings were applied.
     pub facts: Facts,
-    /// For each of the loops what it printed on the wire, or why it did not.
+    /// For each loop its output on the wire, or why it has none.
     pub wires: Vec<Result<Vec<u8>, Failure>>,
-    /// The end of the guest's console, if something ended the guest before it was done.
+    /// The end of the guest's console, if the guest stopped early.
     pub console: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! One QEMU process: started with nothing guessable, watched, and gone when dropped or when ktax
-//! dies.
+//! One QEMU process. Nothing of it has a guessable name, ktax watches its limits, and it is killed
+//! when dropped or when ktax dies.
 
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +37,7 @@ pub struct Vm {
 pub struct Watch<'a> {
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
-    /// The wire and its limit in bytes.
+    /// The file of the wire, and its limit in bytes.
     pub wire: (&'a Path, u64),
     pub console: &'a Path,
 }
@@ -45,17 +45,21 @@ pub struct Watch<'a> {
 /// How a VM came to rest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a driver for
-    /// it.
+    /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a pvpanic
+    /// driver.
     Paused,
-    /// Exited by itself as a machine does that is run by hand.
+    /// QEMU exited by itself, as in a run by hand.
     Finished,
     /// The guest shut down or reset.
     ShutDown,
 }
 
 impl Vm {
-    /// Starts QEMU. `args` gets the number of the control descriptor; `inherit` is passed on.
+    /// Starts QEMU. `args` gets the number of the monitor's descriptor; QEMU inherits `inherit`.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not start or ends at once.
     pub fn start(
         program: &Path,
         args: impl FnOnce(RawFd) -> Vec<String>,
@@ -69,7 +73,7 @@ impl Vm {
         command.args(args(theirs.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(stderr).map_err(no_qemu)?);
         let inherited = [Some(theirs.as_raw_fd()), inherit.map(|fd| fd.as_raw_fd())];
-        // Ctrl-C at a terminal is for ktax alone, which then ends its VMs.
+        // Ctrl-C at a terminal goes to ktax alone, which then stops its VMs.
         command.process_group(0);
         die_with_parent(&mut command, inherited);
         let started = Instant::now();
@@ -90,7 +94,11 @@ impl Vm {
         Ok(Vm { child, pidfd, monitor, started, stderr: stderr.to_owned() })
     }
 
-    /// Runs a command on the monitor; its failure means that QEMU is gone.
+    /// Runs a command on the monitor.
+    ///
+    /// # Errors
+    ///
+    /// QEMU has ended or does not answer; it is killed.
     pub fn monitor<T>(
         &mut self,
         command: impl FnOnce(&mut Monitor) -> io::Result<T>,
@@ -98,18 +106,22 @@ impl Vm {
         command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
     }
 
-    /// Begins the limit in real time anew: what was waited for has come, and there is more to come.
+    /// Restarts the limit in real time.
     pub fn extend(&mut self) {
         self.started = Instant::now();
     }
 
-    /// Lets the VM go on. A short Run may be over before QEMU has answered, so that a lost
-    /// connection is left to [`Vm::wait`] to judge.
+    /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
+    /// connection.
     pub fn go(&mut self) {
         drop(self.monitor.resume());
     }
 
-    /// Waits until the VM comes to rest, a limit is reached or the user cancels.
+    /// Waits until the VM comes to rest, reaches a limit, or the user cancels.
+    ///
+    /// # Errors
+    ///
+    /// The guest panicked or exceeded a limit, QEMU died, or the user cancelled.
     pub fn wait(&mut self, watch: &Watch) -> Result<Rest, Stop> {
         loop {
             if let Some(status) = self.wait_for_exit(watch.limits)? {
@@ -125,8 +137,8 @@ impl Vm {
                     return shut_down(watch.console).map_err(Stop::from);
                 }
                 Ok(_) => {}
-                // A QEMU that is alive and does not answer hangs; one that has just ended is seen
-                // at the next look.
+                // A QEMU that runs and does not answer hangs. One that has just ended is noticed in
+                // the next turn of this loop.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let panicked = crate::wire::panic_message(&read_tail(watch.console));
                     return Err(match panicked {
@@ -159,10 +171,14 @@ impl Vm {
         Ok(())
     }
 
-    /// Ends a VM that has come to rest, so that the plugin writes what it counted.
+    /// Ends a VM that has come to rest, so that the plugin writes its profile.
     ///
-    /// The VM is told and not left to exit by itself: QEMU 10 can hang for ever if it exits while a
-    /// command is on the monitor, and the state of a living VM is asked for again and again.
+    /// QEMU 10 can hang forever if it exits by itself while a command is on the monitor, so it is
+    /// told to quit.
+    ///
+    /// # Errors
+    ///
+    /// QEMU fails, or does not quit in time.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.quit());
         let timeout = timespec(limits.monitor);
@@ -175,13 +191,13 @@ impl Vm {
         }
     }
 
-    /// Returns at the exit, at an event, or after a while.
+    /// Returns at the exit, at an event, or after the time between two checks.
     fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
         let mut fds = [
             PollFd::new(&self.pidfd, PollFlags::IN),
             PollFd::new(self.monitor.events(), PollFlags::IN),
         ];
-        // An interrupted poll is a poll that ended early.
+        // An interrupted poll only returns early.
         let _ = poll(&mut fds, Some(&timespec(limits.poll)));
         self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
     }
@@ -210,13 +226,13 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        // Already gone is as good as killed.
+        // It may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// A guest that shut down or reset may have done so because it panicked.
+/// A guest shuts down or resets also because it panicked.
 fn shut_down(console: &Path) -> Result<Rest, Failure> {
     match crate::wire::panic_message(&read_tail(console)) {
         Some(message) => Err(Failure::Panic { message }),

@@ -1,29 +1,39 @@
-//! Tables to which a kernel only adds: what came between two reads of one, and several as one.
+//! Tables to which a kernel only adds: the difference of two reads, and the sum of several tables.
 
 use thiserror::Error;
 
 use super::files::is_cumulative;
-use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
+use crate::model::{Blame, ExitRow, ExitTable, FORMAT, Warning};
 
-/// Why one table does not go on from another.
+/// Why two tables are not two reads of one file.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SinceError {
     #[error(
-        "{source_name} is no file that a kernel goes on with; of two recordings, `ktax exits diff` \
-         says the difference"
+        "{source_name} is not a file to which a kernel adds; compare two recordings with \
+         `ktax exits diff`"
     )]
     Recording { source_name: String },
-    #[error("the one is {earlier} and the other {later}; give two reads of the same file")]
+    #[error(
+        "the earlier table is of {earlier} and the later one of {later}; give two reads of \
+         the same file"
+    )]
     Other { earlier: String, later: String },
     #[error(
-        "{reason} has become less between the two: the file was cleared, or a count went past 2³²; \
-         read it again, twice"
+        "{reason} is smaller in the later read: the file was cleared, or a counter passed 2³²; \
+         read the file twice again"
     )]
     Less { reason: String },
 }
 
-/// What came to a table between two reads. The shortest and the longest are the later read's where
-/// they are known to be of this time, and else nothing.
+impl SinceError {
+    /// Who can do something about it: the user, who gave both files.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}
+
+/// The difference of two reads. The minimum and the maximum are known only where they changed
+/// between the reads.
 pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceError> {
     for table in [earlier, later] {
         if !is_cumulative(table) {
@@ -39,8 +49,8 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     warnings.extend(more.cloned());
     let mut leave_out = |reason: &str, which: &str| {
         warnings.push(Warning {
-            fact: format!("{reason} was not in the {which} read, and is left out"),
-            next_step: "read the file again, twice".into(),
+            fact: format!("{reason} is missing in the {which} read, so it is left out"),
+            next_step: "read the file twice again".into(),
         });
     };
     let mut rows = Vec::new();
@@ -62,7 +72,7 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     }
     let count = after.count.checked_sub(before.count);
     let sum_ns = after.sum_ns.checked_sub(before.sum_ns);
-    // Of one file the shortest only becomes shorter and the longest longer.
+    // In one file the minimum only falls and the maximum only rises.
     let goes_on = after.least_ns <= before.least_ns && after.most_ns >= before.most_ns;
     let (Some(count), Some(sum_ns), true) = (count, sum_ns, goes_on) else {
         return Err(SinceError::Less { reason: after.reason.clone() });
@@ -88,8 +98,8 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
     })
 }
 
-/// Several tables as one of all, with the rows that each has; an extreme or a deviation only where
-/// each has one.
+/// The sum of several tables, with the rows that all have. It has a minimum, a maximum or a
+/// deviation only where all tables have it.
 pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let mut rows: Vec<ExitRow> = Vec::new();
     for row in tables.iter().flat_map(|table| &table.rows) {
@@ -103,8 +113,8 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let is_everywhere = |row: &ExitRow| tables.iter().all(|it| it.row(&row.reason).is_some());
     let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
     let left_out = |row: &ExitRow| Warning {
-        fact: format!("{} is not in every vCPU's table, and is left out", row.reason),
-        next_step: "see each vCPU's with --per vcpu".into(),
+        fact: format!("{} is not in every vCPU's table, so it is left out", row.reason),
+        next_step: "use --per vcpu to see it".into(),
     };
     let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();
     for warning in tables.iter().flat_map(|table| &table.warnings) {

@@ -1,4 +1,4 @@
-//! Adds a VM's events up: in Rust what `live/program/` does in the kernel.
+//! Adds up a VM's events in Rust, as `live/program/` does in the kernel.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct State {
     unpaired: u64,
 }
 
-/// Adds events up, in the order of their times.
+/// Adds up events, which come in the order of their times.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
     threads: BTreeMap<u32, State>,
@@ -45,8 +45,8 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// One event, ns. A thread begins with the first of its own doing; a switch or a wakeup of
-    /// another is nothing.
+    /// Adds one event at `now` ns. A thread is known from its first entry or exit; switches and
+    /// wakeups of other threads are ignored.
     pub fn add(&mut self, tid: u32, name: &str, now: u64, event: Event) {
         if matches!(event, Event::Off { .. } | Event::On | Event::Wakeup) && !self.knows(tid) {
             return;
@@ -97,12 +97,12 @@ impl Fold {
         }
     }
 
-    /// Whether the thread has been near a guest.
+    /// Whether the thread has entered or left a guest.
     pub fn knows(&self, tid: u32) -> bool {
         self.threads.contains_key(&tid)
     }
 
-    /// All so far.
+    /// Returns all that was added so far.
     pub fn recording(&self) -> Recording {
         let thread = |(tid, state): (&u32, &State)| {
             let thread = Thread {
@@ -120,7 +120,7 @@ impl Fold {
 }
 
 impl State {
-    /// The time since the last event belongs to the stage; a clock that steps back stands.
+    /// Adds the time since the last event to the current stage; nothing if the clock steps back.
     fn account(&mut self, now: u64) -> u64 {
         let now = now.max(self.since);
         self.parts[self.stage as usize] += now - self.since;
@@ -128,7 +128,7 @@ impl State {
         now
     }
 
-    /// Books what is open.
+    /// Adds the open duration to its row.
     fn close(
         &mut self,
         tid: u32,

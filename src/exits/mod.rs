@@ -1,4 +1,4 @@
-//! What a virtual machine's time went to.
+//! Exit tables: where a virtual machine's time went.
 //!
 //! ```text
 //! a file    ─► files/  e500   (arch/powerpc/kvm/timing.c: debugfs, µs and ticks) ─┐

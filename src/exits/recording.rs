@@ -1,10 +1,10 @@
-//! What was seen of a VM's threads: the same for every source.
+//! What every source of events records of a VM's threads.
 
 use std::collections::BTreeMap;
 
 use crate::stats::histogram::{BUCKETS, bucket};
 
-/// Why a guest was left: a number of the architecture, and what tells apart what it means.
+/// Why a guest was left: the architecture's number, and a detail that says how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
     /// `exit_reason`, `scause`, `KVM_EXIT_*`; a negative errno sign-extended.
@@ -14,7 +14,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// No exit's: from an entry to the next exit. No source has this detail.
+    /// The time in the guest, from an entry to the next exit. No source has this detail.
     pub const GUEST: Reason = Reason { code: u64::MAX, detail: u32::MAX };
 }
 
@@ -32,7 +32,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The first of those in which a thread has no CPU. (One that sleeps in the VMM stays with it.)
+    /// The first stage without a CPU. A thread that sleeps in the VMM stays in `User`.
     pub const FIRST_OFF: Stage = Stage::Halted;
 
     /// Whether the thread lost its CPU and has none yet.
@@ -65,7 +65,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// One more.
+    /// Adds one duration.
     pub fn add(&mut self, duration: u64, parts: [u64; STAGES]) {
         self.least = if self.count == 0 { duration } else { self.least.min(duration) };
         self.most = self.most.max(duration);
@@ -77,7 +77,7 @@ impl Times {
         self.buckets[bucket(duration)] += 1;
     }
 
-    /// Another's as well.
+    /// Adds the times of another.
     pub fn merge(&mut self, other: &Times) {
         if other.count == 0 {
             return;
@@ -102,24 +102,24 @@ pub struct Thread {
     pub first: u64,
     /// When it was last seen.
     pub last: u64,
-    /// What had begun and not ended, since when.
+    /// What has begun and not ended, and when it began.
     pub open: Option<(Reason, u64)>,
     /// Exits after an exit, and entries after an entry: the event between them is missing.
     pub unpaired: u64,
 }
 
-/// All that a source has seen.
+/// All that a source has recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     /// By thread id.
     pub threads: BTreeMap<u32, Thread>,
     /// By thread id and reason.
     pub rows: BTreeMap<(u32, Reason), Times>,
-    /// Until when threads were looked at, ns of CLOCK_MONOTONIC; until now where it goes on.
+    /// When the recording ended, ns of CLOCK_MONOTONIC; nothing while it goes on.
     pub until: Option<u64>,
     /// Events that are in no row.
     pub lost: u64,
-    /// Task switches and wakeups, of any task of the machine, that were not seen.
+    /// Task switches and wakeups of the whole machine that the recorder missed.
     pub missed_switches: u64,
     /// What the recorder itself cost.
     pub cost: Option<Cost>,
@@ -128,9 +128,9 @@ pub struct Recording {
 /// How long the recorder's programs ran, by the kernel's own count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// On a vCPU's way, ns.
+    /// At events of vCPUs, ns.
     pub exits_ns: u64,
-    /// On every task switch and wakeup of the machine, ns.
+    /// At task switches and wakeups of the whole machine, ns.
     pub switches_ns: u64,
 }
 

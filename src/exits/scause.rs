@@ -1,4 +1,4 @@
-//! Why riscv's guests are left: its kvm_exit says a number, and no list of names goes with it.
+//! Names of riscv's exit reasons: its kvm_exit has a number, and no list of names.
 
 /// The RISC-V Instruction Set Manual, Volume II, scause.
 pub(super) const SCAUSE: [(u64, &str); 11] = [

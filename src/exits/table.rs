@@ -1,4 +1,4 @@
-//! Recording → tables.
+//! Makes tables of a Recording.
 
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, Warning};
@@ -16,7 +16,7 @@ pub enum Per {
 }
 
 impl Per {
-    /// The tables that are wanted; where no vCPU was seen, the whole says so.
+    /// Returns the wanted tables; where no vCPU was seen, the table of the VM.
     pub(super) fn choose(
         self,
         vm: impl Fn() -> ExitTable,
@@ -31,14 +31,14 @@ impl Per {
     }
 }
 
-/// A Recording and what is known of it.
+/// A Recording, and what a table says beside it.
 pub(super) struct Recorded<'a> {
     pub recording: &'a Recording,
     pub of: &'a str,
     pub source: &'a str,
     /// How a reason is called.
     pub name: &'a dyn Fn(Reason) -> String,
-    /// Until when a thread was looked at, ns.
+    /// When the recording of a thread ended, ns.
     pub end: &'a dyn Fn(u32, &Thread) -> u64,
 }
 
@@ -109,14 +109,15 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     };
     if account.lost > 0 {
         let fact = format!("{} events were lost", account.lost);
-        warn(fact, "record for a shorter time, or fewer vCPUs at a time");
+        warn(fact, "record for a shorter time, or fewer vCPUs");
     }
     if account.unpaired > 0 {
         let fact = format!(
-            "{} exits or entries came without the other; their time is in the row then open",
+            "{} exits had no entry after them, or entries no exit; their time is in the row that \
+             was open",
             account.unpaired
         );
-        warn(fact, "some kernels enter the guest again without saying so: see docs/exits.md");
+        warn(fact, "see docs/exits.md: some kernels enter a guest without an event");
     }
     warnings
 }

@@ -4,14 +4,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::cache::read_limited;
 use super::error::KernelError;
 use super::limits::IMAGE_MAX;
-use super::text::printable;
+use crate::disk::read_limited;
+use crate::text::escape_path;
 
 /// The whole image, and its absolute path for the Identity.
 pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
-    let path = printable(given);
+    let path = escape_path(given);
     let metadata = match fs::metadata(given) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -32,7 +32,7 @@ pub(super) fn read(given: &Path) -> Result<(Vec<u8>, String), KernelError> {
     }
     let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
     match read_limited(given, IMAGE_MAX) {
-        Ok(image) => Ok((image, printable(&absolute))),
+        Ok(image) => Ok((image, escape_path(&absolute))),
         Err(error) => Err(KernelError::Unreadable { path, error }),
     }
 }

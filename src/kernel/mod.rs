@@ -9,7 +9,7 @@
 //!
 //! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
 //! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
-//! `target`, `talk`, `text`, `limits`).
+//! `target`, `talk`, `limits`, `last_line`).
 //!
 //! A kernel without a release and without a build-id is refused: nobody could say later what was
 //! measured. ktax boots the image in the cache, so a file that is replaced during a run cannot mix
@@ -20,6 +20,7 @@ mod debian;
 mod error;
 mod file;
 mod image;
+mod last_line;
 mod limits;
 mod obtain;
 mod package;
@@ -29,7 +30,6 @@ mod talk;
 mod target;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub use cache::{Kernel, at_hand, cached};
 pub use debian::modules;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::KernelError;
 use super::package::{is_package_name, is_version};
-use super::text::{escape, printable};
+use crate::text::{escape, escape_path};
 
 /// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.
 /// Built from source: `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
@@ -113,11 +113,11 @@ impl fmt::Display for KernelSpec {
             Self::Debian { package, version: Some(version) } => {
                 write!(f, "debian:{package}={version}")
             }
-            Self::File(path) if has_scheme(path) => write!(f, "./{}", printable(path)),
-            Self::Source(path) => write!(f, "src:{}", printable(path)),
+            Self::File(path) if has_scheme(path) => write!(f, "./{}", escape_path(path)),
+            Self::Source(path) => write!(f, "src:{}", escape_path(path)),
             Self::DebianSource(version) => write!(f, "debian-src:{version}"),
             Self::Revision(revision) => write!(f, "git:{}", escape(revision)),
-            Self::File(path) => f.write_str(&printable(path)),
+            Self::File(path) => f.write_str(&escape_path(path)),
         }
     }
 }

@@ -1,6 +1,11 @@
 //! How a long task talks to its user.
 
+use std::time::Duration;
+
 use super::error::KernelError;
+
+/// How long a build waits before it asks again whether the user has cancelled.
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// How ktax tells the user what it does, and asks whether to go on.
 pub struct Talk<'a> {

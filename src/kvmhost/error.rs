@@ -1,39 +1,118 @@
 use std::io;
 
+use crate::engine::Stop;
 use crate::engine::qemu::QemuError;
-use crate::model::Failure;
+use crate::model::{Blame, Failure};
 
-/// Why there is no answer from a host. Each message ends with the next step.
+/// Why a host gives no answer. Each message ends with the next step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    #[error("cannot make the host's files from {path}: {error}: make it readable, with space left")]
+    #[error(
+        "cannot prepare {path} for the KVM host: {error}; make it readable, and free \
+         space on the disk"
+    )]
     File { path: String, error: io::Error },
-    #[error("{path} is no program that the host could run ({reason}): build ktax for this machine")]
+    #[error("the KVM host cannot run {path} ({reason}); build ktax for this machine")]
     Program { path: String, reason: &'static str },
-    #[error("the KVM host is not usable: {reason}: give a kernel with KVM for AMD, --kernel")]
+    #[error("the KVM host cannot be used: {reason}; give a kernel with KVM for AMD (--kernel)")]
     Unusable { reason: String },
     #[error(
-        "the KVM host did not answer: {failure}; its console ends with `{console}`: \
-         try a longer --time-limit, or run `ktax doctor`"
+        "the KVM host{} did not answer: {failure}; its console ends with `{}`; \
+         try a longer --time-limit, or run `ktax doctor`",
+        on(.board),
+        crate::wire::tail(.console)
     )]
-    Failed { failure: Failure, console: String },
-    #[error("{row}: {what}; it said `{said}`: try it by hand with `ktax kvm-host`")]
-    Guest { row: String, what: String, said: String },
+    Failed {
+        /// The machine, where it is not the usual one.
+        board: Option<&'static str>,
+        failure: Failure,
+        /// The end of its console.
+        console: Vec<u8>,
+    },
     #[error(
-        "for a KVM host on {name} {missing} is missing: \
-         `sudo apt-get install --no-install-recommends {packages}`"
+        "a KVM host on {name} needs {missing}; type: \
+         sudo apt-get install --no-install-recommends {packages}"
     )]
     Missing { name: &'static str, missing: String, packages: String },
-    #[error("{compiler}-gcc cannot compile the host's program: {said}: install it again")]
+    #[error("{compiler}-gcc cannot compile the host's program: {said}; install it again")]
     Compiler { compiler: &'static str, said: String },
     #[error(transparent)]
     Qemu(#[from] QemuError),
-    #[error(
-        "the KVM host on {name} did not answer: {problem}: all that it said is in {console}; \
-         see what its kernel lacks, or try a longer --time-limit"
-    )]
-    Board { name: &'static str, problem: String, console: String },
-    #[error("stopped: run the same command again")]
+    #[error("stopped; run the same command again")]
     Cancelled,
+}
+
+fn on(board: &Option<&'static str>) -> String {
+    board.map(|name| format!(" on {name}")).unwrap_or_default()
+}
+
+impl HostError {
+    /// Who can do something about it: without a host no guest can run.
+    pub fn blame(&self) -> Blame {
+        Blame::Guest
+    }
+
+    /// A reader or writer of files, as an error about `path`.
+    pub(super) fn of_file(path: impl Into<String>) -> impl Fn(io::Error) -> HostError {
+        let path = path.into();
+        move |error| HostError::File { path: path.clone(), error }
+    }
+
+    /// What stopped a machine, as an error about the host.
+    pub(super) fn of_stop(board: Option<&'static str>) -> impl Fn(Stop) -> HostError {
+        move |stop| match stop {
+            Stop::Cancelled => HostError::Cancelled,
+            Stop::Failed(failure, console) => HostError::Failed { board, failure, console },
+        }
+    }
+}
+
+/// An error of a host as a failed row.
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Stop {
+        let of_host = |operation: String, reason: String| Failure::Host { operation, reason };
+        match error {
+            HostError::Cancelled => Stop::Cancelled,
+            HostError::Failed { failure, console, .. } => Stop::Failed(failure, console),
+            HostError::Unusable { reason } => {
+                Failure::Refused { message: format!("the KVM host cannot be used: {reason}") }
+                    .into()
+            }
+            HostError::File { path, error } => {
+                of_host(format!("cannot prepare {path} for the KVM host"), error.to_string()).into()
+            }
+            error @ (HostError::Program { .. }
+            | HostError::Missing { .. }
+            | HostError::Compiler { .. }) => {
+                of_host("cannot make a KVM host".into(), error.to_string()).into()
+            }
+            HostError::Qemu(error) => Failure::NoQemu { reason: error.to_string() }.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_host_becomes_a_row() {
+        let stop = |error: HostError| Stop::from(error);
+        assert_eq!(stop(HostError::Cancelled), Stop::Cancelled);
+        let failure = Failure::RealTime { limit_s: 3 };
+        let console = b"last words".to_vec();
+        let failed = HostError::of_stop(Some("e500v2"))(Stop::Failed(failure.clone(), console));
+        let said = failed.to_string();
+        assert!(said.starts_with("the KVM host on e500v2 did not answer: no result"), "{said}");
+        assert!(said.contains("`last words`"), "{said}");
+        assert_eq!(stop(failed), Stop::Failed(failure, b"last words".to_vec()));
+        let Stop::Failed(failure, _) = stop(HostError::Unusable { reason: "no KVM".into() }) else {
+            panic!("it is a row")
+        };
+        assert!(failure.to_string().ends_with("cannot be used: no KVM"), "{failure}");
+        let full = HostError::of_file("/x")(io::ErrorKind::StorageFull.into());
+        let Stop::Failed(failure, _) = stop(full) else { panic!("it is a row") };
+        assert!(failure.is_of_the_host());
+    }
 }

@@ -1,14 +1,14 @@
-//! What the host's init writes on the second serial port: for each command one line of JSON, then
-//! as many bytes as it says, whatever they are. The reader trusts none of it.
+//! The format of the second serial port: init writes one line of JSON for each command, then as
+//! many bytes as that line says. The reader trusts none of it.
 
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-/// More than a header ever has.
+/// A header is shorter than this.
 const HEADER_MAX: usize = 4096;
 
-/// What a command said.
+/// What a command printed, and its exit status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// Its exit status; 128 and the signal's number if it was killed, as in a shell.
@@ -27,12 +27,12 @@ enum Header {
     Failed { reason: String },
 }
 
-/// Why there are not as many answers as commands.
+/// Why a command has no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// Init says why.
     Init(String),
-    /// It is not of the format.
+    /// The bytes are not of the format.
     Garbled(String),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn write(out: &mut impl Write, said: &Said) -> io::Result<()> {
     out.write_all(&said.stderr)
 }
 
-/// Writes why there will be no answer.
+/// Writes why no more answers come.
 pub(super) fn write_failure(out: &mut impl Write, reason: &str) -> io::Result<()> {
     // What is cut off is no whole header.
     let reason = reason.chars().take(HEADER_MAX / 16).collect();

@@ -1,17 +1,18 @@
-//! Boots the host with its commands, and takes what they said.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::argv::{self, Places, Stretch};
 use super::error::HostError;
 use super::frame::{self, Said};
-use super::given::Given;
-use super::{argv, initramfs};
+use super::initramfs::{self, Given};
+use super::order::Order;
+use super::own::THIS_PROGRAM;
 use crate::engine::qemu::Qemu;
+use crate::engine::read_tail;
 use crate::engine::scratch::{Scratch, remove_stale};
-use crate::engine::vm::{Vm, Watch};
-use crate::engine::{Cancel, Limits, Stop, read_tail};
-use crate::model::Failure;
+use crate::engine::vm::{Rest, Vm, Watch};
+use crate::engine::{Cancel, Limits, Stop};
+use crate::model::{Failure, Layout};
 use crate::wire;
 
 /// Bytes that all commands together may print.
@@ -20,72 +21,128 @@ const FRAMES_MAX: u64 = 64 << 20;
 /// The modules that the host needs, in the order in which they are loaded.
 pub const MODULES: [&str; 3] = ["irqbypass", "kvm", "kvm-amd"];
 
-/// What to boot.
+/// The Layout of a host that is booted only once.
+pub const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
+
+/// A host to boot.
 #[derive(Debug)]
 pub struct Host<'a> {
     pub qemu: &'a Qemu,
     pub kernel: &'a Path,
-    /// Added to what is on its command line.
+    /// Added to the kernel's command line.
     pub boot_line: &'a str,
     /// The files of [`MODULES`], or none where they are built in.
     pub modules: &'a [PathBuf],
     /// One instruction is one nanosecond on one CPU, so that two runs do and print the same.
     pub exact: bool,
+    /// The perturbation of this boot.
+    pub layout: &'a Layout,
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
-    /// A directory for what does not outlive the host.
+    /// A directory for files that are removed with the host.
     pub scratch: &'a Path,
 }
 
-/// Boots the host, runs the commands one after the other, and returns what each one said.
-///
-/// # Errors
-/// Where there is not an answer of each.
-pub fn run(
-    host: &Host<'_>,
-    commands: &[Vec<String>],
-    files: &[Given],
-) -> Result<Vec<Said>, HostError> {
-    let broken = |path: &Path| {
-        let path = path.display().to_string();
-        move |error| HostError::File { path, error }
-    };
-    remove_stale(host.scratch);
-    let scratch = Scratch::create(host.scratch).map_err(broken(host.scratch))?;
-    let initrd = scratch.file("initramfs.cpio");
-    let archive = initramfs::build(host.modules, commands, files)?;
-    fs::write(&initrd, archive).map_err(broken(&initrd))?;
-    let places = argv::Places {
-        initrd: &initrd,
-        console: &scratch.file("console"),
-        frames: &scratch.file("frames"),
-    };
-    let failed = |stop: Stop| match stop {
-        Stop::Cancelled => HostError::Cancelled,
-        Stop::Failed(failure, _) => {
-            let console = wire::tail(&read_tail(places.console));
-            HostError::Failed { failure, console }
+impl Host<'_> {
+    /// Boots the host, runs the commands one after the other, and returns what each printed.
+    ///
+    /// # Errors
+    /// Where a command has no answer.
+    pub fn run(&self, commands: &[Vec<String>], files: &[Given]) -> Result<Vec<Said>, HostError> {
+        let scratch = self.scratch()?;
+        let initrd = scratch.file("initramfs.cpio");
+        let order = Order { phase: self.layout.phase, commands: commands.to_vec() };
+        let archive = initramfs::build(Path::new(THIS_PROGRAM), self.modules, Some(&order), files)?;
+        fs::write(&initrd, archive).map_err(HostError::of_file(initrd.display().to_string()))?;
+        let session = self.session(&scratch);
+        let mut vm = session.start(&self.machine(&initrd), &Stretch::Whole)?;
+        vm.go();
+        session.wait(&mut vm)?;
+        drop(vm);
+        session.answers(commands.len())
+    }
+
+    /// A new directory for one QEMU process.
+    pub(super) fn scratch(&self) -> Result<Scratch, HostError> {
+        remove_stale(self.scratch);
+        let failed = HostError::of_file(self.scratch.display().to_string());
+        Scratch::create(self.scratch).map_err(failed)
+    }
+
+    /// What QEMU boots.
+    pub(super) fn machine<'b>(&'b self, initrd: &'b Path) -> argv::Machine<'b> {
+        let Host { kernel, boot_line, layout, exact, .. } = *self;
+        argv::Machine { kernel, boot_line, initrd, layout, exact }
+    }
+
+    /// One QEMU process with its files in `scratch`.
+    pub(super) fn session(&self, scratch: &Scratch) -> Session<'_> {
+        // Without a counted clock, virtual time is as long as real time.
+        let virtual_s = self.limits.virtual_s.max(self.limits.real.as_secs());
+        Session {
+            program: &self.qemu.program,
+            limits: Limits { virtual_s, ..self.limits.clone() },
+            cancel: self.cancel,
+            console: scratch.file("console"),
+            frames: scratch.file("frames"),
+            stderr: scratch.file("stderr"),
         }
-    };
-    let stderr = scratch.file("stderr");
-    // Without a counted clock, virtual time is as long as real time.
-    let virtual_s = host.limits.virtual_s.max(host.limits.real.as_secs());
-    let limits = Limits { virtual_s, ..host.limits.clone() };
-    let args = |control| argv::qemu(host.kernel, host.boot_line, &places, host.exact, control);
-    let vm = Vm::start(&host.qemu.program, args, None, &stderr, &limits);
-    let mut vm = vm.map_err(|failure| failed(failure.into()))?;
-    vm.go();
-    let watch = Watch {
-        limits: &limits,
-        cancel: host.cancel,
-        wire: (places.frames, FRAMES_MAX),
-        console: places.console,
-    };
-    vm.wait(&watch).map_err(failed)?;
-    drop(vm);
-    let frames = fs::read(places.frames).map_err(broken(places.frames))?;
-    frame::parse(&frames, commands.len()).map_err(|problem| match problem {
-        frame::Problem::Init(reason) => HostError::Unusable { reason },
-        frame::Problem::Garbled(reason) => failed(Failure::Garbled { reason }.into()),
-    })
+    }
+}
+
+/// The files and limits of one QEMU process.
+pub(super) struct Session<'a> {
+    program: &'a Path,
+    pub limits: Limits,
+    cancel: &'a Cancel,
+    pub console: PathBuf,
+    frames: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Session<'_> {
+    /// Starts QEMU.
+    pub fn start(
+        &self,
+        machine: &argv::Machine<'_>,
+        stretch: &Stretch<'_>,
+    ) -> Result<Vm, HostError> {
+        let places = Places { console: &self.console, frames: &self.frames };
+        let args = |control| argv::qemu(machine, stretch, &places, control);
+        let state = match stretch {
+            Stretch::FromFreeze { state, .. } => Some(*state),
+            _ => None,
+        };
+        Vm::start(self.program, args, state, &self.stderr, &self.limits)
+            .map_err(|failure| self.failed(failure))
+    }
+
+    /// Waits until the machine is frozen or off.
+    pub fn wait(&self, vm: &mut Vm) -> Result<Rest, HostError> {
+        let (limits, cancel) = (&self.limits, self.cancel);
+        let wire = (self.frames.as_path(), FRAMES_MAX);
+        let rest = vm.wait(&Watch { limits, cancel, wire, console: &self.console });
+        rest.map_err(|stop| match stop {
+            Stop::Failed(failure, _) => self.failed(failure),
+            Stop::Cancelled => HostError::Cancelled,
+        })
+    }
+
+    /// What the commands printed, of which there are so many.
+    pub fn answers(&self, commands: usize) -> Result<Vec<Said>, HostError> {
+        let failed = HostError::of_file(self.frames.display().to_string());
+        let frames = fs::read(&self.frames).map_err(failed)?;
+        frame::parse(&frames, commands).map_err(|problem| match problem {
+            frame::Problem::Init(reason) => HostError::Unusable { reason },
+            frame::Problem::Garbled(reason) => self.failed(Failure::Garbled { reason }),
+        })
+    }
+
+    /// A failure with the end of the console; a panic there is why.
+    pub fn failed(&self, failure: Failure) -> HostError {
+        let console = read_tail(&self.console);
+        let panicked = wire::panic_message(&console);
+        let failure = panicked.map_or(failure, |message| Failure::Panic { message });
+        HostError::Failed { board: None, failure, console }
+    }
 }

@@ -1,5 +1,5 @@
-//! Within the host: the first process. It makes a KVM host of the bare kernel, runs the commands
-//! and says what they said; then the machine goes off.
+//! The host's first process: it mounts what a KVM host needs, loads KVM, runs the commands, writes
+//! what they printed to the second serial port, and switches the machine off.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,15 +12,17 @@ use rustix::system::{RebootCommand, finit_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::frame::{self, Said};
-use super::initramfs::{MODULES, ORDER};
+use super::initramfs::{FREEZE, MODULES, ORDER};
+use super::order::Order;
+use crate::model::Blame;
 
 /// The second serial port.
 const FRAMES: &str = "/dev/ttyS1";
-/// What a command's output goes to while it runs: a pipe could fill up.
+/// Files for a command's output while it runs, since a pipe could fill up.
 const STDOUT: &str = "/tmp/stdout";
 const STDERR: &str = "/tmp/stderr";
 
-/// Type and place; the last two are not in every kernel.
+/// File systems and where they are mounted; not every kernel has the last two.
 const MOUNTS: [(&str, &str); 5] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
@@ -29,30 +31,39 @@ const MOUNTS: [(&str, &str); 5] = [
     ("debugfs", "/sys/kernel/debug"),
 ];
 const NEEDED: usize = 3;
-/// Of the kernel's `linux/module.h`.
+/// From the kernel's `linux/module.h`.
 const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 
-/// Why init does not begin or go on. What was to be done next, whoever booted it says.
+/// Why init cannot start or go on. Whoever booted the host prints the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    #[error("this is the first process of a KVM host and of nothing else: use `ktax kvm-host`")]
+    #[error("kvm-host-init only runs as the first process of a KVM host; use `ktax kvm-host`")]
     NotInit,
     #[error("cannot {action}: {error}")]
     Host { action: String, error: io::Error },
 }
 
-/// Does all of it. Where it returns, the kernel panics, which whoever booted it sees.
+impl InitError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        Blame::Host
+    }
+}
+
+/// Runs the host from its first process to power-off. An init that returns makes the kernel panic,
+/// which whoever booted the host sees.
 ///
 /// # Errors
-/// When this is not the first process, or there is nowhere to say anything.
+/// When this is not the first process, or the second serial port cannot be opened.
 pub fn main() -> Result<(), InitError> {
     if !rustix::process::getpid().is_init() {
         return Err(InitError::NotInit);
     }
     mount_all()?;
     let mut frames = open_frames().map_err(failed("open the second serial port"))?;
-    let said = prepare().and_then(|commands| {
-        for command in &commands {
+    let said = prepare().and_then(|order| {
+        spin(order.phase);
+        for command in &order.commands {
             let said = run(command);
             frame::write(&mut frames, &said).map_err(failed("say what a command said"))?;
         }
@@ -82,7 +93,7 @@ fn mount_all() -> Result<(), InitError> {
     Ok(())
 }
 
-/// Every byte as it is.
+/// Opens the second serial port so that it changes no byte.
 fn open_frames() -> io::Result<File> {
     let frames = File::options().read(true).write(true).open(FRAMES)?;
     let mut mode = tcgetattr(&frames)?;
@@ -91,8 +102,8 @@ fn open_frames() -> io::Result<File> {
     Ok(frames)
 }
 
-/// Loads the modules and reads the order.
-fn prepare() -> Result<Vec<Vec<String>>, InitError> {
+/// Loads the modules, freezes the machine where there is no order yet, and reads the order.
+fn prepare() -> Result<Order, InitError> {
     let entries = fs::read_dir(MODULES).map_err(failed("list the modules"))?;
     let mut modules: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     modules.sort();
@@ -100,11 +111,35 @@ fn prepare() -> Result<Vec<Vec<String>>, InitError> {
         load(&module).map_err(failed(format!("load module {}", module.display())))?;
     }
     fs::metadata("/dev/kvm").map_err(failed("find /dev/kvm"))?;
-    let order = fs::read(ORDER).map_err(failed("read the order"))?;
+    let order = match fs::read(ORDER) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => freeze(),
+        read => read.map_err(failed("read the order")),
+    }?;
     serde_json::from_slice(&order).map_err(|error| failed("read the order")(error.into()))
 }
 
-/// A compressed one is left to the kernel to unpack.
+/// Stops the machine here until QEMU goes on from this state, and returns the order that QEMU then
+/// has.
+fn freeze() -> Result<Vec<u8>, InitError> {
+    let Said { status, stdout, stderr } = run(&[FREEZE.to_owned()]);
+    match status {
+        0 => Ok(stdout),
+        _ => {
+            let said = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+            Err(failed("freeze the machine")(io::Error::other(said)))
+        }
+    }
+}
+
+/// Runs an empty loop, which takes the same time for the same number of iterations.
+fn spin(iterations: u64) {
+    let mut left = iterations;
+    while left > 0 {
+        left = std::hint::black_box(left - 1);
+    }
+}
+
+/// Loads a module; the kernel unpacks a compressed one.
 fn load(module: &Path) -> io::Result<()> {
     const ELF: &[u8] = b"\x7fELF";
     let mut file = File::open(module)?;

@@ -1,4 +1,4 @@
-//! All that is in the host.
+//! The host's initramfs: a ktax, its libraries, the modules, the given files, and the order.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,24 +7,41 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::HostError;
-use super::given::Given;
+use super::order::Order;
 use super::own;
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 
-/// Where init finds the commands.
+/// A file that commands find at `/files/NAME`.
+#[derive(Debug, Clone)]
+pub struct Given {
+    pub name: String,
+    pub content: Vec<u8>,
+}
+
+/// How many bytes all given files may have together. While the host unpacks them, its memory has
+/// them twice, and no more than half of the rest may be files.
+pub const GIVEN_MAX: u64 = 256 << 20;
+
+/// Where init finds its order, unless it is to freeze and read it from QEMU.
 pub(super) const ORDER: &str = "/order.json";
-/// Where it finds the modules; they are loaded in the order of their names.
+/// The program by which init freezes the machine and reads the order: `guest/vm/freeze.c`.
+pub(super) const FREEZE: &str = "/freeze";
+const FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE"));
+
+/// Where init finds the modules; they are loaded in the order of their names.
 pub(super) const MODULES: &str = "/modules";
 
 const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "tmp", "files", "modules"];
 
-/// The archive: the same bytes for the same files and commands.
+/// Builds the archive: the same bytes for the same files and order. Without an order the host
+/// freezes once it has booted.
 pub(super) fn build(
+    program: &Path,
     modules: &[PathBuf],
-    commands: &[Vec<String>],
+    order: Option<&Order>,
     files: &[Given],
 ) -> Result<Vec<u8>, HostError> {
-    let own = own::read()?;
+    let own = own::read(program)?;
     let mut members: Vec<Member> = vec![("/ktax".to_owned(), own.program.into())];
     members.extend(own.libraries.into_iter().map(|(place, content)| (place, content.into())));
     for (number, path) in modules.iter().enumerate() {
@@ -33,20 +50,21 @@ pub(super) fn build(
     for file in files {
         members.push((format!("/files/{}", file.name), file.content.as_slice().into()));
     }
-    let order = serde_json::to_vec(commands).map_err(io::Error::from);
-    let order = order.map_err(|error| HostError::File { path: ORDER.into(), error })?;
-    members.push((ORDER.into(), order.into()));
-    archive(&members).map_err(|error| HostError::File { path: "the archive".into(), error })
+    members.push(match order {
+        Some(order) => (ORDER.into(), order.to_json().into()),
+        None => (FREEZE.into(), FREEZE_PROGRAM.into()),
+    });
+    archive(&members).map_err(HostError::of_file("the archive"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, HostError> {
-    fs::read(path).map_err(|error| HostError::File { path: path.display().to_string(), error })
+    fs::read(path).map_err(HostError::of_file(path.display().to_string()))
 }
 
-/// A place and what is there.
+/// The path and content of one file.
 type Member<'a> = (String, Cow<'a, [u8]>);
 
-/// Directories come before what is in them.
+/// Writes an archive in which a directory comes before its files.
 fn archive(members: &[Member<'_>]) -> io::Result<Vec<u8>> {
     let mut directories: BTreeSet<PathBuf> = DIRECTORIES.iter().map(PathBuf::from).collect();
     for (place, _) in members {

@@ -1,26 +1,44 @@
-//! A KVM host inside QEMU: real KVM where this machine has none, on a kernel that is not this
-//! machine's. QEMU's translator emulates AMD's virtualization, nested paging included.
+//! A KVM host within QEMU: real KVM on any kernel, also where this machine has no KVM. QEMU
+//! emulates AMD's virtualization with nested paging.
 //!
 //! ```text
-//! ktax kvm-host ─► initramfs: ktax itself, its libraries, modules, files, the order
-//!                     │ QEMU boots it; ktax is its first process
-//!                     ▼
-//!                  init: mounts, loads modules, runs the commands ─► frame: what they said
+//! host ─► initramfs: a ktax, its libraries, modules, files, the order
+//!            │ QEMU boots it, and ktax is its first process
+//!            ▼
+//!         init: mounts, loads modules, runs the commands ─► frame: what the commands printed
 //! ```
+//!
+//! Guest experiments use a [`GuestEngine`]. [`X86Guests`] boots such a host once for each Side and
+//! Layout, and freezes it before the first command. Each row goes on from there with its own order:
+//! the commands that record one guest. [`E500v2Guests`] boots a PowerPC whose first process, in C,
+//! runs the one guest.
 
 mod argv;
-pub mod board;
+mod board;
+mod board_host;
+mod e500v2;
+mod engine;
 mod error;
 mod frame;
-mod given;
-pub mod guests;
+mod frozen;
+mod guest;
 mod host;
-pub mod init;
+mod init;
 mod initramfs;
+mod kept;
+mod order;
 mod own;
+mod x86;
 
+pub use board::Board;
+pub use board_host::BoardHost;
+pub use e500v2::{E500v2Guests, E500v2Setup, E500v2Work};
+pub use engine::{GuestEngine, ReadyHost, Recorded};
 pub use error::HostError;
 pub use frame::Said;
-pub use given::{GIVEN_MAX, Given};
-pub use host::{Host, MODULES, run};
-pub use init::InitError;
+pub use guest::{Guest, Task};
+pub use host::{Host, MODULES, PLAIN};
+pub use init::{InitError, main as init};
+pub use initramfs::{GIVEN_MAX, Given};
+pub use own::THIS_PROGRAM;
+pub use x86::{HostKernel, X86Guests, X86Setup};

@@ -1,8 +1,7 @@
-//! ktax's own program and the libraries that it runs with, so that the host needs nothing else.
+//! The ktax that runs in the host, and the libraries that it needs there.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use object::LittleEndian;
@@ -11,8 +10,8 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::error::HostError;
 
-/// The running program, whatever has become of its file.
-const EXE: &str = "/proc/self/exe";
+/// The program of this process, also where its file was replaced.
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Where a 64-bit ELF header says where its sections are, and how many.
 const SECTIONS_AT: std::ops::Range<usize> = 0x28..0x30;
 const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
@@ -20,24 +19,21 @@ const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 /// A program.
 pub(super) struct Own {
     pub program: Vec<u8>,
-    /// Each library's place and content.
+    /// The path and content of each library.
     pub libraries: Vec<(String, Vec<u8>)>,
 }
 
-/// Reads what this process runs.
-pub(super) fn read() -> Result<Own, HostError> {
-    let file = |path: &Path| {
-        let path = path.to_owned();
-        move |error: io::Error| HostError::File { path: path.display().to_string(), error }
-    };
+/// Reads a program that needs no other libraries than this process has.
+pub(super) fn read(path: &Path) -> Result<Own, HostError> {
+    let file = |path: &Path| HostError::of_file(path.display().to_string());
     let read = |path: &Path| fs::read(path).map_err(file(path));
-    let program = read(Path::new(EXE))?;
-    let strange = |reason| HostError::Program { path: EXE.into(), reason };
+    let program = read(path)?;
+    let strange = |reason| HostError::Program { path: path.display().to_string(), reason };
     let interpreter = interpreter(&program).map_err(strange)?;
     let maps = Path::new("/proc/self/maps");
     let maps = fs::read_to_string(maps).map_err(file(maps))?;
     let linker = interpreter.as_deref().map(Path::new).and_then(|path| path.canonicalize().ok());
-    let own = fs::read_link(EXE).map_err(file(Path::new(EXE)))?;
+    let own = fs::read_link(THIS_PROGRAM).map_err(file(Path::new(THIS_PROGRAM)))?;
     let mut libraries = Vec::new();
     for path in mapped(&maps).into_iter().filter(|path| *path != own) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -51,7 +47,7 @@ pub(super) fn read() -> Result<Own, HostError> {
     Ok(Own { program: without_sections(program), libraries })
 }
 
-/// The files of which this process executes something, but not those that are gone.
+/// The files that this process executes and that still exist.
 fn mapped(maps: &str) -> BTreeSet<PathBuf> {
     let path = |line: &str| {
         let executable = line.split_ascii_whitespace().nth(1)?.contains('x');
@@ -72,7 +68,7 @@ fn interpreter(program: &[u8]) -> Result<Option<String>, &'static str> {
     Ok(Some(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// The file up to the end of what is loaded of it: debug information is most of a debug build.
+/// Cuts a program off behind its last loaded byte: most of a debug build is debug information.
 fn without_sections(mut file: Vec<u8>) -> Vec<u8> {
     let end = FileHeader64::<LittleEndian>::parse(file.as_slice()).ok().and_then(|elf| {
         let segments = elf.program_headers(LittleEndian, file.as_slice()).ok()?;
@@ -112,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_program_without_its_sections_still_runs() {
-        let own = read().unwrap();
-        let whole = fs::metadata(EXE).unwrap().len();
+        let own = read(Path::new(THIS_PROGRAM)).unwrap();
+        let whole = fs::metadata(THIS_PROGRAM).unwrap().len();
         assert!((own.program.len() as u64) < whole);
         let dir = tempfile::tempdir().unwrap();
         let [written, path] = ["written", "program"].map(|name| dir.path().join(name));

@@ -103,4 +103,17 @@ impl Bisection {
     pub fn ends(&self) -> Option<(f64, f64)> {
         Some((self.cost(0)?, self.cost(self.elements.len())?))
     }
+
+    /// Whether it holds together, as one that was read from a file may not.
+    pub fn is_sound(&self) -> bool {
+        let last = self.elements.len();
+        // A commit's name goes into a line that is there to be copied.
+        let is_id = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        last > 0
+            && self.ends().is_some()
+            && self.negligible >= 0.0
+            && super::metric(&self.metric).is_some()
+            && self.points.keys().all(|place| *place <= last)
+            && (self.chain != Chain::Commits || self.elements.iter().all(|it| is_id(&it.name)))
+    }
 }

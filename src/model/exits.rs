@@ -27,6 +27,7 @@ pub struct ExitTable {
 pub struct ExitRun {
     /// What it did.
     pub row: String,
+    /// Where its time went.
     pub table: ExitTable,
     /// How long the work took by the guest's clock, ns; nothing where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +60,7 @@ pub struct ExitAccount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenExit {
+    /// What it is: an exit's reason, or the guest.
     pub reason: String,
     /// So far, ns.
     pub ns: u64,

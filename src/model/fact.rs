@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const KERNEL: &str = "kernel";
 /// Number and date of the Kernel's build: two builds can have one release.
 pub const BUILD: &str = "kernel build";
+/// The kernel's command line.
 pub const BOOT_LINE: &str = "boot line";
 /// Model of the CPUs; of several models all.
 pub const CPU: &str = "CPU model";
@@ -19,6 +20,7 @@ pub const GOVERNOR: &str = "governor";
 pub const TURBO: &str = "turbo";
 /// Whether siblings share cores now: `on` or `off`; else what the kernel says of its switch.
 pub const SMT: &str = "SMT";
+/// The clock source.
 pub const CLOCK: &str = "clock source";
 /// Transparent huge pages: `always`, `madvise` or `never`.
 pub const THP: &str = "THP";
@@ -26,6 +28,7 @@ pub const THP: &str = "THP";
 pub const ASLR: &str = "ASLR";
 /// What the CPU is affected by and how that is met, parts joined by [`PARTS`].
 pub const MITIGATIONS: &str = "mitigations";
+/// The microcode's revision.
 pub const MICROCODE: &str = "microcode";
 /// `yes` or `no`, of x86.
 pub const HYPERVISOR: &str = "hypervisor";
@@ -41,8 +44,11 @@ pub const BUILD_ID: &str = "build-id";
 pub const IGNORED: &str = "ignored parameters";
 /// Of a guest: QEMU's version.
 pub const QEMU: &str = "QEMU";
+/// Of a guest: what executes its instructions.
 pub const ACCELERATOR: &str = "accelerator";
+/// Of a guest: its memory.
 pub const GUEST_MEMORY: &str = "guest memory";
+/// Of a guest: the number of its vCPUs.
 pub const VCPUS: &str = "vCPUs";
 /// Of a guest: the CPUs of this machine that its vCPUs are kept on.
 pub const VCPU_CPUS: &str = "CPUs of the vCPUs";

@@ -1,3 +1,6 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -4,10 +4,15 @@
 mod bisection;
 mod blame;
 mod comparison;
+mod counts;
+mod effect;
 mod exits;
 pub mod fact;
 mod failure;
+mod growth;
+mod guests;
 mod kernel;
+mod layout;
 mod ledger;
 mod metric;
 mod native;
@@ -15,39 +20,43 @@ mod plan;
 mod run;
 mod stat;
 mod subject;
-mod timed;
-mod timed_comparison;
+mod times;
+mod verdict;
 mod warning;
 mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
-pub use comparison::{
-    Comparison, Effect, FunctionDelta, Growth, Row, RowFailure, Subjects, Verdict,
-};
+pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
+pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
+pub use effect::{Effect, FunctionDelta};
 pub use exits::{ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost};
 pub use fact::FactDifference;
 pub use failure::Failure;
+pub use growth::Growth;
+pub use guests::{
+    EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
+    GuestsEvidence, GuestsPlan, HostKind, TIME,
+};
 pub use kernel::{Arch, Format, Identity};
+pub use layout::{Key, Layout, Step};
 pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};
 pub use metric::{Assumption, Better, METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
-pub use plan::{Key, Layout, Plan, Step};
+pub use plan::{Plan, PlanMethod};
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
 pub use stat::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
     StatRow, StatTable,
 };
 pub use subject::{Machine, Side, Sides, Subject};
-pub use timed::{
-    Accelerator, Facts, Noise, TimedBlock, TimedBoot, TimedEngine, TimedMachine, TimedPair,
-    TimedPlan, TimedRun, TimedSubject,
+pub use times::{
+    AaControl, Accelerator, Crossing, Facts, Noise, Ratio, TimedBlock, TimedBoot, TimedEngine,
+    TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison, TimesEvidence, TimesPlan,
 };
-pub use timed_comparison::{
-    AaControl, Crossing, Ratio, TimedComparison, TimedFailure, TimedRow, TimedVerdict,
-};
+pub use verdict::Verdict;
 pub use warning::Warning;
 pub use workload::{Region, Signature, Workload, family};
 
 /// The version of every file format that ktax writes; a reader refuses any other.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;

@@ -1,81 +1,61 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Identity, Machine, Side, Sides, Subject, Workload};
+use super::counts::CountsPlan;
+use super::guests::GuestsPlan;
+use super::times::TimesPlan;
 
-/// One deterministic perturbation of a Boot that no honest result may depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Layout {
-    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
-    /// offsets.
-    pub seed: u32,
-    /// Characters of padding on the boot line.
-    pub padding: u32,
-    /// Delay-loop iterations before the Region: moves it against the timer tick.
-    pub phase: u64,
-}
-
-/// One Boot to make: a Side under a Layout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    /// Position in the Plan, from 0.
-    pub index: u32,
-    /// Which Subject.
-    pub side: Side,
-    /// Index into [`Plan::layouts`]; Steps of one Layout are a pair.
-    pub layout: usize,
-}
-
-impl Step {
-    /// The Boot's directory name: `003-change`.
-    pub fn name(&self) -> String {
-        format!("{:03}-{}", self.index, self.side.name())
-    }
-}
-
-/// Counts compare only within one Key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Key {
-    /// `exact`.
-    pub engine: String,
-    /// QEMU's version with the distribution's suffix, as `--version` prints it.
-    pub qemu: String,
-    /// QEMU's machine type; its version is QEMU's.
-    pub machine: String,
-    /// CPU model with features.
-    pub cpu: String,
-    /// Guest memory in MiB.
-    pub memory_mib: u32,
-    /// SHA-256 over the guest programs and the plugin.
-    pub guest: String,
-}
-
-/// Everything that a run needs to know: `plan.json`.
+/// Everything that a run needs to know: `plan.json`. `M` is what only the method needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct Plan<M = PlanMethod> {
     /// [`super::FORMAT`].
     pub format: u32,
     /// One line for people.
     pub title: String,
-    /// What the counts will be comparable with.
-    pub key: Key,
-    /// The seed that the Layouts were drawn from.
+    /// What the Layouts, or the order of the pairs, are drawn from.
     pub seed: u64,
-    /// Relevance: a change below this many percent gets no verdict.
+    /// A change below this many percent gets no verdict.
     pub threshold_percent: f64,
-    /// The shape of the computer.
-    pub machine: Machine,
-    /// What is compared.
-    pub subjects: Sides<Subject>,
-    /// The Subjects' Kernels.
-    pub kernels: Sides<Identity>,
-    /// The rows.
-    pub workloads: Vec<Workload>,
-    /// The perturbations.
-    pub layouts: Vec<Layout>,
-    /// The Boots in order.
-    pub steps: Vec<Step>,
+    /// How it is measured.
+    pub method: M,
+}
+
+/// How it is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+// There are few of them at a time: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
+pub enum PlanMethod {
+    /// Instructions, counted exactly.
+    Counts(CountsPlan),
+    /// Times of pairs.
+    Times(TimesPlan),
+    /// Exits of guests of a KVM host.
+    Guests(GuestsPlan),
+}
+
+impl<M> Plan<M> {
+    /// The same Plan with another method.
+    pub fn with<N>(self, of: impl FnOnce(M) -> N) -> Plan<N> {
+        let Plan { format, title, seed, threshold_percent, method } = self;
+        Plan { format, title, seed, threshold_percent, method: of(method) }
+    }
+}
+
+impl From<CountsPlan> for PlanMethod {
+    fn from(plan: CountsPlan) -> PlanMethod {
+        PlanMethod::Counts(plan)
+    }
+}
+
+impl From<TimesPlan> for PlanMethod {
+    fn from(plan: TimesPlan) -> PlanMethod {
+        PlanMethod::Times(plan)
+    }
+}
+
+impl From<GuestsPlan> for PlanMethod {
+    fn from(plan: GuestsPlan) -> PlanMethod {
+        PlanMethod::Guests(plan)
+    }
 }

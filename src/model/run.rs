@@ -65,9 +65,9 @@ pub struct Sample {
 /// A Sample, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum Outcome<S = Sample> {
     /// It was measured.
-    Measured(Sample),
+    Measured(S),
     /// It was not.
     Failed(Failure),
 }
@@ -75,11 +75,11 @@ pub enum Outcome {
 /// One Workload in one Boot: `boots/NNN-side/runs/ROW.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct Run<S = Sample> {
     /// The Workload's row.
     pub row: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: Outcome<S>,
 }
 
 /// One Boot: `boots/NNN-side/boot.json`.

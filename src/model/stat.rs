@@ -50,7 +50,12 @@ pub const ELAPSED: Counter = whole("elapsed", "time elapsed (msecs)", "ns");
 pub enum Count {
     /// The value, in the Counter's unit, and for which share of the command's CPU time it was
     /// counted: of less than 100 it is scaled up.
-    Seen { value: f64, counted_percent: f64 },
+    Seen {
+        /// In the Counter's unit.
+        value: f64,
+        /// The share of the command's CPU time.
+        counted_percent: f64,
+    },
     /// Why there is none, and what to do about it.
     Not(String),
 }

@@ -24,7 +24,7 @@ impl Side {
 }
 
 /// One value for each Side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sides<T> {
     /// The base's value.
@@ -42,7 +42,20 @@ impl<T> Sides<T> {
         }
     }
 
+    /// The value of one Side, to be changed.
+    pub fn get_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Base => &mut self.base,
+            Side::Change => &mut self.change,
+        }
+    }
+
     /// Calls `make` for each Side, base first.
+    pub fn of(mut make: impl FnMut(Side) -> T) -> Self {
+        Sides { base: make(Side::Base), change: make(Side::Change) }
+    }
+
+    /// Calls `make` for each Side, base first, until it fails.
     pub fn try_from_fn<E>(mut make: impl FnMut(Side) -> Result<T, E>) -> Result<Self, E> {
         Ok(Sides { base: make(Side::Base)?, change: make(Side::Change)? })
     }

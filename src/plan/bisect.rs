@@ -1,6 +1,6 @@
 //! What two Subjects differ in, as a chain that can be gone along: each place on it is a Subject.
 
-use super::PlanError;
+use super::error::PlanError;
 use crate::model::{Chain, Element, Subject};
 
 /// What the elements between two Subjects are.

@@ -1,130 +1,58 @@
-use serde::Deserialize;
+use super::asked;
+use super::counts::CountsExperiment;
+use super::error::{PlanError, printable_line};
+use super::file::ExperimentFile;
+use super::guests::GuestsExperiment;
+use super::keys;
+use super::method::Method;
+use super::times::TimesExperiment;
 
-use super::PlanError;
-use crate::model::{Machine, Subject};
-use crate::text::escape_lines;
+/// What an experiment file says, checked: what is compared, how, and over which rows.
+pub type Experiment<M = ExperimentMethod> = asked::Experiment<M>;
 
-/// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
-const LONGEST_BOOT_LINE: usize = 1800;
-
-/// An experiment file: what is compared, over which rows, how often.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Experiment {
-    /// One line for people.
-    pub title: String,
-    /// Why it is worth asking, for people who read the file.
-    #[serde(default)]
-    pub why: String,
-    /// How the Subjects run.
-    #[serde(default = "exact")]
-    pub engine: String,
-    /// Layouts per Side.
-    #[serde(default = "five")]
-    pub layouts: u32,
-    /// What the Layouts are drawn from.
-    #[serde(default = "one")]
-    pub seed: u64,
-    /// Changes below this many percent get no verdict.
-    #[serde(default = "tenth")]
-    pub threshold_percent: f64,
-    /// Rows by name; all of them where absent.
-    #[serde(default)]
-    pub workloads: Option<Vec<String>>,
-    /// The shape of the computer, the same for both Sides.
-    #[serde(default)]
-    pub machine: Machine,
-    /// What the change is measured against.
-    pub base: Subject,
-    /// What is measured.
-    pub change: Subject,
-}
-
-pub(super) fn exact() -> String {
-    "exact".into()
-}
-
-pub(super) fn five() -> u32 {
-    5
-}
-
-pub(super) fn one() -> u64 {
-    1
-}
-
-pub(super) fn tenth() -> f64 {
-    0.1
+/// How it is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExperimentMethod {
+    /// Instructions, counted exactly.
+    Counts(CountsExperiment),
+    /// Times of pairs.
+    Times(TimesExperiment),
+    /// Exits of guests of a KVM host.
+    Guests(GuestsExperiment),
 }
 
 impl Experiment {
-    /// Two Subjects, and for all else what a file that says no more would get.
-    pub fn of(title: String, base: Subject, change: Subject) -> Experiment {
-        Experiment {
-            title,
-            why: String::new(),
-            engine: exact(),
-            layouts: five(),
-            seed: one(),
-            threshold_percent: tenth(),
-            workloads: None,
-            machine: Machine::default(),
-            base,
-            change,
-        }
-    }
-
-    /// Parses an experiment file; `path` is for messages.
-    pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
-        check_engine(text)?;
-        let experiment: Experiment = toml::from_str(text).map_err(|error| {
-            let reason = escape_lines(error.to_string().trim_end());
-            PlanError::Experiment { path: path.to_owned(), reason }
-        })?;
-        experiment.check()?;
-        Ok(experiment)
-    }
-
-    /// Refuses what cannot be planned; call it again after changing a field.
-    pub fn check(&self) -> Result<(), PlanError> {
-        if self.engine != "exact" {
-            return Err(PlanError::Engine { engine: self.engine.clone() });
-        }
-        if !(1..=99).contains(&self.layouts) {
-            return Err(PlanError::Layouts { layouts: self.layouts });
-        }
-        let threshold_percent = self.threshold_percent;
+    /// Checks what a file or the command line says.
+    ///
+    /// # Errors
+    /// A key is missing, belongs to another method, or has a value that cannot be measured.
+    pub fn of(file: &ExperimentFile) -> Result<Experiment, PlanError> {
+        let method = Method::of(file);
+        keys::check(file, method)?;
+        let title = file.title.clone().unwrap_or_default();
+        printable_line("the title", &title)?;
+        let default_percent = if method == Method::Times { 1.0 } else { 0.1 };
+        let threshold_percent = file.threshold_percent.unwrap_or(default_percent);
         if !(0.0..=100.0).contains(&threshold_percent) {
             return Err(PlanError::Threshold { threshold_percent });
         }
-        if !(128..=65536).contains(&self.machine.memory_mib) {
-            return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
+        // A time is never the same twice: a threshold of 0 would find something everywhere.
+        if method == Method::Times && threshold_percent == 0.0 {
+            return Err(PlanError::TimedThreshold { threshold_percent });
         }
-        for subject in [&self.base, &self.change] {
-            if subject.boot_line.len() > LONGEST_BOOT_LINE {
-                return Err(PlanError::BootLine { length: subject.boot_line.len() });
-            }
-        }
-        for (what, text) in [
-            ("the title", &self.title),
-            ("base.boot_line", &self.base.boot_line),
-            ("change.boot_line", &self.change.boot_line),
-            ("machine.cpu", &self.machine.cpu),
-            ("base's options and patches", &self.base.beside_kernel()),
-            ("change's options and patches", &self.change.beside_kernel()),
-        ] {
-            if !text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
-                return Err(PlanError::Unprintable { what });
-            }
-        }
-        Ok(())
+        let method = match method {
+            Method::Counts => ExperimentMethod::Counts(CountsExperiment::of(file)?),
+            Method::Times => ExperimentMethod::Times(TimesExperiment::of(file)?),
+            Method::Guests => ExperimentMethod::Guests(GuestsExperiment::of(file)?),
+        };
+        Ok(Experiment { title, seed: file.seed.unwrap_or(1), threshold_percent, method })
     }
-}
 
-/// Another engine's file has keys of its own: they are no mistakes, its engine's name is.
-fn check_engine(text: &str) -> Result<(), PlanError> {
-    let table = toml::from_str::<toml::Table>(text).ok();
-    match table.and_then(|mut table| table.remove("engine")) {
-        Some(toml::Value::String(engine)) if engine != exact() => Err(PlanError::Engine { engine }),
-        _ => Ok(()),
+    /// Parses and checks an experiment file; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`ExperimentFile::parse`] and [`Experiment::of`].
+    pub fn parse(text: &str, path: &str) -> Result<Experiment, PlanError> {
+        Experiment::of(&ExperimentFile::parse(text, path)?)
     }
 }

@@ -1,4 +1,5 @@
-use crate::model::{Layout, Side};
+use super::error::PlanError;
+use crate::model::{Layout, Side, Step};
 use crate::stats::random::Random;
 
 /// The longest delay before a Region, in loop iterations of two instructions: 10 ms of virtual
@@ -8,8 +9,31 @@ const LONGEST_PHASE: u64 = 5_000_000;
 /// The longest padding of the boot line, in characters.
 const LONGEST_PADDING: u64 = 64;
 
+/// Layouts per Side where nothing else is asked for.
+pub const DEFAULT: u32 = 5;
+
+/// Refuses a number of Layouts that ktax does not plan.
+pub fn check(layouts: u32) -> Result<(), PlanError> {
+    match (1..=99).contains(&layouts) {
+        true => Ok(()),
+        false => Err(PlanError::Layouts { layouts }),
+    }
+}
+
+/// Draws Layouts, and the Steps in their order: two adjacent ones for each Layout, of which the
+/// first Side is drawn.
+pub fn steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
+    let (layouts, firsts) = draw(seed, count);
+    let pairs = firsts.iter().enumerate().flat_map(|(layout, first)| match first {
+        Side::Base => [(layout, Side::Base), (layout, Side::Change)],
+        Side::Change => [(layout, Side::Change), (layout, Side::Base)],
+    });
+    let steps = (0..).zip(pairs).map(|(index, (layout, side))| Step { index, side, layout });
+    (layouts, steps.collect())
+}
+
 /// Draws Layouts, and for each the Side that boots first.
-pub fn draw(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
+fn draw(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
     let mut random = Random::new(seed);
     (0..count)
         .map(|_| {

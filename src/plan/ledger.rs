@@ -1,9 +1,11 @@
 use serde::Deserialize;
 
-use super::PlanError;
-use super::experiment::{Experiment, exact, five, one, tenth};
+use super::asked::Experiment;
+use super::counts::CountsExperiment;
+use super::error::{PlanError, printable_line};
+use super::layouts;
 use crate::model::{Machine, Subject};
-use crate::text::escape_lines;
+use crate::text::{escape, escape_lines};
 
 /// A ledger file: a base, and what may be added to it, one at a time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -15,13 +17,13 @@ pub struct Ledger {
     #[serde(default)]
     pub why: String,
     /// Layouts per Side.
-    #[serde(default = "five")]
+    #[serde(default = "default_layouts")]
     pub layouts: u32,
     /// What the Layouts are drawn from.
-    #[serde(default = "one")]
+    #[serde(default = "default_seed")]
     pub seed: u64,
     /// Changes below this many percent get no verdict.
-    #[serde(default = "tenth")]
+    #[serde(default = "default_threshold_percent")]
     pub threshold_percent: f64,
     /// Rows by name; all of them where absent.
     #[serde(default)]
@@ -52,6 +54,18 @@ pub struct Addition {
     pub patches: Vec<String>,
 }
 
+fn default_layouts() -> u32 {
+    layouts::DEFAULT
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_threshold_percent() -> f64 {
+    0.1
+}
+
 /// The name of all additions at once.
 pub const TOGETHER: &str = "together";
 
@@ -67,8 +81,10 @@ impl Ledger {
             !name.is_empty() && name.len() <= 60 && name.bytes().all(plain) && **name != *TOGETHER
         };
         if let Some(bad) = names.iter().find(|name| !is_name(name)) {
-            let bad = escape_lines(bad);
-            return Err(refuse(format!("{bad:?} is no name; use letters, digits and -_=.,+")));
+            let bad = escape(bad);
+            return Err(refuse(format!(
+                "{bad:?} is not a valid name; use letters, digits and -_=.,+"
+            )));
         }
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -81,16 +97,21 @@ impl Ledger {
             return Err(refuse(format!("{} adds nothing", nothing.name)));
         }
         if names.is_empty() {
-            return Err(refuse("nothing is added".into()));
+            return Err(refuse("the list `add` is empty".into()));
         }
         for (_, experiment) in ledger.experiments() {
-            experiment.check()?;
+            experiment.method.check()?;
+            printable_line("the title", &experiment.title)?;
+            if !(0.0..=100.0).contains(&experiment.threshold_percent) {
+                let threshold_percent = experiment.threshold_percent;
+                return Err(PlanError::Threshold { threshold_percent });
+            }
         }
         Ok(ledger)
     }
 
     /// An Experiment for each addition, by its name, and one for all of them, if there are several.
-    pub fn experiments(&self) -> Vec<(String, Experiment)> {
+    pub fn experiments(&self) -> Vec<(String, Experiment<CountsExperiment>)> {
         let each = self.add.iter().map(|one| (one.name.clone(), vec![one]));
         let all = (self.add.len() > 1).then(|| (TOGETHER.to_owned(), self.add.iter().collect()));
         each.chain(all)
@@ -98,7 +119,7 @@ impl Ledger {
             .collect()
     }
 
-    fn experiment(&self, name: &str, added: &[&Addition]) -> Experiment {
+    fn experiment(&self, name: &str, added: &[&Addition]) -> Experiment<CountsExperiment> {
         let mut change = self.base.clone();
         for addition in added {
             change.boot_line = format!("{} {}", change.boot_line, addition.boot_line);
@@ -108,15 +129,15 @@ impl Ledger {
         change.boot_line = change.boot_line.trim().to_owned();
         Experiment {
             title: format!("{}: {name}", self.title),
-            why: self.why.clone(),
-            engine: exact(),
-            layouts: self.layouts,
             seed: self.seed,
             threshold_percent: self.threshold_percent,
-            workloads: self.workloads.clone(),
-            machine: self.machine.clone(),
-            base: self.base.clone(),
-            change,
+            method: CountsExperiment {
+                layouts: self.layouts,
+                workloads: self.workloads.clone(),
+                machine: self.machine.clone(),
+                base: self.base.clone(),
+                change,
+            },
         }
     }
 }
@@ -134,13 +155,13 @@ mod tests {
     #[test]
     fn each_is_added_alone_and_then_all() {
         let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments();
-        let of = |at: usize| (all[at].0.as_str(), all[at].1.change.boot_line.as_str());
+        let of = |at: usize| (all[at].0.as_str(), all[at].1.method.change.boot_line.as_str());
         assert_eq!(
             [of(0), of(1), of(2)],
             [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
         );
-        assert_eq!(all[2].1.change.config, ["CONFIG_B=y"]);
-        assert!(all.iter().all(|(_, experiment)| experiment.base.boot_line == "quiet"));
+        assert_eq!(all[2].1.method.change.config, ["CONFIG_B=y"]);
+        assert!(all.iter().all(|(_, experiment)| experiment.method.base.boot_line == "quiet"));
     }
 
     #[test]

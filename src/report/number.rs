@@ -1,19 +1,19 @@
 //! How numbers look.
 
 /// Counts per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
-pub(super) fn count(value: f64) -> String {
+pub fn count(value: f64) -> String {
     let text = digits(value);
     if value != 0.0 && is_zero(&text) { "<0.001".to_owned() } else { text }
 }
 
 /// A difference of counts: `+642.25`; no difference is `0`, one that rounds to nothing `-0.000`.
-pub(super) fn delta(value: f64) -> String {
+pub fn delta(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { format!("{}{}", sign(value), digits(value.abs())) }
 }
 
 /// Percent without the sign `%`: `+1.05`; no difference is `0`, one that rounds to nothing `-0.00`;
 /// `new` where the base is 0.
-pub(super) fn percent(value: Option<f64>) -> String {
+pub fn percent(value: Option<f64>) -> String {
     match value {
         None => "new".to_owned(),
         Some(0.0) => "0".to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn percent(value: Option<f64>) -> String {
 /// From the least to the most, in percent: `+1.02…1.09`, `-12.9…-12.7`; one number where they read
 /// the same. Of two signs `+` the first is enough, and above 10 % one decimal is: the column stays
 /// narrow.
-pub(super) fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
+pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     let end = |value: Option<f64>| match value {
         Some(value) if (10.0..1000.0).contains(&value.abs()) => format!("{value:+.1}"),
         other => percent(other),
@@ -42,19 +42,19 @@ pub(super) fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
 }
 
 /// A limit above 0 in percent, never rounded down: what is above the printed one is above it.
-pub(super) fn limit(value: f64) -> String {
+pub fn limit(value: f64) -> String {
     // A hair less before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
     let hundredths = (value * 100.0 - 1e-6).ceil().max(1.0);
     format!("{:.2}", hundredths / 100.0)
 }
 
 /// A whole number: `1 957 153 827`.
-pub(super) fn whole(value: f64) -> String {
+pub fn whole(value: f64) -> String {
     fixed(value, 0)
 }
 
 /// What a clock or a counter said: four digits that count, whole numbers from 1000 on.
-pub(super) fn measured(value: f64) -> String {
+pub fn measured(value: f64) -> String {
     let decimals = match value.abs() {
         m if m == 0.0 || m >= 1000.0 => 0,
         m if m >= 100.0 => 1,

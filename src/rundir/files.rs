@@ -7,9 +7,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Result, RunDirError};
+use super::error::{Result, RunDirError};
 use crate::disk::{self, Lock};
-use crate::model::FORMAT;
+use crate::model::{Comparison, FORMAT, Plan};
 use crate::text::escape;
 
 /// Refuses a directory in which there is something already.
@@ -55,19 +55,35 @@ pub(super) fn forget_comparison(root: &Path) -> Result<()> {
 }
 
 /// A Comparison of this format; `None` if there is none.
-pub(super) fn read_comparison<T: DeserializeOwned>(
-    root: &Path,
-    format: fn(&T) -> u32,
-) -> Result<Option<T>> {
-    let path = root.join("comparison.json");
-    let comparison: Option<T> = read_json(&path)?;
-    match comparison.as_ref().map(format) {
-        None | Some(FORMAT) => Ok(comparison),
-        Some(other) => Err(RunDirError::Format {
+pub(super) fn read_comparison(root: &Path) -> Result<Option<Comparison>> {
+    read_versioned(&root.join("comparison.json"))
+}
+
+/// A Plan of this format; `None` if there is none.
+pub(super) fn read_plan(path: &Path) -> Result<Option<Plan>> {
+    read_versioned(path)
+}
+
+/// The version comes first: a file of another one has other keys, too.
+fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    match read_json::<Version>(path)? {
+        None => Ok(None),
+        Some(Version { format: FORMAT }) => read_json(path),
+        Some(Version { format }) => Err(RunDirError::Format {
             path: path.display().to_string(),
-            reason: format!("it is of format {other}"),
+            reason: format!("it is of format {format}"),
         }),
     }
+}
+
+/// Makes a directory with nothing half-written in it.
+pub(super) fn make_dir(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;
+    tidy(dir)
 }
 
 pub(super) fn write(path: &Path, content: &[u8]) -> Result<()> {

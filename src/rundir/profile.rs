@@ -1,5 +1,8 @@
 //! The profile that the plugin writes and the run directory keeps: `docs/wire.md`, "Profile".
 
+// The messages of errors say what their fields are.
+#![allow(missing_docs)]
+
 use std::collections::BTreeMap;
 
 use thiserror::Error;

@@ -1,11 +1,15 @@
-//! Pure mathematics: numbers in, numbers out; no files, no formats, nothing of ours beneath it.
+//! Pure mathematics: numbers in, numbers out, without files and formats. It uses nothing of ours.
 //!
-//! The caller states what may be assumed of its numbers by choosing the module; [`exact`] is for
-//! values that repeat to the last digit under one Layout and that only the Layout moves,
-//! [`tables`] has the formulas of printed tables, [`growth`] says how a cost grows with a size,
-//! [`search`] finds which element of a chain carries a difference, [`histogram`] has quantiles of
-//! more values than can be kept, [`random`] draws from a seed, [`repeats`] says how
-//! well values repeat, [`timed`] has what follows from pairs of times.
+//! The modules make different assumptions about their numbers:
+//!
+//! - [`exact`]: values that repeat to the last digit, and that only the Layout moves.
+//! - [`timed`]: pairs of times.
+//! - [`tables`]: the formulas of printed tables.
+//! - [`growth`]: how a cost grows with a size.
+//! - [`search`]: which element of a chain carries a difference.
+//! - [`histogram`]: quantiles of more values than can be kept.
+//! - [`random`]: random numbers from a seed.
+//! - [`repeats`]: how well values repeat.
 
 pub mod exact;
 pub mod growth;

@@ -1,12 +1,12 @@
-//! How often each vCPU came back to user space, and for what.
+//! How often each vCPU exited to user space, and for which reason.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What the kernel's header calls the reasons, by their numbers; those of other architectures too,
-/// so that the numbers are the places.
+/// The names of the exit reasons in the kernel's header. The index is the number, so the reasons of
+/// other architectures are here too.
 const NAMES: [&str; 40] = [
     "UNKNOWN",
     "EXCEPTION",
@@ -50,37 +50,38 @@ const NAMES: [&str; 40] = [
     "MEMORY_FAULT",
 ];
 
-/// What all vCPUs did.
+/// The counts of all vCPUs.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
     pub vcpus: Vec<VcpuAccount>,
 }
 
-/// What one vCPU did.
+/// The counts of one vCPU.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VcpuAccount {
     pub vcpu: u8,
-    /// From the first call of KVM_RUN to the last return, by CLOCK_MONOTONIC.
+    /// The time from the first call of KVM_RUN to the last return, by CLOCK_MONOTONIC, ns.
     pub wall_ns: u64,
-    /// From one return to the next, the median of the first 65536; 0 of fewer than two returns.
+    /// The median time from one return to the next, of the first 65536, ns; 0 if there are fewer
+    /// than two returns.
     pub turn_ns: u64,
-    /// How often KVM_RUN returned, by `exit_reason`.
+    /// The number of returns from KVM_RUN, by `exit_reason`.
     pub exits: BTreeMap<String, u64>,
 }
 
-/// Of how many returns the times are kept.
+/// The number of returns whose times are kept.
 const TIMES: usize = 65536;
 
 /// Counts while a vCPU runs.
 #[derive(Default)]
 pub(super) struct Counts {
     exits: BTreeMap<u32, u64>,
-    /// When KVM_RUN returned, since the vCPU began.
+    /// The times of the returns from KVM_RUN, since the vCPU started.
     times: Vec<Duration>,
 }
 
 impl Counts {
-    /// KVM_RUN has returned, so long after the vCPU began.
+    /// Counts a return from KVM_RUN; `at` is the time since the vCPU started.
     pub fn returned(&mut self, exit_reason: u32, at: Duration) {
         *self.exits.entry(exit_reason).or_default() += 1;
         if self.times.len() < TIMES {

@@ -2,21 +2,21 @@
 
 /// The port that the loop writes to; nothing answers there.
 pub(super) const LOOP_PORT: u16 = 0x1f4;
-/// Whoever writes here is done.
+/// The guest ends itself by a write to this port.
 pub(super) const END_PORT: u16 = 0x1f8;
 /// An address without memory.
 pub(super) const MMIO_ADDRESS: u32 = 0x20_0000;
 
-/// How many of each the guest makes, in this order.
+/// How many instructions of each kind the guest executes, in this order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loops {
-    /// OUT: leaves to user space.
+    /// OUT: exits to user space.
     pub out: u32,
-    /// A write to an address without memory: leaves to user space.
+    /// A write to an address without memory: exits to user space.
     pub mmio: u32,
-    /// CPUID: leaves to KVM, which answers.
+    /// CPUID: exits to KVM, which answers it.
     pub cpuid: u32,
-    /// HLT: leaves to user space, for want of an interrupt controller in the kernel.
+    /// HLT: exits to user space, because there is no interrupt controller in the kernel.
     pub hlt: u32,
 }
 

@@ -1,7 +1,7 @@
-//! The vCPUs together: one thread for each, and an end for all of them.
+//! Runs the vCPUs, one thread for each, and stops all of them together.
 //!
-//! KVM_RUN has no time limit: only a signal to its thread brings it back. One that comes just
-//! before the call is lost, so that it is sent until the thread has ended.
+//! KVM_RUN has no time limit: only a signal to its thread makes it return. A signal that comes just
+//! before the call is lost, so it is sent again until the thread has ended.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,8 +20,8 @@ use super::outcome::{Ended, Outcome};
 use super::stats;
 use super::vcpu::{self, Bus};
 
-/// How long a vCPU gets to come back before it is told again, and how long in all: one that waits
-/// for a reader of stdout does not come back at all.
+/// The time until a vCPU is signalled again, and the time until ktax gives up: a vCPU that waits
+/// for a reader of stdout does not return at all.
 const PATIENCE: Duration = Duration::from_millis(5);
 const GIVE_UP: Duration = Duration::from_secs(3);
 
@@ -32,7 +32,7 @@ pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<O
     let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
     listen(&by_signal, &wake).map_err(no_thread)?;
-    // Nobody looks at its flag: that the signal interrupts is enough.
+    // Nobody reads its flag: it is enough that the signal interrupts KVM_RUN.
     signal_hook::flag::register(SIGRTMIN(), Arc::default()).map_err(no_thread)?;
     let mut seats = Vec::new();
     for (id, vcpu) in (0u8..).zip(vcpus) {
@@ -44,7 +44,7 @@ pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<O
             }
         }
     }
-    // One byte from whoever is first: a vCPU that ends, or a signal.
+    // One byte from the first that ends: a vCPU, or a signal.
     let woken = wait.read_exact(&mut [0]);
     end(&seats, &stop, GIVE_UP)?;
     let mut outcome = join(seats);
@@ -55,7 +55,7 @@ pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<O
     Ok(outcome)
 }
 
-/// SIGINT and SIGTERM raise the flag, then wake: in the order in which they are registered.
+/// SIGINT and SIGTERM raise the flag, then wake: handlers run in the order of registration.
 fn listen(by_signal: &Arc<AtomicBool>, wake: &UnixStream) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(by_signal))?;
@@ -78,17 +78,17 @@ fn seat(
     })
 }
 
-/// Rings when its thread ends, also by a panic.
+/// Writes a byte when its thread ends, also after a panic.
 struct Bell(UnixStream);
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        // Nobody listens only when all is over.
+        // The reader is gone only after the end of all vCPUs.
         drop(self.0.write_all(&[0]));
     }
 }
 
-/// Brings all vCPUs back, or says which one does not come within `limit`.
+/// Makes all vCPUs return. The error names one that does not within `limit`.
 fn end(seats: &[Seat], stop: &AtomicBool, limit: Duration) -> Result<(), VmmError> {
     stop.store(true, Ordering::SeqCst);
     let started = Instant::now();
@@ -140,7 +140,7 @@ mod tests {
         };
         let seat = thread::Builder::new().name("vcpu 7".into()).spawn(blocked).unwrap();
         let error = end(&[seat], &stop, Duration::from_millis(50)).unwrap_err().to_string();
-        assert!(error.starts_with("vcpu 7 does not end: "), "{error}");
+        assert!(error.starts_with("vcpu 7 does not stop; "), "{error}");
         drop(writer);
     }
 }

@@ -1,81 +1,102 @@
-//! Why a guest could not run, or did not end well. Each message ends with the next step.
+//! Why a guest did not run, or did not end well. Each message ends with the next step.
 
 use std::io;
 
-/// Why there is no guest, or no good end of one.
+use crate::model::Blame;
+
+/// Why a guest did not run, or did not end well.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmmError {
-    #[error("the monitor cannot stop itself: {error}: leave --stop-at-marks out")]
+    #[error("the monitor cannot stop itself: {error}; remove --stop-at-marks")]
     Stop { error: rustix::io::Errno },
     #[error(
-        "there is no /dev/kvm: load the module kvm-amd or kvm-intel, \
-         or run this within `ktax kvm-host --`"
+        "there is no /dev/kvm; load the module kvm-amd or kvm-intel, \
+         or run this command behind `ktax kvm-host --`"
     )]
     NoKvm,
-    #[error("cannot open /dev/kvm: {error}: become a member of the group `kvm`")]
+    #[error("cannot open /dev/kvm: {error}; become a member of the group `kvm`")]
     Forbidden { error: io::Error },
-    #[error("KVM refuses {action}: {error}: the end of `dmesg` may say why")]
+    #[error("KVM refuses {action}: {error}; look for the reason at the end of `dmesg`")]
     Kvm { action: &'static str, error: io::Error },
-    #[error("no {bytes} bytes of memory for the guest: {reason}: give it less")]
+    #[error("cannot allocate {bytes} bytes of guest memory: {reason}; use a smaller --memory-mib")]
     Memory { bytes: usize, reason: String },
-    #[error("cannot write {what} into the guest's memory: give it more with --memory-mib")]
+    #[error("the guest's memory has no room for {what}; use a larger --memory-mib")]
     OutOfMemory { what: &'static str },
-    #[error("cannot start a thread or wait for it: {error}: end other programs and try again")]
+    #[error("cannot start a thread or wait for it: {error}; end other programs and try again")]
     Thread { error: io::Error },
 
-    #[error("{name} does not end: let something read what the guest prints, and try again")]
+    #[error("{name} does not stop; check that something reads the guest's output, and try again")]
     Stuck { name: String },
 
-    #[error("cannot read {path}: {error}: give the path of {wanted}")]
+    #[error("cannot read {path}: {error}; give the path of {wanted}")]
     Unreadable { path: String, error: io::Error, wanted: &'static str },
-    #[error("{path} is no bzImage of a 64-bit kernel ({reason}): give arch/x86/boot/bzImage")]
+    #[error("{path} is not a bzImage of a 64-bit kernel ({reason}); give arch/x86/boot/bzImage")]
     NotAKernel { path: String, reason: String },
-    #[error("the kernel and {path} need more than the guest's memory: give --memory-mib {mib}")]
+    #[error("the kernel and {path} do not fit into the guest's memory; use --memory-mib {mib}")]
     TooSmall { path: String, mib: u64 },
     #[error(
-        "{path} is larger than the guest's {mib} MiB of memory: give a smaller file, or more \
-         memory with --memory-mib"
+        "{path} is larger than the guest's {mib} MiB of memory; give a smaller file, or use a \
+         larger --memory-mib"
     )]
     TooLarge { path: String, mib: u64 },
-    #[error("the kernel takes a line of {limit} bytes, not of {found}: shorten --append")]
+    #[error("the boot line has {found} bytes and this kernel accepts {limit}; shorten --append")]
     LongLine { found: usize, limit: usize },
 
-    #[error("cannot write what the guest prints: {error}: send stdout elsewhere")]
+    #[error("cannot write the guest's output: {error}; redirect stdout to another place")]
     Console { error: io::Error },
-    #[error("vCPU {vcpu} shut down at {rip:#x} (a triple fault): look at what its code does there")]
+    #[error("vCPU {vcpu} shut down at {rip:#x} (triple fault); check the guest's code there")]
     Shutdown { vcpu: u8, rip: u64 },
     #[error(
-        "the processor refused to enter the guest (reason {reason:#x}): \
-         the end of `dmesg` may say why"
+        "the processor refused to enter the guest (reason {reason:#x}); \
+         look for the reason at the end of `dmesg`"
     )]
     FailEntry { reason: u64 },
-    #[error("KVM gave up on vCPU {vcpu} at {rip:#x} ({reason}): the end of `dmesg` may say why")]
+    #[error("KVM cannot run vCPU {vcpu} at {rip:#x} ({reason}); look at the end of `dmesg`")]
     GaveUp { vcpu: u8, rip: u64, reason: String },
-    #[error("vCPU {vcpu} panicked: report this with the command line")]
+    #[error("the thread of vCPU {vcpu} panicked; report this together with the command line")]
     Panicked { vcpu: u8 },
 }
 
 impl VmmError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        use VmmError::*;
+        match self {
+            NoKvm | Forbidden { .. } => Blame::Guest,
+            Unreadable { .. } | NotAKernel { .. } | TooSmall { .. } => Blame::User,
+            TooLarge { .. } | LongLine { .. } => Blame::User,
+            Stop { .. } | Kvm { .. } | Memory { .. } | OutOfMemory { .. } => Blame::Host,
+            Thread { .. } | Stuck { .. } | Console { .. } | Shutdown { .. } => Blame::Host,
+            FailEntry { .. } | GaveUp { .. } | Panicked { .. } => Blame::Host,
+        }
+    }
+
     /// Whether this machine has no usable KVM.
     pub fn is_without_kvm(&self) -> bool {
-        matches!(self, Self::NoKvm | Self::Forbidden { .. })
+        self.blame() == Blame::Guest
     }
 
     /// Whether the command line is the reason.
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreadable { .. }
-                | Self::NotAKernel { .. }
-                | Self::TooSmall { .. }
-                | Self::TooLarge { .. }
-                | Self::LongLine { .. }
-        )
+        self.blame() == Blame::User
     }
 }
 
-/// What a refused ioctl is called.
+/// The error of a refused ioctl; `action` says what was refused.
 pub(super) fn refused<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> VmmError {
     move |error| VmmError::Kvm { action, error: error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_blames_someone() {
+        assert_eq!(VmmError::NoKvm.blame(), Blame::Guest);
+        assert_eq!(VmmError::LongLine { found: 9, limit: 8 }.blame(), Blame::User);
+        assert_eq!(VmmError::Panicked { vcpu: 0 }.blame(), Blame::Host);
+        assert!(VmmError::NoKvm.is_without_kvm() && !VmmError::NoKvm.is_usage());
+    }
 }

@@ -1,4 +1,4 @@
-//! A vCPU in 64-bit mode from its first instruction: page tables, segments, registers.
+//! Puts a vCPU into 64-bit mode before its first instruction: page tables, segments, registers.
 
 use kvm_bindings::{kvm_regs, kvm_segment, kvm_sregs};
 use kvm_ioctls::VcpuFd;
@@ -17,8 +17,8 @@ const TABLE: u64 = 0x3;
 const LARGE: u64 = 0x83;
 const LARGE_BYTES: u64 = 2 << 20;
 
-/// Null, null, 64-bit code, data, a task state that nobody looks into. Linux's boot protocol wants
-/// code at 0x10 and data at 0x18.
+/// Null, null, 64-bit code, data, and an unused task state. Linux's boot protocol requires code at
+/// 0x10 and data at 0x18.
 const DESCRIPTORS: [u64; 5] =
     [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0x008f_8b00_0000_ffff];
 const CODE: u16 = 0x10;
@@ -42,7 +42,7 @@ pub(super) fn write_tables(memory: &Memory) -> Result<(), VmmError> {
     Ok(())
 }
 
-/// Lets the vCPU begin with `registers`.
+/// Sets the registers with which the vCPU starts.
 pub(super) fn enter(vcpu: &VcpuFd, registers: kvm_regs) -> Result<(), VmmError> {
     let mut system = vcpu.get_sregs().map_err(refused("to read registers"))?;
     set(&mut system);

@@ -8,7 +8,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 
 use super::error::{VmmError, refused};
 
-/// The guest's memory: one stretch from zero.
+/// The guest's memory: one range from address 0.
 pub(super) type Memory = GuestMemoryMmap<()>;
 
 /// A virtual machine without vCPUs.

@@ -1,5 +1,5 @@
-//! A small virtual machine monitor on `/dev/kvm`: guests of which it is known how often they leave
-//! to user space. What a recorder of exits says is checked against its [`Account`].
+//! A small virtual machine monitor (VMM) on `/dev/kvm`. It counts how often its guests exit to user
+//! space. The tests of `exits` compare recordings with this [`Account`].
 //!
 //! ```text
 //! raw ────► code ───┐                        ┌─► vcpu (KVM_RUN, one thread each) ─► Account
@@ -7,7 +7,7 @@
 //! linux ─► load ────┘                        └─► a Bus: what answers on ports
 //! ```
 //!
-//! A guest is untrusted: whatever it does is answered, or ends it with a [`VmmError`].
+//! A guest is untrusted: whatever it does gets an answer, or ends it with a [`VmmError`].
 
 mod account;
 mod code;

@@ -1,7 +1,7 @@
 use super::account::Account;
 use super::error::VmmError;
 
-/// How a guest came to its end, if not by an error.
+/// How a guest ended, if not by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// It ended itself.
@@ -10,7 +10,7 @@ pub enum Ended {
     BySignal,
 }
 
-/// What is left of a guest: what was counted, and how it ended.
+/// The counts of a guest, and how it ended.
 #[derive(Debug)]
 pub struct Outcome {
     pub account: Account,

@@ -1,4 +1,4 @@
-//! A guest without an operating system, that leaves exactly as often as it is told to.
+//! A guest without an operating system. It exits exactly as often as it is told to.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use super::outcome::Outcome;
 use super::vcpu::{Bus, Next};
 use super::{crew, long_mode};
 
-/// Ends where the address without memory begins.
+/// Ends at the address without memory.
 const MEMORY: usize = code::MMIO_ADDRESS as usize;
 const CODE: u64 = 0x8000;
 
 /// Runs the loops to their end.
 ///
 /// # Errors
-/// Where the guest does not begin; how it ends is in the [`Outcome`].
+///
+/// The guest does not start. How it ends is in the [`Outcome`].
 pub fn run(loops: &Loops) -> Result<Outcome, VmmError> {
     run_code(&code::assemble(loops))
 }
@@ -34,7 +35,7 @@ fn run_code(code: &[u8]) -> Result<Outcome, VmmError> {
     crew::run(vec![vcpu], &Arc::new(Ports))
 }
 
-/// Nothing but the end.
+/// The only port ends the guest.
 struct Ports;
 
 impl Bus for Ports {
@@ -55,7 +56,7 @@ impl Bus for Ports {
 mod tests {
     use super::*;
 
-    /// How a guest ends that has this code, or nothing where there is no KVM.
+    /// How a guest with this code ends; `None` without KVM.
     fn ended(code: &[u8]) -> Option<VmmError> {
         match run_code(code) {
             Err(error) if error.is_without_kvm() => {

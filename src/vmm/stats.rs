@@ -1,5 +1,5 @@
-//! KVM's statistics of a vCPU, held open as QEMU holds them: only the VMM itself may open them, and
-//! whoever looks at it from outside can take them from it.
+//! KVM's statistics of a vCPU. Only the VMM may open them, so it keeps them open, as QEMU does, and
+//! a recorder copies the descriptor from it.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -8,7 +8,7 @@ use kvm_ioctls::VcpuFd;
 /// `_IO(KVMIO, 0xce)` on x86 (Documentation/virt/kvm/api.rst, 4.131).
 const KVM_GET_STATS_FD: u64 = 0xaece;
 
-/// Nothing before Linux 5.14.
+/// Opens the statistics. `None` before Linux 5.14.
 pub(super) fn open(vcpu: &VcpuFd) -> Option<OwnedFd> {
     // SAFETY: the ioctl takes no argument and returns a new descriptor or an error.
     let fd = unsafe { libc::ioctl(vcpu.as_raw_fd(), KVM_GET_STATS_FD) };

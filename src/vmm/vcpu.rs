@@ -1,4 +1,4 @@
-//! One vCPU: KVM_RUN again and again, and what it comes back for.
+//! One vCPU: calls KVM_RUN in a loop and answers its exits.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,24 +9,24 @@ use kvm_ioctls::{VcpuExit, VcpuFd};
 use super::account::{Counts, VcpuAccount};
 use super::error::VmmError;
 
-/// What the guest finds behind its ports, the same for all vCPUs.
+/// The devices behind the guest's ports, the same for all vCPUs.
 pub(super) trait Bus: Send + Sync {
     /// Fills `data` for an IN.
     fn read(&self, port: u16, data: &mut [u8]);
     /// Takes an OUT.
     fn write(&self, port: u16, data: &[u8]) -> Result<Next, VmmError>;
-    /// Whether a triple fault is an end like any other: it is how Linux resets at last.
+    /// Whether a triple fault is a normal end. It is the last way in which Linux resets.
     fn may_shut_down(&self) -> bool;
 }
 
-/// What follows.
+/// What the vCPU does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,
     End,
 }
 
-/// Why KVM_RUN returned, where it matters here.
+/// Why KVM_RUN returned, as far as it matters here.
 enum Came {
     Next(Result<Next, VmmError>),
     /// A signal, or an application processor's first interrupt.
@@ -64,7 +64,7 @@ pub(super) fn run(
     (counts.finish(id, started.elapsed()), ended)
 }
 
-/// One KVM_RUN, answered.
+/// Calls KVM_RUN once and answers its exit.
 fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
     let on = Came::Next(Ok(Next::GoOn));
     match vcpu.run() {
@@ -73,7 +73,7 @@ fn step(vcpu: &mut VcpuFd, bus: &dyn Bus) -> Came {
             bus.read(port, data);
             on
         }
-        // Where there is no memory there is nothing: ones, as on a bus without an answer.
+        // Without memory the guest reads ones, as from a bus without a device.
         Ok(VcpuExit::MmioRead(_, data)) => {
             data.fill(0xff);
             on

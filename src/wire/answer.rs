@@ -8,7 +8,7 @@ use crate::text::escape_bytes;
 /// The most entries of one kind that an answer may have.
 const ENTRIES: usize = 64;
 
-/// What a guest says of a Run.
+/// A guest's answer to one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The Region ran to its end.
@@ -17,16 +17,16 @@ pub enum Answer {
     Refused(String),
 }
 
-/// What a Run that ended says of itself.
+/// The answer of a Run that ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     /// The work signature.
     pub signature: Signature,
-    /// What was seen beside the work: times, faults, context switches.
+    /// Measured values beside the work: times, page faults, context switches.
     pub values: Signature,
-    /// What was to be counted and was not, with the escaped reason.
+    /// Counters that could not be read, each with the escaped reason.
     pub uncounted: BTreeMap<String, String>,
-    /// Time-stamp counts around the Region; only a guest of the exact engine says them.
+    /// Time-stamp counts around the Region; only guests of the exact engine send them.
     pub tsc: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
     let mut done = Done::default();
     loop {
         let line = lines.next()?;
-        // A reason may quote what the kernel said; it is escaped, not refused.
+        // A reason may quote the kernel's own words; it is escaped, not refused.
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
             return refused(text, lines);
         }
@@ -66,7 +66,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
     }
 }
 
-/// Puts an entry where none of its name may be yet.
+/// Inserts an entry; a second one of the same name is an error.
 fn insert<T>(
     to: &mut BTreeMap<String, T>,
     entry: Option<(String, T)>,
@@ -79,7 +79,7 @@ fn insert<T>(
     if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
 }
 
-/// The reason is the last line.
+/// Reads the reason, which must be the last line.
 fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
     lines.nothing_more()?;
     Ok(Answer::Refused(escape_bytes(text)))

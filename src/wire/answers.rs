@@ -1,8 +1,8 @@
 use super::VERSION;
 
-/// What a guest has said with several orders, taken apart: its hello, then one answer to each
-/// order. Each part begins with its version line; the last may be torn, even in that line. Joined
-/// they are the whole.
+/// Splits the output of a guest with several orders: its hello, then one answer to each order.
+/// Each part begins with its version line. The last part may be cut off anywhere. Joined, the parts
+/// are the whole output.
 pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     let version = VERSION.as_bytes();
     let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
@@ -23,7 +23,7 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Whether nothing more belongs to the answer: its last line is one that ends an answer.
+/// Whether the answer is complete: its last line is one that ends an answer.
 pub fn is_finished(answer: &[u8]) -> bool {
     let Some(lines) = answer.strip_suffix(b"\n") else { return false };
     let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -39,7 +39,7 @@ mod tests {
     const HELLO: &str = "ktax 1\nrelease 6.12.0\nready\n";
 
     fn an_answer() -> impl Strategy<Value = String> {
-        // Lines of any kind, but for those that begin or end an answer.
+        // Lines of any kind, except those that begin or end an answer.
         let line = "([ -jl-~][ -~]{0,12})?";
         let ends = |line: &String| line == "end" || line.starts_with("fail ");
         let line = line.prop_filter("the end of an answer", move |line| !ends(line));
@@ -64,7 +64,7 @@ mod tests {
                 prop_assert_eq!(*part, answer.as_bytes());
                 prop_assert!(is_finished(part));
             }
-            // Torn anywhere in the last one, those before it are as they were.
+            // Wherever the last part is cut off, the parts before it stay the same.
             let whole = parts.len() - 1;
             let torn = torn.min(parts[whole].len() - 1);
             let left = split_answers(&all.as_bytes()[..all.len() - torn]);

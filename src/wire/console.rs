@@ -2,10 +2,10 @@
 
 use crate::text::escape_bytes;
 
-/// The longest piece of console in a message, in bytes of the original.
+/// The longest part of the console in a message, in bytes before escaping.
 const TAIL_BYTES: usize = 240;
 
-/// What follows `Kernel panic - not syncing: ` on the console, escaped.
+/// The text after `Kernel panic - not syncing: ` on the console, escaped.
 pub fn panic_message(console: &[u8]) -> Option<String> {
     const MARK: &[u8] = b"Kernel panic - not syncing: ";
     let at = console.windows(MARK.len()).position(|window| window == MARK)?;
@@ -14,7 +14,7 @@ pub fn panic_message(console: &[u8]) -> Option<String> {
     Some(escape_bytes(&message[..end.min(TAIL_BYTES)]))
 }
 
-/// The last words on a console, escaped, on one line.
+/// The end of a console, escaped, on one line.
 pub fn tail(console: &[u8]) -> String {
     escape_bytes(&console[console.len().saturating_sub(TAIL_BYTES)..])
 }

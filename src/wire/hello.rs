@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::WireError;
 use super::lines::Lines;
 
-/// What a guest says of itself before its freeze.
+/// What a guest reports about itself before its freeze.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// `uname -r`.
@@ -14,10 +14,14 @@ pub struct Hello {
     pub ignored: Vec<String>,
 }
 
-/// The most unknown boot parameters that are read.
+/// The largest number of unknown boot parameters in a hello.
 const IGNORED_LINES: usize = 64;
 
-/// Parses a Hello up to and including `ready`.
+/// Parses a hello up to and including `ready`.
+///
+/// # Errors
+///
+/// The bytes are not in the format of `docs/wire.md`.
 pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     let mut lines = Lines::after_version(wire)?;
     let mut ignored = Vec::new();

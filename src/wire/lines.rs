@@ -1,13 +1,13 @@
 use super::{VERSION, WireError};
 use crate::text::escape_bytes;
 
-/// The longest line that is read, in bytes.
+/// The longest permitted line, in bytes.
 const LINE_BYTES: usize = 4096;
 
-/// The longest quotation in an error, in bytes of the original.
+/// The longest quotation in an error, in bytes before escaping.
 const QUOTE_BYTES: usize = 80;
 
-/// Lines with their numbers, which count from 1. A last line without its newline is not a line.
+/// Lines with their numbers, which count from 1. A last line without a line feed is not a line.
 #[derive(Debug)]
 pub struct Lines<'a> {
     rest: &'a [u8],
@@ -22,7 +22,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the version line and stands before the second.
+    /// Reads the version line.
     pub fn after_version(bytes: &'a [u8]) -> Result<Lines<'a>, WireError> {
         if bytes.is_empty() {
             return Err(WireError::Nothing);
@@ -32,7 +32,7 @@ impl<'a> Lines<'a> {
         if first.bytes == VERSION.as_bytes() { Ok(lines) } else { Err(first.malformed()) }
     }
 
-    /// The next line; that there is one is part of every format.
+    /// The next line. Every format requires that there is one.
     pub fn next(&mut self) -> Result<Line<'a>, WireError> {
         let window = &self.rest[..self.rest.len().min(LINE_BYTES + 1)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
@@ -48,14 +48,14 @@ impl<'a> Lines<'a> {
         Ok(Line { number: self.number, bytes })
     }
 
-    /// Refuses anything after the end.
+    /// Checks that nothing follows the end.
     pub fn nothing_more(&mut self) -> Result<(), WireError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.next()?.malformed()) }
     }
 }
 
 impl<'a> Line<'a> {
-    /// The line as its keyword and the rest, both printable ASCII.
+    /// Splits the line into its keyword and the rest, both printable ASCII.
     pub fn split(self) -> Result<(&'a str, &'a str), WireError> {
         let printable = self.bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
         let text = std::str::from_utf8(self.bytes).ok().filter(|_| printable);
@@ -69,24 +69,24 @@ impl<'a> Line<'a> {
         if found == keyword { Ok(rest) } else { Err(self.malformed()) }
     }
 
-    /// The bytes as they are.
+    /// The bytes of the line, unchecked.
     pub fn bytes(self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The error that quotes this line.
+    /// Makes the error that quotes this line.
     pub fn malformed(self) -> WireError {
         let quote = escape_bytes(&self.bytes[..self.bytes.len().min(QUOTE_BYTES)]);
         WireError::Line { line: self.number, quote }
     }
 }
 
-/// An unsigned decimal without sign.
+/// Parses an unsigned decimal number without a sign.
 pub fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// A name of a Workload, a parameter or a signature entry: `[a-z0-9-]{1,32}`.
+/// Checks the name of a Workload, a parameter or a signature entry: `[a-z0-9-]{1,32}`.
 pub fn is_name(text: &str) -> bool {
     let of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(of_name)

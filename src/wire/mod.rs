@@ -17,24 +17,24 @@ pub use symbols::parse_symbols;
 
 use thiserror::Error;
 
-/// The version in the first line of everything that is said.
+/// The first line of everything that the guest prints; it has the version of the format.
 pub const VERSION: &str = "ktax 1";
 
-/// Why the guest's words are refused. Quoted text is escaped.
+/// Why the guest's output is refused. Quoted text is escaped.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum WireError {
-    #[error("nothing was said")]
+    #[error("the guest printed nothing")]
     Nothing,
-    #[error("line {line} is not of the format: {quote}")]
+    #[error("line {line} is malformed: {quote}")]
     Line { line: usize, quote: String },
     #[error("line {line} is longer than {limit} bytes")]
     LongLine { line: usize, limit: usize },
-    #[error("it ends early, after line {line}")]
+    #[error("the output ends early, after line {line}")]
     Truncated { line: usize },
-    #[error("more than {limit} lines of one kind")]
+    #[error("it has more than {limit} lines of one kind")]
     TooMany { limit: usize },
-    #[error("it answers {found:?} to {asked:?}")]
+    #[error("the answer is for {found:?}, but the order was for {asked:?}")]
     OtherWorkload { asked: String, found: String },
-    #[error("the symbol table has no kernel functions: is kernel.kptr_restrict 2?")]
+    #[error("the symbol table has no kernel functions; check that kernel.kptr_restrict is not 2")]
     NoSymbols,
 }

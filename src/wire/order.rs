@@ -6,7 +6,7 @@ use crate::model::{Layout, Workload};
 /// The order that asks for the symbol table.
 pub const SYMBOLS_ORDER: &str = "ktax 1\nphase 0\nops 1\nrun symbols\nend\n";
 
-/// What an order says, as the arguments of a guest that runs as a plain process.
+/// The arguments of the guest program when it runs as a plain process: the same as in an order.
 pub fn arguments(workload: &Workload) -> Vec<String> {
     let params = workload.params.iter().map(|(name, value)| format!("{name}={value}"));
     [workload.program.clone(), format!("ops={}", workload.ops)].into_iter().chain(params).collect()

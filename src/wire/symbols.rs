@@ -1,8 +1,12 @@
 use super::WireError;
 use super::lines::Lines;
 
-/// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: functions of
-/// the kernel image only, sorted by address, one for each address.
+/// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
+/// functions of the kernel image without its modules, sorted by address, one for each address.
+///
+/// # Errors
+///
+/// A line is malformed, or there is no function.
 pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;
@@ -22,7 +26,8 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     if functions.is_empty() {
         return Err(WireError::NoSymbols);
     }
-    // Of several names of one address the first by name stands: the table's own order may differ.
+    // If an address has several names, the alphabetically first is used: the order of the table may
+    // differ between boots.
     functions.sort_unstable();
     functions.dedup_by_key(|(address, _)| *address);
     Ok(functions.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect())

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{KERNEL, QUICK_BOOT, cache, ktax, run, scratch, until};
-use ktax::model::{Bisection, Chain, Plan};
+use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, run, scratch, until};
+use ktax::model::{Bisection, Chain};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Two of them cost getppid something: audit=1 most, and pti=on.
@@ -46,7 +46,7 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_ne!(finished(&out), finished(&whole));
     let ran = run(&mut start(&out));
-    assert!(ran.stderr.contains("go on with `ktax bisect run"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("resume it with `ktax bisect run"), "{}", ran.stderr);
     let ran = run(ktax().args(["bisect", "run"]).arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("audit=1"), "{}", ran.stdout);
@@ -61,7 +61,7 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
 fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     let dir = scratch();
     let plan = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
-    let plan: Plan = serde_json::from_str(&plan.stdout).unwrap();
+    let plan = counts_plan(&plan.stdout);
     let image = cache().join("kernels").join(&plan.kernels.base.sha256).join("image");
     let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
     fs::copy(image, &kernel).unwrap();
@@ -94,9 +94,9 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
     let change = "--change-boot-line";
     for (args, said) in [
         (&["-w", "getppid"][..], "base and change are the same"),
-        (&["-w", "@lmbench", change, "a=1"], "a search follows one row"),
+        (&["-w", "@lmbench", change, "a=1"], "bisect needs exactly one row"),
         (&["-w", "getppid", change, "a=1", "--config", "CONFIG_A=y"], "options and parameters"),
-        (&["-w", "getppid", change, "a=1", "-l", "3"], "with 3 layouts there is no verdict"),
+        (&["-w", "getppid", change, "a=1", "-l", "3"], "a verdict needs at least 5 layouts, not 3"),
     ] {
         let ran = run(ktax().args(["bisect", "start", "--kernel", "/none"]).args(args));
         assert_eq!(ran.status, 2, "{}", ran.stderr);

@@ -115,7 +115,7 @@ fn rep_movsb_of_4096_is_one_instruction_and_4096_iterations() {
     let rows = rows(&["control-rep:ops=1", "control-rep:ops=1001", "control-rep:bytes=0,ops=1001"]);
     let (_, comparison) = compare(&out, ["", ""], &args(&rows, &["--layouts", "1"]));
     let counts = |name: &str| {
-        let sample = |metric: usize| row(&comparison, name).effects[metric].samples.base[0];
+        let sample = |metric: usize| row(&comparison, name).effects()[metric].samples.base[0];
         (sample(0), sample(1))
     };
     let [one, thousand, nothing] = [1, 3, 5].map(|at| counts(&rows[at]));
@@ -143,7 +143,7 @@ fn planted() -> &'static Comparison {
 fn one_planted_instruction_is_found_exactly() {
     let row = row(planted(), "control-loop");
     assert_eq!(row.verdict, Verdict::Slower);
-    let effect = &row.effects[0];
+    let effect = &row.effects()[0];
     for (base, change) in effect.samples.base.iter().zip(&effect.samples.change) {
         assert_eq!(change - base, row.ops, "{effect:?}");
     }
@@ -161,7 +161,7 @@ fn init_on_alloc_is_attributed_to_the_functions_that_do_it() {
     {
         let row = row(planted(), name);
         assert_eq!(row.verdict, Verdict::Slower, "{row:?}");
-        let rep = row.effects.iter().find(|effect| effect.metric == "rep-iterations").unwrap();
+        let rep = row.effects().iter().find(|effect| effect.metric == "rep-iterations").unwrap();
         assert_eq!(rep.verdict, Verdict::Slower);
         let first = &rep.functions[0];
         assert_eq!((first.function.as_str(), first.context), (function, Context::Process));
@@ -180,7 +180,7 @@ fn a_boot_is_counted_with_all_that_it_does() {
     let without = format!("initcall_blacklist={skipped}");
     let (_, comparison) = compare(&out, ["", &without], &args(&rows, &["--layouts", "1"]));
     // Checking a signature is some sixty million instructions of the base's.
-    let effect = &row(&comparison, "kernel-boot").effects[0];
+    let effect = &row(&comparison, "kernel-boot").effects()[0];
     assert!(effect.delta < -3e7 && effect.base > 3e8, "{effect:?}");
     let function = |boot: &str, name: &str| {
         let profile = out.join("boots").join(boot).join("runs/kernel-boot.profile.tsv");

@@ -1,30 +1,77 @@
-//! The commands in the documents, run again: a figure in a document is what its command prints.
-//! `BLESS=1 cargo test --test boots docs::` writes the output below each command.
+//! The documents show what their commands print.
+//!
+//! The words behind the fence of a block say what a test does with it:
+//!
+//! | Block | Meaning |
+//! |---|---|
+//! | `console` | run again by `make test`; the output is the same to the byte |
+//! | `console long` | the same, by `make test-long` |
+//! | `console here` | measures this machine or this build: only the command line is checked |
+//! | `toml FILE` | the file is there when the commands below it run |
+//! | `sh` | only the command lines are checked |
+//!
+//! `BLESS=1 cargo test --test boots docs::` writes the output below each command that it runs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod shell;
 
-use crate::common::{ktax, run, scratch};
+use crate::common::page::{Block, Kind, Page, pages};
+use crate::common::{Need, require};
+use shell::Shell;
 
-fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+#[test]
+fn what_the_documents_show_is_what_their_commands_print() {
+    check(Kind::Again);
 }
 
-fn read(name: &str) -> String {
-    fs::read_to_string(path(name)).unwrap()
+#[test]
+#[ignore = "boots many guests: make test-long"]
+fn what_takes_long_to_show_is_what_its_command_prints() {
+    check(Kind::Long);
 }
 
-fn write(name: &str, text: &str) {
-    fs::write(path(name), text).unwrap();
+/// Measures this machine, so that nothing but BLESS=1 asks for it.
+#[test]
+#[ignore = "writes what this machine measures: BLESS=1 cargo test --test boots here -- --ignored"]
+fn what_is_measured_here_is_written_anew() {
+    assert!(std::env::var_os("BLESS").is_some(), "only with BLESS=1");
+    check(Kind::Here);
 }
 
-/// The block of README.md that begins with `$ ktax`: its command and its output.
-fn block(text: &str) -> (&str, &str, &str, &str) {
-    const OPEN: &str = "```console\n$ ktax ";
-    let start = text.find(OPEN).expect("README.md has a console block") + OPEN.len();
-    let end = start + text[start..].find("```").expect("the block ends");
-    let (command, output) = text[start..end].split_once('\n').expect("the command has a line");
-    (&text[..start], command, output, &text[end..])
+/// Runs the blocks of a kind on every page, and compares or writes what they print.
+fn check(kind: Kind) {
+    let mut wrong = Vec::new();
+    for mut page in pages() {
+        if !page.blocks().iter().any(|block| block.kind == kind) {
+            continue;
+        }
+        let shell = Shell::new();
+        for block in page.blocks() {
+            match block.kind {
+                Kind::File => shell.write(&block.argument, &block.text),
+                it if it == kind => wrong.extend(judge(&mut page, &block, &shell)),
+                _ => (),
+            }
+        }
+        if std::env::var_os("BLESS").is_some() {
+            page.write();
+        }
+    }
+    assert!(wrong.is_empty(), "type make bless\n{}", wrong.join("\n"));
+}
+
+/// Runs one block; what is wrong with it, if anything.
+fn judge(page: &mut Page, block: &Block, shell: &Shell) -> Option<String> {
+    let now = shell.run(&block.commands());
+    if std::env::var_os("BLESS").is_some() {
+        page.replace(block, &now);
+    } else if subjects(&block.text) != subjects(&now) {
+        let (then, now) = (subjects(&block.text), subjects(&now));
+        let why = format!("{} is of {then:?}, here {now:?}", page.name());
+        require(Need::Versions, false, why);
+    } else if block.text != now {
+        return Some(format!("{}:\n{}\nnow:\n{now}", page.name(), block.text));
+    }
+    None
 }
 
 /// The lines that say what was compared on what; other kernels and QEMUs give other numbers.
@@ -32,36 +79,4 @@ fn subjects(output: &str) -> Vec<&str> {
     let named =
         |line: &&str| ["base  ", "change  ", "exact ·"].iter().any(|at| line.starts_with(at));
     output.lines().filter(named).collect()
-}
-
-#[test]
-fn the_table_of_the_readme_is_what_its_command_prints() {
-    let (text, manual) = (read("README.md"), read("docs/report.md"));
-    let (before, command, output, after) = block(&text);
-    let dir = scratch();
-    let mut ktax = ktax();
-    ktax.args(command.split_whitespace()).arg("--out").arg(dir.path().join("out"));
-    let ran = run(&mut ktax);
-    assert_eq!(ran.status, 3, "{}", ran.stderr);
-    if std::env::var_os("BLESS").is_some() {
-        write("README.md", &format!("{before}{command}\n{}{after}", ran.stdout));
-        write("docs/report.md", &manual.replace(explained(&manual), explained(&ran.stdout)));
-    } else if subjects(output) == subjects(&ran.stdout) {
-        assert!(output == ran.stdout, "README.md:\n{output}\nnow:\n{}", ran.stdout);
-    } else {
-        let (then, now) = (subjects(output), subjects(&ran.stdout));
-        println!("skipped: README.md is of other subjects: {then:?}, here {now:?}");
-    }
-    assert!(ran.stdout.contains("no detected change"));
-}
-
-/// The row that `docs/report.md` explains.
-fn explained(text: &str) -> &str {
-    text.lines().find(|line| line.starts_with("open-close ")).expect("it has the row")
-}
-
-#[test]
-fn the_row_that_the_manual_explains_is_the_readmes() {
-    let [manual, readme] = ["docs/report.md", "README.md"].map(read);
-    assert_eq!(explained(&manual), explained(&readme), "type make bless");
 }

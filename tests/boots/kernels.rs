@@ -18,7 +18,7 @@ fn image() -> Vec<u8> {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let text = fs::read_to_string(out.join("plan.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let sha256 = plan["kernels"]["base"]["sha256"].as_str().unwrap();
+    let sha256 = plan["method"]["counts"]["kernels"]["base"]["sha256"].as_str().unwrap();
     fs::read(common::cache().join("kernels").join(sha256).join("image")).unwrap()
 }
 

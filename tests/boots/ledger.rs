@@ -71,7 +71,11 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
     fs::write(&ledger, file(&[("together", "ktax.extra=1")])).unwrap();
     let ran = run(ktax().arg("ledger").arg(&ledger));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("is no ledger: \"together\" is no name"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("is not a ledger file: \"together\" is not a valid name"),
+        "{}",
+        ran.stderr
+    );
     let ran = run(ktax().args(["ledger", "no-such.toml"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }

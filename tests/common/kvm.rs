@@ -10,7 +10,7 @@ use ktax::kernel::{Talk, modules, obtain};
 use ktax::kvmhost::MODULES;
 use ktax::model::{ExitTable, Subject};
 
-use super::{KERNEL, QUICK_BOOT, Ran, cache, ktax, run};
+use super::{KERNEL, Need, QUICK_BOOT, Ran, cache, ktax, own, require, run};
 
 /// The first process of a guest: says what it sees, and resets, or goes off if it is told to.
 const INIT: &str = r#"
@@ -101,22 +101,23 @@ pub fn compiled(dir: &Path, source: &str) -> PathBuf {
     program
 }
 
-/// Whether this machine has a KVM that this user may use; said where not.
+/// Whether this machine has a KVM that this user may use; the test is listed as skipped where not.
+#[track_caller]
 pub fn has_kvm() -> bool {
-    let has = fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
-    if !has {
-        println!("skipped: no /dev/kvm");
-    }
-    has
+    let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
+    require(Need::Kvm, opened.is_ok(), "/dev/kvm cannot be opened")
 }
 
-/// Whether this user can record on this machine's KVM; said where not.
+/// Whether this user can record on this machine's KVM; the test is listed as skipped where not.
+#[track_caller]
 pub fn can_record() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        println!("skipped: not root");
-    }
-    is_root && has_kvm()
+    is_root() && has_kvm()
+}
+
+/// Whether the user is root; the test is listed as skipped where not.
+#[track_caller]
+pub fn is_root() -> bool {
+    require(Need::Root, rustix::process::geteuid().is_root(), "the user is not root")
 }
 
 /// What makes the kernel's tracepoints visible.
@@ -127,7 +128,7 @@ pub fn exits_after(before: &str, privileges: &str) -> Command {
     let script = format!("{before} && exec {privileges} \"$@\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_ktax"), "exits"]);
-    command.env("KTAX_CACHE", cache());
+    own(&mut command);
     command
 }
 

@@ -3,14 +3,19 @@
 #![allow(dead_code)]
 
 pub mod kvm;
+pub mod page;
+pub mod require;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub use require::{Need, require};
+
 use ktax::engine::die_with_parent;
-use ktax::model::{Comparison, Row};
+use ktax::model::{Comparison, CountsPlan, Plan, PlanMethod, Row, TimesPlan};
+use ktax::rundir::{AnyRunDir, RunDir, RunDirError};
 use tempfile::TempDir;
 
 /// The kernel that the tests boot: the newest of the distribution.
@@ -23,8 +28,15 @@ pub const QUICK_BOOT: &str = "nolapic_timer";
 /// The built binary.
 pub fn ktax() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ktax"));
-    command.env("KTAX_CACHE", cache()).env_remove("NO_COLOR");
+    own(&mut command).env_remove("NO_COLOR");
     command
+}
+
+/// Gives a command that is or starts ktax the tests' own cache and state: another ktax of this
+/// machine, with its locks and its journal, is nothing to it.
+pub fn own(command: &mut Command) -> &mut Command {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
+    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state)
 }
 
 /// A cache that all tests share, so that each Boot is made once.
@@ -88,6 +100,13 @@ pub fn run_alone(starter: &[&str], name: &str) {
     print!("{}", ran.stdout);
 }
 
+/// Whether all CPUs of the machine may be used, and so kept busy.
+#[track_caller]
+pub fn may_use_all(cpus: usize) -> bool {
+    let may = std::thread::available_parallelism().unwrap().get() >= cpus;
+    require(Need::Cpus, may, format!("not all {cpus} CPUs may be used"))
+}
+
 /// A directory that goes away with the test.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -121,6 +140,37 @@ pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison)
     let comparison = serde_json::from_str(&ran.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.stdout, ran.stderr));
     (ran, comparison)
+}
+
+/// A printed plan of counts.
+pub fn counts_plan(text: &str) -> CountsPlan {
+    match serde_json::from_str::<Plan>(text).unwrap().method {
+        PlanMethod::Counts(counts) => counts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A printed plan of times.
+pub fn times_plan(text: &str) -> Plan<TimesPlan> {
+    let plan: Plan = serde_json::from_str(text).unwrap();
+    let PlanMethod::Times(times) = plan.method.clone() else { panic!("{plan:?}") };
+    plan.with(|_| times)
+}
+
+/// Opens a run directory of counts.
+pub fn open_counts(root: &Path) -> Result<RunDir<CountsPlan>, RunDirError> {
+    AnyRunDir::open(root).map(|dir| match dir {
+        AnyRunDir::Counts(dir) => dir,
+        other => panic!("{other:?}"),
+    })
+}
+
+/// Opens a run directory of times.
+pub fn open_times(root: &Path) -> Result<RunDir<TimesPlan>, RunDirError> {
+    AnyRunDir::open(root).map(|dir| match dir {
+        AnyRunDir::Times(dir) => dir,
+        other => panic!("{other:?}"),
+    })
 }
 
 /// The row of that name.

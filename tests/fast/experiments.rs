@@ -3,14 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::plan::{Experiment, GuestExperiment, GuestFile, Ledger, definitions, select};
-
-/// Those of two kernels, and those whose Subjects are guests of a KVM host.
-fn experiments() -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let is_guests = |path: &PathBuf| GuestFile::is_one(&fs::read_to_string(path).unwrap());
-    let (guests, kernels) = files("experiments").into_iter().partition(is_guests);
-    (kernels, guests)
-}
+use ktax::plan::{
+    Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger, definitions, select,
+};
 
 fn files(directory: &str) -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
@@ -22,47 +17,36 @@ fn files(directory: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_experiment_can_be_planned() {
-    let definitions = definitions().unwrap();
-    let (paths, _) = experiments();
-    assert!(paths.len() >= 14, "{paths:?}");
-    for path in paths {
+    let (mut of_kernels, mut of_guests) = (0, 0);
+    for path in files("experiments") {
         let name = path.display().to_string();
-        let experiment = Experiment::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
-        experiment.check().unwrap();
-        let rows = select(&definitions, experiment.workloads.as_deref())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(!rows.is_empty() && !experiment.why.is_empty(), "{name}");
-        assert_ne!(experiment.base, experiment.change, "{name} compares nothing");
-        for subject in [&experiment.base, &experiment.change] {
-            assert_patches(&subject.patches, &name);
+        let file = ExperimentFile::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
+        assert!(!file.why.is_empty(), "{name}");
+        assert!(Some(&file.base) != file.change.as_ref(), "{name} compares nothing");
+        match Experiment::of(&file).unwrap().method {
+            ExperimentMethod::Counts(counts) => {
+                of_kernels += 1;
+                counts.check().unwrap();
+                let rows = select(&definitions().unwrap(), counts.workloads.as_deref());
+                let rows = rows.unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert!(!rows.is_empty(), "{name}");
+                for subject in [&counts.base, &counts.change] {
+                    assert_patches(&subject.patches, &name);
+                }
+            }
+            ExperimentMethod::Guests(guests) => {
+                of_guests += 1;
+                assert_guests(&guests, &name);
+            }
+            ExperimentMethod::Times(times) => panic!("{name}: {times:?}"),
         }
     }
+    assert!(of_kernels >= 14 && of_guests > 0, "{of_kernels} {of_guests}");
 }
 
-#[test]
-fn every_experiment_of_guests_can_be_run() {
-    let (_, paths) = experiments();
-    assert!(!paths.is_empty());
-    for path in paths {
-        let name = path.display().to_string();
-        let text = fs::read_to_string(&path).unwrap();
-        match GuestFile::parse(&text, &name).unwrap() {
-            GuestFile::Kvm(experiment) => {
-                assert!(!experiment.works().unwrap().is_empty());
-                assert_compares(&experiment, &name);
-            }
-            GuestFile::E500v2(experiment) => {
-                assert!(!experiment.works().unwrap().is_empty());
-                assert_compares(&experiment, &name);
-            }
-        }
-    }
-}
-
-fn assert_compares<Guest: PartialEq>(experiment: &GuestExperiment<Guest>, name: &str) {
-    assert!(!experiment.why.is_empty(), "{name}");
-    assert!(Some(&experiment.base) != experiment.change.as_ref(), "{name} compares nothing");
-    assert_patches(&experiment.host_subject().patches, name);
+fn assert_guests(guests: &GuestsExperiment, name: &str) {
+    assert!(!guests.rows.is_empty(), "{name}");
+    assert_patches(&guests.host_subject.patches, name);
 }
 
 fn assert_patches(patches: &[String], name: &str) {

@@ -163,7 +163,7 @@ fn what_the_kernel_makes_of_a_value_is_put_back_too() {
         let hex = side(&[("net/ipv4/ip_default_ttl", "0x42")]);
         let mut changer = Changer::new(dir, [&hex, &hex], |_| ()).unwrap();
         let error = changer.apply(&hex).unwrap_err().to_string();
-        assert!(error.contains("\"0x42\" and became \"66\""), "{error}");
+        assert!(error.contains("\"0x42\" and reads back as \"66\""), "{error}");
         assert_eq!(values()[0], "66");
         // As if it were killed now.
         let other = scratch();
@@ -202,9 +202,9 @@ fn a_journal_that_is_none_changes_nothing() {
             (good[..good.len() / 2].to_owned(), "EOF"),
             (String::new(), "EOF"),
             ("\u{1b}[31m".into(), "expected value"),
-            (good.replace(name, "kernel/../../etc/passwd"), "no name of a setting"),
-            (good.replace(name, "../etc/passwd"), "no name of a setting"),
-            (good.replace("\"sysctl\"", "\"governor\""), "no name of a setting"),
+            (good.replace(name, "kernel/../../etc/passwd"), "is not the name of a setting"),
+            (good.replace(name, "../etc/passwd"), "is not the name of a setting"),
+            (good.replace("\"sysctl\"", "\"governor\""), "is not the name of a setting"),
             (good.replace("\"sysctl\"", "\"path\""), "unknown variant"),
             (good.replace("\"64\"", "\"64\\n65\""), "control characters"),
             (good.replace("\"format\": 1", "\"format\": 2"), "format 2"),
@@ -216,7 +216,7 @@ fn a_journal_that_is_none_changes_nothing() {
             let message = &ran.stderr;
             assert!(message.contains(word) && message.contains("journal.json"), "{message}");
             assert!(
-                message.ends_with("and remove it\n") && !message.contains('\u{1b}'),
+                message.ends_with("then remove it\n") && !message.contains('\u{1b}'),
                 "{message}"
             );
             let next = Changer::new(dir, [&sides()[0], &sides()[1]], |_| ());
@@ -234,7 +234,7 @@ fn one_ktax_at_a_time_changes_this_machine() {
         let ran = doctor(dir, &["--restore"]);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
         assert!(ran.stderr.contains("another ktax"), "{}", ran.stderr);
-        assert!(ran.stderr.ends_with("wait for it to end\n"), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("wait until it ends\n"), "{}", ran.stderr);
         let second = Changer::new(dir, [&sides()[0], &sides()[1]], |_| ()).err().unwrap();
         assert!(second.is_usage() && second.to_string().contains("another ktax"), "{second}");
         assert_eq!(finding(dir), (true, String::new()));
@@ -256,7 +256,7 @@ fn a_state_directory_of_others_is_refused() {
         for dir in [dir, &link.path().join("link")] {
             let ran = doctor(dir, &["--restore"]);
             assert_eq!(ran.status, 1, "{}", ran.stdout);
-            assert!(ran.stderr.contains("not a directory of this user alone"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("other users can write to"), "{}", ran.stderr);
             is_changed();
         }
     });

@@ -3,14 +3,19 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod docs;
+mod exit_status;
 mod exits;
 mod experiments;
 mod fake;
 mod golden;
 mod host_settings;
+mod keys;
 mod native;
 mod noise;
 mod published;
+mod require;
+mod rundirs;
 mod stat;
 mod timed;
 mod wire;

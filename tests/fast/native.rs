@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{self, Ran, ktax, processes_below, run, scratch, until};
+use crate::common::{self, Need, Ran, ktax, processes_below, require, run, scratch, until};
 use ktax::analyse::is_column;
 use ktax::plan::definitions;
 use rustix::process::{Pid, Signal, getuid, kill_process};
@@ -200,8 +200,7 @@ fn what_is_ended_in_the_middle_leaves_nothing() {
 
 #[test]
 fn an_ordinary_user_can_run_them() {
-    if !getuid().is_root() {
-        println!("skipped: this is one already");
+    if !require(Need::Root, getuid().is_root(), "only root can become another user") {
         return;
     }
     // Its programs must be readable on the way; a test directory below a private home is not.

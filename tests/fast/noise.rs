@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 
-use crate::common::{self, Loops, is_alone, run_alone, until};
+use crate::common::{self, Loops, Need, is_alone, may_use_all, require, run_alone, until};
 use ktax::analyse::noise::{cannot_measure, warnings};
 use ktax::engine::noise::{Watch, facts};
-use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimedPlan, fact};
-use ktax::plan::TimedExperiment;
+use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimesPlan, fact};
+use ktax::plan::{Experiment, TimesExperiment};
 
 /// One at a time: what one keeps busy is noise to the others. Each in a process of its own: what a
 /// process has waited for is not others' work.
@@ -43,19 +43,20 @@ fn pair(noise: Noise) -> TimedPair {
     TimedPair { index: 0, is_control: false, change_first: false, boots, noise }
 }
 
-fn plan() -> TimedPlan {
-    let mut experiment = TimedExperiment::of(String::new(), TimedEngine::Host);
+fn plan() -> TimesPlan {
+    let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["getppid".into()];
     experiment.change.prefix = vec!["env".into()];
-    experiment.plan().unwrap()
+    let title = String::new();
+    let experiment = Experiment { title, seed: 1, threshold_percent: 1.0, method: experiment };
+    experiment.plan().unwrap().method
 }
 
 #[test]
 fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
     alone("a_machine_whose_cpus_are_all_busy_cannot_measure", || {
         let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
-        if std::thread::available_parallelism().unwrap().get() < cpus {
-            println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
+        if !may_use_all(cpus) {
             return;
         }
         let loops = Loops::start(2 * cpus);
@@ -69,8 +70,8 @@ fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
         assert!(noise.seconds > 0.0, "{noise:?}");
         let warned = warnings(&plan(), &[pair(noise.clone())]);
         assert!(warned.iter().any(|w| w.fact.starts_with("other tasks")), "{warned:?}");
-        if noise.steal_percent > 1.0 {
-            println!("skipped: a hypervisor took {} % of the CPUs", noise.steal_percent);
+        let taken = format!("a hypervisor took {} % of the CPUs", noise.steal_percent);
+        if !require(Need::Quiet, noise.steal_percent <= 1.0, taken) {
             return;
         }
         let said = cannot_measure(&[pair(noise.clone())]).unwrap_or_else(|| panic!("{noise:?}"));

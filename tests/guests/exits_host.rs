@@ -1,6 +1,8 @@
 //! `ktax exits record` within a KVM host in QEMU, where KVM says why the processor left the guest.
 //! Every test is a boot; the exact ones count instructions instead of nanoseconds.
 
+mod engine;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::sync::OnceLock;
 
 use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
 use crate::common::{Ran, cache, ktax, run, scratch};
-use ktax::model::{ExitRun, ExitTable};
+use ktax::model::{Comparison, ExitTable, Verdict};
 use serde_json::Value;
 
 const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
@@ -185,6 +187,7 @@ fn each_of_two_vcpus_has_a_table_and_they_add_up_to_the_vms() {
 const GUESTS: &str = r#"
 title = "Guests"
 host = "kvm"
+layouts = 1
 workloads = ["raw:out=200", "getppid"]
 base = { kernel = "debian:cloud-amd64" }
 "#;
@@ -205,10 +208,14 @@ fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
     let wrong = compare(&GUESTS.replace("base = {", "base = { without = [\"no-such\"],"));
     assert_eq!(wrong.status, 2, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("no-such"), "{}", wrong.stderr);
+    // One layout is too few for a verdict, and enough for the tables.
     let ran = compare(GUESTS);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let sides: Vec<Vec<ExitRun>> = serde_json::from_str(&ran.stdout).unwrap();
-    let [raw, program] = &sides[0][..] else { panic!("{sides:?}") };
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let verdicts: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
+    assert_eq!(verdicts, [Verdict::OneSide, Verdict::TooFewBoots]);
+    let run = |row: usize| comparison.rows[row].guests().unwrap().runs.base.clone().unwrap();
+    let (raw, program) = (run(0), run(1));
     assert_eq!(count(&raw.table, "io"), 200);
     assert_whole(&raw.table);
     // Between its marks a program leaves for little but what its start needs.

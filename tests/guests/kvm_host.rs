@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use crate::common::kvm::{LINE, compiled, initrd, kernel, kvm_host};
-use crate::common::{Ran, cache, ktax, processes, run, scratch, until};
+use crate::common::{Ran, cache, ktax, own, processes, run, scratch, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ fn what_a_command_prints_does_nothing_to_a_terminal() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\x1b[2J\n", "err\x1b[2J\n"));
     let words = [env!("CARGO_BIN_EXE_ktax"), "kvm-host", "--file", &file, "--", "/files/clears"];
     let mut command = Command::new("script");
-    command.env("KTAX_CACHE", cache()).args(["--quiet", "--return", "--command"]);
+    own(&mut command).args(["--quiet", "--return", "--command"]);
     command.arg(shlex::try_join(words).unwrap()).arg("/dev/null").stdin(Stdio::null());
     let ran = run(&mut command);
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -111,7 +111,7 @@ fn a_host_without_modules_says_so() {
     let ran = kvm_host(&["--kernel", &kernel().display().to_string()], &["/ktax"]);
     assert_eq!(ran.status, 69, "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot find /dev/kvm"), "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("give a kernel with KVM for AMD, --kernel\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("give a kernel with KVM for AMD (--kernel)\n"), "{}", ran.stderr);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn files_are_read_before_there_is_a_host() {
     for (file, said) in [
         ("a=/nonexistent", "cannot read /nonexistent: No such file or directory"),
         ("a=/", "cannot read /: Is a directory"),
-        ("a=/dev/zero", "with /dev/zero the host's files are more than 256 MiB; give fewer"),
+        ("a=/dev/zero", "with /dev/zero the host's files exceed 256 MiB; give fewer"),
     ] {
         let ran = at(file);
         assert_eq!(ran.status, 2, "{}", ran.stderr);

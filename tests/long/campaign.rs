@@ -3,7 +3,7 @@
 //! a machine that is otherwise idle, and says what it saw in the words of METHODOLOGY.md.
 
 use crate::common::{ktax, run, scratch};
-use ktax::model::{TimedComparison, TimedVerdict};
+use ktax::model::{Comparison, Verdict};
 
 /// The comparisons of equals, and of 5 %.
 const EQUALS: u32 = 60;
@@ -12,7 +12,7 @@ const PLANTED: u32 = 40;
 /// A row of user mode, in which time can be planted, and one of the kernel.
 const ROWS: [&str; 4] = ["-w", "control-planted:ops=8000", "-w", "getppid:ops=30000"];
 
-fn comparison(seed: u32, change: &[&str]) -> TimedComparison {
+fn comparison(seed: u32, change: &[&str]) -> Comparison {
     let (dir, seed) = (scratch(), seed.to_string());
     let fixed = ["compare", "--engine", "host", "--loops", "3", "--json", "--seed", &seed];
     // Both Sides have the same commands in front, so that nothing but the turns differs.
@@ -27,8 +27,12 @@ fn comparison(seed: u32, change: &[&str]) -> TimedComparison {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
 }
 
-fn is_found(verdict: TimedVerdict) -> bool {
-    matches!(verdict, TimedVerdict::Slower | TimedVerdict::Faster)
+fn is_found(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Slower | Verdict::Faster)
+}
+
+fn is_no_answer(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::TooFewBoots | Verdict::Inconclusive)
 }
 
 #[test]
@@ -37,11 +41,11 @@ fn equals_are_not_told_apart_and_five_percent_are() {
     let (mut wrong, mut small, mut no_answer, mut pairs) = (0, 0, 0, 0);
     for seed in 0..EQUALS {
         let found = comparison(seed, &["prefix=env KTAX_PLANTED=0"]);
-        let any = |is: fn(TimedVerdict) -> bool| found.rows.iter().any(|row| is(row.verdict));
+        let any = |is: fn(Verdict) -> bool| found.rows.iter().any(|row| is(row.verdict));
         wrong += u32::from(any(is_found));
-        small += u32::from(any(|verdict| verdict == TimedVerdict::BelowThreshold));
-        no_answer += u32::from(any(|verdict| verdict == TimedVerdict::Inconclusive));
-        pairs += found.pairs;
+        small += u32::from(any(|verdict| verdict == Verdict::BelowThreshold));
+        no_answer += u32::from(any(is_no_answer));
+        pairs += found.times().unwrap().pairs;
     }
     println!(
         "equals: {EQUALS} comparisons of two rows, {} pairs each; {wrong} found slower or faster, \
@@ -52,11 +56,11 @@ fn equals_are_not_told_apart_and_five_percent_are() {
     for seed in 0..PLANTED {
         let found = comparison(1000 + seed, &["prefix=env KTAX_PLANTED=50"]);
         let row = &found.rows[0];
-        let ratio = row.ratio.unwrap();
-        right += u32::from(row.verdict == TimedVerdict::Slower);
+        let ratio = row.times().unwrap().ratio.unwrap();
+        right += u32::from(row.verdict == Verdict::Slower);
         inside += u32::from(ratio.low <= 1.05 && ratio.high.is_none_or(|high| high >= 1.05));
-        no_answer += u32::from(row.verdict == TimedVerdict::Inconclusive);
-        pairs += found.pairs;
+        no_answer += u32::from(is_no_answer(row.verdict));
+        pairs += found.times().unwrap().pairs;
     }
     println!(
         "5 % planted: {PLANTED} comparisons, {} pairs each; {right} found slower, the interval \

@@ -42,7 +42,7 @@ fn one_instruction_in_a_patch_is_found_in_its_function() {
     let rows = ["-w", "getppid", "-w", "stat", "-w", "fork-exit"];
     let args = [&["--patch", &patch][..], &rows].concat();
     let comparison = compare(&dir.path().join("out"), &args);
-    let getppid = &row(&comparison, "getppid").effects[0];
+    let getppid = &row(&comparison, "getppid").effects()[0];
     assert_eq!((getppid.delta, getppid.delta_range), (1.0, (1.0, 1.0)));
     assert_eq!(getppid.functions[0].function, "__do_sys_getppid");
     for name in ["stat", "fork-exit"] {
@@ -58,7 +58,7 @@ fn a_comment_costs_nothing_in_every_row() {
     let comparison = compare(&dir.path().join("out"), &args);
     assert!(comparison.rows.len() > 20, "{}", comparison.rows.len());
     for row in &comparison.rows {
-        for effect in &row.effects {
+        for effect in row.effects() {
             assert_eq!(effect.samples.base, effect.samples.change, "{}", row.row);
         }
     }

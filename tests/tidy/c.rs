@@ -31,21 +31,24 @@ struct Unit {
     named: BTreeSet<String>,
     /// The names in the body of each macro and of each function that a header defines.
     expanded: BTreeMap<String, BTreeSet<String>>,
+    /// Functions that a header declares for their callers: another file defines them.
+    hooks: BTreeSet<String>,
 }
 
 /// Which file names what which other file defines. A macro, or a function in a header, stands for
-/// what is in it.
+/// what is in it. A `HOOK` is no use of the file that defines it.
 pub fn names(files: &BTreeMap<String, String>) -> Uses {
     let units: BTreeMap<&String, Unit> =
         files.iter().map(|(path, text)| (path, unit(text, path.ends_with(".h")))).collect();
     let expanded: BTreeMap<&String, &BTreeSet<String>> =
         units.values().flat_map(|unit| &unit.expanded).collect();
+    let hooks: BTreeSet<&String> = units.values().flat_map(|unit| &unit.hooks).collect();
     let mut uses = Uses::new();
     for (path, unit) in units.iter().filter(|(path, _)| path.ends_with(".c")) {
         let mut todo: Vec<&String> = unit.named.iter().collect();
         let mut seen = BTreeSet::new();
         while let Some(name) = todo.pop() {
-            if !seen.insert(name) {
+            if hooks.contains(name) || !seen.insert(name) {
                 continue;
             }
             todo.extend(expanded.get(name).into_iter().flat_map(|inside| inside.iter()));
@@ -77,8 +80,11 @@ fn unit(text: &str, is_header: bool) -> Unit {
             |token: &Token| ["static", "extern", "typedef"].iter().any(|word| token.is_word(word));
         // A function without a body is only declared.
         let is_declared = is_function(&head) && body.is_empty();
+        let is_hook = head.iter().any(|token| token.is_word("HOOK"));
         for name in defined(&head) {
-            if is_header {
+            if is_hook {
+                unit.hooks.insert(name);
+            } else if is_header {
                 unit.expanded.insert(name, inside.clone());
             } else if !is_declared && !head.iter().any(is_private) {
                 unit.defined.insert(name);

@@ -1,4 +1,3 @@
-use super::param;
 use crate::model::{NativeRow, NativeSample, Workload};
 use crate::stats::tables::{
     contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent, timing_index,
@@ -127,3 +126,8 @@ pub(super) const COLUMNS: &[Column] = &[
         Some(contest_ratio(p.seconds()? / p.ops(), p.seconds_without("load")?))
     }),
 ];
+
+/// A parameter of a row.
+fn param(workload: &Workload, name: &str) -> Option<f64> {
+    workload.params.get(name).map(|value| *value as f64)
+}

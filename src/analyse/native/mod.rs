@@ -3,7 +3,7 @@
 mod columns;
 
 use super::growth;
-use crate::model::{Growth, NativeColumn, NativeRow, NativeTable, Summary, Workload};
+use crate::model::{Growth, NativeColumn, NativeRow, NativeTable, Summary};
 use crate::stats::tables::median;
 use columns::{COLUMNS, Column, Point};
 
@@ -66,9 +66,4 @@ fn head(column: &Column) -> NativeColumn {
         heading: column.heading.to_owned(),
         unit: column.unit.to_owned(),
     }
-}
-
-/// A parameter of a row.
-fn param(workload: &Workload, name: &str) -> Option<f64> {
-    workload.params.get(name).map(|value| *value as f64)
 }

@@ -1,6 +1,6 @@
 //! Which CPUs are quiet.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::engine::kvm::{Kvm, Setup};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};

@@ -1,20 +1,21 @@
 mod cpus;
+mod finding;
 mod kvm;
 mod settings;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde::Serialize;
+use finding::{Finding, bad, good};
 
-use super::args::HostArgs;
-use super::drive;
 use super::exit::Exit;
+use super::host::{HostArgs, cancel};
 use super::output::write_stdout;
-use super::progress::spinner;
+use super::progress::{Terminal, spinner};
 use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
+use crate::flow::Error;
 use crate::kernel::{self, Kernel};
 use crate::model::Subject;
 use crate::report;
@@ -35,24 +36,13 @@ pub struct Args {
     host: HostArgs,
 }
 
-/// What one look found.
-#[derive(Debug, Serialize)]
-struct Finding {
-    what: &'static str,
-    /// Whether ktax can do its main job with it as it is.
-    ok: bool,
-    found: String,
-    /// What mends it; empty where nothing needs to be.
-    mend: String,
-}
-
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     if args.restore {
         return settings::restore(args.json);
     }
-    let cancel = drive::cancel()?;
+    let cancel = cancel()?;
     let cache = args.host.cache()?;
-    let kernel = kernel_to_try(args.kernel.as_deref(), &cache)?;
+    let kernel = kernel_to_try(args, &cache)?;
     let qemu = Qemu::find(args.host.qemu.as_deref());
     let mut findings = vec![match &qemu {
         Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
@@ -72,18 +62,10 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     findings.push(settings::look());
     let healthy = findings.iter().all(|finding| finding.ok);
     write_stdout(&match args.json {
-        true => report::json(&findings)?,
+        true => report::to_json(&findings)?,
         false => findings.iter().map(line).collect(),
     })?;
     Ok(if healthy { Exit::Ok } else { Exit::NotRun })
-}
-
-fn good(what: &'static str, found: String) -> Finding {
-    Finding { what, ok: true, found, mend: String::new() }
-}
-
-fn bad(what: &'static str, found: String, mend: &str) -> Finding {
-    Finding { what, ok: false, found, mend: mend.to_owned() }
 }
 
 fn line(finding: &Finding) -> String {
@@ -166,9 +148,10 @@ fn look_at_machine(host: &HostArgs) -> Finding {
 }
 
 /// The kernel that the user names, else what the cache has: nothing is downloaded for this.
-fn kernel_to_try(named: Option<&Path>, cache: &Path) -> anyhow::Result<Option<Kernel>> {
-    let Some(path) = named else { return Ok(kernel::at_hand(cache)) };
+fn kernel_to_try(args: &Args, cache: &Path) -> Result<Option<Kernel>, Error> {
+    let Some(path) = &args.kernel else { return Ok(kernel::at_hand(cache)) };
     // A path that begins like the name of a package is one all the same.
     let path = std::path::absolute(path)?.display().to_string();
-    drive::obtain(&Subject::of(&path, ""), cache).map(Some)
+    let terminal = Terminal::new();
+    args.host.session(&terminal)?.obtain(&Subject::of(&path, "")).map(Some)
 }

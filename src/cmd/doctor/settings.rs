@@ -1,9 +1,10 @@
 //! What a ktax that was killed has left changed.
 
-use super::{Finding, bad, good};
+use super::finding::{Finding, bad, good};
 use crate::cmd::exit::Exit;
 use crate::cmd::output::write_stdout;
 use crate::engine::host::journal::{self, Look};
+use crate::flow::Error;
 use crate::report;
 
 pub(super) fn look() -> Finding {
@@ -24,10 +25,10 @@ pub(super) fn look() -> Finding {
     }
 }
 
-pub(super) fn restore(json: bool) -> anyhow::Result<Exit> {
+pub(super) fn restore(json: bool) -> Result<Exit, Error> {
     let replayed = journal::replay(&journal::state_dir())?;
     write_stdout(&match json {
-        true => report::json(&replayed)?,
+        true => report::to_json(&replayed)?,
         false => format!("{replayed}\n"),
     })?;
     Ok(Exit::Ok)

@@ -1,61 +1,59 @@
-//! What the subcommands have in common.
+//! Arguments that several subcommands share.
 
 use std::time::Duration;
 
 use super::target::TargetArgs;
 use crate::cmd::choice::{Choice as Value, one_of};
-use crate::cmd::exit::UsageError;
-use crate::cmd::output::{text_options, write_stdout};
+use crate::cmd::output::{OutputArgs, write_stdout};
 use crate::exits::Per;
 use crate::exits::live::{Choice, Level, Via};
+use crate::flow::Error;
 use crate::model::ExitTable;
-use crate::report::{self, Classic};
+use crate::report::{Classic, ExitTables, exits_classic};
 
 const PER: [Value<Per>; 3] = [
     (Per::Vm, "vm", "All vCPUs together"),
     (Per::Vcpu, "vcpu", "Each vCPU"),
-    (Per::Both, "both", "All together, then each"),
+    (Per::Both, "both", "All vCPUs together, then each"),
 ];
-
-const LEVELS: [Value<Level>; 2] = [
-    (Level::Exits, "exits", "The guest's exits and entries: the processor's reasons"),
-    (Level::Run, "run", "KVM_RUN's returns and calls: what reaches the VMM, on any KVM"),
+const LEVEL: [Value<Level>; 2] = [
+    (Level::Exits, "exits", "The guest's exits and entries, with the processor's reasons"),
+    (Level::Run, "run", "The returns and calls of KVM_RUN, which reach the VMM, on any KVM"),
 ];
-
-const VIAS: [Value<Via>; 4] = [
-    (Via::Bpf, "bpf", "Added up in the kernel"),
-    (Via::Perf, "perf", "Copied through perf's ring buffers"),
-    (Via::Stats, "stats", "No events but KVM's own statistics: counts, and times of halts alone"),
-    (
-        Via::Timing,
-        "timing",
-        "No events but PowerPC's own tables, the files timing and timings in debugfs",
-    ),
+const VIA: [Value<Via>; 4] = [
+    (Via::Bpf, "bpf", "Add events up in the kernel"),
+    (Via::Perf, "perf", "Copy events through perf's ring buffers"),
+    (Via::Stats, "stats", "Read KVM's statistics: counts, and the time of halts alone"),
+    (Via::Timing, "timing", "Read PowerPC's tables: the files timing and timings in debugfs"),
 ];
 
 const LAYOUTS: [Value<Classic>; 2] = [
-    (Classic::Long, "classic", "Of the wiki's workloads, 2008"),
-    (Classic::Short, "classic-short", "Of its two tables before and after paravirtualization"),
+    (Classic::Long, "classic", "The columns of the wiki's workloads, 2008"),
+    (
+        Classic::Short,
+        "classic-short",
+        "The columns of its two tables before and after paravirtualization",
+    ),
 ];
 
 /// In how many tables.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PerArgs {
-    /// One table of the VM, one for each vCPU, or both
-    #[arg(long, value_parser = one_of(&PER), default_value = "vm")]
+    /// Print one table of the VM, one for each vCPU, or both
+    #[arg(long, value_name = "PER", value_parser = one_of(&PER), default_value = "vm")]
     pub per: Per,
 }
 
-/// What to look at.
+/// How to record.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HowArgs {
     #[command(flatten)]
     per: PerArgs,
-    /// Between which moments time is taken [default: exits, where KVM reports them]
-    #[arg(long, value_parser = one_of(&LEVELS))]
+    /// Take time between these moments [default: exits, where KVM reports them]
+    #[arg(long, value_name = "LEVEL", value_parser = one_of(&LEVEL))]
     level: Option<Level>,
-    /// How events reach ktax [default: bpf, where it is allowed]
-    #[arg(long, value_parser = one_of(&VIAS))]
+    /// Choose how events reach ktax [default: bpf, where it is allowed]
+    #[arg(long, value_name = "VIA", value_parser = one_of(&VIA))]
     via: Option<Via>,
 }
 
@@ -66,7 +64,7 @@ impl HowArgs {
     }
 
     /// An error where something was asked for that what KVM itself counts cannot give.
-    pub fn check(&self, target: &TargetArgs) -> Result<(), UsageError> {
+    pub fn check(&self, target: &TargetArgs) -> Result<(), Error> {
         let (whose, is_one) = match self.via {
             Some(Via::Stats) => ("KVM's statistics (--via stats)", true),
             Some(Via::Timing) => ("KVM's own tables (--via timing)", false),
@@ -74,11 +72,11 @@ impl HowArgs {
         };
         let cannot = [
             (is_one && self.per.per != Per::Vm, "have one table, of the VM; leave --per out"),
-            (self.level.is_some(), "know no moments; leave --level out"),
-            (target.is_command(), "are there once the VM is; start it, and give --pid or --vm"),
+            (self.level.is_some(), "have no times of single exits; leave --level out"),
+            (target.is_command(), "exist once the VM runs; start it, and give --pid or --vm"),
         ];
         match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
-            Some((_, why)) => Err(UsageError::Text(format!("{whose} {why}"))),
+            Some((_, why)) => Err(Error::Usage(format!("{whose} {why}"))),
             None => Ok(()),
         }
     }
@@ -94,36 +92,25 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
     number
         .and_then(|number| Duration::try_from_secs_f64(number).ok())
-        .ok_or_else(|| "a number of seconds above 0, such as 10".to_owned())
+        .ok_or_else(|| "write a number of seconds above 0, such as 10".to_owned())
 }
 
 /// How to print tables.
 #[derive(Debug, clap::Args)]
 pub struct PrintArgs {
-    /// In the columns of a published table
-    #[arg(long, value_parser = one_of(&LAYOUTS))]
+    /// Print the columns of a published table
+    #[arg(long, value_parser = one_of(&LAYOUTS), conflicts_with_all = ["format", "json"])]
+    #[arg(help_heading = "Output")]
     layout: Option<Classic>,
-    /// Print as JSON
-    #[arg(long, conflicts_with = "layout")]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl PrintArgs {
     /// Prints.
-    pub fn print(&self, tables: &[ExitTable]) -> anyhow::Result<()> {
-        let text = match self.json {
-            true => report::json(&tables)?,
-            false => texts(tables, self.layout),
-        };
-        Ok(write_stdout(&text)?)
+    pub fn print(&self, tables: &[ExitTable]) -> Result<(), Error> {
+        let Some(columns) = self.layout else { return self.output.print(&ExitTables(tables)) };
+        let text: Vec<String> = tables.iter().map(|table| exits_classic(table, columns)).collect();
+        Ok(write_stdout(&text.join("\n"))?)
     }
-}
-
-/// All tables as text.
-pub fn texts(tables: &[ExitTable], layout: Option<Classic>) -> String {
-    let text = |table: &ExitTable| match layout {
-        None => report::exits(table, text_options()),
-        Some(columns) => report::exits_classic(table, columns),
-    };
-    tables.iter().map(text).collect::<Vec<_>>().join("\n")
 }

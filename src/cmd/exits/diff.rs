@@ -1,28 +1,24 @@
 use super::file::only_table;
 use crate::cmd::exit::Exit;
-use crate::cmd::output::{text_options, write_stdout};
-use crate::report;
+use crate::cmd::output::OutputArgs;
+use crate::flow::Error;
+use crate::report::ExitDiff;
 
 /// Compare two tables, reason by reason
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Before
+    /// Read the table before the change
     #[arg(value_name = "BASE[#NUMBER]")]
     base: String,
-    /// After
+    /// Read the table after the change
     #[arg(value_name = "CHANGE[#NUMBER]")]
     change: String,
-    /// Print both as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let (base, change) = (only_table(&args.base)?, only_table(&args.change)?);
-    let text = match args.json {
-        true => report::json(&crate::model::Sides { base, change })?,
-        false => report::exits_diff(&base, &change, text_options()),
-    };
-    write_stdout(&text)?;
+    args.output.print(&ExitDiff { base: &base, change: &change })?;
     Ok(Exit::Ok)
 }

@@ -10,13 +10,14 @@ mod watch;
 
 use clap::Subcommand;
 
-use super::exit::{Exit, UsageError};
+use super::exit::Exit;
+use crate::flow::Error;
 
 /// Say where a virtual machine's time goes, exit by exit.
 ///
-/// Of a VM that runs (record, watch), from the kernel's events or counts; or of a file (report,
-/// diff): a recording, or a copy of the debugfs files `timing` of e500 and `timings` of book3s HV,
-/// also from a serial line. A file with several tables is named with the number of one: FILE#2.
+/// `record` and `watch` look at a running VM, by the kernel's events or counts. `report` and `diff`
+/// read files: recordings, traces as text, and copies of KVM's debugfs files `timing` (e500) and
+/// `timings` (book3s HV), also from a serial line. FILE#2 is the second table of a file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -30,25 +31,25 @@ enum Command {
     Watch(watch::Args),
     Report(report::Args),
     Diff(diff::Args),
-    /// Stop, and become a command
+    /// Stop, and then become a command
     #[command(hide = true)]
     Hold(target::HoldArgs),
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     command(args).map_err(|error| escaped(&error))
 }
 
 /// In an error are names of other people's processes and files, which reach a terminal.
-fn escaped(error: &anyhow::Error) -> anyhow::Error {
-    let text = crate::text::escape(&format!("{error:#}"));
+fn escaped(error: &Error) -> Error {
+    let text = crate::text::escape(&error.to_string());
     match Exit::of_error(error) {
-        Exit::Usage => UsageError::Text(text).into(),
-        _ => anyhow::anyhow!(text),
+        Exit::Usage => Error::Usage(text),
+        _ => Error::Host(text),
     }
 }
 
-fn command(args: &Args) -> anyhow::Result<Exit> {
+fn command(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         Command::Record(args) => record::run(args),
         Command::Watch(args) => watch::run(args),

@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use super::args::{HowArgs, PrintArgs, seconds};
 use super::target::{Target, TargetArgs};
-use crate::cmd::drive::{cancel, is_cancelled};
-use crate::cmd::exit::{Exit, UsageError};
+use crate::cmd::exit::Exit;
+use crate::cmd::host::cancel;
+use crate::cmd::note::note;
 use crate::cmd::progress::spinner;
 use crate::disk::{check_writable, write_atomically};
 use crate::exits::live::Recorder;
+use crate::flow::Error;
 use crate::model::ExitTable;
 use crate::report;
 use crate::text::escape;
@@ -25,44 +27,44 @@ pub struct Args {
     target: TargetArgs,
     #[command(flatten)]
     how: HowArgs,
-    /// End after so long
+    /// Stop after SECONDS [default: when the VM ends]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// Keep the tables in a file, for `exits report` and `exits diff`
+    /// Write the tables to FILE too, for `exits report` and `exits diff`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
     print: PrintArgs,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    cancel()?;
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let cancel = cancel()?;
     args.how.check(&args.target)?;
     if let Some(path) = &args.out {
         check_writable(path).map_err(|error| unwritable(path, &error))?;
     }
-    let Some(target) = args.target.open()? else { return Ok(Exit::Cancelled) };
+    let Some(target) = args.target.open(cancel)? else { return Ok(Exit::Cancelled) };
     let tables = record(args, target)?;
     // What was recorded is not lost with the file.
     let printed = args.print.print(&tables);
     if let Some(path) = &args.out {
-        write_atomically(path, report::json(&tables)?.as_bytes())
+        write_atomically(path, report::to_json(&tables)?.as_bytes())
             .map_err(|error| unwritable(path, &error))?;
     }
     printed?;
     Ok(Exit::Ok)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> UsageError {
+fn unwritable(path: &Path, error: &io::Error) -> Error {
     // The system's words alone: what else there is names a file that nobody asked for.
     let reason = error.raw_os_error().map_or(error.kind().to_string(), |number| {
         io::Error::from_raw_os_error(number).to_string()
     });
     let path = path.display();
-    UsageError::Text(format!("cannot write {path}: {reason}; give --out another"))
+    Error::Usage(format!("cannot write {path}: {reason}; give --out another path"))
 }
 
-fn record(args: &Args, target: Target) -> anyhow::Result<Vec<ExitTable>> {
+fn record(args: &Args, target: Target) -> Result<Vec<ExitTable>, Error> {
     let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let began = Instant::now();
@@ -70,7 +72,7 @@ fn record(args: &Args, target: Target) -> anyhow::Result<Vec<ExitTable>> {
     bar.set_message(format!("recording {}; Ctrl-C ends it", escape(&target.of)));
     let (mut is_over, mut is_marked) = (false, false);
     let is_long_enough = || args.seconds.is_some_and(|most| began.elapsed() >= most);
-    while !is_over && !is_marked && !is_cancelled() && !is_long_enough() {
+    while !is_over && !is_marked && !target.is_cancelled() && !is_long_enough() {
         let left = args.seconds.map_or(LOOK, |most| most.saturating_sub(began.elapsed()).min(LOOK));
         is_over = target.process.ended_within(left)?;
         recorder.poll()?;
@@ -80,15 +82,16 @@ fn record(args: &Args, target: Target) -> anyhow::Result<Vec<ExitTable>> {
     let tables = recorder.finish(args.how.per(), is_marked)?;
     if is_marked {
         target.go_to_the_end()?;
-        is_over = !is_cancelled();
+        is_over = !target.is_cancelled();
     }
     if let Some(status) = target.end(is_over)? {
         let has_seen = tables.iter().any(|table| !table.rows.is_empty());
-        anyhow::ensure!(
-            has_seen,
-            "the command failed ({status}), and its own process entered no guest; if it starts the \
-             VMM, let it `exec` it, or give the VMM's PID with --pid"
-        );
+        if !has_seen {
+            return Err(Error::host(format!(
+                "the command failed ({status}), and its own process entered no guest; if it starts \
+                 the VMM, let it `exec` it, or give the VMM's PID with --pid"
+            )));
+        }
         note!("ktax: the command failed: {status}");
     }
     Ok(tables)

@@ -1,23 +1,25 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use super::args::{HowArgs, seconds, texts};
+use super::args::{HowArgs, seconds};
 use super::target::TargetArgs;
-use crate::cmd::drive::{cancel, is_cancelled};
 use crate::cmd::exit::Exit;
-use crate::cmd::output::offer_stdout;
+use crate::cmd::host::cancel;
+use crate::cmd::output::{offer_stdout, text_options};
 use crate::exits::live::Recorder;
+use crate::flow::Error;
+use crate::report::{ExitTables, TEXT, render};
 
-/// Show a virtual machine's exits while it runs, since the start of watching
+/// Show the exits of a running virtual machine, counted since the start of `watch`
 ///
-/// Ends with the VM, with Ctrl-C, or when nobody reads the output any more.
+/// Ends with the VM, with Ctrl-C, or when its output is closed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     how: HowArgs,
-    /// Show it anew every so often
+    /// Redraw every SECONDS
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
 }
@@ -25,28 +27,29 @@ pub struct Args {
 /// To the upper left, and everything below it away.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    cancel()?;
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let cancel = cancel()?;
     args.how.check(&args.target)?;
-    let Some(target) = args.target.open()? else { return Ok(Exit::Cancelled) };
+    let Some(target) = args.target.open(cancel)? else { return Ok(Exit::Cancelled) };
     let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let (mut is_over, mut is_marked, mut is_read) = (false, false, true);
-    while is_read && !is_over && !is_marked && !is_cancelled() {
+    while is_read && !is_over && !is_marked && !target.is_cancelled() {
         let shown = Instant::now();
-        while !is_over && !is_marked && !is_cancelled() && shown.elapsed() < args.interval {
+        while !is_over && !is_marked && !target.is_cancelled() && shown.elapsed() < args.interval {
             let left = args.interval.saturating_sub(shown.elapsed());
             is_over = target.process.ended_within(left.min(Duration::from_millis(100)))?;
             recorder.poll()?;
             is_marked = !is_over && target.has_marked_its_end()?;
         }
-        let text = texts(&recorder.tables(args.how.per())?, None);
+        let tables = recorder.tables(args.how.per())?;
+        let text = render(&ExitTables(&tables), TEXT, text_options())?;
         is_read = offer_stdout(&screen(&text))?;
     }
     recorder.finish(args.how.per(), is_marked)?;
     if is_marked {
         target.go_to_the_end()?;
-        is_over = !is_cancelled();
+        is_over = !target.is_cancelled();
     }
     target.end(is_over)?;
     Ok(Exit::Ok)

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::AccountArgs;
+use super::account::AccountArgs;
 use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
 
 /// Boot a Linux kernel with one serial port

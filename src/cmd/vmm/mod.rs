@@ -1,15 +1,18 @@
 //! `ktax vmm`: guests whose exits are counted by who runs them.
 
+mod account;
 mod linux;
 mod raw;
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
+use crate::cmd::note::note;
+use crate::flow::Context;
 use clap::Subcommand;
 
-use super::exit::{Exit, UsageError};
+use account::AccountArgs;
+
+use super::exit::Exit;
 use super::output::write_stdout;
+use crate::flow::Error;
 use crate::vmm::{Account, Ended, Outcome};
 
 /// Run a small guest on /dev/kvm and count how often it leaves to user space.
@@ -28,27 +31,13 @@ enum Command {
     Linux(linux::Args),
 }
 
-/// Where the account goes.
-#[derive(Debug, clap::Args)]
-struct AccountArgs {
-    /// Write the account there instead of to stderr; `-` is stdout, where `raw` prints nothing else
-    #[arg(long, value_name = "FILE")]
-    account: Option<PathBuf>,
-}
-
-impl AccountArgs {
-    fn is_stdout(&self) -> bool {
-        self.account.as_deref() == Some(Path::new("-"))
-    }
-}
-
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let (outcome, account) = match &args.command {
         Command::Raw(args) => (crate::vmm::raw::run(&args.loops())?, &args.account),
         // The two could not be told apart.
         Command::Linux(args) if args.account.is_stdout() => {
             let problem = "stdout is what the guest prints; leave --account out, or name a file";
-            return Err(UsageError::Text(problem.to_owned()).into());
+            return Err(Error::usage(problem));
         }
         Command::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
     };
@@ -60,13 +49,13 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-fn write_account(account: &Account, to: &AccountArgs) -> anyhow::Result<()> {
+fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
     let line = serde_json::to_string(account)?;
     match to.account.as_deref() {
         None => note!("{line}"),
         Some(_) if to.is_stdout() => write_stdout(&(line + "\n"))?,
         Some(path) => std::fs::write(path, line + "\n")
-            .with_context(|| format!("cannot write {}; name another file", path.display()))?,
+            .context(format!("cannot write {}; name another file", path.display()))?,
     }
     Ok(())
 }

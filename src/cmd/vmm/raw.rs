@@ -1,4 +1,4 @@
-use super::AccountArgs;
+use super::account::AccountArgs;
 use crate::vmm::Loops;
 
 /// Run machine code without an operating system, that leaves exactly as often as it is told

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::exit::Exit;
 use super::super::output::write_stdout;
+use crate::flow::Error;
 use crate::plan::{Definition, PlanError, definitions};
 use crate::report;
 
@@ -15,14 +16,14 @@ pub struct ListArgs {
     json: bool,
 }
 
-pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
+pub fn run(args: &ListArgs) -> Result<Exit, Error> {
     let mut definitions = definitions()?;
     definitions.retain(|definition| args.all || !definition.hidden);
     // By group, and the files' order within it.
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
     let text = if args.json {
         let all = definitions.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
-        report::json(&all)?
+        report::to_json(&all)?
     } else {
         let mut text = table(&definitions)?;
         if args.all {
@@ -31,7 +32,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
                 vec![definition.name.clone(), words.join(" ")]
             });
             text += "\n";
-            text += &report::table(&["workload", "why"], reasons.collect());
+            text += &report::plain_table(&["workload", "why"], reasons.collect());
         }
         text + FOOT
     };
@@ -65,7 +66,7 @@ fn table(definitions: &[Definition]) -> Result<String, PlanError> {
             definition.title.clone(),
         ]);
     }
-    Ok(report::table(&["workload", "rows", "asked by", "what it is"], rows))
+    Ok(report::plain_table(&["workload", "rows", "asked by", "what it is"], rows))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {

@@ -7,6 +7,7 @@ mod show;
 use clap::Subcommand;
 
 use super::exit::Exit;
+use crate::flow::Error;
 
 /// List the workloads, describe one, or run one on the running kernel.
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,7 @@ enum Command {
     Run(run::Args),
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         None => list::run(&args.list),
         Some(Command::Show(args)) => show::run(args),

@@ -1,19 +1,21 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use crate::cmd::note::note;
+use crate::flow::Context;
 
-use super::super::args::cache_directory;
-use super::super::exit::{Exit, UsageError};
-use super::super::output::{text_options, write_stdout};
+use super::super::exit::Exit;
+use super::super::output::OutputArgs;
 use super::super::progress::bar_of_runs;
 use crate::analyse::{derive_columns, usual_columns};
-use crate::cmd::drive;
+use crate::cmd::host::cancel;
 use crate::engine::Limits;
 use crate::engine::host::Host;
+use crate::flow::Error;
+use crate::flow::cache_directory;
 use crate::model::{FORMAT, NativeRow, NativeTable};
 use crate::plan::{self, Definition, definitions};
-use crate::report;
+use crate::report::NativePage;
 use crate::run::run_natively;
 use crate::text::escape;
 
@@ -33,9 +35,6 @@ pub struct Args {
     /// Also count: task clock, migrations, cycles, instructions, cache references and misses
     #[arg(long)]
     counters: bool,
-    /// Print as JSON, with all samples
-    #[arg(long)]
-    json: bool,
     /// Give up on a run after this much time
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -43,6 +42,8 @@ pub struct Args {
     /// The programs are kept here [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
     cache: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -51,16 +52,16 @@ Examples:
   ktax workloads run high-systime -p users=500,1000,1500,2000 --samples 1
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let definitions = definitions()?;
     let (definition, workloads) = plan::native_rows(&definitions, &args.name, &args.params)?;
     check_temporary_directory()?;
     plan::check_memory(&workloads, available_memory_bytes()?)?;
-    let cancel = drive::cancel()?;
+    let cancel = cancel()?;
     let limits = Limits::of_real_time(args.time_limit);
     let cache = cache_directory(args.cache.as_deref())?;
     let host = Host::new(&cache, limits, cancel)
-        .with_context(|| format!("cannot put the programs below {}", cache.display()))?;
+        .context(format!("cannot put the programs below {}", cache.display()))?;
     let bar = bar_of_runs(workloads.len() * args.samples as usize);
     let (mut rows, mut exit) = (Vec::new(), Exit::Ok);
     for workload in &workloads {
@@ -83,15 +84,15 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     if !rows.is_empty() {
         let mut table = table(definition, rows);
         derive_columns(&mut table, &columns(definition));
-        print(&table, args)?;
+        args.output.print(&NativePage { table: &table, counters: args.counters })?;
     }
     Ok(exit)
 }
 
 /// The workloads' files go below it; who is told so now need not look for the reason later.
-fn check_temporary_directory() -> Result<(), UsageError> {
+fn check_temporary_directory() -> Result<(), Error> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
-        Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(UsageError::Text(format!(
+        Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(Error::Usage(format!(
             "TMPDIR is {}, and that is no directory; set it to the absolute path of one",
             escape(&dir.to_string_lossy())
         ))),
@@ -100,19 +101,12 @@ fn check_temporary_directory() -> Result<(), UsageError> {
 }
 
 /// What the kernel says can be had without swapping.
-fn available_memory_bytes() -> anyhow::Result<u64> {
+fn available_memory_bytes() -> Result<u64, Error> {
     let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.context("/proc/meminfo has no MemAvailable")? << 10)
-}
-
-fn print(table: &NativeTable, args: &Args) -> anyhow::Result<()> {
-    let text = match args.json {
-        true => report::json(table)?,
-        false => report::native(table, args.counters, text_options()),
-    };
-    Ok(write_stdout(&text)?)
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| Error::host("/proc/meminfo has no MemAvailable; run a newer kernel"))
 }
 
 /// The names of what the workload is judged by.

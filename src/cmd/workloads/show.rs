@@ -1,6 +1,7 @@
 use super::super::exit::Exit;
 use super::super::output::write_stdout;
 use super::list;
+use crate::flow::Error;
 use crate::plan::{self, Definition, definitions};
 use crate::report;
 
@@ -14,18 +15,18 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let definitions = definitions()?;
     let definition = plan::find(&definitions, &args.name)?;
     let text = match args.json {
-        true => report::json(&list::to_json(definition)?)?,
+        true => report::to_json(&list::to_json(definition)?)?,
         false => describe(definition)?,
     };
     write_stdout(&text)?;
     Ok(Exit::Ok)
 }
 
-fn describe(definition: &Definition) -> anyhow::Result<String> {
+fn describe(definition: &Definition) -> Result<String, Error> {
     let unit = if definition.bandwidth { "one KiB, as " } else { "" };
     let mut text = format!(
         "{}: {}\n\n{}\n\nmeasured     per operation: {unit}{}\n",
@@ -58,13 +59,14 @@ fn describe(definition: &Definition) -> anyhow::Result<String> {
             vec![name.clone(), param.default.to_string(), param.range(), param.about.clone()]
         });
         text += "\n";
-        text += &report::table(&["parameter", "default", "takes", "meaning"], params.collect());
+        text +=
+            &report::plain_table(&["parameter", "default", "takes", "meaning"], params.collect());
     }
     let rows = definition.rows()?;
     if rows.len() > 1 {
         let rows = rows.into_iter().map(|row| vec![row.row, row.ops.to_string()]);
         text += "\n";
-        text += &report::table(&["row", "operations"], rows.collect());
+        text += &report::plain_table(&["row", "operations"], rows.collect());
     }
     Ok(text)
 }

@@ -1,38 +1,38 @@
-//! Changes the running machine for a Side, and puts all back.
+//! Changes the settings of the running machine for a Side, and restores all of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::error::SettingError;
-use super::journal::{Entry, Journal, State, is_there};
+use super::journal::{Entry, FORMAT, Journal, State, is_there};
 use super::setting::Setting;
 use super::settings::{Running, is_plain, is_same};
-use crate::model::{FORMAT, TimedSubject};
+use crate::model::TimedSubject;
 
 type Result<T> = std::result::Result<T, SettingError>;
 
-/// Where one of them is written, the kernel sets the other to 0, and 0 cannot be written back.
+/// Pairs of sysctls. Writing one sets the other to 0, and 0 cannot be written back.
 const EITHER_OR: [[&str; 2]; 3] = [
     ["vm.dirty_ratio", "vm.dirty_bytes"],
     ["vm.dirty_background_ratio", "vm.dirty_background_bytes"],
     ["vm.overcommit_ratio", "vm.overcommit_kbytes"],
 ];
 
-/// What writing the value from before does not undo, and why. `*` is any one part of the name;
-/// where a value is given it is only that one.
+/// Sysctls that cannot be restored by writing their old value, and why. `*` is any one part of the
+/// name. If a value is given, only that value cannot be undone.
 const ONE_WAY: [(&str, Option<&str>, &str); 13] = [
-    ("kernel.kexec_load_disabled", Some("1"), "1 is for good"),
-    ("kernel.kexec_load_limit_panic", None, "the kernel only takes less than there is"),
-    ("kernel.kexec_load_limit_reboot", None, "the kernel only takes less than there is"),
-    ("kernel.modules_disabled", Some("1"), "1 is for good"),
+    ("kernel.kexec_load_disabled", Some("1"), "1 cannot be undone"),
+    ("kernel.kexec_load_limit_panic", None, "the kernel only accepts a lower value"),
+    ("kernel.kexec_load_limit_reboot", None, "the kernel only accepts a lower value"),
+    ("kernel.modules_disabled", Some("1"), "1 cannot be undone"),
     ("kernel.tainted", None, "the kernel only adds to it"),
-    ("kernel.unprivileged_bpf_disabled", Some("1"), "1 is for good"),
-    ("kernel.yama.ptrace_scope", Some("3"), "3 is for good"),
-    ("net.ipv4.ip_forward", None, "it sets values of every interface, accept_redirects too"),
-    ("net.*.conf.all.*", None, "it sets values of every interface"),
-    ("net.*.conf.default.*", None, "it sets values of every interface"),
+    ("kernel.unprivileged_bpf_disabled", Some("1"), "1 cannot be undone"),
+    ("kernel.yama.ptrace_scope", Some("3"), "3 cannot be undone"),
+    ("net.ipv4.ip_forward", None, "it also sets every interface, accept_redirects too"),
+    ("net.*.conf.all.*", None, "it also sets every interface"),
+    ("net.*.conf.default.*", None, "it also sets every interface"),
     // net/ipv4/devinet.c and net/ipv6/addrconf.c
-    ("net.ipv4.conf.*.forwarding", None, "1 ends the interface's large receive offload"),
+    ("net.ipv4.conf.*.forwarding", None, "1 turns off the interface's large receive offload"),
     ("net.ipv6.conf.*.forwarding", None, "1 drops the default routes that routers announced"),
     ("net.ipv6.conf.*.disable_ipv6", None, "1 drops the interface's addresses"),
 ];
@@ -43,28 +43,39 @@ fn is_named(pattern: &str, name: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// Whether the kernel reads this number: it takes `01` and `0x1` for 1, and the first of several.
+/// Whether the kernel reads `value` as this number. It reads `01` and `0x1` as 1, and of several
+/// numbers the first.
 fn is_number(number: &str, value: &str) -> bool {
     let first = value.split_whitespace().next().unwrap_or_default();
     first.trim_start_matches(['0', 'x', 'X']) == number
 }
 
-/// Whoever may change the running machine: one at a time, with a journal. All is put back by
-/// [`Changer::restore`], else when this is dropped, else by whoever finds the journal.
-pub struct Changer {
+/// Changes settings of the running machine. Only one process can, and it keeps a journal.
+/// [`Changer::restore`] restores all settings; otherwise the drop does; after a kill, the next ktax
+/// that finds the journal does.
+pub struct Changer<'a> {
     running: Running,
-    /// None where neither Side sets anything.
+    /// `None` if neither Side sets anything.
     state: Option<State>,
     journal: Journal,
     is_restored: bool,
-    note: fn(&str),
+    note: Box<dyn Fn(&str) + 'a>,
 }
 
-impl Changer {
-    /// Puts back what an earlier ktax has left, writes down what the settings of both Sides are
-    /// now, and makes sure that they can be put back. `note` gets a line for the user, here and
-    /// where a drop cannot put back.
-    pub fn new(dir: &Path, sides: [&TimedSubject; 2], note: fn(&str)) -> Result<Changer> {
+impl<'a> Changer<'a> {
+    /// Restores what an earlier ktax left changed, writes the present value of both Sides' settings
+    /// into the journal, and checks that each can be restored. `note` gets a line for the user,
+    /// here and when the drop cannot restore a setting.
+    ///
+    /// # Errors
+    ///
+    /// A setting is wrong, cannot be changed, or cannot be restored; or another ktax holds the
+    /// lock.
+    pub fn new(
+        dir: &Path,
+        sides: [&TimedSubject; 2],
+        note: impl Fn(&str) + 'a,
+    ) -> Result<Changer<'a>> {
         Changer::of(Running::default(), dir, sides, note)
     }
 
@@ -72,10 +83,11 @@ impl Changer {
         running: Running,
         dir: &Path,
         sides: [&TimedSubject; 2],
-        note: fn(&str),
-    ) -> Result<Changer> {
+        note: impl Fn(&str) + 'a,
+    ) -> Result<Changer<'a>> {
         let wanted = [running.wanted(sides[0])?, running.wanted(sides[1])?];
         let journal = Journal { format: FORMAT, boot_id: running.boot_id(), settings: Vec::new() };
+        let note = Box::new(note);
         let mut changer = Changer { running, state: None, journal, is_restored: true, note };
         let is_idle = wanted.iter().all(BTreeMap::is_empty);
         if is_idle && !is_there(dir)? {
@@ -84,7 +96,7 @@ impl Changer {
         let state = State::lock(dir)?;
         let replayed = state.replay(&changer.running)?;
         if !replayed.is_empty() {
-            note(&format!("a ktax that was killed has left settings changed: {replayed}"));
+            (changer.note)(&format!("a killed ktax left settings changed: {replayed}"));
         }
         if is_idle {
             return Ok(changer);
@@ -97,7 +109,7 @@ impl Changer {
         Ok(changer)
     }
 
-    /// What is to be put back, and what may be written.
+    /// The journal's entries: what to restore, and what may be written.
     fn entries(&self, wanted: &[BTreeMap<Setting, String>; 2]) -> Result<Vec<Entry>> {
         let mut entries: BTreeMap<&Setting, Entry> = BTreeMap::new();
         for (setting, value) in wanted.iter().flatten() {
@@ -115,7 +127,7 @@ impl Changer {
         Ok(entries.into_values().collect())
     }
 
-    /// What the kernel does not take back is not begun.
+    /// Refuses a setting whose old value cannot be restored.
     fn check_way_back(&self, setting: &Setting, value: &str) -> Result<()> {
         let no_way = |why: String| Err(SettingError::NoWayBack { setting: setting.clone(), why });
         let Setting::Sysctl(name) = setting else { return Ok(()) };
@@ -135,25 +147,27 @@ impl Changer {
             };
             let now = self.running.read(&Setting::sysctl(other)?)?;
             if now != "0" {
-                return no_way(format!("{other} is {now} and the kernel takes one of the two"));
+                return no_way(format!(
+                    "{other} is {now}, and the kernel uses only one of the two"
+                ));
             }
         }
         Ok(())
     }
 
-    /// Writes each value that is there once more: what cannot be written now cannot be put back.
+    /// Writes each present value once more: a value that cannot be written now cannot be restored.
     fn rehearse(&self) -> Result<()> {
         for Entry { setting, before, .. } in &self.journal.settings {
             let no_way = |why: String| SettingError::NoWayBack { setting: setting.clone(), why };
             if !is_plain(before) {
-                return Err(no_way("its value is more than one line".into()));
+                return Err(no_way("its value has more than one line".into()));
             }
             self.running.set(setting, before).map_err(|error| match error {
                 SettingError::Refused { value, reason, .. } => {
-                    no_way(format!("the kernel shows {value:?} and does not take it ({reason})"))
+                    no_way(format!("the kernel shows {value:?} and refuses to set it ({reason})"))
                 }
                 SettingError::Became { value, became, .. } => {
-                    no_way(format!("writing {value:?} makes it {became:?}"))
+                    no_way(format!("after writing {value:?} it reads {became:?}"))
                 }
                 other => other,
             })?;
@@ -161,7 +175,11 @@ impl Changer {
         Ok(())
     }
 
-    /// Sets what this Side names, and puts back what only the other one does.
+    /// Applies the settings of this Side, and restores those that only the other Side has.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses a value, or a setting is not in the journal.
     pub fn apply(&mut self, subject: &TimedSubject) -> Result<()> {
         let wanted = self.running.wanted(subject)?;
         let is_planned = |setting: &Setting, value: &String| {
@@ -179,7 +197,7 @@ impl Changer {
             }
             let set = self.running.set(&entry.setting, value);
             if let Err(SettingError::Became { became, .. }) = &set {
-                // That is ktax's as well, should this be killed now.
+                // If ktax is killed now, this value is its work too.
                 self.journal.settings[at].written.push(became.clone());
                 if let Some(state) = &self.state {
                     state.write(&self.journal)?;
@@ -190,19 +208,23 @@ impl Changer {
         Ok(())
     }
 
-    /// Puts all back and removes the journal. What cannot be put back stays in it.
+    /// Restores all settings and removes the journal. What cannot be restored stays in the journal.
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be restored.
     pub fn restore(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_restored, true) {
             return Ok(());
         }
         let (_, failed) = self.journal.put_back(&self.running, true);
-        // From here on nothing may be set: no journal would tell of it.
+        // Nothing may be set after this, because no journal would record it.
         self.journal.settings.clear();
         self.state.take().map_or(Ok(()), |state| state.finish(&failed))
     }
 }
 
-impl Drop for Changer {
+impl Drop for Changer<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.restore() {
             (self.note)(&error.to_string());

@@ -1,4 +1,4 @@
-//! Why settings cannot be changed or put back.
+//! Why settings cannot be changed or restored.
 
 use std::io;
 use std::path::Path;
@@ -6,69 +6,82 @@ use std::path::Path;
 use thiserror::Error;
 
 use super::setting::Setting;
+use crate::model::Blame;
 
-/// Why a setting of the running kernel is not changed, or not put back. Each message ends with the
+/// Why a setting of the running kernel is not changed, or not restored. Each message ends with the
 /// next step.
 #[derive(Debug, Error)]
 pub enum SettingError {
-    #[error("{name:?} is no name of a setting; name a sysctl as `sysctl -a` lists it")]
+    #[error("{name:?} is not the name of a setting; use a sysctl that `sysctl -a` lists")]
     Name { name: String },
-    #[error("{setting} is there in two spellings; leave one out")]
+    #[error("{setting} is set twice, in two spellings; remove one")]
     Twice { setting: Setting },
-    #[error("the value of {setting} is too long or has control characters; give one line")]
+    #[error("the value of {setting} is too long or has control characters; use one short line")]
     Value { setting: Setting },
-    #[error("there is no {setting} (no {path}); name another, or load the module that has it")]
+    #[error(
+        "there is no {setting} ({path} does not exist); check the name, or load the module that \
+         provides it"
+    )]
     Absent { setting: Setting, path: String },
-    #[error("this machine has no frequency governor (no cpufreq policy); leave `governor` out")]
+    #[error("this machine has no frequency governor (no cpufreq policy); remove `governor`")]
     NoGovernor,
-    #[error("{setting} cannot be changed: {reason}; be root: `sudo`")]
+    #[error("cannot change {setting}: {reason}; run ktax with `sudo`")]
     Denied { setting: Setting, reason: io::Error },
     #[error(
-        "{setting} is read-only here: {reason}; leave it out, or go where it is not: containers \
-         have settings that only their host can change"
+        "{setting} is read-only here: {reason}; remove it, or run ktax outside of the container"
     )]
     ReadOnly { setting: Setting, reason: io::Error },
-    #[error("{setting} cannot be {value:?}: {reason}; name a value that the kernel takes")]
+    #[error(
+        "the kernel refuses to set {setting} to {value:?}: {reason}; use a value that it accepts"
+    )]
     Refused { setting: Setting, value: String, reason: io::Error },
     #[error(
-        "{setting} was set to {value:?} and became {became:?}; name a value within its bounds, as \
-         the kernel spells it"
+        "{setting} was set to {value:?} and reads back as {became:?}; use a value within its \
+         limits, in the kernel's spelling"
     )]
     Became { setting: Setting, value: String, became: String },
-    #[error("{setting} could not be put back: {why}; leave it out")]
+    #[error("ktax could not restore {setting} after the run: {why}; remove it")]
     NoWayBack { setting: Setting, why: String },
-    #[error("{setting} is not what was announced; plan again")]
+    #[error("{setting} is not in the plan; plan again")]
     Unplanned { setting: Setting },
     #[error(
-        "cannot read or write {path} ({setting}): {reason}; look at it by hand, or leave it out"
+        "cannot read or write {path} ({setting}): {reason}; check the file, or remove the setting"
     )]
     Unreadable { setting: Setting, path: String, reason: io::Error },
-    #[error("another ktax changes this machine ({path} is locked); wait for it to end")]
+    #[error(
+        "another ktax is changing this machine's settings ({path} is locked); wait until it ends"
+    )]
     Busy { path: String },
-    #[error("cannot use {path}: {reason}; be root, or set KTAX_STATE to a directory of your own")]
+    #[error(
+        "cannot use {path}: {reason}; run ktax with `sudo`, or set KTAX_STATE to a directory of \
+         your own"
+    )]
     State { path: String, reason: io::Error },
     #[error(
-        "{path} is not a directory of this user alone, and what is in it is written into the \
-         kernel; set KTAX_STATE to a directory that only this user can write"
+        "other users can write to {path}, and ktax restores the kernel's settings from it; set \
+         KTAX_STATE to a directory that only this user can write"
     )]
     Shared { path: String },
     #[error(
-        "{path} says what to put back and cannot be used: {reason}; read it, put back by hand what \
-         it names, and remove it"
+        "cannot use the journal {path}: {reason}; restore the settings that it names by hand, \
+         then remove it"
     )]
     Garbled { path: String, reason: String },
-    #[error("not put back: {reasons}; mend that, then `sudo ktax doctor --restore` ({path})")]
+    #[error(
+        "cannot restore all settings: {reasons}; fix the cause, then type \
+         `sudo ktax doctor --restore` ({path})"
+    )]
     NotBack { path: String, reasons: String },
 }
 
 impl SettingError {
-    /// What reading or writing the setting's file came to.
+    /// The error of reading or writing the setting's file.
     pub(super) fn of(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
         let (path, setting) = (path.display().to_string(), setting.clone());
         match reason.kind() {
             io::ErrorKind::NotFound => SettingError::Absent { setting, path },
             io::ErrorKind::ReadOnlyFilesystem => SettingError::ReadOnly { setting, reason },
-            // What root may not write nobody may.
+            // Nobody may write what root may not.
             io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
                 SettingError::ReadOnly { setting, reason }
             }
@@ -77,27 +90,32 @@ impl SettingError {
         }
     }
 
-    /// What reading it came to, where it is there.
+    /// The error of reading a file that exists.
     pub(super) fn unreadable(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
         let (setting, path) = (setting.clone(), path.display().to_string());
         SettingError::Unreadable { setting, path, reason }
     }
 
-    /// What the state directory came to.
+    /// The error of using the state directory.
     pub(super) fn state(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
         let path = path.display().to_string();
         move |reason| SettingError::State { path, reason }
     }
 
-    /// Whether it is the experiment's or the moment's fault, not this machine's.
-    pub fn is_usage(&self) -> bool {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
         use SettingError::*;
         match self {
-            Name { .. } | Twice { .. } | Value { .. } | Absent { .. } | NoGovernor => true,
-            Refused { .. } | Became { .. } | NoWayBack { .. } | Unplanned { .. } => true,
-            Busy { .. } => true,
-            Denied { .. } | ReadOnly { .. } | Unreadable { .. } | State { .. } => false,
-            Shared { .. } | Garbled { .. } | NotBack { .. } => false,
+            Name { .. } | Twice { .. } | Value { .. } | Absent { .. } => Blame::User,
+            NoGovernor | Refused { .. } | Became { .. } | NoWayBack { .. } => Blame::User,
+            Unplanned { .. } | Busy { .. } => Blame::User,
+            Denied { .. } | ReadOnly { .. } | Unreadable { .. } | State { .. } => Blame::Host,
+            Shared { .. } | Garbled { .. } | NotBack { .. } => Blame::Host,
         }
+    }
+
+    /// Whether the user can do something about it.
+    pub fn is_usage(&self) -> bool {
+        self.blame() == Blame::User
     }
 }

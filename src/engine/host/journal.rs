@@ -1,5 +1,5 @@
-//! What is changed on this machine, on disk before it is changed: whoever comes after a ktax that
-//! was killed puts it back.
+//! The journal of changed settings. It is on disk before a setting changes, so that the next ktax
+//! can restore what a killed one left.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -14,13 +14,15 @@ use super::replayed::{Left, PutBack, Replayed};
 use super::setting::Setting;
 use super::settings::{Running, is_plain, is_same};
 use crate::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
-use crate::model::FORMAT;
 use crate::text::escape_bytes;
+
+/// The journal's own: a newer ktax puts back what an older one has changed.
+pub(super) const FORMAT: u32 = 1;
 
 const JOURNAL: &str = "journal.json";
 const LOCK: &str = "lock";
 
-/// More than the values of all sysctls.
+/// The largest journal. The values of all sysctls together are smaller.
 const LARGEST_BYTES: u64 = 4 << 20;
 
 type Result<T> = std::result::Result<T, SettingError>;
@@ -30,7 +32,7 @@ type Result<T> = std::result::Result<T, SettingError>;
 #[serde(deny_unknown_fields)]
 pub(super) struct Journal {
     pub format: u32,
-    /// Of the kernel that has the settings: one that was booted later has forgotten them.
+    /// The boot ID of the kernel that has the settings. A reboot resets them.
     pub boot_id: String,
     pub settings: Vec<Entry>,
 }
@@ -40,14 +42,14 @@ pub(super) struct Journal {
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
     pub setting: Setting,
-    /// What is put back.
+    /// The value to restore.
     pub before: String,
-    /// What ktax may have made of it; anything else is somebody else's.
+    /// The values that ktax may have written. Any other value is somebody else's.
     pub written: Vec<String>,
 }
 
 impl Journal {
-    /// It is a file, and files can come from anywhere.
+    /// Checks a journal that was read from a file, which can come from anywhere.
     fn check(&self) -> std::result::Result<(), String> {
         if self.format != FORMAT {
             return Err(format!("it is of format {}", self.format));
@@ -61,8 +63,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts back what is not as it was before. Where `is_owner`, whatever it is now; else only what
-    /// is still as ktax left it. What could not be put back is in the second list.
+    /// Restores settings. The owner restores every setting; another process restores only those
+    /// that still have a value that ktax wrote. The second list has the settings that could not be
+    /// restored.
     pub fn put_back(&self, running: &Running, is_owner: bool) -> (Replayed, Vec<SettingError>) {
         let (mut done, mut failed) = (Replayed::default(), Vec::new());
         let is_rebooted = self.boot_id != running.boot_id();
@@ -102,14 +105,18 @@ impl Journal {
     }
 }
 
-/// The directory of the journal: `$KTAX_STATE`, else `/var/lib/ktax`.
+/// The directory of the journal: `$KTAX_STATE`, or `/var/lib/ktax`.
 pub fn state_dir() -> PathBuf {
     let named = std::env::var_os("KTAX_STATE").filter(|named| !named.is_empty());
     named.map_or_else(|| "/var/lib/ktax".into(), PathBuf::from)
 }
 
-/// Puts back what a ktax that was killed has left changed. Does nothing and needs nothing where no
-/// journal is.
+/// Restores the settings that a killed ktax left changed. Without a journal it does nothing, and
+/// needs no permission.
+///
+/// # Errors
+///
+/// Another ktax holds the lock, or a setting cannot be restored.
 pub fn replay(dir: &Path) -> Result<Replayed> {
     match is_there(dir)? {
         true => State::lock(dir)?.replay(&Running::default()),
@@ -117,18 +124,22 @@ pub fn replay(dir: &Path) -> Result<Replayed> {
     }
 }
 
-/// What is in a state directory.
+/// The state of a state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// No journal.
+    /// There is no journal.
     Nothing,
-    /// A ktax changes this machine now.
+    /// A running ktax has changed settings of this machine.
     InUse,
-    /// The journal of a ktax that was killed; or of one that is not this user's and may live.
+    /// There is a journal of a killed ktax, or of a ktax of another user, which may still run.
     Left,
 }
 
-/// Looks, and changes nothing.
+/// Reads the state, and changes nothing.
+///
+/// # Errors
+///
+/// The directory cannot be read.
 pub fn look(dir: &Path) -> Result<Look> {
     if !is_there(dir)? {
         return Ok(Look::Nothing);
@@ -142,7 +153,7 @@ pub fn look(dir: &Path) -> Result<Look> {
     }
 }
 
-/// Whether there is a journal.
+/// Whether a journal exists.
 pub(super) fn is_there(dir: &Path) -> Result<bool> {
     let path = dir.join(JOURNAL);
     match path.symlink_metadata() {
@@ -152,8 +163,7 @@ pub(super) fn is_there(dir: &Path) -> Result<bool> {
     }
 }
 
-/// The right to change this machine; held until dropped, and by the operating system let go when
-/// the process ends.
+/// The lock for changes of this machine, held until dropped.
 #[derive(Debug)]
 pub(super) struct State {
     dir: PathBuf,
@@ -161,7 +171,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Takes the right, or says that another process has it.
+    /// Takes the lock.
     pub fn lock(dir: &Path) -> Result<State> {
         DirBuilder::new()
             .recursive(true)
@@ -175,7 +185,7 @@ impl State {
         }
         let path = dir.join(LOCK);
         let mut options = OpenOptions::new();
-        // No other user may open it: whoever can, can hold it.
+        // No other user may open it, because whoever can open it can lock it.
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.custom_flags(libc::O_NOFOLLOW).open(&path);
         let lock = lock.map_err(SettingError::state(&path))?;
@@ -189,7 +199,7 @@ impl State {
         self.dir.join(JOURNAL)
     }
 
-    /// On disk when this returns.
+    /// Writes the journal. It is on disk when this returns.
     pub fn write(&self, journal: &Journal) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(journal).expect("plain data serialises");
         text.push(b'\n');
@@ -223,7 +233,7 @@ impl State {
         Ok(Some(journal))
     }
 
-    /// Puts back what a ktax that was killed has left changed; the journal goes when all is done.
+    /// Restores the settings that a killed ktax left changed, then removes the journal.
     pub fn replay(&self, running: &Running) -> Result<Replayed> {
         let Some(journal) = self.read()? else {
             return Ok(Replayed::default());
@@ -233,7 +243,7 @@ impl State {
         Ok(done)
     }
 
-    /// Removes the journal if nothing has failed.
+    /// Removes the journal if every setting was restored.
     pub fn finish(&self, failed: &[SettingError]) -> Result<()> {
         let path = self.path();
         if failed.is_empty() {

@@ -1,4 +1,4 @@
-//! The guest's own programs as plain processes, one at a time.
+//! Runs the guest's own programs as plain processes, one at a time.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -15,7 +15,7 @@ use crate::engine::process::die_with_parent;
 use crate::engine::stop::Stop;
 use crate::model::{Failure, Workload};
 
-/// How long the guest's janitor may take to remove what a killed workload leaves.
+/// The time that the guest's janitor has to remove what a killed workload leaves.
 const TIDYING: Duration = Duration::from_secs(60);
 
 /// The running kernel.
@@ -27,18 +27,27 @@ pub struct Host {
 }
 
 impl Host {
-    /// Puts the programs where they can be executed.
+    /// Writes the programs into the cache.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
         let (guest, hello) = payload::install_programs(cache)?;
         Ok(Host { guest, hello, limits, cancel })
     }
 
-    /// Runs a Workload in a process of its own and returns what it printed. Nothing of it is left
-    /// when this returns, however it ended: its janitor holds the pipe open until then.
+    /// Runs a Workload in a process of its own and returns its output. When this returns, no
+    /// process or file of it is left: its janitor holds the pipe open until then.
     ///
-    /// `prefix` is a command that gets the program and its arguments. It must become the program by
-    /// exec, as `taskset`, `chrt` and `setarch` do: what starts it as a child, or changes the user,
-    /// is not ended with ktax, nor is what it started.
+    /// `prefix` is a command that gets the program and its arguments. It must execute the program
+    /// in its own process, as `taskset`, `chrt` and `setarch` do. If it starts a child, or changes
+    /// the user, ktax cannot end that process.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be started, prints nothing, or exceeds a limit; or the user
+    /// cancelled.
     pub fn run(
         &self,
         prefix: &[String],
@@ -105,7 +114,7 @@ impl Host {
         command.spawn()
     }
 
-    /// Reads to the end of what the process says, within the limits.
+    /// Reads the output of the process to its end, within the limits.
     fn listen(&self, child: &mut Child, stdout: &mut ChildStdout) -> Result<Vec<u8>, Stop> {
         let started = Instant::now();
         let mut wire = Vec::new();
@@ -138,7 +147,7 @@ impl Host {
 
 fn readable(stdout: &ChildStdout, within: Duration) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
-    // An interrupted poll is a poll that ended early.
+    // An interrupted poll only returns early.
     matches!(poll(&mut fds, Some(&timespec(within))), Ok(1..))
 }
 

@@ -1,4 +1,4 @@
-//! What putting back what a killed ktax has left came to.
+//! Which settings of a killed ktax were restored.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use crate::text::escape_bytes;
 
-/// What a replay came to.
+/// Which settings of a killed ktax were restored, and which were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Replayed {
-    /// What is as it was before.
+    /// Settings that have their old value again.
     pub put_back: Vec<PutBack>,
-    /// What is not ktax's any more and stays as it is.
+    /// Settings that somebody else has changed since; they stay as they are.
     pub left: Vec<Left>,
 }
 
-/// A setting that was put back.
+/// A setting that was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PutBack {
     pub setting: String,
@@ -33,14 +33,14 @@ pub struct Left {
 }
 
 impl Replayed {
-    /// Whether there was nothing to do.
+    /// Whether the journal had no setting that differs.
     pub fn is_empty(&self) -> bool {
         self.put_back.is_empty() && self.left.is_empty()
     }
 }
 
 impl fmt::Display for Replayed {
-    /// One line.
+    /// Writes one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |value: &str| escape_bytes(value.as_bytes());
         let back = self.put_back.iter().map(|at| {

@@ -1,4 +1,4 @@
-//! What a Side changes on the running kernel, and where that lies.
+//! The settings that a Side changes on the running kernel, and their files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -12,14 +12,18 @@ use crate::model::TimedSubject;
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
-/// No value of the kernel that ktax would put back is longer.
+/// The longest value of a setting, in bytes.
 const LONGEST_BYTES: u64 = 64 << 10;
 
 type Result<T> = std::result::Result<T, SettingError>;
 
 impl Setting {
-    /// A sysctl as sysctl(8) names it: whichever of `.` and `/` comes first separates, the other
-    /// one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
+    /// A sysctl by a name as in sysctl(8). Of `.` and `/`, the one that comes first separates the
+    /// parts; the other one stands for a dot within a part: `net.ipv4.conf.eth0/100.mtu`.
+    ///
+    /// # Errors
+    ///
+    /// The name is not the name of a sysctl.
     pub fn sysctl(name: &str) -> Result<Setting> {
         let is_dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
         let name = if is_dotted { name.to_owned() } else { swap(name) };
@@ -27,12 +31,12 @@ impl Setting {
         setting.check().map(|()| setting)
     }
 
-    /// Whether it is a name at all.
+    /// Checks the name.
     pub(super) fn check(&self) -> Result<()> {
         self.path().map(drop)
     }
 
-    /// Where it lies below the root. Whatever the name, this is the only way to a path.
+    /// The path below the root. Every path is made here, so that no name leads elsewhere.
     fn path(&self) -> Result<PathBuf> {
         let wrong = |name: &String| SettingError::Name { name: name.clone() };
         match self {
@@ -66,12 +70,12 @@ fn swap(name: &str) -> String {
     swapped.collect()
 }
 
-/// Whether two spellings are one value; the kernel separates numbers by tabs.
+/// Whether two spellings are the same value; the kernel separates numbers by tabs.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
-/// Whether it can be written and read again as it is.
+/// Whether the value is one line that can be written and read back.
 pub(super) fn is_plain(value: &str) -> bool {
     value.len() as u64 <= LONGEST_BYTES && !value.chars().any(|c| c.is_control() && c != '\t')
 }
@@ -89,14 +93,18 @@ impl Default for Running {
 }
 
 impl Running {
-    /// Files below another root, which stand in for the kernel's.
+    /// Files below another root, for tests.
     #[cfg(test)]
     pub(super) fn below(root: &Path) -> Running {
         Running { root: root.to_owned() }
     }
 
-    /// What a Subject sets, with the values as the user spells them. All is checked but whether the
-    /// kernel takes them.
+    /// The settings of a Subject, with the values as the user spells them. Only the kernel can tell
+    /// whether it accepts a value.
+    ///
+    /// # Errors
+    ///
+    /// A name or a value is wrong, or this machine has no frequency governor.
     pub fn wanted(&self, subject: &TimedSubject) -> Result<BTreeMap<Setting, String>> {
         let mut wanted = BTreeMap::new();
         for (name, value) in &subject.sysctl {
@@ -123,7 +131,11 @@ impl Running {
         if found.is_empty() { Err(SettingError::NoGovernor) } else { Ok(found) }
     }
 
-    /// The value now, as it is written.
+    /// The present value, in the spelling in which it is written.
+    ///
+    /// # Errors
+    ///
+    /// The setting does not exist or cannot be read.
     pub fn read(&self, setting: &Setting) -> Result<String> {
         let path = self.root.join(setting.path()?);
         let failed = |reason: io::Error| match reason.kind() {
@@ -134,12 +146,12 @@ impl Running {
         let file = fs::File::open(&path).map_err(failed)?;
         file.take(LONGEST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
         let text = text.trim_end_matches('\n');
-        // Where there is a choice, the chosen word is in brackets: `always [madvise] never`.
+        // In a list of words, the present one is in brackets: `always [madvise] never`.
         let chosen = || text.split_once('[')?.1.split_once(']').map(|(chosen, _)| chosen);
         Ok(if *setting == Setting::Thp { chosen().unwrap_or(text) } else { text }.to_owned())
     }
 
-    /// Sets it and reads it again: the kernel may make something else of a value.
+    /// Writes a value and reads it back, because the kernel may change it.
     pub(super) fn set(&self, setting: &Setting, value: &str) -> Result<()> {
         self.write(setting, value)?;
         let became = self.read(setting)?;
@@ -159,11 +171,11 @@ impl Running {
             _ => SettingError::of(setting, &path, error),
         };
         let mut file = OpenOptions::new().write(true).truncate(true).open(&path).map_err(failed)?;
-        // The kernel takes what comes in one piece.
+        // The kernel reads a value from a single write.
         file.write_all(format!("{value}\n").as_bytes()).map_err(failed)
     }
 
-    /// A name for the time since the machine started; empty where the kernel has none.
+    /// The kernel's boot ID; empty if the kernel has none.
     pub(super) fn boot_id(&self) -> String {
         let path = self.root.join("proc/sys/kernel/random/boot_id");
         fs::read_to_string(path).unwrap_or_default().trim().to_owned()

@@ -55,7 +55,7 @@ impl Machine {
         [self.read(SWAPPINESS), self.read(THP), governors[0].clone()]
     }
 
-    fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer, SettingError> {
+    fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer<'static>, SettingError> {
         Changer::of(Running::below(self.0.path()), &self.state(), sides, |_| ())
     }
 
@@ -227,13 +227,13 @@ fn what_cannot_be_is_refused_with_the_next_step() {
     let governor = TimedSubject { governor, ..TimedSubject::default() };
     fs::remove_dir_all(machine.0.path().join("sys/devices")).unwrap();
     for (side, word, next) in [
-        (sysctl("vm.swapiness", "1"), "there is no vm.swapiness", "load the module that has it"),
-        (sysctl("vm.swappiness", "1\n2"), "control characters", "give one line"),
-        (sysctl("vm.swappiness", "1\0"), "control characters", "give one line"),
-        (sysctl("kernel/../../etc/passwd", "1"), "no name", "as `sysctl -a` lists it"),
-        (sysctl("vm", "1"), "cannot read", "or leave it out"),
-        (twice, "two spellings", "leave one out"),
-        (governor, "no frequency governor", "leave `governor` out"),
+        (sysctl("vm.swapiness", "1"), "there is no vm.swapiness", "that provides it"),
+        (sysctl("vm.swappiness", "1\n2"), "control characters", "use one short line"),
+        (sysctl("vm.swappiness", "1\0"), "control characters", "use one short line"),
+        (sysctl("kernel/../../etc/passwd", "1"), "is not the name", "that `sysctl -a` lists"),
+        (sysctl("vm", "1"), "cannot read", "or remove the setting"),
+        (twice, "two spellings", "remove one"),
+        (governor, "no frequency governor", "remove `governor`"),
     ] {
         let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
         assert!(error.contains(word) && error.ends_with(next), "{error}");

@@ -1,4 +1,4 @@
-//! Boots of the running kernel: a Side's settings, then its loops.
+//! The timed engine of the running kernel: applies a Side's settings, then runs its loops.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,28 +12,32 @@ use crate::engine::timed::{Booted, Timed};
 use crate::model::{Facts, Failure, TimedSubject, Workload};
 
 /// The running kernel with the settings of two Sides.
-pub struct TimedHost {
+pub struct TimedHost<'a> {
     host: Host,
-    changer: RefCell<Changer>,
+    changer: RefCell<Changer<'a>>,
     facts: fn() -> Facts,
 }
 
-impl TimedHost {
-    /// Puts back what an earlier ktax has left, and reads what the settings are now. `dir` has the
-    /// journal, `facts` reads what the machine says of itself, `note` tells the user something.
+impl<'a> TimedHost<'a> {
+    /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
+    /// journal, `facts` reads the facts of the machine, `note` prints a line for the user.
+    ///
+    /// # Errors
+    ///
+    /// A setting is wrong, or cannot be changed or restored.
     pub fn new(
         host: Host,
         dir: &Path,
         sides: [&TimedSubject; 2],
         facts: fn() -> Facts,
-        note: fn(&str),
-    ) -> Result<TimedHost, SettingError> {
+        note: impl Fn(&str) + 'a,
+    ) -> Result<TimedHost<'a>, SettingError> {
         let changer = RefCell::new(Changer::new(dir, sides, note)?);
         Ok(TimedHost { host, changer, facts })
     }
 }
 
-impl Timed for TimedHost {
+impl Timed for TimedHost<'_> {
     fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
         if self.host.is_cancelled() {
             return Err(Stop::Cancelled);
@@ -41,7 +45,7 @@ impl Timed for TimedHost {
         self.changer.borrow_mut().apply(subject).map_err(failed)?;
         let facts = (self.facts)();
         let mut wires = Vec::with_capacity(loops.len());
-        // A row that hangs takes the limit once, and not once for each loop.
+        // A row that hangs waits for the limit once, not once in each loop.
         let mut ended: BTreeMap<&str, Failure> = BTreeMap::new();
         for workload in loops {
             if let Some(failure) = ended.get(workload.row.as_str()) {

@@ -1,10 +1,10 @@
-//! Which part of the wire is whose.
+//! Assigns the parts of the wire to the loops.
 
 use crate::model::Failure;
 use crate::wire::{is_finished, split_answers};
 
-/// For each of so many loops its answer, or why it has none. `ended` is how the guest did; after a
-/// bad end a loop whose answer is whole has it, and all others share the reason.
+/// For each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
+/// loops with a complete answer keep it, and all others get that failure.
 pub fn assign(
     wire: &[u8],
     loops: usize,
@@ -15,7 +15,7 @@ pub fn assign(
     let answers = split_answers(wire).split_off(1.min(wire.len()));
     let said = answers.len();
     if said > loops || (said < loops && ended.is_ok()) {
-        // Nobody knows whose is whose.
+        // More parts than loops: nobody knows which answer belongs to which loop.
         let reason = format!("{said} answers to {loops} orders");
         return vec![Err(Failure::Garbled { reason }); loops];
     }
@@ -37,7 +37,7 @@ pub fn finished(wire: &[u8]) -> usize {
     split_answers(wire).iter().skip(1).filter(|answer| is_finished(answer)).count()
 }
 
-/// Where the last part begins; `None` if any is too long, or there are more than the orders have.
+/// The offset of the last part; `None` if a part is too long, or there are more parts than orders.
 pub fn last_begins(wire: &[u8], loops: usize, wire_bytes: u64) -> Option<u64> {
     let parts = split_answers(wire);
     let is_short = |part: &&[u8]| part.len() as u64 <= wire_bytes;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn where_it_is_not_known_whose_is_whose_nobody_has_one() {
-        // The line that begins the third is a part of one that was torn.
+        // The third answer begins within a line that was cut off.
         for answers in [&[WELL; 4][..], &[WELL; 2], &[WELL, &WELL[..20], WELL]] {
             let found = assigned(answers, Ok(()));
             assert!(found.iter().all(|one| matches!(one, Err(Failure::Garbled { .. }))));

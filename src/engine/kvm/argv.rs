@@ -1,4 +1,4 @@
-//! QEMU's command line for a timed guest: pure functions.
+//! QEMU's command line for a timed guest, made by pure functions.
 
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use crate::model::TimedMachine;
 /// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
 const ORDERS_ITEM: &str = "opt/ktax/orders";
 
-/// Where a VM's files are.
+/// The paths of a VM's files.
 #[derive(Debug)]
 pub struct Files {
-    /// What to run.
+    /// The orders.
     pub orders: PathBuf,
     /// The wire.
     pub wire: PathBuf,
     /// The console.
     pub console: PathBuf,
-    /// What QEMU says.
+    /// QEMU's stderr.
     pub stderr: PathBuf,
 }
 
-/// The boot line: what the engine needs, and the Subject's own. Addresses are drawn anew in every
-/// Boot: the luck of one place is not taken for what a Kernel costs.
+/// The boot line: the engine's parameters and the Subject's. KASLR stays on: every Boot has other
+/// addresses, so that the effect of one placement is not taken for the cost of the Kernel.
 pub fn boot_line(own: &str) -> String {
     format!("console=ttyS0 quiet panic=-1 oops=panic {own}").trim_end().to_owned()
 }
 
-/// A VM that boots to its freeze; let go, it carries out the orders.
+/// A VM that boots until its freeze. When it continues, it runs the orders.
 pub fn boot(
     shape: &TimedMachine,
     (image, initrd): (&Path, &Path),
@@ -43,8 +43,8 @@ pub fn boot(
         ["-cpu".into(), shape.cpu.clone()],
         ["-M".into(), format!("{MACHINE},memory-backend=ram")],
         ["-m".into(), mib.to_string()],
-        // All there before the guest begins: that this machine makes a page is no time of the
-        // guest's.
+        // QEMU allocates all memory before the guest starts, so that the guest's times do not
+        // include the host's page faults.
         ["-object".into(), format!("memory-backend-ram,id=ram,size={mib}M,prealloc=on")],
         ["-display".into(), "none".into()],
         ["-kernel".into(), image.display().to_string()],

@@ -16,28 +16,28 @@ use crate::engine::vm::{Rest, Vm, Watch};
 use crate::model::{Facts, Failure, Layout, TimedMachine, TimedSubject, Workload, fact};
 use crate::wire::{self, Hello};
 
-/// The most that a guest takes of orders, in bytes: `docs/wire.md`.
+/// The longest text of orders that a guest reads, in bytes: `docs/wire.md`.
 const ORDERS_BYTES: usize = (64 << 10) - 1;
 
-/// What the engine works with.
+/// What the engine needs.
 #[derive(Debug)]
 pub struct Setup {
     pub qemu: Qemu,
     /// ktax's own directory.
     pub cache: PathBuf,
-    /// The image of each Kernel, by the name that the Subjects have for it.
+    /// The image of each Kernel, by its name in the Subjects.
     pub images: BTreeMap<String, PathBuf>,
     pub shape: TimedMachine,
-    /// The CPUs of this machine on which the vCPUs run, in turn; where there are none, on any.
+    /// The CPUs of this machine that the vCPUs are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
-    /// Reads what this machine says of itself.
+    /// Reads the facts of this machine.
     pub machine: fn() -> Facts,
-    /// The limit in real time is for the boot, and anew for each loop.
+    /// The limit in real time holds for the boot, and again for each loop.
     pub limits: Limits,
     pub cancel: Cancel,
 }
 
-/// The engine.
+/// The timed engine of guests.
 #[derive(Debug)]
 pub struct Kvm {
     setup: Setup,
@@ -49,40 +49,43 @@ struct Guest {
     vm: Vm,
     hello: Hello,
     files: Files,
-    // Gone after the VM.
+    // Removed after the VM has ended.
     _scratch: Scratch,
 }
 
 impl Kvm {
-    /// Makes the engine ready.
+    /// Prepares the engine.
     ///
     /// # Errors
-    /// Where the cache cannot be written.
+    ///
+    /// The cache cannot be written.
     pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
         let payload = payload::install(&setup.cache).map_err(host("cannot write to the cache"))?;
         remove_stale(&setup.cache.join("runs"));
-        // Virtual time is real time here: one limit is enough, and asking costs the guest.
+        // Virtual time is real time here, so one limit is enough. Asking for it disturbs the guest.
         setup.limits.virtual_grace = std::time::Duration::MAX;
         Ok(Kvm { setup, initrd: payload.initrd })
     }
 
-    /// Boots a kernel until it says hello, and no further.
+    /// Boots a kernel until its hello.
     ///
     /// # Errors
-    /// As a Boot.
+    ///
+    /// The guest or the host failed, or the user cancelled.
     pub fn try_boot(&self, image: &Path) -> Result<Hello, Stop> {
         Ok(self.start(image, &argv::boot_line(""), "")?.hello)
     }
 
-    /// Does work on the CPUs of the vCPUs, so that it has what a guest has.
+    /// Does work on the CPUs that the vCPUs are pinned to.
     ///
     /// # Errors
-    /// Where this process may not run there.
+    ///
+    /// This process may not run on these CPUs.
     pub fn on_its_cpus<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
         pin::while_on(&self.setup.cpus, work)
     }
 
-    /// Boots to the freeze.
+    /// Boots until the freeze.
     fn start(&self, image: &Path, boot_line: &str, orders: &str) -> Result<Guest, Stop> {
         let setup = &self.setup;
         let scratch = Scratch::create(&setup.cache.join("runs")).map_err(host("cannot start"))?;
@@ -99,14 +102,14 @@ impl Kvm {
         Ok(Guest { vm, hello, files, _scratch: scratch })
     }
 
-    /// What is watched of a guest whose answer begins there on the wire.
+    /// What is watched while a guest runs; its answer begins at the offset `begins` of the wire.
     fn watch<'a>(&'a self, files: &'a Files, begins: u64) -> Watch<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
         Watch { limits, cancel, wire, console: &files.console }
     }
 
-    /// Lets the guest carry out its orders, each within the limit.
+    /// Lets the guest run its orders, each within the limit.
     fn carry_out(&self, guest: &mut Guest, loops: usize) -> Result<(), Stop> {
         let (files, vm) = (&guest.files, &mut guest.vm);
         let said = || fs::read(&files.wire).unwrap_or_default();
@@ -139,7 +142,7 @@ impl Kvm {
                     let limit_bytes = self.setup.limits.wire_bytes;
                     match answers::last_begins(&said(), loops, limit_bytes) {
                         None => return Err(Failure::Flood { limit_bytes }.into()),
-                        // It is the console's.
+                        // It is the console that is too long.
                         Some(now) if now == begins => return Err(flood.into()),
                         Some(now) => begins = now,
                     }
@@ -201,7 +204,7 @@ impl Timed for Kvm {
             Err(Stop::Failed(failure, _)) => Err(failure),
             Err(Stop::Cancelled) => return Err(Stop::Cancelled),
         };
-        // From here on it says nothing more.
+        // The guest writes nothing more.
         drop(guest.vm);
         let said = fs::read(&guest.files.wire).map_err(host("cannot read the wire"))?;
         let wires = answers::assign(&said, loops.len(), &ended, self.setup.limits.wire_bytes);
@@ -214,7 +217,7 @@ impl Timed for Kvm {
     }
 }
 
-/// One order after the other.
+/// The orders of all loops.
 fn orders(loops: &[&Workload]) -> Result<String, Failure> {
     let plain = Layout { seed: 0, padding: 0, phase: 0 };
     let orders: String = loops.iter().map(|workload| wire::order(workload, &plain)).collect();

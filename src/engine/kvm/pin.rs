@@ -1,4 +1,4 @@
-//! Which CPUs of this machine the vCPUs run on.
+//! Pins vCPUs to CPUs of this machine.
 
 use std::io;
 
@@ -7,14 +7,13 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use super::super::vm::Vm;
 use crate::model::Failure;
 
-/// The CPUs that this thread may run on: those that are online, less what a cpuset or an affinity
-/// keeps it from.
+/// The CPUs that this thread may run on: the online ones that its cpuset and its affinity permit.
 pub fn allowed() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Gives each vCPU one of the CPUs, in turn; where there are none, all stay as they are.
+/// Pins each vCPU to one of the CPUs, in turn; without CPUs it does nothing.
 pub fn vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     if cpus.is_empty() {
         return Ok(());
@@ -29,8 +28,8 @@ pub fn vcpus(vm: &mut Vm, cpus: &[usize]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does work on these CPUs, which what it starts inherits, and goes back; where there are none, on
-/// any.
+/// Does work on these CPUs, and restores the affinity; without CPUs on any. Processes that the work
+/// starts inherit the affinity.
 pub fn while_on<T>(cpus: &[usize], work: impl FnOnce() -> T) -> Result<T, Failure> {
     if cpus.is_empty() {
         return Ok(work());

@@ -8,12 +8,12 @@ use crate::text::escape_bytes;
 /// ADDR_NO_RANDOMIZE of personality(2), which `setarch -R` sets.
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
-/// What this machine says of itself now.
+/// Reads the facts of this machine.
 pub fn facts() -> Facts {
     facts_below(Path::new("/"))
 }
 
-/// The same of the machine whose /proc and /sys are below `root`.
+/// Reads the facts of the machine whose /proc and /sys are below `root`.
 pub fn facts_below(root: &Path) -> Facts {
     let machine = Machine { root };
     let proc = |path: &str| machine.read(&format!("proc/{path}"));
@@ -71,7 +71,7 @@ impl Machine<'_> {
         joined(names.filter_map(read).map(|text| text.trim().to_owned()))
     }
 
-    /// Of each weakness that the CPU has: its name and what the kernel does about it.
+    /// The CPU's vulnerabilities, each with the kernel's mitigation.
     fn mitigations(&self) -> Option<String> {
         const WEAKNESSES: &str = "sys/devices/system/cpu/vulnerabilities";
         let status = |name: PathBuf| {
@@ -85,14 +85,14 @@ impl Machine<'_> {
     }
 }
 
-/// The different ones of these, sorted; CPUs and policies that agree say it once.
+/// The distinct values, sorted.
 fn joined(values: impl Iterator<Item = String>) -> Option<String> {
     let different: BTreeSet<String> = values.filter(|value| !value.is_empty()).collect();
     let joined = different.into_iter().collect::<Vec<_>>().join(", ");
     (!joined.is_empty()).then_some(joined)
 }
 
-/// What follows `name` and a colon, in all lines of /proc/cpuinfo or /proc/PID/status that have it.
+/// The text after `name` and a colon, of all such lines of /proc/cpuinfo or /proc/PID/status.
 fn all(text: &str, name: &str) -> Option<String> {
     let values = text.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -101,7 +101,8 @@ fn all(text: &str, name: &str) -> Option<String> {
     joined(values)
 }
 
-/// Each architecture calls it by another name: x86, PowerPC, RISC-V; arm64 has numbers alone.
+/// The name of the CPU model. The keyword differs on x86, PowerPC and RISC-V; arm64 has only
+/// numbers.
 fn model(cpuinfo: &str) -> Option<String> {
     let named = ["model name", "cpu", "uarch"].into_iter().find_map(|name| all(cpuinfo, name));
     named.or_else(|| {

@@ -1,4 +1,4 @@
-//! What the machine says of itself that changes times, and what else it does meanwhile.
+//! Facts of the machine that change times, and noise: what else runs during a measurement.
 //!
 //! All of it is read from the kernel's files in /proc and /sys, below a root that tests can plant.
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 use super::ticks::{Stat, percent};
 use crate::model::fact::QUIET_PERCENT;
 
-/// What a CPU did for a while.
+/// How busy a CPU was during a period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuShare {
     pub cpu: u32,
-    /// Time of tasks and interrupts, and of a hypervisor's other guests.
+    /// The share of tasks, interrupts, and other guests of a hypervisor, in percent.
     pub busy_percent: f64,
 }
 
-/// Looks at the CPUs for so long.
+/// Watches the CPUs for this long.
 pub fn look(period: Duration) -> io::Result<Vec<CpuShare>> {
     let read = || fs::read_to_string("/proc/stat");
     let before = read()?;
@@ -21,8 +21,8 @@ pub fn look(period: Duration) -> io::Result<Vec<CpuShare>> {
     Ok(shares(&before, &read()?))
 }
 
-/// By CPU, from two texts of /proc/stat: what was done between them. A CPU that was offline at one
-/// of them is not there.
+/// The share of each CPU between two texts of /proc/stat. A CPU that was offline in one of them is
+/// left out.
 pub fn shares(before: &str, after: &str) -> Vec<CpuShare> {
     let [before, after] = [before, after].map(|text| Stat::parse(text).unwrap_or_default().cpus);
     let both = after.iter().filter_map(|(cpu, after)| Some((cpu, after.since(*before.get(cpu)?))));
@@ -33,7 +33,7 @@ pub fn shares(before: &str, after: &str) -> Vec<CpuShare> {
     .collect()
 }
 
-/// The quiet ones, then the others, the busiest first.
+/// Splits the CPUs into quiet ones and busy ones, the busiest first.
 pub fn sort(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
     let (quiet, mut busy): (Vec<CpuShare>, Vec<CpuShare>) =
         shares.iter().partition(|share| share.busy_percent < QUIET_PERCENT);
@@ -41,7 +41,7 @@ pub fn sort(shares: &[CpuShare]) -> (Vec<u32>, Vec<CpuShare>) {
     (quiet.iter().map(|share| share.cpu).collect(), busy)
 }
 
-/// As `taskset -c` takes them: `0-3,6`. The CPUs are in order.
+/// A list as of `taskset -c`: `0-3,6`. The CPUs must be sorted.
 pub fn list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {

@@ -1,16 +1,16 @@
-//! The kernel's time accounts, all in the same ticks (USER_HZ).
+//! The kernel's time accounting, in ticks (USER_HZ).
 
 use std::collections::BTreeMap;
 
-/// What /proc/stat says a CPU's time went to: Documentation/filesystems/proc.rst, 1.7. A guest's
-/// time is in the user's already, and so is left out.
+/// What a CPU's time was spent on, from /proc/stat (Documentation/filesystems/proc.rst, 1.7). Guest
+/// time is part of user time, so it is not read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ticks {
     /// Tasks and interrupts: user, nice, system, irq, softirq.
     pub busy: u64,
-    /// Nothing to do: idle, iowait.
+    /// Idle time: idle, iowait.
     pub idle: u64,
-    /// A hypervisor ran something else.
+    /// Stolen time: a hypervisor ran something else.
     pub steal: u64,
 }
 
@@ -18,7 +18,7 @@ impl Ticks {
     fn parse(fields: &str) -> Option<Ticks> {
         let fields: Option<Vec<u64>> =
             fields.split_whitespace().map(|field| field.parse().ok()).collect();
-        // Kernels before 2.6.11 have no steal.
+        // Kernels before 2.6.11 have no steal time.
         let [user, nice, system, idle, iowait, irq, softirq, rest @ ..] = &fields?[..] else {
             return None;
         };
@@ -30,7 +30,7 @@ impl Ticks {
         })
     }
 
-    /// What was added since; nothing where a count went back, as iowait's does.
+    /// The increase since `earlier`; 0 if a count decreased, as iowait's can.
     pub fn since(self, before: Ticks) -> Ticks {
         Ticks {
             busy: self.busy.saturating_sub(before.busy),
@@ -44,12 +44,12 @@ impl Ticks {
     }
 }
 
-/// So many of all, in percent; 0 of nothing.
+/// `part` in percent of `whole`; 0 if `whole` is 0.
 pub(super) fn percent(part: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { 100.0 * (part as f64 / total as f64) }
 }
 
-/// /proc/stat: all CPUs together, and each that is online.
+/// /proc/stat: all CPUs together, and each CPU that is online.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Stat {
     pub all: Ticks,
@@ -57,7 +57,7 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// Nothing where the first line is not of all CPUs.
+    /// Parses /proc/stat. `None` if its first line is not that of all CPUs.
     pub fn parse(text: &str) -> Option<Stat> {
         let all = Ticks::parse(text.lines().next()?.strip_prefix("cpu ")?)?;
         let cpu = |line: &str| {
@@ -68,12 +68,12 @@ impl Stat {
     }
 }
 
-/// Of /proc/PID/stat: the CPU time of the process with all its threads, and of its children that
-/// have ended and were waited for, with theirs: utime, stime, cutime, cstime of proc(5).
+/// From /proc/PID/stat the CPU time of the process with all its threads, and of its children that
+/// it has waited for: utime, stime, cutime, cstime of proc(5).
 pub(super) fn own(text: &str) -> Option<u64> {
-    // The second field is a name in parentheses, which may itself have spaces and parentheses.
+    // The second field is a name in parentheses. It can contain spaces and parentheses.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
-    // The times of children are signed, and never negative.
+    // The times of children are signed in the format, but never negative.
     let mut sum = 0_u64;
     for _ in 0..4 {
         sum = sum.saturating_add(fields.next()?.parse().ok()?);

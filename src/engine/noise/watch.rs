@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::ticks::{Stat, own, percent};
 use crate::model::Noise;
 
-/// Sees what else the machine does while something is measured.
+/// Measures what else runs on the machine during a measurement.
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
@@ -19,21 +19,21 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// /proc cannot be read: without it nothing is known, and that is no silence.
+    /// /proc cannot be read. Without it nothing is known, and that is not the same as no noise.
     pub fn start() -> io::Result<Watch> {
         Watch::start_below(Path::new("/"))
     }
 
-    /// The same of the machine whose /proc and /sys are below `root`.
+    /// Starts now, on the machine whose /proc and /sys are below `root`.
     pub fn start_below(root: &Path) -> io::Result<Watch> {
         let before = Accounts::read(root)?;
         Ok(Watch { root: root.to_owned(), started: Instant::now(), before })
     }
 
-    /// What there was since the start. Own is what this process did and its children that it has
-    /// waited for, and theirs. All that is known in ticks of 10 ms and, of most kernels, by
-    /// sampling: of less than a second it says little. Where a hypervisor steals, the kernel may
-    /// count what was stolen from own tasks as theirs too; others are then seen too small by that.
+    /// The noise since the start. Own time is that of this process and of the children that it has
+    /// waited for. The kernel counts in ticks of 10 ms, and most kernels sample, so less than a
+    /// second says little. If a hypervisor steals time, the kernel may count time stolen from own
+    /// tasks as theirs; then the time of others comes out too small.
     pub fn end(self) -> io::Result<Noise> {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = Accounts::read(&self.root)?;
@@ -49,7 +49,7 @@ impl Watch {
     }
 }
 
-/// All that only grows.
+/// Counts that only grow.
 #[derive(Debug)]
 struct Accounts {
     stat: Stat,
@@ -73,14 +73,14 @@ fn parsed<T>(root: &Path, path: &str, parse: fn(&str) -> Option<T>) -> io::Resul
     let failed = |reason: String| {
         io::Error::other(format!("{}: {reason}; mount /proc and try again", path.display()))
     };
-    // The name of a process may be any bytes.
+    // The name of a process can have any bytes.
     let bytes = fs::read(&path).map_err(|error| failed(error.to_string()))?;
     parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| failed("is not as expected".into()))
 }
 
-/// How often CPUs were slowed down since they came online, for their core's heat or their
-/// package's: Documentation/ABI/testing/sysfs-devices-system-cpu. Each CPU of a package counts
-/// for itself. None where the kernel does not say.
+/// How often CPUs were throttled since they came online, because their core or their package was
+/// too hot (Documentation/ABI/testing/sysfs-devices-system-cpu). Each CPU of a package counts
+/// separately. 0 if the kernel does not report it.
 fn throttled(root: &Path) -> u64 {
     let cpus = fs::read_dir(root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
     let count = |cpu: &Path, name: &str| {

@@ -1,11 +1,11 @@
 //! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
 //! truncated, and for the squares ticks of the timebase times microseconds.
 
-use super::error::ExitsError;
-use super::lines::{damaged, lines};
+use super::error::{ExitsError, damaged};
+use super::lines::lines;
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
-/// Whose tables they are.
+/// The source that a table names.
 pub(super) const SOURCE: &str = "e500 timing";
 
 const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
@@ -38,7 +38,7 @@ pub(super) fn is_one(text: &str) -> bool {
     lines(text).any(|(_, line)| line.trim() == HEADER)
 }
 
-/// Every table of a file: what is before a header says what it is of.
+/// Reads every table of a file; the line before a header names the table.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     let (mut tables, mut of, mut rows) = (Vec::new(), String::new(), None);
     for (number, line) in lines(text) {

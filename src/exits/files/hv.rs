@@ -3,11 +3,11 @@
 
 use std::mem;
 
-use super::error::ExitsError;
-use super::lines::{damaged, lines};
+use super::error::{ExitsError, damaged};
+use super::lines::lines;
 use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
 
-/// Whose tables they are.
+/// The source that a table names.
 pub(super) const SOURCE: &str = "book3s HV timings";
 
 /// What POWER9 and POWER8 have; each of them names the time in the guest.
@@ -28,8 +28,8 @@ const NAMES: [&str; 12] = [
 
 const GUEST: [&str; 2] = ["in_guest", "guest"];
 
-/// Every table of a file: a name that was there begins the next. Lines of something else are
-/// passed over.
+/// Reads every table of a file: a name that was there before begins the next table. Other lines are
+/// ignored.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     let mut tables = Vec::new();
     let (mut there, mut rows, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ fn is_cut_row(line: &str, text: &str) -> bool {
     !line.is_empty() && text.ends_with(line) && NAMES.iter().any(begins)
 }
 
-/// Nothing where no row could be read.
+/// The table of these rows; nothing where there are none.
 fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     let (of, source) = (String::new(), SOURCE.to_owned());
     let table = ExitTable { format: FORMAT, of, source, rows, warnings, account: None };

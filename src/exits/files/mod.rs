@@ -1,4 +1,4 @@
-//! Tables in files, as kernels wrote them.
+//! Exit tables in files: recordings of ktax, traces as text, and files that kernels write.
 //!
 //! Files come from anywhere: every text is a table or an error, and never a guess.
 

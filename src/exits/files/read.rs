@@ -8,13 +8,13 @@ use crate::model::ExitTable;
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
 
-/// The tables of a file, in its order.
+/// Reads the tables of a file, in the order of the file.
 pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match text {
         text if recorded::is_one(text) => recorded::read(text)?,
         text if e500::is_one(text) => each_once(e500::read(text)?)?,
         text => match hv::read(text)? {
-            // Last: KVM's first event may come after any number of others.
+            // A trace is tried last: any number of other events may come before KVM's first.
             none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
             tables => tables,
         },
@@ -22,7 +22,7 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
 }
 
-/// Tables of which each has a reason once, and not more than there can be.
+/// Refuses a table that has a reason twice, or more reasons than there can be.
 fn each_once(tables: Vec<ExitTable>) -> Result<Vec<ExitTable>, ExitsError> {
     for (at, table) in tables.iter().enumerate() {
         if table.rows.len() > REASONS_MAX {
@@ -36,7 +36,7 @@ fn each_once(tables: Vec<ExitTable>) -> Result<Vec<ExitTable>, ExitsError> {
     Ok(tables)
 }
 
-/// Whether it is of a file to which the kernel only adds.
+/// Whether a table is of a file to which the kernel only adds.
 pub(in crate::exits) fn is_cumulative(table: &ExitTable) -> bool {
     [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
 }

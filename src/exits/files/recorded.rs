@@ -1,4 +1,4 @@
-//! What `ktax exits record --out` wrote.
+//! Reads the files of `ktax exits record --out`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::error::ExitsError;
 use crate::model::{ExitTable, FORMAT};
 
-/// What every format has, whatever else.
+/// The field that every format has.
 #[derive(Deserialize)]
 struct AnyTable {
     format: u32,
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
         line: error.line(),
         what: error.to_string(),
     };
-    // First: a later format has fields that this one does not know.
+    // The format comes first, since a later one has fields that this one does not know.
     let formats: Vec<AnyTable> = serde_json::from_str(text).map_err(damaged)?;
     if let Some(other) = formats.iter().find(|table| table.format != FORMAT) {
         return Err(ExitsError::Format { found: other.format });
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     Ok(tables)
 }
 
-/// What no recorder writes.
+/// Refuses a table that no recorder writes.
 fn check(number: usize, table: &ExitTable) -> Result<(), ExitsError> {
     let mut reasons = BTreeSet::new();
     if let Some(twice) = table.rows.iter().find(|row| !reasons.insert(&row.reason)) {

@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 
 use super::error::{ExitsError, REASONS_MAX};
-use crate::exits::Per;
 use crate::exits::fold::{Event, Fold};
 use crate::exits::recording::{Reason, Stage};
 use crate::exits::scause;
-use crate::exits::table::Recorded;
+use crate::exits::table::{Per, Recorded};
 use crate::model::{ExitTable, Warning};
 
 /// One event's line.

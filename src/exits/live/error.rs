@@ -2,6 +2,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::model::Blame;
+
 /// Why nothing can be recorded. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum LiveError {
@@ -11,8 +13,8 @@ pub enum LiveError {
     )]
     NoTracefs,
     #[error(
-        "the kernel keeps its tracepoints to itself: it is locked down, as \
-         /sys/kernel/security/lockdown says; boot it without lockdown=confidentiality, or try \
+        "this kernel is locked down, so that its tracepoints cannot be read (see \
+         /sys/kernel/security/lockdown); boot it without lockdown=confidentiality, or use \
          --via stats"
     )]
     LockedDown,
@@ -23,22 +25,23 @@ pub enum LiveError {
          with CONFIG_KVM and CONFIG_FTRACE_SYSCALLS"
     )]
     NoEvent { event: &'static str },
-    #[error("eBPF is refused here ({reason}); try --via perf")]
+    #[error("this kernel refuses eBPF ({reason}); use --via perf")]
     Bpf { reason: String },
     #[error("cannot watch {event} ({reason}); run it as root, or with CAP_PERFMON")]
     Attach { event: String, reason: String },
     #[error(
         "KVM's statistics cannot be read: {reason}; use a VMM that opens them, such as QEMU 8, and \
-         run it as its user"
+         run ktax as the VMM's user"
     )]
     Stats { reason: String },
     #[error(
-        "KVM's timing files cannot be read: {reason}; they are PowerPC's, of kernels with \
-         CONFIG_KVM_EXIT_TIMING or CONFIG_KVM_BOOK3S_HV_P8_TIMING or _P9_TIMING and without \
-         lockdown, for root, in debugfs: sudo mount -t debugfs nodev /sys/kernel/debug"
+        "KVM's timing files cannot be read: {reason}; they need a PowerPC host whose kernel has \
+         CONFIG_KVM_EXIT_TIMING, CONFIG_KVM_BOOK3S_HV_P8_TIMING or CONFIG_KVM_BOOK3S_HV_P9_TIMING \
+         and is not locked down; run ktax as root after `sudo mount -t debugfs nodev \
+         /sys/kernel/debug`"
     )]
     Timing { reason: String },
-    #[error("there is no process {pid}; `ps -C qemu-system-x86_64` lists some that are VMs")]
+    #[error("there is no process {pid}; list VMs with `ps -C qemu-system-x86_64`")]
     NoProcess { pid: u32 },
     #[error(
         "process {pid} ({name}) has no virtual machine of KVM; give the PID of the VMM itself, \
@@ -47,11 +50,11 @@ pub enum LiveError {
     NoVm { pid: u32, name: String },
     #[error("no process is a VM named {name}{}", others(.there))]
     NoName { name: String, there: Vec<String> },
-    #[error("several processes are a VM named {name}: {}; use --pid", list(.pids))]
+    #[error("several VMs are named {name}: processes {}; use --pid", list(.pids))]
     SeveralOfName { name: String, pids: Vec<u32> },
     #[error(
-        "this is a PID namespace of its own, in which the kernel's numbers of threads mean \
-         nothing; run it on the host"
+        "ktax runs in a PID namespace of its own, where the kernel's thread IDs do not match; run \
+         it on the host"
     )]
     Namespace,
     #[error("{operation}: {reason}; try again, or report it")]
@@ -59,6 +62,11 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// Who can do something about it: all of these are about the machine that ktax runs on.
+    pub fn blame(&self) -> Blame {
+        Blame::Host
+    }
+
     pub(super) fn bpf(error: io::Error) -> LiveError {
         LiveError::Bpf { reason: error.to_string() }
     }
@@ -70,8 +78,8 @@ impl LiveError {
 
 fn others(there: &[String]) -> String {
     match there {
-        [] => ", and none is a VM at all; start it first".to_owned(),
-        some => format!("; there are {}: name one of them, or use --pid", some.join(", ")),
+        [] => "; no process is a VM: start the VM first".to_owned(),
+        some => format!("; the VMs are {}: name one of them, or use --pid", some.join(", ")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A VM that runs: the events of its vCPUs' threads, added up.
+//! Records a running VM: the events of its vCPUs' threads, added up.
 //!
 //! ```text
 //! tracefs ─► points ─┬► program ─► kernel (eBPF)  ─┬─► Recording ─► table ─► ExitTable

@@ -1,5 +1,4 @@
-//! Names of exit reasons, from the lists with which the kernel prints its own records: its version
-//! and its processors' words, not ours.
+//! Names of exit reasons, from the lists with which this kernel prints its own records.
 
 use std::collections::BTreeMap;
 

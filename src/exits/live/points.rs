@@ -1,11 +1,11 @@
-//! Which tracepoints say what, on this kernel and this architecture.
+//! Finds the tracepoints of this kernel and architecture, and what each means.
 
 use super::error::LiveError;
 use super::hook::{Hook, Only, Point};
 use super::names::Names;
 use super::tracefs::{Format, Tracefs};
 
-/// Between which two moments time is taken.
+/// The two moments between which time is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The guest's exits and entries: the processor's reasons.

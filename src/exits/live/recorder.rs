@@ -1,5 +1,3 @@
-//! The recorders of one process, as many as the kernel needs.
-
 use super::error::LiveError;
 use super::kernel::InKernel;
 use super::points::{self, Level, Points};
@@ -13,20 +11,20 @@ use super::whole::{Seen, Whole};
 use crate::exits::table::Per;
 use crate::model::ExitTable;
 
-/// How the events come here.
+/// How events reach ktax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// Added up in the kernel.
+    /// Programs in the kernel add them up.
     Bpf,
-    /// Copied through perf's ring buffers.
+    /// They are copied through perf's ring buffers.
     Perf,
-    /// No events but KVM's own statistics: counts, and times of halts alone.
+    /// There are no events: KVM's own statistics have counts, and the time of halts alone.
     Stats,
-    /// No events but PowerPC's own tables, the files timing and timings in debugfs.
+    /// There are no events: PowerPC's KVM has tables, the files timing and timings in debugfs.
     Timing,
 }
 
-/// What to look at; nothing is what this machine has.
+/// What the user chose; nothing means the best that this machine has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Choice {
     pub level: Option<Level>,
@@ -37,7 +35,7 @@ pub struct Choice {
 pub struct Recorder {
     process: u32,
     of: String,
-    /// What was asked for first and could not be had.
+    /// Why eBPF could not be used.
     refused: Option<String>,
     by: By,
 }
@@ -54,8 +52,8 @@ struct Watch {
 }
 
 impl Recorder {
-    /// Begins now. Without a chosen Level both are watched, since a KVM can have the tracepoint
-    /// kvm_exit and never fire it.
+    /// Starts recording. Without a chosen Level it records both, since some KVMs have the
+    /// tracepoint kvm_exit and never fire it.
     pub fn attach(process: &Process, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
         let mut refused = None;
         let by = match choice.via {
@@ -66,7 +64,7 @@ impl Recorder {
         Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
     }
 
-    /// Takes what has come; to be called some times a second.
+    /// Takes new events; to be called some times a second.
     pub fn poll(&mut self) -> Result<(), LiveError> {
         let watches = match &mut self.by {
             By::Statistics(_) => return Ok(()),
@@ -74,14 +72,14 @@ impl Recorder {
             By::Events(watches) => watches,
         };
         watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
-        // As soon as the better one is known to work, nobody pays for the other.
+        // Once the better one is known to work, the other would only cost time.
         if watches.len() > 1 && !watches[0].source.recording()?.rows.is_empty() {
             watches.truncate(1);
         }
         Ok(())
     }
 
-    /// The tables of what has been seen until now.
+    /// Returns the tables so far.
     pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
         let seen = |watch: &Watch| {
             let (points, source) = (watch.points.clone(), watch.source.name());
@@ -97,8 +95,8 @@ impl Recorder {
         }
     }
 
-    /// The tables of all; of threads whose part is over, to the last exit. The kernel is left as it
-    /// was.
+    /// Stops recording and returns the tables; with `is_over` a thread counts to its last exit. The
+    /// kernel is left as it was.
     pub fn finish(mut self, per: Per, is_over: bool) -> Result<Vec<ExitTable>, LiveError> {
         let seen = |watch: Watch| {
             let source = watch.source.name();
@@ -150,7 +148,7 @@ fn watches(
     }
 }
 
-/// eBPF where nothing else is asked for, and perf's rings where it is refused.
+/// Opens eBPF unless something else was chosen, and perf's rings where the kernel refuses eBPF.
 fn open(
     points: &Points,
     process: u32,

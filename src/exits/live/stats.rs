@@ -1,7 +1,7 @@
 //! KVM's own statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131):
-//! counts of exits, and times only of halts. No privilege but that over the VMM, no event, no cost.
-//! Only a VMM can open them (KVM refuses every other process's ioctl), so they are taken from one
-//! that has, as QEMU 8 and later do.
+//! counts of exits, and times of halts alone. They cost nothing, and need no privilege but that
+//! over the VMM. Only the VMM can open them (KVM refuses every other process's ioctl), so ktax
+//! takes the file descriptors of a VMM that has opened them, as QEMU 8 and later do.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use super::error::LiveError;
 use super::process::Process;
 use crate::model::{ExitRow, ExitTable, FORMAT};
 
-/// More than any kernel describes, in bytes.
+/// The largest description that is read, in bytes; no kernel has so much.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// The statistics of a VM's vCPUs, from now on.
+/// The statistics of a VM's vCPUs since the recording began.
 pub struct Stats {
     of: String,
     vcpus: Vec<Vcpu>,
@@ -26,11 +26,11 @@ pub struct Stats {
 struct Vcpu {
     file: File,
     described: Vec<Described>,
-    /// What was there when the recording began.
+    /// The values when the recording began.
     before: Values,
 }
 
-/// What one statistic is, as far as it is looked at.
+/// One statistic, as far as ktax uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Described {
     name: String,
@@ -40,11 +40,11 @@ struct Described {
     words: usize,
 }
 
-/// By name: a histogram's is the number of its values.
+/// Values by name; of a histogram, the number of its values.
 type Values = BTreeMap<String, u64>;
 
 impl Stats {
-    /// Of a process that has a VM and is ours to look into.
+    /// Opens the statistics of a process that has a VM.
     pub fn open(process: &Process, of: &str) -> Result<Stats, LiveError> {
         let failed = |error: io::Error| LiveError::Stats { reason: error.to_string() };
         let directory = format!("/proc/{}/fd", process.pid);
@@ -58,12 +58,12 @@ impl Stats {
             }
         }
         match vcpus.is_empty() {
-            true => Err(failed(io::Error::other("the VMM has none open"))),
+            true => Err(failed(io::Error::other("the VMM has no such file open"))),
             false => Ok(Stats { of: of.to_owned(), vcpus }),
         }
     }
 
-    /// What has come to it since then, all vCPUs together.
+    /// Returns the increase since then, all vCPUs together.
     pub fn tables(&self) -> Result<Vec<ExitTable>, LiveError> {
         let mut all = Values::new();
         for vcpu in &self.vcpus {

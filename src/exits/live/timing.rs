@@ -1,6 +1,6 @@
-//! KVM's own tables of a VM that runs: the files `timing` (e500, 440) and `timings` (book3s HV) in
-//! debugfs, which the kernel keeps adding to. What came between two reads is a recording, so that
-//! nothing is cleared that somebody else looks at.
+//! KVM's own tables of a running VM: the files `timing` (e500, 440) and `timings` (book3s HV) in
+//! debugfs, to which the kernel only adds. The difference of two reads is a recording, so that ktax
+//! clears no file that others read too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 
 use super::error::LiveError;
 use super::process::Process;
-use crate::exits::Per;
 use crate::exits::cumulative::{since, together};
 use crate::exits::files;
+use crate::exits::table::Per;
 use crate::model::{ExitRow, ExitTable, Warning};
 
 /// Where KVM has its files.
 const KVM: &str = "/sys/kernel/debug/kvm";
 
-/// More than any kernel writes into one, in bytes.
+/// The most that is read of one file, in bytes; no kernel writes so much.
 const FILE_MAX: u64 = 1 << 16;
 
-/// A VM's tables from now on.
+/// A VM's tables since the recording began.
 pub struct Timing {
     root: PathBuf,
     pid: u32,
     of: String,
     before: Tables,
-    /// The last read: with the VM its files go.
+    /// The last read, kept since the files disappear with the VM.
     now: Tables,
-    /// What had come to a file that somebody cleared.
+    /// The increase of a file until somebody cleared it.
     cleared: Vec<(Vcpu, ExitTable)>,
 }
 
-/// What its VM is called, where a process may have several, and its number.
+/// The name of its VM, where a process may have several, and its number.
 type Vcpu = (String, u32);
 type Tables = BTreeMap<Vcpu, ExitTable>;
 
 impl Timing {
-    /// Of a process that has a VM.
+    /// Opens the files of a process that has a VM.
     pub fn open(process: &Process, of: &str) -> Result<Timing, LiveError> {
         Timing::below(Path::new(KVM), process.pid, of)
     }
@@ -49,14 +49,14 @@ impl Timing {
             before.insert(vcpu, table(&text).map_err(|error| unreadable(&path, error))?);
         }
         if before.is_empty() {
-            let none = format!("there is none of process {pid}");
+            let none = format!("process {pid} has no such file");
             return Err(unreadable(root, none));
         }
         let (root, of, now, cleared) = (root.to_owned(), of.to_owned(), before.clone(), vec![]);
         Ok(Timing { root, pid, of, before, now, cleared })
     }
 
-    /// Reads them again. A vCPU that has gone, or a row that could not be read, keeps what it had.
+    /// Reads the files again. A vCPU that has gone, or a row that cannot be read, keeps its values.
     pub fn poll(&mut self) -> Result<(), LiveError> {
         for (vcpu, _, text) in texts(&self.root, self.pid)? {
             let Ok(mut now) = table(&text) else { continue };
@@ -74,20 +74,22 @@ impl Timing {
         Ok(())
     }
 
-    /// Somebody has cleared it: what it has from now on has come meanwhile.
+    /// Keeps the increase of a file that somebody cleared, and counts from 0 again.
     fn keep_cleared(&mut self, vcpu: &Vcpu) {
         let last = &self.now[vcpu];
         let come = self.before.remove(vcpu).map(|before| since(&before, last));
         let mut table = come.and_then(Result::ok).unwrap_or_else(|| last.clone());
         table.warnings.push(Warning {
-            fact: format!("somebody cleared the file of {}vcpu {} meanwhile", vcpu.0, vcpu.1),
-            next_step: "up to a tenth of a second is missing; record again while nobody does"
-                .into(),
+            fact: format!(
+                "another process cleared the file of {}vcpu {} during the recording",
+                vcpu.0, vcpu.1
+            ),
+            next_step: "record again, since up to 0.1 s is missing".into(),
         });
         self.cleared.push((vcpu.clone(), table));
     }
 
-    /// What has come since the beginning, up to the last poll.
+    /// Returns the increase since the beginning, up to the last poll.
     pub fn tables(&self, per: Per) -> Result<Vec<ExitTable>, LiveError> {
         let come = |(vcpu, now): (&Vcpu, &ExitTable)| {
             let table = match self.before.get(vcpu) {
@@ -263,7 +265,7 @@ mod tests {
     fn what_is_not_there_or_no_table_is_said() {
         let root = tempfile::tempdir().unwrap();
         let said = || Timing::below(root.path(), 77, "web").err().unwrap().to_string();
-        assert!(said().contains("there is none of process 77"), "{}", said());
+        assert!(said().contains("process 77 has no such file"), "{}", said());
         put(root.path(), "77-12/vcpu0/timings", "guest: 1\n");
         assert!(said().contains("77-12/vcpu0/timings: line 1"), "{}", said());
         let none = Timing::below(&root.path().join("none"), 77, "web").err().unwrap();

@@ -1,4 +1,4 @@
-//! What the kernel says of its tracepoints: numbers and offsets that differ from version to version
+//! Reads the formats of tracepoints: numbers and offsets that differ from version to version
 //! (Documentation/trace/events.rst, "Event formats").
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Format {
 }
 
 impl Tracefs {
-    /// At one of its two usual places.
+    /// Finds it at one of its two usual places.
     pub fn find() -> Result<Tracefs, LiveError> {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let mut refused = false;

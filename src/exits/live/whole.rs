@@ -1,33 +1,32 @@
-//! What several recorders of one VM have seen, as one.
+//! Joins what several recorders of one VM have recorded.
 
 use super::points::{Level, Points};
 use super::process::lives;
-use crate::exits::Per;
 use crate::exits::recording::{Cost, Recording, Thread};
-use crate::exits::table::Recorded;
+use crate::exits::table::{Per, Recorded};
 use crate::model::{ExitTable, RecorderCost, Warning};
 
-/// What one recorder has seen.
+/// What one recorder has recorded.
 pub(super) struct Seen {
     pub points: Points,
     pub source: &'static str,
     pub recording: Recording,
 }
 
-/// What all have seen.
+/// What all recorders have recorded.
 pub(super) struct Whole {
     pub process: u32,
     pub of: String,
     pub seen: Vec<Seen>,
-    /// What refused to be used.
+    /// Why eBPF could not be used.
     pub refused: Option<String>,
-    /// Whether no thread has anything more to do that is of interest.
+    /// Whether what was to be recorded is over.
     pub is_over: bool,
     pub now_ns: u64,
 }
 
 impl Whole {
-    /// The tables of the first recorder that has seen a guest.
+    /// The tables of the first recorder that saw a guest.
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
         let has_seen = |seen: &&Seen| !seen.recording.rows.is_empty();
         let Some(seen) = self.seen.iter().find(has_seen).or(self.seen.first()) else {
@@ -54,7 +53,7 @@ impl Whole {
         tables
     }
 
-    /// Until when a thread was looked at. One that has ended was no vCPU after its last exit.
+    /// When the recording of a thread ended: of a thread that has ended, at its last exit.
     fn end(&self, until: Option<u64>, tid: u32, thread: &Thread) -> u64 {
         match thread.open {
             Some((_, began)) if self.is_over || !lives(self.process, tid) => began,
@@ -63,7 +62,7 @@ impl Whole {
         }
     }
 
-    /// What the user pays is all recorders together.
+    /// The cost of all recorders together.
     fn cost(&self) -> Option<RecorderCost> {
         let costs = self.seen.iter().filter_map(|seen| seen.recording.cost);
         let Cost { exits_ns, switches_ns } = costs.reduce(|a, b| Cost {
@@ -79,18 +78,18 @@ impl Whole {
             warnings.push(Warning { fact, next_step: next_step.to_owned() });
         };
         if let Some(reason) = &self.refused {
-            let fact = format!("eBPF is refused here ({reason}), so each event is copied");
-            warn(fact, "with CAP_BPF nothing is copied");
+            let fact = format!("eBPF is refused here ({reason}), so perf copies each event");
+            warn(fact, "run ktax with CAP_BPF to avoid the copies");
         }
         let first = self.seen.first().map(|first| first.points.level);
         if seen.recording.rows.is_empty() {
             let fact = "no vCPU left its guest or entered it".to_owned();
-            let next = "record for longer, or give the VMM itself and not what starts it; for a \
-                        guest that never leaves, --via stats";
+            let next = "record for longer, and give the VMM's own process, not one that starts it; \
+                        use --via stats for a guest that never exits";
             warn(fact, next);
         } else if first != Some(seen.points.level) {
-            let fact = "kvm_exit never fires here: only what reaches the VMM is told apart";
-            warn(fact.to_owned(), "record on a host whose KVM has hardware beneath it");
+            let fact = "kvm_exit never fires here, so only exits that reach the VMM have reasons";
+            warn(fact.to_owned(), "record on a host with hardware virtualization");
         }
         warnings
     }

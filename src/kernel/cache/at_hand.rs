@@ -6,7 +6,11 @@ use std::time::SystemTime;
 
 use super::files::is_whole;
 use super::kernel::Kernel;
+use crate::disk::read_limited;
 use crate::model::{Arch, Format, Identity};
+
+/// The longest `origin.json`, in bytes.
+const ORIGIN_MAX: u64 = 64 << 10;
 
 /// The path of the image with this SHA-256, if the cache has it whole.
 pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
@@ -21,7 +25,8 @@ pub fn at_hand(cache: &Path) -> Option<Kernel> {
         .filter_map(|entry| {
             let origin = entry.path().join("origin.json");
             let made = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
-            let identity: Identity = serde_json::from_slice(&fs::read(origin).ok()?).ok()?;
+            let identity: Identity =
+                serde_json::from_slice(&read_limited(&origin, ORIGIN_MAX).ok()?).ok()?;
             let boots = identity.arch == Arch::X86_64 && identity.format == Format::BzImage;
             let is_its = entry.file_name() == identity.sha256.as_str();
             (boots && is_its).then_some((made, identity))
@@ -36,12 +41,11 @@ pub fn at_hand(cache: &Path) -> Option<Kernel> {
 
 #[cfg(test)]
 mod tests {
-    use sha2::{Digest, Sha256};
-
     use super::*;
+    use crate::disk::sha256;
 
     fn put(cache: &Path, content: &[u8], arch: &str, age_s: u64) -> String {
-        let sha256 = format!("{:x}", Sha256::digest(content));
+        let sha256 = sha256(content);
         let dir = cache.join("kernels").join(&sha256);
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("image"), content).unwrap();

@@ -1,37 +1,20 @@
-//! Reads, hashes and sweeps files of the cache.
+//! Checks and removes files of the cache.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
+use crate::disk::{read_limited, sha256};
 use crate::kernel::limits::IMAGE_MAX;
 
 /// Whether the file exists and its SHA-256 is `expected`.
 pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
-    read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(&bytes) == expected)
+    read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
 }
 
-/// The SHA-256 of `bytes`, as 64 hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
-}
-
-/// Reads a whole file.
-///
-/// # Errors
-/// If it cannot be read or has more than `limit` bytes.
-pub(crate) fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len().min(limit);
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    file.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "file too large"));
-    }
-    Ok(bytes)
+/// Whether `text` can be the result of `sha256`, and so is safe in a path.
+pub(crate) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors, which

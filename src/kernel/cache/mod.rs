@@ -10,8 +10,8 @@
 //! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a whole file or none.
 //! The directory of an image is named after its content, so two processes that write one at the
 //! same time write the same bytes. ktax replaces a damaged file and never removes it, because
-//! another process may be reading it. ktax hashes every file that it reads, and makes the Identity
-//! from the bytes each time: it trusts no file of the cache.
+//! another process may be reading it. ktax hashes every image, config and module that it reads, and
+//! makes the Identity from the bytes each time: it trusts no file of the cache.
 
 mod at_hand;
 mod files;
@@ -19,6 +19,6 @@ mod kernel;
 mod store;
 
 pub use at_hand::{at_hand, cached};
-pub(super) use files::{read_limited, sha256};
+pub(super) use files::is_sha256;
 pub use kernel::Kernel;
 pub(super) use store::Cache;

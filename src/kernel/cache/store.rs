@@ -1,20 +1,20 @@
 //! Reads and writes kernels of the cache.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::files::{read_limited, sha256, sweep};
+use super::files::sweep;
 use super::kernel::Kernel;
+use crate::disk::{read_limited, sha256, write_read_only};
 use crate::kernel::error::KernelError;
 use crate::kernel::image;
 use crate::kernel::limits::{CONFIG_MAX, IMAGE_MAX};
-use crate::kernel::text::printable;
 use crate::model::{Arch, Identity};
+use crate::text::escape_path;
 
 /// The directory `CACHE/kernels`.
 pub(crate) struct Cache<'a> {
@@ -142,7 +142,7 @@ impl<'a> Cache<'a> {
         if sha256(&bytes) == expected {
             return Some(bytes);
         }
-        self.note(&format!("{} is damaged; ktax downloads or builds it again", printable(path)));
+        self.note(&format!("{} is damaged; ktax downloads or builds it again", escape_path(path)));
         None
     }
 
@@ -168,16 +168,10 @@ impl<'a> Cache<'a> {
 
     /// Writes a read-only file. A reader sees all of it or none.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
-        let write = || {
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let mut file = tempfile::NamedTempFile::new_in(self.root.join("tmp"))?;
-            file.write_all(bytes)?;
-            file.as_file().set_permissions(fs::Permissions::from_mode(0o444))?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-        };
-        write().map_err(|error| failed("write", path, error))
+        let directory = path.parent().map_or(Ok(()), fs::create_dir_all);
+        directory
+            .and_then(|()| write_read_only(path, bytes, &self.root.join("tmp")))
+            .map_err(|error| failed("write", path, error))
     }
 }
 
@@ -187,5 +181,5 @@ fn config_name(sha256: &str) -> String {
 }
 
 fn failed(action: &'static str, path: &Path, error: io::Error) -> KernelError {
-    KernelError::Cache { action, path: printable(path), error }
+    KernelError::Cache { action, path: escape_path(path), error }
 }

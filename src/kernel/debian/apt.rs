@@ -11,8 +11,9 @@ use super::control::{field, listed};
 use super::deb;
 use crate::kernel::cache::Cache;
 use crate::kernel::error::KernelError;
+use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
-use crate::kernel::text::{escape, last_line};
+use crate::text::escape;
 
 /// Options of `apt-get download`. Root must stay root: apt would change to a user who cannot write
 /// to the download directory. A package must be signed. A dead network must not hold ktax up.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
-use crate::kernel::text::escape;
+use crate::text::escape;
 
 /// What the local package lists say about a package.
 pub(crate) struct Listed {

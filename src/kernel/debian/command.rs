@@ -6,8 +6,8 @@ use std::process::{ChildStdout, Command, Output, Stdio};
 
 use super::archive::bad_package;
 use crate::kernel::error::KernelError;
+use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
-use crate::kernel::text::last_line;
 
 /// A command with English messages and no stdin.
 pub(super) fn tool(program: &str) -> Command {

@@ -3,7 +3,7 @@
 use super::archive::Listed;
 use crate::kernel::error::KernelError;
 use crate::kernel::package::{Package, is_package_name, is_version};
-use crate::kernel::text::escape;
+use crate::text::escape;
 
 /// Parses the answer of `apt-cache show`. apt treats an unknown name as a pattern, so this looks
 /// for the stanza of exactly this package.

@@ -5,11 +5,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use tar::Entry;
+
 use super::archive::{Contents, bad_package};
+use crate::disk::read_up_to;
 use crate::kernel::error::KernelError;
 use crate::kernel::limits::{CONFIG_MAX, MODULE_MAX};
 use crate::kernel::package::Package;
-use crate::kernel::text::escape;
+use crate::text::escape;
 
 /// The largest image in a package, in bytes.
 const VMLINUZ_MAX: u64 = 256 << 20;
@@ -123,13 +126,10 @@ fn select(path: &[u8]) -> Option<Boot<'_>> {
     of(b"vmlinuz-").map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
 }
 
-fn read(entry: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    entry.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("one of its files has more than {limit} bytes")));
-    }
-    Ok(bytes)
+/// The content of an entry. The error names the entry.
+fn read(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8>> {
+    let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    read_up_to(entry, limit).map_err(|error| io::Error::other(format!("{path}: {error}")))
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::cache::{Cache, Kernel, read_limited};
+use crate::disk::read_limited;
+use crate::kernel::cache::{Cache, Kernel, is_sha256};
 use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
-use crate::kernel::text::printable;
+use crate::text::escape_path;
 
 const DIRECTORY: &str = "by-package";
 /// The longest record, in bytes.
@@ -29,10 +30,7 @@ pub(super) struct Record {
 impl Record {
     /// Whether its hashes are hashes: they become parts of paths.
     fn is_valid(&self) -> bool {
-        let digits = |text: &String| {
-            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        digits(&self.image_sha256) && self.config_sha256.as_ref().is_none_or(digits)
+        is_sha256(&self.image_sha256) && self.config_sha256.as_deref().is_none_or(is_sha256)
     }
 
     /// Its Kernel. `None` if the files are missing, or damaged, which ktax notes.
@@ -55,7 +53,7 @@ pub(super) fn find(cache: &Cache<'_>, package: &Package) -> Option<Record> {
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.package == *package && record.is_valid() => Some(record),
         _ => {
-            cache.note(&format!("{} is damaged; ktax writes it again", printable(&path)));
+            cache.note(&format!("{} is damaged; ktax writes it again", escape_path(&path)));
             None
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::apt::Apt;
-use crate::kernel::cache::{Cache, Kernel, read_limited, sha256};
+use crate::disk::{read_limited, sha256};
+use crate::kernel::cache::{Cache, Kernel, is_sha256};
 use crate::kernel::error::KernelError;
 use crate::kernel::limits::MODULE_MAX;
 use crate::kernel::package::Package;
@@ -71,7 +72,7 @@ fn read_index(entry: &Path) -> Index {
     let bytes = read_limited(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
     let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
     // A digest becomes a part of a path.
-    index.retain(|_, digest| digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    index.retain(|_, digest| is_sha256(digest));
     index
 }
 

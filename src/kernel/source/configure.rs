@@ -7,11 +7,12 @@ use super::kconfig;
 use super::lane::Lane;
 use super::make::Make;
 use super::options::Options;
-use super::recipe::{Recipe, hash};
+use super::recipe::Recipe;
 use super::start::Start;
 use super::trees::Trees;
+use crate::disk::sha256_of_parts;
 use crate::kernel::error::BuildError;
-use crate::kernel::text::printable;
+use crate::text::escape_path;
 
 /// Writes the .config of a recipe in the lane's object tree, and returns its text. Runs Kconfig
 /// only if its inputs have changed since the last build in this lane.
@@ -26,15 +27,15 @@ pub(super) fn configure(
 ) -> Result<String, BuildError> {
     let (path, stamp) = (make.objects.join(".config"), lane.configured());
     let (kconfig, options) = (trees.list(&recipe.tree, is_of_kconfig)?, recipe.options.text());
-    let inputs = hash(&[&kconfig, recipe.start.text(), &options, &recipe.compiler]);
+    let inputs = sha256_of_parts(&[&kconfig, recipe.start.text(), &options, &recipe.compiler]);
     let last = fs::read_to_string(&path).unwrap_or_default();
-    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == hash(&[&inputs, &last])) {
+    if fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == sha256_of_parts(&[&inputs, &last])) {
         return Ok(last);
     }
     ask(make, recipe, &path)?;
     let text = read(&path)?;
     check(make, recipe, &text)?;
-    write(&stamp, &hash(&[&inputs, &text]))?;
+    write(&stamp, &sha256_of_parts(&[&inputs, &text]))?;
     Ok(text)
 }
 
@@ -81,7 +82,7 @@ fn check(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError>
 fn read(path: &Path) -> Result<String, BuildError> {
     fs::read_to_string(path).map_err(|error| BuildError::Cache {
         action: "read",
-        path: printable(path),
+        path: escape_path(path),
         error,
     })
 }
@@ -89,7 +90,7 @@ fn read(path: &Path) -> Result<String, BuildError> {
 fn write(path: &Path, text: &str) -> Result<(), BuildError> {
     fs::write(path, text).map_err(|error| BuildError::Cache {
         action: "write",
-        path: printable(path),
+        path: escape_path(path),
         error,
     })
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::trees::{Tree, Trees};
+use crate::disk::write_atomically;
 use crate::kernel::cache::Cache;
 use crate::kernel::debian::Apt;
 use crate::kernel::error::BuildError;
 use crate::kernel::error::KernelError;
-use crate::kernel::text::{escape, printable};
+use crate::text::{escape, escape_path};
 
 /// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
 /// and unpacks each version of the package once.
@@ -22,7 +23,7 @@ pub(super) fn tree(
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
-    let failed = |action, error| BuildError::Cache { action, path: printable(&sources), error };
+    let failed = |action, error| BuildError::Cache { action, path: escape_path(&sources), error };
     fs::create_dir_all(&sources).map_err(|error| failed("create", error))?;
     let known = sources.join(format!("{}_{}", package.name, package.version));
     if let Ok(id) = fs::read_to_string(&known) {
@@ -37,7 +38,7 @@ pub(super) fn tree(
     fs::create_dir(&unpacked).map_err(|error| failed("create", error))?;
     unpack(&archive, &unpacked)?;
     let tree = trees.of_directory(&unpacked)?;
-    fs::write(&known, &tree.id).map_err(|error| failed("write in", error))?;
+    write_atomically(&known, tree.id.as_bytes()).map_err(|error| failed("write in", error))?;
     Ok((tree, label))
 }
 
@@ -52,5 +53,5 @@ fn unpack(archive: &Path, into: &Path) -> Result<(), BuildError> {
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect::<String>();
     let error = std::io::Error::other(escape(&said));
-    Err(BuildError::Cache { action: "unpack into", path: printable(into), error })
+    Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error })
 }

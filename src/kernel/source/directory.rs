@@ -4,10 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::git::{Result, command, said};
 use super::trees::{Tree, Trees};
+use crate::disk::sha256;
 
 impl Trees {
     /// The tree in a directory as it is now, with changes that are not committed. Leaves out what
@@ -45,8 +44,8 @@ impl Trees {
 
     /// The path of the index that ktax keeps for a directory.
     fn index_of(&self, directory: &Path) -> PathBuf {
-        let name = Sha256::digest(directory.as_os_str().as_encoded_bytes());
-        self.git_dir.with_file_name("indexes").join(format!("{name:x}"))
+        let name = sha256(directory.as_os_str().as_encoded_bytes());
+        self.git_dir.with_file_name("indexes").join(name)
     }
 }
 

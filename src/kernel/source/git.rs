@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::kernel::error::BuildError;
-use crate::kernel::text::{escape, last_line, printable};
+use crate::kernel::last_line::last_line;
+use crate::text::{escape, escape_path};
 
 /// The result of what git does.
 pub(super) type Result<T> = std::result::Result<T, BuildError>;
@@ -14,7 +15,7 @@ pub(super) type Result<T> = std::result::Result<T, BuildError>;
 /// The absolute path of a repository, with a work tree or bare.
 pub(super) fn repository(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|error| BuildError::Unreadable {
-        path: printable(path),
+        path: escape_path(path),
         error,
         wanted: "a git repository",
     })
@@ -29,7 +30,7 @@ pub(super) fn resolve(repository: &Path, revision: &str, kind: &str) -> Result<S
 }
 
 fn unknown(repository: &Path, revision: &str) -> BuildError {
-    BuildError::UnknownRevision { revision: escape(revision), tree: printable(repository) }
+    BuildError::UnknownRevision { revision: escape(revision), tree: escape_path(repository) }
 }
 
 /// The output of git on the user's repository. `arguments` must not make it write.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::git::{ask, repository, resolve};
 use crate::kernel::error::BuildError;
-use crate::kernel::text::{escape, printable};
 use crate::model::Element;
+use crate::text::{escape, escape_path};
 
 /// A function that more files mention is too common to narrow a search.
 const FILES_MAX: usize = 50;
@@ -36,7 +36,7 @@ pub fn commits(
         _ => Err(BuildError::NoLine {
             base: escape(base),
             change: escape(change),
-            tree: printable(&tree),
+            tree: escape_path(&tree),
         }),
     }
 }

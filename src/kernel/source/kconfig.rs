@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::options::Options;
-use crate::kernel::text::escape;
+use crate::text::escape;
 
 /// One definition of an option in a Kconfig file.
 struct Entry {

@@ -5,40 +5,39 @@
 //! no other build begins there.
 
 use std::fs::{self, File};
-use std::os::fd::AsFd;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd};
-
-use super::poll;
 use super::space;
 use super::trees::{Tree, Trees};
+use crate::disk::Lock;
 use crate::kernel::error::BuildError;
-use crate::kernel::talk::Talk;
-use crate::kernel::text::printable;
+use crate::kernel::talk::{PAUSE, Talk};
+use crate::text::escape_path;
 
 /// A locked lane. Dropping it unlocks the lane.
 pub(super) struct Lane {
     root: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Lane {
     /// Locks the lane `name`, and waits while another build has it.
     pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
         let root = builds.join("lanes").join(name);
-        let failed = |action, error| BuildError::Cache { action, path: printable(&root), error };
+        let failed = |action, error| BuildError::Cache { action, path: escape_path(&root), error };
         fs::create_dir_all(root.join("source")).map_err(|error| failed("create", error))?;
         fs::create_dir_all(root.join("objects")).map_err(|error| failed("create", error))?;
-        let lock = File::create(root.join("lock")).map_err(|error| failed("lock", error))?;
-        let is_ours = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !is_ours() {
-            (talk.note)("waiting for another build of the same kernel version");
-            poll::until(talk, || Ok(is_ours().then_some(())))?;
-        }
-        fcntl_setfd(lock.as_fd(), FdFlags::empty())
-            .map_err(|error| failed("lock", error.into()))?;
+        let file = || File::create(root.join("lock"));
+        let mut lock = match file().and_then(Lock::take) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                (talk.note)("waiting for another build of the same kernel version");
+                let waited = file().and_then(|file| Lock::wait(file, PAUSE, talk.is_cancelled));
+                waited.map_err(|error| failed("lock", error))?.ok_or(BuildError::Cancelled)?
+            }
+            taken => taken.map_err(|error| failed("lock", error))?,
+        };
+        lock.inherit().map_err(|error| failed("lock", error))?;
         // A check-out that exists needs no space.
         space::check(&root, root.join("index").exists())?;
         Ok(Lane { root, _lock: lock })

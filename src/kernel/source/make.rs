@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{poll, space};
+use super::space;
 use crate::kernel::error::BuildError;
-use crate::kernel::talk::Talk;
+use crate::kernel::talk::{PAUSE, Talk};
 use crate::kernel::target::Target;
-use crate::kernel::text::{escape, printable};
+use crate::text::{escape, escape_path};
 
 /// What a kernel says about its build: fixed, so that it does not depend on who builds and when.
 const MADE: [(&str, &str); 4] = [
@@ -69,27 +70,29 @@ impl Make<'_> {
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
         // A process group of its own, so that ktax can stop make with all its children.
-        let mut child = command.process_group(0).spawn().map_err(start)?;
-        let ended = poll::until(self.talk, || {
-            let status = child.try_wait().map_err(start)?;
-            if status.is_none() {
-                self.status(&format!(
-                    "{}, {} files compiled",
-                    arguments.join(" "),
-                    compiled(&self.log)
-                ));
-            }
-            Ok(status)
-        });
-        if matches!(ended, Err(BuildError::Cancelled)) {
-            let _ = kill_process_group(Pid::from_child(&child), Signal::TERM);
-            child.wait().map_err(start)?;
-        }
-        let status = ended?;
+        let child = command.process_group(0).spawn().map_err(start)?;
+        let status = self.wait(child, &arguments.join(" "))?;
         if status.success() {
             return Ok(());
         }
         Err(self.failure(arguments, status))
+    }
+
+    /// Waits for make, and stops it once the user has cancelled. `what` is for the progress.
+    fn wait(&self, mut make: Child, what: &str) -> Result<ExitStatus, BuildError> {
+        let failed = |error| BuildError::Start { tool: "make".into(), error };
+        loop {
+            if let Some(status) = make.try_wait().map_err(failed)? {
+                return Ok(status);
+            }
+            if (self.talk.is_cancelled)() {
+                let _ = kill_process_group(Pid::from_child(&make), Signal::TERM);
+                make.wait().map_err(failed)?;
+                return Err(BuildError::Cancelled);
+            }
+            self.status(&format!("{what}, {} files compiled", compiled(&self.log)));
+            thread::sleep(PAUSE);
+        }
     }
 
     /// The variables of the target, then the arguments.
@@ -112,11 +115,11 @@ impl Make<'_> {
                 .unwrap_or_else(|| format!("make failed with {status}")),
             command: format!(
                 "make -C {} O={} {}",
-                printable(self.source),
-                printable(self.objects),
+                escape_path(self.source),
+                escape_path(self.objects),
                 self.words(arguments).join(" ")
             ),
-            log: printable(&self.log),
+            log: escape_path(&self.log),
         }
     }
 

@@ -22,7 +22,6 @@ mod lane;
 mod make;
 mod obtain;
 mod options;
-mod poll;
 mod recipe;
 mod record;
 mod space;

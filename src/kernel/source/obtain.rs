@@ -17,8 +17,8 @@ use crate::kernel::error::{BuildError, KernelError};
 use crate::kernel::spec::KernelSpec;
 use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
-use crate::kernel::text::printable;
 use crate::model::Subject;
+use crate::text::escape_path;
 
 /// Checks the tools, the tree, the patches and the options, and builds nothing.
 pub(crate) fn check(
@@ -93,7 +93,7 @@ fn build(
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
-    cache.note(&format!("building {}; log: {}", recipe.source, printable(&lane.log())));
+    cache.note(&format!("building {}; log: {}", recipe.source, escape_path(&lane.log())));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (image, path) = target.image();
     make.run(&[&format!("-j{jobs}"), image], &[])?;
@@ -101,7 +101,7 @@ fn build(
     let path = objects.join(path);
     let image = fs::read(&path).map_err(|error| BuildError::Cache {
         action: "read",
-        path: printable(&path),
+        path: escape_path(&path),
         error,
     })?;
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;

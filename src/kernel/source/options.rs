@@ -1,11 +1,12 @@
 //! Options of a kernel configuration: parses, merges, compares and writes them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io;
 use std::path::Path;
 
+use crate::disk::read_limited;
 use crate::kernel::error::BuildError;
-use crate::kernel::text::{escape, printable};
+use crate::text::{escape, escape_path};
 
 /// The largest fragment or config that ktax reads, in bytes.
 const FRAGMENT_MAX: u64 = 4 << 20;
@@ -83,15 +84,12 @@ impl Options {
 /// Reads a file of options.
 pub(super) fn read(path: &Path) -> Result<String, BuildError> {
     let unreadable = |error| BuildError::Unreadable {
-        path: printable(path),
+        path: escape_path(path),
         error,
         wanted: "a file of CONFIG_NAME=VALUE lines",
     };
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > FRAGMENT_MAX {
-        return Err(unreadable(std::io::Error::other("the file is larger than 4 MiB")));
-    }
-    fs::read_to_string(path).map_err(unreadable)
+    let bytes = read_limited(path, FRAGMENT_MAX).map_err(unreadable)?;
+    String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
 }
 
 /// The name and the value in one line. `None` if the line is not an option.

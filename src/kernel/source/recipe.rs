@@ -1,10 +1,9 @@
 //! What a kernel is built from, and its key in the cache.
 
-use sha2::{Digest, Sha256};
-
 use super::options::Options;
 use super::start::Start;
 use super::trees::{Tree, Trees};
+use crate::disk::sha256_of_parts;
 use crate::kernel::error::BuildError;
 use crate::kernel::target::Target;
 
@@ -37,21 +36,11 @@ impl Recipe {
     /// The key of what the user asked for.
     pub(super) fn key(&self) -> String {
         let options = self.options.text();
-        hash(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
+        sha256_of_parts(&[RECIPE, &self.tree.id, self.start.text(), &options, &self.compiler])
     }
 
     /// The key of the finished configuration. Different options can lead to the same one.
     pub(super) fn key_of_outcome(&self, config: &str) -> String {
-        hash(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
+        sha256_of_parts(&[RECIPE, &self.tree.id, "outcome", config, &self.compiler])
     }
-}
-
-/// The SHA-256 of several texts and their lengths.
-pub(super) fn hash(texts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update(u64::to_le_bytes(text.len() as u64));
-        hash.update(text);
-    }
-    format!("{:x}", hash.finalize())
 }

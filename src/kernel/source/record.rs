@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::cache::{Cache, Kernel, read_limited};
+use crate::disk::read_limited;
+use crate::kernel::cache::{Cache, Kernel, is_sha256};
 use crate::kernel::error::KernelError;
 
 const RECORD_MAX: u64 = 4 << 10;
@@ -28,8 +29,7 @@ pub(super) fn find(
 ) -> Result<Option<Kernel>, KernelError> {
     let bytes = read_limited(&path(cache, key), RECORD_MAX).unwrap_or_default();
     let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { return Ok(None) };
-    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_hash(&record.image_sha256) || !is_hash(&record.config_sha256) {
+    if !is_sha256(&record.image_sha256) || !is_sha256(&record.config_sha256) {
         return Ok(None);
     }
     cache.find(&record.image_sha256, Some(&record.config_sha256), source)

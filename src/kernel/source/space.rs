@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::fs::statvfs;
 
 use crate::kernel::error::BuildError;
-use crate::kernel::text::printable;
+use crate::text::escape_path;
 
 /// The size of a check-out and its object tree, in MiB.
 const FIRST_MIB: u64 = 3000;
@@ -18,7 +18,7 @@ pub(super) fn check(directory: &Path, was_built: bool) -> Result<(), BuildError>
     let needed_mib = if was_built { AGAIN_MIB } else { FIRST_MIB };
     match free_mib(directory)? {
         free_mib if free_mib < needed_mib => {
-            Err(BuildError::DiskFull { free_mib, needed_mib, path: printable(directory) })
+            Err(BuildError::DiskFull { free_mib, needed_mib, path: escape_path(directory) })
         }
         _ => Ok(()),
     }
@@ -27,7 +27,7 @@ pub(super) fn check(directory: &Path, was_built: bool) -> Result<(), BuildError>
 fn free_mib(path: &Path) -> Result<u64, BuildError> {
     let space = statvfs(path).map_err(|error| BuildError::Cache {
         action: "get the free space of",
-        path: printable(path),
+        path: escape_path(path),
         error: error.into(),
     })?;
     Ok((space.f_bavail * space.f_frsize) >> 20)
@@ -37,7 +37,7 @@ fn free_mib(path: &Path) -> Result<u64, BuildError> {
 pub(super) fn disk_full(path: &Path) -> BuildError {
     match free_mib(path) {
         Ok(free_mib) => {
-            BuildError::DiskFull { free_mib, needed_mib: FIRST_MIB, path: printable(path) }
+            BuildError::DiskFull { free_mib, needed_mib: FIRST_MIB, path: escape_path(path) }
         }
         Err(error) => error,
     }

@@ -9,8 +9,8 @@ use super::trees::{Tree, Trees};
 use crate::kernel::cache::Cache;
 use crate::kernel::error::{BuildError, KernelError};
 use crate::kernel::spec::KernelSpec;
-use crate::kernel::text::printable;
 use crate::model::Subject;
+use crate::text::escape_path;
 
 /// The tree that the specification names, and its name for messages.
 pub(super) fn tree(
@@ -22,12 +22,12 @@ pub(super) fn tree(
     match spec {
         KernelSpec::Source(path) => {
             let directory = directory(path)?;
-            Ok((trees.of_directory(&directory)?, format!("src:{}", printable(&directory))))
+            Ok((trees.of_directory(&directory)?, format!("src:{}", escape_path(&directory))))
         }
         KernelSpec::Revision(revision) => {
             let directory = repository(Path::new(subject.tree.as_deref().unwrap_or(".")))?;
             let tree = trees.of_revision(&directory, revision)?;
-            Ok((tree, format!("git:{}", printable(&directory))))
+            Ok((tree, format!("git:{}", escape_path(&directory))))
         }
         KernelSpec::DebianSource(version) => debian::tree(version, trees, cache),
         KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
@@ -35,7 +35,7 @@ pub(super) fn tree(
 }
 
 fn directory(path: &Path) -> Result<PathBuf, BuildError> {
-    let not_a_tree = || BuildError::NotATree { path: printable(path) };
+    let not_a_tree = || BuildError::NotATree { path: escape_path(path) };
     let directory = fs::canonicalize(path).map_err(|_| not_a_tree())?;
     let is_tree = ["Kconfig", "Makefile"].iter().all(|file| directory.join(file).is_file());
     if is_tree { Ok(directory) } else { Err(not_a_tree()) }
@@ -49,13 +49,13 @@ pub(super) fn patched(
     label: &str,
 ) -> Result<Tree, BuildError> {
     let absolute = fs::canonicalize(patch).map_err(|error| BuildError::Unreadable {
-        path: printable(patch),
+        path: escape_path(patch),
         error,
         wanted: "a patch that applies with `patch -p1`",
     })?;
     trees.patched(tree, &absolute).map_err(|error| match error {
         BuildError::Git { said, .. } => {
-            BuildError::Patch { patch: printable(patch), source_name: label.to_owned(), said }
+            BuildError::Patch { patch: escape_path(patch), source_name: label.to_owned(), said }
         }
         other => other,
     })

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use super::git::{Result, ask, command, resolve, said};
 use crate::kernel::error::BuildError;
-use crate::kernel::text::{escape, printable};
+use crate::text::{escape, escape_path};
 
 /// The repository of source trees.
 pub(super) struct Trees {
@@ -36,7 +36,7 @@ impl Trees {
         for directory in [&trees.scratch, &root.join("indexes")] {
             fs::create_dir_all(directory).map_err(|error| BuildError::Cache {
                 action: "create",
-                path: printable(directory),
+                path: escape_path(directory),
                 error,
             })?;
         }
@@ -123,7 +123,7 @@ impl Trees {
     pub(super) fn temporary(&self) -> Result<tempfile::TempDir> {
         tempfile::TempDir::new_in(&self.scratch).map_err(|error| BuildError::Cache {
             action: "write in",
-            path: printable(&self.scratch),
+            path: escape_path(&self.scratch),
             error,
         })
     }

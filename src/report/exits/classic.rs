@@ -1,6 +1,6 @@
-//! The columns of 2008.
+//! Prints an exit table in the columns of 2008.
 
-use super::{US, deviation_ns};
+use super::table::{US, deviation_ns};
 use crate::model::{ExitRow, ExitTable};
 use crate::stats::tables::{average, share_percent};
 use crate::text::escape;

@@ -1,7 +1,9 @@
 //! Tables on pages of every width.
 
-use super::*;
-use crate::model::FORMAT;
+use super::{ExitDiff, ExitTables};
+use crate::model::{ExitParts, ExitRow, ExitTable, FORMAT};
+use crate::report::view::Report;
+use crate::report::{TEXT, TextOptions, render};
 
 /// The longest of VMX, SVM, KVM_RUN and riscv.
 const LONG: [&str; 5] = [
@@ -40,8 +42,12 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
     ExitTable { format: FORMAT, of, source, rows, warnings: vec![], account: None }
 }
 
-fn at(width: u16) -> TextOptions {
-    TextOptions { width, colour: false }
+fn text(report: &dyn Report, width: u16) -> String {
+    render(report, TEXT, TextOptions { width, colour: false }).unwrap()
+}
+
+fn exits(table: &ExitTable, width: u16) -> String {
+    text(&ExitTables(std::slice::from_ref(table)), width)
 }
 
 fn widest(text: &str) -> usize {
@@ -53,7 +59,8 @@ fn a_reason_is_on_one_line_at_any_width() {
     for width in 60..=100 {
         for reason in LONG {
             let table = table(&[reason], true);
-            for text in [exits(&table, at(width)), exits_diff(&table, &table, at(width))] {
+            let diff = ExitDiff { base: &table, change: &table };
+            for text in [exits(&table, width), text(&diff, width)] {
                 let line = format!("\n{reason}  ");
                 let there = text.matches(&line).count();
                 assert_eq!(there, text.matches("\nTIMEINGUEST  ").count(), "{width}\n{text}");
@@ -71,7 +78,7 @@ fn columns_go_in_their_order_and_are_named() {
         let may_go = if has_quantiles { &all[..] } else { &all[1..] };
         let mut seen = Vec::new();
         for width in 60..=100 {
-            let text = exits(&table(&LONG[2..3], has_quantiles), at(width));
+            let text = exits(&table(&LONG[2..3], has_quantiles), width);
             let header = text.lines().find(|line| line.starts_with("reason")).unwrap();
             let is_shown = |name: &&&str| header.contains(**name);
             let gone: Vec<&str> = may_go.iter().filter(|name| !is_shown(name)).copied().collect();
@@ -95,7 +102,7 @@ fn columns_go_in_their_order_and_are_named() {
 
 #[test]
 fn what_fits_is_whole() {
-    let text = exits(&table(&["npf"], true), at(100));
+    let text = exits(&table(&["npf"], true), 100);
     assert!(!text.contains("Left out") && text.contains(" p50 "), "{text}");
 }
 
@@ -103,6 +110,6 @@ fn what_fits_is_whole() {
 #[test]
 fn a_name_without_an_end_wraps() {
     let endless = "x".repeat(10_000);
-    let text = exits(&table(&[&endless], true), at(80));
+    let text = exits(&table(&[&endless], true), 80);
     assert!(widest(&text) <= 160, "{}", widest(&text));
 }

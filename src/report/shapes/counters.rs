@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
-use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, number};
 use crate::model::{Comparison, NativeRow, NativeTable, Row, Side};
+use crate::report::formats::{Page, numbers};
+use crate::report::number;
+use crate::report::options::TextOptions;
+use crate::report::view::{Kind, Line, Section, Table};
 use crate::stats::tables::{change_percent, median};
 use crate::text::escape;
 
@@ -41,37 +43,49 @@ const COUNTERS: [Counter; 9] = [
 type Values = BTreeMap<String, f64>;
 
 /// One table for each row: base, change, what it is, and by how much it changed.
-pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
-    let mut text = String::new();
-    for row in &comparison.rows {
+pub fn render(comparison: &Comparison, options: TextOptions) -> String {
+    let header = ["base", "change", "", "counter", ""];
+    let section = |row: &Row| {
         let values = Side::BOTH.map(|side| of_row(row, side));
         let missing = |counter: &Counter| counter.not_exact.to_owned();
-        text += &section(&row.row, &["base", "change"], &values, missing, options);
-    }
-    text
+        let title = Page::new(options).paragraph(&escape(&title(&row.row)));
+        let table = numbers(&header, lines(&values, missing), 0..3, options);
+        format!("\n{title}\n{table}")
+    };
+    comparison.rows.iter().map(section).collect()
 }
 
 /// What one Side counted in the whole Region.
 fn of_row(row: &Row, side: Side) -> Values {
-    let seen = row.seen.as_ref().map(|seen| seen.get(side).clone()).unwrap_or_default();
+    let seen = row
+        .counts()
+        .and_then(|counts| Some(counts.seen.as_ref()?.get(side).clone()))
+        .unwrap_or_default();
     let mut values: Values = seen.into_iter().map(|(name, value)| (name, value as f64)).collect();
-    if let Some(effect) = row.effects.first() {
+    if let Some(effect) = row.effects().first() {
         let per_op = if side == Side::Base { effect.base } else { effect.change };
         values.insert("instructions".to_owned(), per_op * row.ops as f64);
     }
     values
 }
 
-/// One table for each row: the medians over its Samples.
-pub(super) fn native(table: &NativeTable, options: TextOptions) -> String {
+/// What the counters said of native rows: the medians over their Samples.
+pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
     let section = |row: &NativeRow| {
         let missing = |counter: &Counter| match row.uncounted.get(counter.value) {
             Some(reason) => reason.clone(),
             None => "not asked for; --counters asks".to_owned(),
         };
-        section(&row.workload.row, &["here"], &[medians(row)], missing, options)
+        let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
+        let lines = lines(&[medians(row)], missing).into_iter().map(Line::of);
+        let table = Table { wraps: 2, ..Table::of(columns) }.with(lines);
+        Section::Table { title: title(&row.workload.row), table, notes: Vec::new() }
     };
-    table.rows.iter().map(section).collect()
+    table.rows.iter().map(section)
+}
+
+fn title(row: &str) -> String {
+    format!("Performance counter stats for '{row}'")
 }
 
 fn medians(row: &NativeRow) -> Values {
@@ -82,17 +96,9 @@ fn medians(row: &NativeRow) -> Values {
     all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
-fn section(
-    row: &str,
-    names: &[&str],
-    values: &[Values],
-    missing: impl Fn(&Counter) -> String,
-    options: TextOptions,
-) -> String {
-    let mut header = names.to_vec();
-    header.extend(["", "counter", ""]);
-    let header = if names.len() == 2 { header } else { [&header[..1], &header[2..]].concat() };
-    let lines = COUNTERS.iter().map(|counter| {
+/// The values, of two by how much they differ, the counter, and why a value is missing.
+fn lines(values: &[Values], missing: impl Fn(&Counter) -> String) -> Vec<Vec<String>> {
+    let line = |counter: &Counter| {
         let value =
             |values: &Values| values.get(counter.value).map(|value| value / counter.divisor);
         let found: Vec<Option<f64>> = values.iter().map(value).collect();
@@ -104,10 +110,8 @@ fn section(
         let counted = found.iter().all(Option::is_some);
         cells.push(if counted { String::new() } else { format!("({})", missing(counter)) });
         cells
-    });
-    let title = paragraph(&format!("Performance counter stats for '{}'", escape(row)), options);
-    let table = table_of_numbers(&header, lines.collect(), 0..names.len() * 2 - 1, options);
-    format!("\n{title}\n{table}")
+    };
+    COUNTERS.iter().map(line).collect()
 }
 
 fn shown(value: Option<f64>) -> String {

@@ -1,6 +1,8 @@
-use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, number, view};
-use crate::model::{Comparison, Effect, Row, Side};
+use crate::model::{Comparison, Effect, Row};
+use crate::report::formats::{Page, numbers};
+use crate::report::options::TextOptions;
+use crate::report::view::SideLine;
+use crate::report::{counts, number, verdict, words};
 use crate::stats::tables::{Better, mean, overhead_percent};
 use crate::text::escape;
 
@@ -86,32 +88,32 @@ const SECTIONS: &[(&str, &[Line])] = &[
 ];
 
 /// The published tables, with the verdicts that they did not have.
-pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
-    let mut text =
-        paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title), options);
-    for side in Side::BOTH {
-        let beside = comparison.subjects.get(side).subject.beside_kernel();
-        let kernel = view::kernel(comparison, side);
-        text += &paragraph(&escape(&format!("{}: {kernel} {beside}", side.name())), options);
+pub fn render(comparison: &Comparison, options: TextOptions) -> String {
+    let page = Page::new(options);
+    let mut text = page.paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title));
+    if let Some(counts) = comparison.counts() {
+        for SideLine { side, what, beside } in counts::sides(counts) {
+            text += &page.paragraph(&escape(&format!("{side}: {what} {beside}")));
+        }
+        text += &page.paragraph(&escape(&words::machine(&counts.key, counts.layouts)));
     }
-    text += &paragraph(&escape(&view::key(comparison)), options);
     for (title, lines) in SECTIONS {
         let rows: Vec<Vec<String>> =
             lines.iter().filter_map(|line| cells(comparison, line)).collect();
         if !rows.is_empty() {
             let header = ["Test Type", "base", "change", "% Overhead\nwith change", "verdict"];
-            let table = table_of_numbers(&header, rows, 1..4, options);
+            let table = numbers(&header, rows, 1..4, options);
             text += &format!("\n{title}:\n{table}");
         }
     }
-    text + "\n" + &paragraph("Modelled on LMBench; not LMBench's own results.", options)
+    text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
 }
 
 fn cells(comparison: &Comparison, (name, rows): &Line) -> Option<Vec<String>> {
     let of_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
     let rows: Vec<&Row> = rows.iter().map(of_row).collect::<Option<_>>()?;
-    let headlines: Vec<&Effect> = rows.iter().filter_map(|row| row.effects.first()).collect();
-    let mut verdicts: Vec<String> = rows.iter().map(|row| view::verdict(row)).collect();
+    let headlines: Vec<&Effect> = rows.iter().filter_map(|row| row.effects().first()).collect();
+    let mut verdicts: Vec<String> = rows.iter().map(|row| verdict::of_row(row).text).collect();
     verdicts.dedup();
     let verdict = verdicts.join(" / ");
     if headlines.len() < rows.len() {

@@ -4,8 +4,10 @@ mod counters;
 mod lmbench;
 mod pages;
 
-use super::TextOptions;
-use crate::model::{Comparison, NativeTable};
+pub use counters::native_counters;
+
+use super::options::TextOptions;
+use crate::model::Comparison;
 
 /// Whose shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +30,4 @@ impl Shape {
             Shape::Pages => pages::render(comparison, options),
         }
     }
-}
-
-/// What the counters said of native rows.
-pub(super) fn native_counters(table: &NativeTable, options: TextOptions) -> String {
-    counters::native(table, options)
 }

@@ -1,16 +1,18 @@
-use super::super::text::{paragraph, table_of_numbers};
-use super::super::{TextOptions, number, view};
 use crate::model::{Comparison, Effect, Row, family};
+use crate::report::formats::{Page, numbers};
+use crate::report::options::TextOptions;
+use crate::report::{number, words};
 use crate::text::escape;
 
 /// For each family of rows that differ in `pages` alone: the overhead, and what is above it.
-pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
+pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
-    let mut text = paragraph(&escape(&comparison.title), options);
+    let page = Page::new(options);
+    let mut text = page.paragraph(&escape(&comparison.title));
     if overheads.clone().next().is_none() {
         let missing = "No row has pages=0, what a process costs without extra pages: compare \
                        with `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
-        return text + "\n" + &paragraph(missing, options);
+        return text + "\n" + &page.paragraph(missing);
     }
     for overhead in overheads {
         text += &table(comparison, overhead, options);
@@ -19,7 +21,7 @@ pub(super) fn render(comparison: &Comparison, options: TextOptions) -> String {
 }
 
 fn table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> String {
-    let Some(none) = overhead.effects.first() else { return String::new() };
+    let Some(none) = overhead.effects().first() else { return String::new() };
     let (base, change) = (number::count(none.base), number::count(none.change));
     let title = family(&overhead.row, "pages");
     let mut text = format!(
@@ -31,15 +33,16 @@ fn table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> Strin
     let rows = sized.filter_map(|row| cells(row, none));
     let header =
         ["pages", "base\nabove overhead", "per page", "change\nabove overhead", "per page"];
-    text += &table_of_numbers(&header, rows.collect(), 0..header.len(), options);
-    for growth in comparison.growth.iter().filter(|growth| growth.family == title) {
-        text += &format!("\n{}", paragraph(&escape(&view::growth(growth)), options));
+    text += &numbers(&header, rows.collect(), 0..header.len(), options);
+    let growth = comparison.counts().map(|counts| &counts.growth);
+    for growth in growth.into_iter().flatten().filter(|growth| growth.family == title) {
+        text += &format!("\n{}", Page::new(options).paragraph(&escape(&words::growth(growth))));
     }
     text
 }
 
 fn cells(row: &Row, none: &Effect) -> Option<Vec<String>> {
-    let effect = row.effects.first()?;
+    let effect = row.effects().first()?;
     let pages = *row.params.get("pages").filter(|pages| **pages > 0)? as f64;
     let mut cells = vec![number::count(pages)];
     for above in [effect.base - none.base, effect.change - none.change] {

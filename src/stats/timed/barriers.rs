@@ -2,7 +2,7 @@ use super::control::Control;
 use super::looks::Looks;
 use super::rules::Rules;
 
-/// The rules, and what follows from them for every row.
+/// The rules, with what is the same for every row.
 #[derive(Debug, Clone)]
 pub(super) struct Barriers {
     pub rules: Rules,

@@ -1,9 +1,9 @@
-//! Many tests at once: p-values, adjusted so that each can be held against the level of all.
+//! Multiple tests: p-values, adjusted so that each can be compared with the level of all.
 //!
-//! [`holm`] (Scandinavian Journal of Statistics 6, 1979) keeps the chance of even one false finding
-//! below the level, however the tests depend on each other: for rows that a verdict is read from.
+//! [`holm`] (Scandinavian Journal of Statistics 6, 1979) keeps the probability of one or more false
+//! findings below the level, however the tests depend on each other. It is for headline rows.
 //! [`benjamini_hochberg`] (JRSS B 57, 1995) keeps the share of false findings among all findings
-//! below it, where tests are independent or move together: for rows that one browses.
+//! below the level, if tests are independent or positively dependent. It is for secondary rows.
 
 /// Adjusted p-values, in the order given.
 pub fn holm(p: &[f64]) -> Vec<f64> {

@@ -1,18 +1,19 @@
-//! Looking at the data several times without crying wolf more often.
+//! Looking at the data several times without more false findings.
 //!
-//! After `k` of `K` equal parts of the data the normal statistic `Z_k` times `sqrt(k)` is a walk
-//! of `k` independent standard normal steps. O'Brien and Fleming (Biometrics 35, 1979) stop it at
-//! one constant barrier, `|Z_k| sqrt(k) >= c`: next to impossible at the first look, and at the
-//! last one close to the usual bound. The chance that a walk without drift ever leaves is found as
-//! Armitage, McPherson and Rowe did (JRSS A 132, 1969): the density of the walks that are still
-//! within, step by step, by numerical integration; nothing is tabulated.
+//! After `k` of `K` equal parts of the data, the normal statistic `Z_k` times `sqrt(k)` is a random
+//! walk of `k` independent standard normal steps. O'Brien and Fleming (Biometrics 35, 1979) stop it
+//! at one constant barrier, `|Z_k| sqrt(k) >= c`. A stop at the first look is then almost
+//! impossible, and at the last look the bound is close to the usual one. The probability that a
+//! walk without drift leaves the barrier is computed as by Armitage, McPherson and Rowe (JRSS A
+//! 132, 1969): the density of the walks that are still inside, step by step, by numerical
+//! integration.
 //!
-//! All that follows is one relation between `c` and that chance, read both ways:
-//! a chance gives the barrier ([`Looks::barrier`]), so the level of each look and the repeated
-//! confidence interval (Jennison and Turnbull, JRSS B 51, 1989); and where the data stand gives the
-//! smallest overall chance at which they would have stopped ([`Looks::overall`]), which is the
-//! repeated p-value: however the look was chosen, it is below `a` in a share `a` of null cases at
-//! most, and so it may go on to Holm.
+//! This relation between `c` and the probability is used in both directions. A probability gives
+//! the barrier ([`Looks::barrier`]), and with it the level of each look and the repeated confidence
+//! interval (Jennison and Turnbull, JRSS B 51, 1989). The data give the smallest overall
+//! probability at which they would have stopped ([`Looks::overall`]). That is the repeated p-value:
+//! however the look was chosen, it is below `a` in at most a share `a` of null cases. So Holm's
+//! method can use it.
 
 use super::normal::{density, quantile, upper};
 
@@ -20,26 +21,26 @@ use super::normal::{density, quantile, upper};
 /// step apart, which integrates normal densities to all digits.
 const NODES: usize = 40;
 
-/// A number of equally spaced looks, the last at all of the data.
+/// Equally spaced looks; the last is at all of the data.
 #[derive(Debug, Clone)]
 pub struct Looks {
     count: usize,
-    /// Place in [0, 1] and weight.
+    /// Nodes in [0, 1] and their weights.
     nodes: Vec<(f64, f64)>,
 }
 
 impl Looks {
-    /// `count` is at least 1.
+    /// `count` looks, at least 1.
     pub fn new(count: usize) -> Looks {
         Looks { count: count.max(1), nodes: gauss_legendre(NODES) }
     }
 
-    /// How many looks there are.
+    /// The number of looks.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How likely a walk without drift is to be outside ±`barrier` at one of the looks.
+    /// The probability that a walk without drift is outside ±`barrier` at one of the looks.
     pub fn crossing(&self, barrier: f64) -> f64 {
         if barrier <= 0.0 {
             return 1.0;
@@ -66,7 +67,7 @@ impl Looks {
         chance.min(1.0)
     }
 
-    /// The barrier that a walk without drift leaves with chance `alpha`.
+    /// The barrier that a walk without drift leaves with probability `alpha`.
     pub fn barrier(&self, alpha: f64) -> f64 {
         // Between what the last look alone would need and what Bonferroni asks of it. By regula
         // falsi on the logarithm, which is all but straight; the end that stays weighs half as much
@@ -97,13 +98,13 @@ impl Looks {
         high
     }
 
-    /// What `|Z|` has to reach where a share of the data is there, for a barrier. Shares between
-    /// two looks are for a run that was cut short; what is beyond all of the data counts as all.
+    /// The `|Z|` that reaches a barrier when this share of the data is there. A share between two
+    /// looks is for a run that stopped early; a share above 1 counts as 1.
     pub fn bound(&self, barrier: f64, share: f64) -> f64 {
         barrier / (self.count as f64 * share.min(1.0)).sqrt()
     }
 
-    /// The repeated p-value of a two-sided `p` where this share of the data is there.
+    /// The repeated p-value of a two-sided `p` when this share of the data is there.
     pub fn overall(&self, p: f64, share: f64) -> f64 {
         if p >= 1.0 {
             return 1.0;
@@ -112,7 +113,7 @@ impl Looks {
     }
 }
 
-/// Places and weights in [0, 1]: Newton on the Legendre polynomial, from Chebyshev's places.
+/// Nodes and weights in [0, 1]: Newton's method on the Legendre polynomial, from Chebyshev's nodes.
 fn gauss_legendre(count: usize) -> Vec<(f64, f64)> {
     let n = count as f64;
     let node = |i: usize| {

@@ -1,20 +1,20 @@
 //! The normal distribution's upper tail and its inverse.
 //!
-//! `libm` has erfc, good to its last digits however far out; the inverse is Newton's.
+//! `libm` has erfc, accurate far into the tail. The inverse uses Newton's method.
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// How likely a standard normal value is to lie above `z`.
+/// The probability that a standard normal value is above `z`.
 pub fn upper(z: f64) -> f64 {
     libm::erfc(z / SQRT_2) / 2.0
 }
 
-/// The standard normal's density.
+/// The density of the standard normal distribution.
 pub fn density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
 }
 
-/// The `z` above which a standard normal value lies with chance `p`; infinite for `p` of 0 or 1.
+/// The `z` that a standard normal value exceeds with probability `p`; infinite for `p` of 0 or 1.
 ///
 /// Newton on the logarithm of the tail, from the right: the tail is below exp(-z^2 / 2) / 2, so the
 /// start is never left of the solution, and the logarithm is concave, so no step passes it.

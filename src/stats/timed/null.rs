@@ -1,7 +1,6 @@
-//! What a signed-rank sum does when there is nothing: each rank is added or not, by the toss of a
-//! coin.
+//! The null distribution of a signed-rank sum: each rank is added with probability 1/2.
 //!
-//! Ranks come doubled, so that the midrank of ties is an integer.
+//! Ranks are doubled, so that the mean rank of ties is an integer.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,11 +8,11 @@ use std::rc::Rc;
 
 use super::normal::{density, upper};
 
-/// Up to so many ranks the distribution is exact. Its cost grows with their cube: 300 are some ten
-/// million additions.
+/// Up to this number of ranks the distribution is exact. The cost grows with the cube of the
+/// number: 300 ranks take about ten million additions.
 pub const EXACT: usize = 300;
 
-/// The distribution of a sum in which each doubled rank occurs with chance 1/2.
+/// The distribution of a sum in which each doubled rank occurs with probability 1/2.
 #[derive(Debug)]
 pub struct Null {
     total: u64,
@@ -22,7 +21,7 @@ pub struct Null {
 
 #[derive(Debug)]
 enum Lower {
-    /// The chance of at most `index * unit`, up to half of the total.
+    /// The probability of at most `index * unit`, up to half of the total.
     Exact { unit: u64, cumulative: Vec<f64> },
     /// Edgeworth's series to the fourth cumulant, the third being zero.
     Series { deviation: f64, excess: f64 },
@@ -48,7 +47,7 @@ impl Null {
         Null { total, lower: Lower::Series { deviation: variance.sqrt(), excess } }
     }
 
-    /// Of the doubled ranks 2, 4 … 2 × `count`; each thread computes it once.
+    /// The distribution of the doubled ranks 2, 4 … 2 × `count`; each thread computes it once.
     pub fn untied(count: usize) -> Rc<Null> {
         thread_local!(static KNOWN: RefCell<HashMap<usize, Rc<Null>>> = RefCell::default());
         KNOWN.with_borrow_mut(|known| {
@@ -57,13 +56,13 @@ impl Null {
         })
     }
 
-    /// How likely a sum as far from the middle as `sum` is, on either side.
+    /// The probability of a sum at least as far from the middle as `sum`, on either side.
     pub fn two_sided(&self, sum: u64) -> f64 {
         let least = sum.min(self.total - sum);
         (2.0 * self.at_most(least)).min(1.0)
     }
 
-    /// How likely a sum of at most `sum` is, which is in the lower half.
+    /// The probability of a sum of at most `sum`, which is in the lower half.
     fn at_most(&self, sum: u64) -> f64 {
         match &self.lower {
             Lower::Exact { unit, cumulative } => cumulative[(sum / unit) as usize],

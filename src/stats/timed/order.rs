@@ -1,8 +1,8 @@
-//! What runs next: a pair of base and change or an A/A pair, and which of the two runs first.
+//! The order of a run: pairs of base and change and A/A pairs, and which of the two runs first.
 //!
 //! A slow drift, or a second Boot that is always faster than the first, must not look like an
-//! effect: so the lot decides who runs first in each pair. A/A pairs run the base on both sides,
-//! one of them in the change's place, and by the same lots.
+//! effect. So the order within each pair is random. A/A pairs run the base on both sides, one of
+//! them in the change's place, in random order too.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,22 @@ use crate::stats::random::Random;
 
 use super::rules::{MIN_CONTROLS, MIN_PAIRS};
 
-/// After the pilot one pair in so many is an A/A pair.
+/// After the pilot, one of this many pairs is an A/A pair.
 const CONTROL_EVERY: usize = 6;
 
-/// One pair to be run.
+/// One pair of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Base against base, the second one in the place of the change.
+    /// Whether this is an A/A pair: base against base, one of them in the change's place.
     pub is_control: bool,
-    /// Whether what stands in the place of the change runs before the base.
+    /// Whether the change, or the base in its place, runs first.
     pub change_first: bool,
 }
 
-/// The pairs of a run, without end; equal seeds give equal orders, so a run can be resumed.
+/// The pairs of a run, an endless iterator. Equal seeds give equal orders, so a run can be resumed.
 ///
-/// The first [`MIN_PAIRS`] + [`MIN_CONTROLS`] are the pilot, then one of each six is an A/A
-/// pair, at a place that the lot decides.
+/// The first [`MIN_PAIRS`] + [`MIN_CONTROLS`] pairs are the pilot. Then one of each six is an A/A
+/// pair, at a random place.
 #[derive(Debug, Clone)]
 pub struct Order {
     random: Random,
@@ -34,7 +34,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Drawn from this seed.
+    /// The order of this seed.
     pub fn new(seed: u64) -> Order {
         Order { random: Random::new(seed), block: VecDeque::new(), is_past_pilot: false }
     }
@@ -45,7 +45,7 @@ impl Order {
         self.is_past_pilot = true;
         let mut kinds = vec![false; pairs];
         kinds.resize(pairs + controls, true);
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         for last in (1..kinds.len()).rev() {
             kinds.swap(last, self.random.below(last as u64 + 1) as usize);
         }
@@ -76,13 +76,13 @@ mod tests {
         let controls = |slots: &[Slot]| slots.iter().filter(|slot| slot.is_control).count();
         assert_eq!(controls(&order[..18]), 8);
         assert!(order[18..].chunks(6).all(|block| controls(block) == 1));
-        // The lot decides who is first: 255 of 510 and 54 of 108 wanted, and six deviations.
+        // Which one is first is random: 255 of 510 and 54 of 108 are expected, ± six deviations.
         for (is_control, least, most) in [(false, 190, 320), (true, 25, 85)] {
             let of_kind = order.iter().filter(|slot| slot.is_control == is_control);
             let first = of_kind.filter(|slot| slot.change_first).count();
             assert!((least..most).contains(&first), "{first}");
         }
-        // And where in its block the control lies.
+        // The place of the control in its block is random, too.
         let place = |block: &[Slot]| block.iter().position(|slot| slot.is_control);
         let places: std::collections::HashSet<_> = order[18..].chunks(6).map(place).collect();
         assert_eq!(places.len(), 6);

@@ -1,4 +1,4 @@
-//! One row's result.
+//! The result of one row.
 
 use super::barriers::Barriers;
 use super::control::Control;
@@ -6,75 +6,75 @@ use super::normal::{quantile, upper};
 use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs};
 use super::signed_rank::{Interval, SignedRank};
 
-/// What a timed row comes to. There is no "no change": who sees nothing says how much would have
-/// been seen.
+/// The verdict of a timed row. "No change" is not one of them: a row without a detected change says
+/// which change it would have detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The change has larger values, by the threshold at least.
+    /// The change has larger values, by at least the threshold.
     Up,
-    /// The change has smaller values, by the threshold at least.
+    /// The change has smaller values, by at least the threshold.
     Down,
-    /// Something differs, by less than the threshold.
+    /// The difference is significant and below the threshold.
     Small,
-    /// No detected change; [`Row::would_see`] would have been.
+    /// No detected change. A change of [`Row::would_see`] would have been detected.
     NotDetected,
-    /// No answer, and why.
+    /// No verdict is possible.
     Inconclusive(Why),
 }
 
-/// Why a row has no answer.
+/// Why no verdict is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Fewer than [`MIN_PAIRS`], or too few for an interval at this level.
+    /// There are fewer than [`MIN_PAIRS`] pairs, or too few for an interval at this level.
     TooFewPairs,
-    /// Fewer than [`MIN_CONTROLS`].
+    /// There are fewer than [`MIN_CONTROLS`] A/A pairs.
     TooFewControls,
-    /// The A/A pairs differ from zero.
+    /// The A/A pairs differ significantly from zero.
     ControlOff,
-    /// The A/A pairs spread beyond the limit.
+    /// The spread of the A/A pairs is above the limit.
     ControlWide,
-    /// A value that is no number, or infinite.
+    /// A value is infinite or not a number.
     NotFinite,
 }
 
 impl Verdict {
-    /// Whether it is one of the two.
+    /// Whether it is [`Verdict::Up`] or [`Verdict::Down`].
     pub fn is_up_or_down(self) -> bool {
         matches!(self, Verdict::Up | Verdict::Down)
     }
 }
 
-/// One row, judged. Effects are log-ratios where they are called `log`, and ratios elsewhere.
+/// The result of one row. Effects are log-ratios if they are called `log`, otherwise ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How many pairs there were.
+    /// The number of pairs.
     pub pairs: usize,
-    /// Estimate and interval of `ln(change / base)`, valid at whatever look the run stopped.
+    /// Estimate and interval of `ln(change / base)`, valid at every look.
     pub log: Interval,
     /// The repeated p-value of the row by itself.
     pub p: f64,
-    /// The same, adjusted for the family.
+    /// The p-value, adjusted for the family.
     pub adjusted: f64,
-    /// How many rows the family has.
+    /// The number of rows in the family.
     pub family: usize,
-    /// The smallest ratio that would have been seen, as in 1.008; infinite where nothing would.
+    /// The minimum detectable effect as a ratio, such as 1.008; infinite if there is none.
     pub would_see: f64,
-    /// The A/A pairs; `None` of fewer than two.
+    /// The result of the A/A pairs; `None` for fewer than two.
     pub control: Option<Control>,
 }
 
 impl Row {
-    /// Estimate and interval as ratios of change to base.
+    /// Estimate and interval as ratios of change to base, instead of their logarithms.
     pub fn ratio(&self) -> Interval {
         let Interval { estimate, low, high } = self.log;
         Interval { estimate: estimate.exp(), low: low.exp(), high: high.exp() }
     }
 }
 
-/// What the rows of a family come to, under a cap; `strict` is the barrier of a row that is tested
-/// at a share of the level, `adjust` is the family's.
+/// Judges the rows of a family under a cap. `strict` is the barrier of a row that is tested at a
+/// share of the level; `adjust` adjusts the family's p-values.
 pub(super) fn judge(
     barriers: &Barriers,
     rows: &[Pairs],
@@ -93,7 +93,7 @@ pub(super) fn judge(
     judged
 }
 
-/// All but what depends on the family.
+/// Judges a row, except for what depends on the family.
 fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> Row {
     let mut judged = Row {
         verdict: Verdict::NotDetected,
@@ -115,7 +115,7 @@ fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> Row {
     if let Some(log) = ranks.interval(2.0 * upper(bound)) {
         judged.log = log;
         judged.p = barriers.looks.overall(ranks.p_value(), share);
-        // The interval's width says what one deviation of the estimate is.
+        // The standard deviation of the estimate, from the interval's width.
         let deviation = (log.high - log.low) / (2.0 * bound);
         let reach = barriers.looks.bound(strict, share) + quantile(1.0 - barriers.rules.power);
         judged.would_see = (reach * deviation).exp();

@@ -1,27 +1,27 @@
-/// No verdict on fewer pairs.
+/// The smallest number of pairs for a verdict.
 pub const MIN_PAIRS: usize = 10;
 
-/// No verdict without so many A/A pairs: of seven, all on one side of zero, chance makes 2 / 2^7,
-/// which is above [`Rules::control_alpha`].
+/// The smallest number of A/A pairs for a verdict. All of seven are on one side of zero with
+/// probability 2 / 2^7, which is above [`Rules::control_alpha`].
 pub const MIN_CONTROLS: usize = 8;
 
-/// What the caller asks for. Shares and chances, not percent.
+/// The parameters of the decision rule. They are shares and probabilities, not percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    /// The chance of one false verdict or more among the headline rows; and which share of
-    /// secondary findings may be false. One less it is the level of the intervals.
+    /// The probability of one or more false verdicts among the headline rows, and the share of
+    /// false ones among secondary findings. The intervals have the level `1 - alpha`.
     pub alpha: f64,
-    /// How sure an effect of the size that would have been seen is to be seen.
+    /// The probability of detecting an effect as large as the minimum detectable effect.
     pub power: f64,
-    /// The smallest ratio less one that matters; downwards `1 / (1 + threshold)`.
+    /// The smallest relevant change, as a ratio minus one; downwards `1 / (1 + threshold)`.
     pub threshold: f64,
-    /// No more pairs than this.
+    /// The largest number of pairs.
     pub most_pairs: usize,
-    /// So many pairs and one look, instead of a pilot and five.
+    /// A fixed number of pairs with one look, instead of a pilot and five looks.
     pub pairs: Option<usize>,
-    /// The level at which a row's A/A pairs must not differ from zero.
+    /// The level of the test that a row's A/A pairs differ from zero.
     pub control_alpha: f64,
-    /// The largest spread of A/A pairs, as a standard deviation of log-ratios.
+    /// The largest permitted spread of A/A pairs, as a standard deviation of log-ratios.
     pub control_spread: f64,
 }
 
@@ -42,8 +42,8 @@ impl Default for Rules {
 /// One row's log-ratios so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pairs<'a> {
-    /// `ln(change / base)`, one of each pair of Boots.
+    /// `ln(change / base)` of each pair of Boots.
     pub pairs: &'a [f64],
-    /// The same of the A/A pairs.
+    /// The same, of the A/A pairs.
     pub controls: &'a [f64],
 }

@@ -1,37 +1,37 @@
 //! Wilcoxon's signed-rank test of paired differences, and what follows from it.
 //!
-//! Which Side of a pair ran first is drawn by lot, so where there is no effect each difference is
-//! as likely to have its sign as the other one, whatever its size: the test assumes nothing else.
-//! It is conditional on the sizes, and so exact with ties (which get the mean of their ranks) and
-//! with zeros (Pratt's way: they take part in the ranking and then have no sign to toss).
+//! The order within each pair is random. So without an effect, each difference has either sign with
+//! equal probability, whatever its size. The test assumes nothing else. It is conditional on the
+//! sizes, and so it is exact with ties (which get the mean of their ranks) and with zeros (Pratt's
+//! method: they are ranked and then left out).
 //!
-//! The estimate is Hodges and Lehmann's (Annals of Mathematical Statistics 34, 1963): the median of
-//! the means of all pairs of differences, each with itself too. The interval holds the shifts that
-//! the test does not reject. Shifted by any value between two neighbouring means the differences
-//! have the same order of sizes and the same signs, so the test is applied once for each such gap.
+//! The estimate is that of Hodges and Lehmann (Annals of Mathematical Statistics 34, 1963): the
+//! median of the means of all pairs of differences, each with itself too. The interval has the
+//! shifts that the test does not reject. All shifts between two neighbouring means give the
+//! differences the same order of sizes and the same signs, so the test runs once for each such gap.
 
 use std::rc::Rc;
 
 use super::null::Null;
 
-/// A value and what the data allow for it.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The estimate.
     pub estimate: f64,
-    /// The lower end; minus infinity where so few data exclude nothing at this level.
+    /// The lower end; minus infinity if there are too few data for this level.
     pub low: f64,
     /// The upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether zero lies outside.
+    /// Whether zero is outside.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// Whether all of it lies within ±`bound`.
+    /// Whether the interval is within ±`bound`.
     pub fn is_within(&self, bound: f64) -> bool {
         self.low > -bound && self.high < bound
     }
@@ -45,7 +45,7 @@ pub struct SignedRank {
 }
 
 impl SignedRank {
-    /// Of finite differences.
+    /// The test of these differences, which must be finite.
     pub fn new(differences: &[f64]) -> SignedRank {
         let mut differences = differences.to_vec();
         differences.sort_unstable_by(f64::total_cmp);
@@ -53,18 +53,18 @@ impl SignedRank {
         SignedRank { differences, has_ties }
     }
 
-    /// Hodges and Lehmann's; nothing of nothing.
+    /// The Hodges-Lehmann estimate; `None` for no differences.
     pub fn estimate(&self) -> Option<f64> {
         let last = self.means().checked_sub(1)?;
         Some(f64::midpoint(self.mean(last / 2), self.mean(last.div_ceil(2))))
     }
 
-    /// The two-sided p-value of no shift.
+    /// The two-sided p-value of the hypothesis that there is no shift.
     pub fn p_value(&self) -> f64 {
         p_value(&self.differences, 0.0)
     }
 
-    /// The shifts whose two-sided p-value is above `alpha`; nothing of nothing.
+    /// The shifts whose two-sided p-value is above `alpha`; `None` for no differences.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         let estimate = self.estimate()?;
         let (low, high) =
@@ -72,7 +72,7 @@ impl SignedRank {
         Some(Interval { estimate, low, high })
     }
 
-    /// How many means there are.
+    /// The number of means.
     fn means(&self) -> usize {
         self.differences.len() * (self.differences.len() + 1) / 2
     }
@@ -126,7 +126,7 @@ impl SignedRank {
                 (Some(below), Some(above)) => {
                     p_value(&self.differences, f64::midpoint(ends[below], *above))
                 }
-                // Outside of them all the signs are equal.
+                // Outside of all means the signs are equal.
                 _ => 2.0 * 0.5f64.powi(self.differences.len() as i32),
             };
             p > alpha
@@ -144,7 +144,7 @@ impl SignedRank {
 
 const SIGN: u64 = 1 << 63;
 
-/// A double's place among all doubles, and back.
+/// The position of a double among all doubles, and back.
 fn place(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits < SIGN { bits | SIGN } else { !bits }
@@ -154,7 +154,7 @@ fn place_of(place: u64) -> f64 {
     f64::from_bits(if place < SIGN { !place } else { place & !SIGN })
 }
 
-/// The first of `0..end` for which this holds, which from there on it does; or `end`.
+/// The first of `0..end` for which a monotonic condition holds, or `end`.
 fn first(end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, end);
     while low < high {

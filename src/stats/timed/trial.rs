@@ -1,4 +1,4 @@
-//! When to stop, and what to say.
+//! When a run stops, and the verdicts of its rows.
 
 use super::barriers::Barriers;
 use super::family::{benjamini_hochberg, holm};
@@ -8,24 +8,25 @@ use super::row::{Row, judge};
 use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 use super::spread::shamos;
 
-/// A pilot that saw a quiet machine gets no lower cap: among ten pairs, two accidents hide
-/// whatever there is, and one of 17 simulated pairs has one.
+/// The lowest cap, even after a quiet pilot: among ten pairs, two outliers hide any effect, and in
+/// the simulation one of 17 pairs is an outlier.
 const LEAST_CAP: usize = 20;
 
-/// Looks of a run whose length the pilot decides.
+/// The number of looks of a run whose length the pilot decides.
 const LOOKS: usize = 5;
 
-/// Eight values know a standard deviation to a quarter, and a cap that is too low costs power.
+/// A safety factor: eight values give a standard deviation to a quarter, and a cap that is too low
+/// costs power.
 const PILOT: f64 = 1.1;
 
-/// What the variance of Hodges and Lehmann's estimate is above that of a mean, for normal values.
+/// The ratio of the variance of the Hodges-Lehmann estimate to that of a mean, for normal values.
 const HODGES_LEHMANN: f64 = std::f64::consts::PI / 3.0;
 
-/// What [`Trial::next`] says.
+/// The answer of [`Trial::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Run the next pair of the [`super::Order`]. `cap` is the number of pairs after which it ends
-    /// at the latest, known when the pilot is over.
+    /// Run the next pair of the [`super::Order`]. `cap` is the largest number of pairs, known after
+    /// the pilot.
     GoOn { cap: Option<usize> },
     /// Every headline row is settled.
     Settled,
@@ -33,26 +34,26 @@ pub enum Next {
     Exhausted,
 }
 
-/// What [`Trial::judge`] says of all rows.
+/// The results of all rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// By Holm.
+    /// Headline rows, adjusted by Holm.
     pub headline: Vec<Row>,
-    /// By Benjamini and Hochberg.
+    /// Secondary rows, adjusted by Benjamini and Hochberg.
     pub secondary: Vec<Row>,
 }
 
-/// The rules, with their barriers computed. It remembers nothing of the data: a run that was
-/// interrupted goes on from what was measured.
+/// The rules, with their barriers computed. It keeps no data, so an interrupted run goes on from
+/// the pairs that were measured.
 #[derive(Debug, Clone)]
 pub struct Trial {
     barriers: Barriers,
-    /// The barrier of one headline row where all of them are tested, after Bonferroni.
+    /// The barrier of one headline row, Bonferroni-corrected over all of them.
     strict: f64,
 }
 
 impl Trial {
-    /// For so many headline rows; none counts as one.
+    /// A trial with this number of headline rows; 0 counts as 1.
     pub fn new(rules: Rules, headline_rows: usize) -> Trial {
         let looks = Looks::new(if rules.pairs.is_some() { 1 } else { LOOKS });
         let one_row = looks.barrier(rules.alpha);
@@ -60,10 +61,10 @@ impl Trial {
         Trial { barriers: Barriers { rules, looks, one_row }, strict }
     }
 
-    /// Asked after each pair, with what is known of the headline rows: go on?
+    /// Whether to go on. Ask after each pair, with the headline rows so far.
     ///
-    /// Looks are at fifths of the cap, and none before [`MIN_PAIRS`]; the number of pairs is that
-    /// of the row that has most (a pair that failed is missing in its row only).
+    /// There is a look at each fifth of the cap, but none before [`MIN_PAIRS`]. The number of pairs
+    /// is that of the row with the most: a failed pair is missing in its row only.
     pub fn next(&self, headline: &[Pairs]) -> Next {
         let Some(cap) = self.cap(headline) else { return Next::GoOn { cap: None } };
         let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
@@ -72,7 +73,7 @@ impl Trial {
             Next::Exhausted
         } else if count >= MIN_PAIRS
             && (1..self.barriers.looks.count()).any(is_look)
-            // What has no pair by now will have none.
+            // A row without any pair will have none.
             && self
                 .judge(headline, &[])
                 .headline
@@ -85,7 +86,7 @@ impl Trial {
         }
     }
 
-    /// One result for each row, at any time; between looks and after an interrupt too.
+    /// Judges each row. It may be called at any time, between looks and after an interrupt too.
     pub fn judge(&self, headline: &[Pairs], secondary: &[Pairs]) -> Judged {
         let cap = self.cap(headline).unwrap_or(self.barriers.rules.most_pairs);
         let strict = match secondary.len() {
@@ -98,12 +99,12 @@ impl Trial {
         }
     }
 
-    /// The largest number of pairs, from the spread in the pilot: the threshold is to be seen in
-    /// every headline row. `None` before the pilot is over.
+    /// The largest number of pairs, from the spread in the pilot: enough to detect a change as
+    /// large as the threshold in every headline row. `None` before the pilot is over.
     ///
-    /// The spread is that of the A/A pairs alone. Pairs whose signs agree by chance lie close
-    /// together, so a cap that saw them would be low just where they mislead: in 10 000 simulated
-    /// comparisons of equals that made 4.7 % certain instead of 4.0 %.
+    /// The spread is that of the A/A pairs alone. Pairs whose signs agree by chance are close
+    /// together, so they would lower the cap just when they mislead. In 10 000 simulated
+    /// comparisons of equal Sides, 4.7 % instead of 4.0 % then got a false verdict.
     pub fn cap(&self, headline: &[Pairs]) -> Option<usize> {
         if let Some(pairs) = self.barriers.rules.pairs {
             return Some(pairs);
@@ -112,21 +113,21 @@ impl Trial {
             row.pairs.get(..MIN_PAIRS)?;
             Some(self.needed(shamos(&[row.controls.get(..MIN_CONTROLS)?])?))
         });
-        // A row in which pairs failed is not waited for.
+        // A row with failed pairs is not waited for.
         let needed = needed.flatten().reduce(f64::max)?;
         let fifths =
             (needed / LOOKS as f64).ceil().min(self.barriers.rules.most_pairs as f64) as usize;
         Some((fifths * LOOKS).max(LEAST_CAP).min(self.barriers.rules.most_pairs))
     }
 
-    /// Pairs that let the threshold be seen where pairs have this standard deviation.
+    /// The number of pairs that detects the threshold if pairs have this standard deviation.
     fn needed(&self, deviation: f64) -> f64 {
         let reach =
             self.barriers.looks.bound(self.strict, 1.0) + quantile(1.0 - self.barriers.rules.power);
         HODGES_LEHMANN * (reach * PILOT * deviation / self.barriers.rules.threshold.ln_1p()).powi(2)
     }
 
-    /// Whether more pairs would change nothing that matters.
+    /// Whether more pairs would not change the verdict.
     fn is_settled(&self, row: &Row) -> bool {
         row.verdict.is_up_or_down() || row.log.is_within(self.barriers.rules.threshold.ln_1p())
     }

@@ -1,5 +1,5 @@
-//! The tables by which a guest with ACPI finds its processors, and how it resets and goes off.
-//! Debian's cloud kernels read no other: they have no MP table reader.
+//! The ACPI tables: a guest with ACPI finds its processors there, and learns how to reset and how
+//! to power off. Debian's cloud kernels need them, because they cannot read an MP table.
 //!
 //! Source: Advanced Configuration and Power Interface Specification, version 6.4, chapters 4
 //! (registers) and 5 (tables). All fields are little-endian.
@@ -9,7 +9,7 @@ use super::mptable::{IO_APIC, LOCAL_APIC, checksum};
 use crate::vmm::error::VmmError;
 use crate::vmm::machine::{Memory, write};
 
-/// Where a system looks for the pointer to the tables; they follow it.
+/// The address at which a system looks for the root pointer. The tables follow it.
 const ADDRESS: u64 = 0xe_0000;
 
 /// The port of the four bytes of events before [`CONTROL`]; no event ever comes.
@@ -26,7 +26,7 @@ pub(super) fn write_tables(memory: &Memory, cpus: u8) -> Result<(), VmmError> {
     write(memory, "the tables of ACPI", &tables(cpus), ADDRESS)
 }
 
-/// The root pointer (5.2.5), then all tables, each of which knows the places of those before it.
+/// The root pointer (5.2.5), then all tables. A table has the addresses of those before it.
 fn tables(cpus: u8) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     let mut add = |table: Vec<u8>| {
@@ -51,7 +51,7 @@ fn pointer(root: u64) -> [u8; 36] {
     // The revision with the long table, and the length of this.
     (bytes[15], bytes[20]) = (2, 36);
     put(&mut bytes, 24, &root.to_le_bytes());
-    // The first sum is over what was the whole in ACPI 1.0.
+    // The first checksum covers the fields of ACPI 1.0.
     bytes[8] = checksum(&bytes[..20]);
     bytes[32] = checksum(&bytes);
     bytes
@@ -76,16 +76,16 @@ fn fixed(sleeping: u64, firmware: u64) -> Vec<u8> {
     let mut bytes = vec![0; FIXED];
     put(&mut bytes, 36, &low(firmware));
     put(&mut bytes, 40, &low(sleeping));
-    // The line of events, which is never raised.
+    // The interrupt of events, which is never raised.
     put(&mut bytes, 46, &9u16.to_le_bytes());
     put(&mut bytes, 56, &u32::from(EVENTS).to_le_bytes());
     put(&mut bytes, 64, &u32::from(CONTROL).to_le_bytes());
     put(&mut bytes, 88, &[4, 2]);
-    // No shallow states of the processor.
+    // No processor idle states.
     put(&mut bytes, 96, &[0xff, 0xff, 0xff, 0xff]);
-    // Devices of ISA; no VGA, no clock of CMOS, and no keyboard, though one resets.
+    // ISA devices; no VGA, no CMOS clock, and no keyboard, although its controller resets.
     put(&mut bytes, 109, &(1u16 | 1 << 2 | 1 << 5).to_le_bytes());
-    // WBINVD works, no buttons, no alarm, and a register that resets.
+    // WBINVD works; no buttons, no alarm; there is a reset register.
     put(&mut bytes, 112, &(1u32 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 10).to_le_bytes());
     // A port, eight bits wide.
     put(&mut bytes, 116, &[1, 8, 0, 1]);
@@ -95,7 +95,7 @@ fn fixed(sleeping: u64, firmware: u64) -> Vec<u8> {
     table(b"FACP", 3, &bytes[HEADER..])
 }
 
-/// Firmware control (5.2.10), which has a header of its own and nothing to say.
+/// Firmware control (5.2.10), which has a header of its own and is empty.
 fn firmware_control() -> Vec<u8> {
     let mut bytes = vec![0; 64];
     put(&mut bytes, 0, b"FACS\x40");
@@ -103,10 +103,10 @@ fn firmware_control() -> Vec<u8> {
     bytes
 }
 
-/// Interrupt controllers (5.2.12): each line of ISA is the pin of the same number.
+/// Interrupt controllers (5.2.12): each ISA interrupt is at the pin of the same number.
 fn processors(cpus: u8) -> Vec<u8> {
     let mut bytes = LOCAL_APIC.to_le_bytes().to_vec();
-    // There are the two old controllers too.
+    // The two 8259 controllers exist too.
     bytes.extend(1u32.to_le_bytes());
     for cpu in 0..cpus {
         bytes.extend([0, 8, cpu, cpu, 1, 0, 0, 0]);
@@ -114,7 +114,7 @@ fn processors(cpus: u8) -> Vec<u8> {
     bytes.extend([1, 12, cpus, 0]);
     bytes.extend(IO_APIC.to_le_bytes());
     bytes.extend([0; 4]);
-    // NMI is at the second pin of all processors.
+    // NMI is at the second local pin of all processors.
     bytes.extend([4, 6, 0xff, 0, 0, 1]);
     bytes
 }
@@ -136,7 +136,7 @@ mod tests {
         bytes[at..at + length].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
     }
 
-    /// The table at an address, whose sum is zero.
+    /// The table at an address; its checksum must be zero.
     fn at(all: &[u8], address: usize) -> &[u8] {
         let table = &all[address - ADDRESS as usize..];
         let table = &table[..number(table, 4, 4)];

@@ -1,16 +1,16 @@
-//! What the guest reads of its processor.
+//! The guest's CPUID.
 
 use std::arch::x86_64::__cpuid;
 
 use kvm_bindings::kvm_cpuid_entry2;
 
-/// The leaf of KVM's own features.
+/// The leaf of KVM's paravirtual features.
 const KVM_FEATURES: u32 = 0x4000_0001;
-/// Leaf 1, ECX: KVM offers both and leaves it to user space to say so.
+/// Leaf 1, ECX: KVM supports both, and user space must set the bits.
 const TSC_DEADLINE: u32 = 1 << 24;
 const HYPERVISOR: u32 = 1 << 31;
 
-/// A feature of KVM's own that a guest can do without.
+/// A paravirtual feature of KVM that can be hidden from a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     Clock,
@@ -42,7 +42,7 @@ impl Feature {
         Feature::ClockStable,
     ];
 
-    /// The name that QEMU has for it, and the command line.
+    /// The name, as on QEMU's command line.
     pub fn name(self) -> &'static str {
         match self {
             Feature::Clock => "kvmclock",
@@ -64,10 +64,10 @@ impl Feature {
         Feature::ALL.into_iter().find(|feature| feature.name() == name)
     }
 
-    /// Its bits in EAX of the leaf of features.
+    /// The bits in EAX of [`KVM_FEATURES`].
     fn bits(self) -> u32 {
         match self {
-            // The clock has had two places for its registers.
+            // The clock's registers have had two numbers.
             Feature::Clock => 1 | 1 << 3,
             Feature::NoPioDelay => 1 << 1,
             Feature::AsyncPf => 1 << 4,
@@ -83,21 +83,21 @@ impl Feature {
     }
 }
 
-/// The leaf in which a hypervisor says what it is; QEMU's translator says TCG, four times.
+/// The leaf with the hypervisor's name. QEMU's translator has TCG there, four times.
 const HYPERVISOR_NAME: u32 = 0x4000_0000;
 const TRANSLATOR: [u32; 3] =
     [u32::from_le_bytes(*b"TCGT"), u32::from_le_bytes(*b"CGTC"), u32::from_le_bytes(*b"GTCG")];
 
-/// What no guest sees on this processor, whatever it is to go without.
+/// The features that are always hidden on this processor.
 ///
-/// QEMU's translator, 7.2 and its development branch alike, does not forget the vector that a VMRUN
-/// has injected (`exception_index` in `helper_vmrun`) before the next exit. Where it stops until
-/// then, as at each deadline of a clock that counts instructions, it delivers the interrupt again,
-/// also to a guest that has interrupts off: to one that holds a lock which the handler takes, a
-/// deadlock. The write that ends an interrupt is an exit, and comes before any lock; with pv-eoi
-/// there is none.
+/// pv-eoi is one under QEMU's translator (7.2 and later). The translator keeps the vector that a
+/// VMRUN has injected (`exception_index` in `helper_vmrun`) until the next exit. If it stops before
+/// that, as at each deadline under icount, it delivers the interrupt again, even to a guest with
+/// interrupts off. That is a deadlock if the guest holds a lock that the handler takes. Without
+/// pv-eoi, the write that ends an interrupt is an exit, and it comes before any lock.
 pub(super) fn unusable() -> &'static [Feature] {
-    // SAFETY: every 64-bit processor has CPUID, and answers for any leaf. Newer compilers know.
+    // SAFETY: every 64-bit processor has CPUID and answers any leaf. In newer compilers the
+    // function is safe.
     #[allow(unused_unsafe)]
     let name = unsafe { __cpuid(HYPERVISOR_NAME) };
     unusable_on([name.ebx, name.ecx, name.edx])
@@ -107,7 +107,7 @@ fn unusable_on(hypervisor: [u32; 3]) -> &'static [Feature] {
     if hypervisor == TRANSLATOR { &[Feature::PvEoi] } else { &[] }
 }
 
-/// Makes what KVM supports into what the vCPU `id` is, `without` some features.
+/// Turns the CPUID that KVM supports into that of the vCPU `id`, `without` some features.
 pub(super) fn describe(entries: &mut [kvm_cpuid_entry2], id: u8, without: &[Feature]) {
     let hidden = without.iter().fold(0, |bits, feature| bits | feature.bits());
     for entry in entries {
@@ -116,7 +116,7 @@ pub(super) fn describe(entries: &mut [kvm_cpuid_entry2], id: u8, without: &[Feat
                 entry.ecx |= TSC_DEADLINE | HYPERVISOR;
                 entry.ebx = entry.ebx & 0x00ff_ffff | u32::from(id) << 24;
             }
-            // The identity of the local interrupt controller, said three times more.
+            // The ID of the local APIC, three times more.
             0xb | 0x1f => entry.edx = id.into(),
             0x8000_001e => entry.eax = id.into(),
             KVM_FEATURES => entry.eax &= !hidden,
@@ -142,7 +142,7 @@ mod tests {
         };
         assert_eq!(hidden(&[]), 0);
         assert_eq!(hidden(&[Feature::Clock, Feature::PvEoi]), 0b100_1001);
-        // The gaps are bits without a name in the list.
+        // Bits without a name are gaps.
         assert_eq!(hidden(&Feature::ALL), 0x0100_3aff & !(1 << 2));
     }
 

@@ -15,17 +15,18 @@ use crate::vmm::machine::Machine;
 use crate::vmm::outcome::Outcome;
 use crate::vmm::{crew, long_mode};
 
-/// Three pages that Intel processors want, where no guest has memory.
+/// Three pages that Intel processors need, at an address without memory.
 const TSS: usize = 0xfffb_d000;
-/// The first serial port's line.
+/// The interrupt of the first serial port.
 const SERIAL_IRQ: u32 = 4;
-/// What memory is where no range register says otherwise: they are on, and it is write-back.
+/// The default memory type: range registers are on, and memory without one is write-back.
 const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, data: 1 << 11 | 6 };
 
-/// Boots, and runs to the guest's reset.
+/// Boots the guest and runs it until it resets.
 ///
 /// # Errors
-/// Where the guest does not begin; how it ends is in the [`Outcome`].
+///
+/// The guest does not start. How it ends is in the [`Outcome`].
 pub fn run(config: &Config) -> Result<Outcome, VmmError> {
     let kernel = load::read(config)?;
     let bytes = usize::try_from(config.memory_mib << 20)
@@ -44,7 +45,7 @@ pub fn run(config: &Config) -> Result<Outcome, VmmError> {
     vm.register_irqfd(&interrupt, SERIAL_IRQ).map_err(refused("the serial port's interrupt"))?;
     let vcpus: Result<Vec<_>, _> = (0..config.cpus).map(|id| vcpu(&machine, config, id)).collect();
     let vcpus = vcpus?;
-    // The others wait for the first one's start-up interrupt.
+    // The other vCPUs wait for a start-up interrupt from the first.
     if let Some(first) = vcpus.first() {
         let (rip, rsi) = (entry.address, entry.zero_page);
         long_mode::enter(first, kvm_regs { rip, rsi, ..kvm_regs::default() })?;

@@ -1,4 +1,4 @@
-//! Kernel, initial RAM disk, boot line and zero page in the guest's memory.
+//! Loads kernel, initial RAM disk, boot line and zero page into the guest's memory.
 //!
 //! Source: Documentation/arch/x86/boot.rst, "64-bit Boot Protocol".
 
@@ -23,30 +23,30 @@ const HIGH_MEMORY: u64 = 0x10_0000;
 const PAGE: u64 = 4096;
 /// From the start of the loaded code to its 64-bit entry point.
 const ENTRY: u64 = 0x200;
-/// `XLF_KERNEL_64`: it has one.
+/// `XLF_KERNEL_64`: the kernel has a 64-bit entry point.
 const HAS_ENTRY: u16 = 1;
-/// The protocol that brought it: Linux 3.8.
+/// The first version of the boot protocol with that flag: Linux 3.8.
 const OLDEST: u16 = 0x020c;
-/// A loader without a number of its own.
+/// The number of a loader that has none of its own.
 const UNKNOWN_LOADER: u8 = 0xff;
 const RAM: u32 = 1;
 const RESERVED: u32 = 2;
 
-/// The files, read before there is a machine.
+/// The content of the files, read before the machine is made.
 pub(super) struct Files {
     kernel: Vec<u8>,
     initrd: Vec<u8>,
 }
 
-/// Where the first vCPU begins.
+/// Where the first vCPU starts.
 pub(super) struct Entry {
     pub address: u64,
     pub zero_page: u64,
 }
 
-/// Reads them, and looks whether the first is a kernel.
+/// Reads the files and checks the kernel's header.
 pub(super) fn read(config: &Config) -> Result<Files, VmmError> {
-    // What is larger than the guest's memory cannot be in it, and some files have no end.
+    // A file that is larger than the guest's memory does not fit, and some files have no end.
     let most = config.memory_mib << 20;
     let read = |path: &Path, wanted| {
         let shown = || path.display().to_string();
@@ -92,7 +92,7 @@ fn not_a_kernel(config: &Config, reason: &str) -> VmmError {
     VmmError::NotAKernel { path: config.kernel.display().to_string(), reason: reason.into() }
 }
 
-/// Looks at the header before the loader does, which knows nothing of 64-bit entry points.
+/// Checks the header, because the loader does not check for a 64-bit entry point.
 fn check(kernel: &[u8]) -> Result<(), &'static str> {
     let word = |at: usize| {
         let bytes = kernel.get(at..at + 2).and_then(|bytes| bytes.try_into().ok());
@@ -119,7 +119,7 @@ fn write_line(config: &Config, memory: &Memory, header: &mut setup_header) -> Re
     Ok(())
 }
 
-/// As high as memory goes, above all that the kernel needs to unpack itself.
+/// As high in memory as possible, above the space in which the kernel unpacks itself.
 fn write_initrd(
     config: &Config,
     files: &Files,
@@ -154,7 +154,7 @@ fn low(value: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// What of a header [`check`] looks at.
+    /// A header with the fields that [`check`] reads.
     fn kernel() -> Vec<u8> {
         let mut kernel = vec![0; 0x400];
         kernel[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);

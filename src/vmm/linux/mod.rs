@@ -1,6 +1,5 @@
-//! A Linux guest: a bzImage, interrupt controllers and timer in the kernel, one serial port, and
-//! nothing else: no disk, no PCI. A kernel finds its processors by ACPI, or without it by the MP
-//! table.
+//! A Linux guest: a bzImage, KVM's interrupt controllers and timer, one serial port. It has no disk
+//! and no PCI. The kernel finds its processors by ACPI, or by the MP table if it has no ACPI.
 
 mod acpi;
 mod addresses;

@@ -1,30 +1,30 @@
-//! The table by which the guest finds its processors and interrupt lines.
+//! The MP table, in which a guest finds its processors and interrupts.
 //!
 //! Source: MultiProcessor Specification, version 1.4, chapter 4. All fields are little-endian.
 
 use crate::vmm::error::VmmError;
 use crate::vmm::machine::{Memory, write};
 
-/// The last kilobyte of base memory, one of the three places where a system looks.
+/// The last KiB of base memory, one of the three places where a system looks.
 pub(super) const ADDRESS: u64 = 0x9_fc00;
-/// What is left of base memory above it.
+/// The size of base memory above it.
 const PLACE: usize = 0x400;
 
 pub(super) const LOCAL_APIC: u32 = 0xfee0_0000;
 pub(super) const IO_APIC: u32 = 0xfec0_0000;
-/// Versions as KVM's controllers say them.
+/// The versions that KVM's controllers report.
 const LOCAL_APIC_VERSION: u8 = 0x14;
 const IO_APIC_VERSION: u8 = 0x11;
 /// Version 1.4 of the specification.
 const REVISION: u8 = 4;
-/// Usable, and the one that boots.
+/// Flags of a processor: usable, and the one that boots.
 const ENABLED: u8 = 1;
 const BOOTS: u8 = 2;
-/// Of an entry about an interrupt.
+/// Types of an interrupt entry.
 const INT: u8 = 0;
 const NMI: u8 = 1;
 const EXT_INT: u8 = 3;
-/// The lines of ISA, without the one by which its two controllers were joined.
+/// The ISA interrupts; [`CASCADE`] joins the two 8259 controllers and is left out.
 const ISA_LINES: u8 = 16;
 const CASCADE: u8 = 2;
 
@@ -51,8 +51,8 @@ fn pointer() -> Vec<u8> {
     let mut bytes = b"_MP_".to_vec();
     let table = u32::try_from(ADDRESS + 16).unwrap_or(0);
     bytes.extend(table.to_le_bytes());
-    // Length in paragraphs, revision, checksum; the five feature bytes say: by the table, and
-    // interrupts come through the local APIC until the system turns that off.
+    // Length in paragraphs, revision, checksum. The five feature bytes mean: use the table, and
+    // interrupts go through the local APIC until the system turns that off.
     bytes.extend([1, REVISION, 0, 0, 0, 0, 0, 0]);
     bytes[10] = checksum(&bytes);
     bytes
@@ -65,7 +65,7 @@ fn header(entries: usize, count: u16) -> Vec<u8> {
     bytes.extend([REVISION, 0]);
     bytes.extend(b"KTAX    ");
     bytes.extend(b"LINUX GUEST ");
-    // No table of the maker's.
+    // No OEM table.
     bytes.extend([0; 6]);
     bytes.extend(count.to_le_bytes());
     bytes.extend(LOCAL_APIC.to_le_bytes());
@@ -74,7 +74,7 @@ fn header(entries: usize, count: u16) -> Vec<u8> {
     bytes
 }
 
-/// In the order of their types, as the specification wants, and their number.
+/// The entries in the order of their types, as the specification requires, and their number.
 fn entries(cpus: u8) -> (Vec<u8>, u16) {
     let (mut bytes, mut count) = (Vec::new(), 0);
     let mut add = |entry: &[u8]| {
@@ -84,26 +84,26 @@ fn entries(cpus: u8) -> (Vec<u8>, u16) {
     for cpu in 0..cpus {
         let flags = ENABLED | if cpu == 0 { BOOTS } else { 0 };
         let mut entry = vec![0, cpu, LOCAL_APIC_VERSION, flags];
-        // Family and features: the system asks CPUID for both.
+        // Family and features are zero: the system reads CPUID.
         entry.extend([0; 16]);
         add(&entry);
     }
     add(b"\x01\x00ISA   ");
-    // The APIC of the lines has the first number that no processor has.
+    // The I/O APIC has the first ID that no processor has.
     let lines = cpus;
     let [a, b, c, d] = IO_APIC.to_le_bytes();
     add(&[2, lines, IO_APIC_VERSION, ENABLED, a, b, c, d]);
-    // Each line is the pin of the same number; polarity and trigger are those of the bus.
+    // Each ISA interrupt is at the pin of the same number, with the bus's polarity and trigger.
     for line in (0..ISA_LINES).filter(|line| *line != CASCADE) {
         add(&[3, INT, 0, 0, 0, line, lines, line]);
     }
-    // The old controllers are at the first pin of the first processor, NMI at the second of all.
+    // The 8259 is at the first local pin of the first processor, NMI at the second of all.
     add(&[4, EXT_INT, 0, 0, 0, 0, 0, 0]);
     add(&[4, NMI, 0, 0, 0, 0, 0xff, 1]);
     (bytes, count)
 }
 
-/// What makes the sum of all bytes zero.
+/// The byte that makes the sum of all bytes zero.
 pub(super) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_neg()
 }

@@ -1,5 +1,5 @@
-//! What a Linux guest finds behind its ports: a serial port that prints, a way to reset, and
-//! otherwise the ones of an empty bus.
+//! The ports of a Linux guest: a serial port that prints, and a way to reset. All other ports read
+//! as ones, as from an empty bus.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
@@ -15,18 +15,18 @@ use crate::vmm::vcpu::{Bus, Next};
 
 const SERIAL: u16 = 0x3f8;
 const SERIAL_END: u16 = 0x3ff;
-/// The clock's data: zero is no time, and says that no time is being set.
+/// The CMOS clock's data. It reads as zero: not a valid time, and no update in progress.
 const CMOS_DATA: u16 = 0x71;
-/// Ready for a command, and with a byte to fetch that never ends: Linux then takes it for absent
-/// at once, and resets by it all the same.
+/// The keyboard controller's status: ready for a command, and always with a byte to fetch. Linux
+/// then takes the keyboard for absent at once, and still resets by its controller.
 const KEYBOARD_STATUS: u8 = 1;
 
-/// A guest says here where what is of interest begins and ends: guest/vm/init.c.
+/// A guest writes here where the part of interest begins and ends: guest/vm/init.c.
 const MARK: u16 = 0x5ea;
 
 /// The ports.
 pub(super) struct Ports {
-    /// Whether the monitor stops at a mark, to be looked at.
+    /// Whether this process stops at a mark.
     stops_at_marks: bool,
     serial: Mutex<Serial<Line, NoEvents, Console>>,
 }
@@ -50,7 +50,7 @@ impl Ports {
         }
     }
 
-    /// Prints what is left.
+    /// Prints the rest of the last line.
     pub fn flush(&self) -> Result<(), VmmError> {
         self.serial().writer_mut().print().map_err(|error| VmmError::Console { error })
     }
@@ -103,7 +103,7 @@ impl Bus for Ports {
     }
 }
 
-/// Which of the serial port's eight registers.
+/// The number of the serial port's register, of eight.
 fn offset(port: u16) -> u8 {
     (port - SERIAL).to_le_bytes()[0]
 }
@@ -117,7 +117,7 @@ fn reason(error: vm_superio::serial::Error<io::Error>) -> io::Error {
     }
 }
 
-/// Stdout, a line at a time: a system call for each byte would be most of what a guest costs.
+/// Stdout, a line at a time. A system call for each byte would dominate the cost of a guest.
 #[derive(Default)]
 struct Console(Vec<u8>);
 
@@ -129,7 +129,7 @@ impl Console {
         let printed = stdout.write_all(&self.0).and_then(|()| stdout.flush());
         self.0.clear();
         match printed {
-            // A reader that has seen enough is no error, and the guest goes on.
+            // A reader that closes its end is not an error, and the guest goes on.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }

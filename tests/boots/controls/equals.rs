@@ -26,7 +26,7 @@ fn zero_is_zero(names: &[&str]) {
     assert!(comparison.rows.len() == names.len() || comparison.rows.len() > 25);
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
-        for effect in &row.effects {
+        for effect in row.effects() {
             assert_eq!(effect.samples.base, effect.samples.change, "{} {}", row.row, effect.metric);
             assert_eq!(effect.samples.base.len(), 5);
             assert_eq!(effect.delta_range, (0.0, 0.0));
@@ -81,7 +81,7 @@ fn repeat(names: &[String]) -> usize {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.failures);
-        assert!(row.effects.iter().all(|effect| effect.delta == 0.0), "{}", row.row);
+        assert!(row.effects().iter().all(|effect| effect.delta == 0.0), "{}", row.row);
     }
     comparison.rows.len()
 }
@@ -107,7 +107,7 @@ fn meaningless(names: &[&str]) {
     let lines = ["ktax.none=a", "ktax.none=ab"];
     let (ran, comparison) = compare(&dir.path().join("out"), lines, &args(&rows, &[]));
     for row in &comparison.rows {
-        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects[0]);
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}: {:?}", row.row, row.effects()[0]);
     }
     assert_eq!(ran.status, 0);
     assert!(tree(dir.path()).len() > 100);

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use ktax::model::PlanMethod;
 use ktax::rundir::{RunDir, RunDirError};
 
 use super::scene::{Ran, Scene};
-use crate::common::{scratch, tree};
+use crate::common::{open_counts, scratch, tree};
 
 const RUNS: &str = "boots/001-change/runs";
 
@@ -135,9 +136,13 @@ fn a_plan_whose_rows_are_paths_is_refused() {
     RunDir::create(&root, plan.clone()).unwrap();
     let open = |row: &str| {
         let mut plan = plan.clone();
-        plan.workloads[1].row = row.to_owned();
-        fs::write(root.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
-        RunDir::open(&root)
+        plan.method.workloads[1].row = row.to_owned();
+        fs::write(
+            root.join("plan.json"),
+            serde_json::to_vec(&plan.with(PlanMethod::from)).unwrap(),
+        )
+        .unwrap();
+        open_counts(&root)
     };
     assert!(open("fork-pages:pages=16,ops=3").is_ok());
     let long = "a".repeat(101);
@@ -160,7 +165,7 @@ fn a_plan_that_points_outside_itself_is_refused() {
     for (from, to) in [
         ("\"layout\": 1", "\"layout\": 2"),
         ("\"side\": \"base\"", "\"side\": \"../base\""),
-        ("\"format\": 1", "\"format\": 2"),
+        ("\"format\": 2", "\"format\": 1"),
         ("\"row\": \"pipe\"", "\"row\": \"getppid\""),
         ("\"index\": 2", "\"index\": 1"),
         (&"ab".repeat(32), "../../x"),
@@ -168,7 +173,7 @@ fn a_plan_that_points_outside_itself_is_refused() {
     ] {
         assert!(text.contains(from), "{from}");
         fs::write(root.join("plan.json"), text.replacen(from, to, 1)).unwrap();
-        let Err(error @ RunDirError::Format { .. }) = RunDir::open(&root) else { panic!("{to}") };
+        let Err(error @ RunDirError::Format { .. }) = open_counts(&root) else { panic!("{to}") };
         assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string());
     }
 }

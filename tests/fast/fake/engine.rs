@@ -62,7 +62,7 @@ impl Engine for Fake<'_> {
     }
 
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
-        let plan = &self.scene.plan;
+        let plan = &self.scene.plan.method;
         let side = Side::BOTH.into_iter().find(|side| request.image == Path::new(side.name()));
         let side = side.unwrap();
         assert_eq!(request.image_sha256, plan.kernels.get(side).sha256);

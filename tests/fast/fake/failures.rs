@@ -1,13 +1,12 @@
 //! Every kind of Failure ends as its own row and leaves the others standing.
 
-use ktax::analyse::analyse;
+use ktax::analyse::counts;
 use ktax::engine::Answer;
-use ktax::model::{Comparison, Failure, Outcome, Side, Verdict};
-use ktax::rundir::RunDir;
+use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
 
 use super::scene::{Scene, VIRTUAL_S, hello, profile};
-use crate::common::{row, scratch, tree};
+use crate::common::{open_counts, row, scratch, tree};
 
 pub fn panicked() -> Failure {
     Failure::Panic { message: "VFS: no root".into() }
@@ -43,7 +42,7 @@ fn every_failure() -> Vec<(Failure, bool)> {
 }
 
 fn compared(root: &std::path::Path) -> Comparison {
-    analyse(&RunDir::open(root).unwrap()).unwrap()
+    counts(&open_counts(root).unwrap()).unwrap()
 }
 
 /// What one Run of `pipe` comes to if the guest and the plugin leave this.
@@ -84,7 +83,7 @@ fn what_the_engine_reports_of_a_run_is_its_row() {
         let failed = row(&comparison, "pipe");
         assert_eq!(failed.verdict, Verdict::Failed);
         assert_eq!(failed.failures[0].failure, failure);
-        assert_eq!((failed.failures.len(), failed.effects.len()), (1, 0));
+        assert_eq!((failed.failures.len(), failed.effects().len()), (1, 0));
         assert!(!dir.path().join("boots/000-base/runs/pipe.profile.tsv").exists());
     }
 }
@@ -96,12 +95,12 @@ fn a_failed_boot_fails_its_rows_and_leaves_the_other_boots_alone() {
         let scene = Scene::new(&["getppid", "pipe"]).layouts(2);
         let ran = scene.boot(Side::Change, 0, Err(failure.clone())).run(dir.path()).complete();
         assert_eq!((ran.runs(), ran.done), (6, 8));
-        let opened = RunDir::open(dir.path()).unwrap();
-        for step in &opened.plan().steps {
+        let opened = open_counts(dir.path()).unwrap();
+        for step in &opened.plan().method.steps {
             let boot = opened.boot(step).unwrap().unwrap();
             let failed = step.name() == "001-change";
             assert_eq!(boot.failure.as_ref(), failed.then_some(&failure));
-            let run = opened.run(step, "pipe").unwrap().map(|run| run.outcome);
+            let run = opened.run::<Sample>(step, "pipe").unwrap().map(|run| run.outcome);
             assert_eq!(matches!(run, Some(Outcome::Measured(_))), !failed);
         }
         for row in &compared(dir.path()).rows {

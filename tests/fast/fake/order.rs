@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use ktax::analyse::analyse;
+use ktax::analyse;
 use ktax::model::{Region, Side};
-use ktax::rundir::RunDir;
+use ktax::rundir::AnyRunDir;
 
 use super::scene::Scene;
-use crate::common::{scratch, tree};
+use crate::common::{open_counts, scratch, tree};
 
 #[test]
 fn every_run_is_made_exactly_once_in_the_plans_order() {
@@ -42,7 +42,7 @@ fn every_run_is_made_exactly_once_in_the_plans_order() {
 fn a_run_whose_region_is_the_boot_boots() {
     let dir = scratch();
     let mut scene = Scene::new(&["getppid", "kernel-boot"]);
-    scene.plan.workloads[1].region = Region::Boot;
+    scene.plan.method.workloads[1].region = Region::Boot;
     let ran = scene.run(dir.path()).complete();
     assert_eq!(
         ran.calls[..3],
@@ -54,7 +54,7 @@ fn a_run_whose_region_is_the_boot_boots() {
 fn each_run_is_told_its_rows_operations_parameters_and_its_layouts_phase() {
     let dir = scratch();
     let mut scene = Scene::new(&["getppid", "pipe"]).layouts(2);
-    scene.plan.workloads[1].params = [("a".to_owned(), 7), ("b".to_owned(), 0)].into();
+    scene.plan.method.workloads[1].params = [("a".to_owned(), 7), ("b".to_owned(), 0)].into();
     scene.run(dir.path()).complete();
     let order = fs::read_to_string(dir.path().join("boots/002-change/orders/pipe")).unwrap();
     assert_eq!(order, "ktax 1\nphase 1000\nops 400\nrun pipe\nparam a 7\nparam b 0\nend\n");
@@ -78,8 +78,8 @@ fn the_directory_is_the_same_however_many_boots_at_a_time() {
         let ran = scene().jobs(jobs).together(jobs.min(6)).run(&root).complete();
         assert_eq!(ran.peak, jobs.min(6), "jobs {jobs}");
         assert_eq!((ran.runs(), ran.done), (15, 18), "jobs {jobs}");
-        let opened = RunDir::open(&root).unwrap();
-        opened.write_comparison(&analyse(&opened).unwrap()).unwrap();
+        let comparison = analyse::counts(&open_counts(&root).unwrap()).unwrap();
+        AnyRunDir::open(&root).unwrap().write_comparison(&comparison).unwrap();
         trees.push(tree(&root));
     }
     assert!(trees[0].len() > 50, "{}", trees[0].len());

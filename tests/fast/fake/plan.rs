@@ -1,19 +1,18 @@
 //! The Plan that every scene begins with.
 
 use ktax::model::{
-    Arch, FORMAT, Format, Identity, Key, Machine, Plan, Region, Side, Sides, Subject, Workload,
+    Arch, CountsPlan, FORMAT, Format, Identity, Key, Machine, Plan, Region, Side, Sides, Subject,
+    Workload,
 };
 
 use super::scene::{OPS, hello};
 
-pub fn plan(rows: &[&str]) -> Plan {
+pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
     let both = |of: fn(Side) -> Identity| Sides { base: of(Side::Base), change: of(Side::Change) };
     let subject = |side: Side| {
         Subject::of(&format!("/boot/{}", side.name()), &format!("side={}", side.name()))
     };
-    Plan {
-        format: FORMAT,
-        title: "a plan by hand".into(),
+    let method = CountsPlan {
         key: Key {
             engine: "exact".into(),
             qemu: "7.2".into(),
@@ -22,15 +21,15 @@ pub fn plan(rows: &[&str]) -> Plan {
             memory_mib: 512,
             guest: "9".repeat(64),
         },
-        seed: 1,
-        threshold_percent: 0.1,
         machine: Machine::default(),
         subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
         kernels: both(identity),
         workloads: rows.iter().map(|row| workload(row)).collect(),
         layouts: Vec::new(),
         steps: Vec::new(),
-    }
+    };
+    let title = "a plan by hand".into();
+    Plan { format: FORMAT, title, seed: 1, threshold_percent: 0.1, method }
 }
 
 fn identity(side: Side) -> Identity {

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Answer, Cancel};
-use ktax::model::{Failure, Layout, Plan, Side, Sides, Step};
-use ktax::run::{Driver, Ended, Event};
+use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
+use ktax::run::{CountsDriver, Ended, Event};
 use ktax::rundir::{RunDir, RunDirError};
 use ktax::wire::Hello;
 
 use super::engine::Fake;
 use super::plan::plan;
+use crate::common::open_counts;
 
 /// Operations of every Region.
 pub const OPS: u64 = 400;
@@ -24,7 +25,7 @@ type Hook = Box<dyn Fn(&Path) + Sync>;
 
 /// What is asked of the fake, and what it answers; without more it answers well.
 pub struct Scene {
-    pub plan: Plan,
+    pub plan: Plan<CountsPlan>,
     jobs: usize,
     pub boots: BTreeMap<(Side, usize), Result<Hello, Failure>>,
     pub runs: BTreeMap<(String, Side, usize), Result<Answer, Failure>>,
@@ -82,9 +83,9 @@ impl Scene {
         };
         let pairs = (0..count).flat_map(|layout| sides(layout).map(|side| (layout, side)));
         let step = |(index, (layout, side))| Step { index, side, layout };
-        self.plan.steps = (0..).zip(pairs).map(step).collect();
+        self.plan.method.steps = (0..).zip(pairs).map(step).collect();
         let layout = |n: usize| Layout { seed: n as u32, padding: 7, phase: 1000 * n as u64 };
-        self.plan.layouts = (0..count).map(layout).collect();
+        self.plan.method.layouts = (0..count).map(layout).collect();
         self
     }
 
@@ -152,7 +153,7 @@ impl Scene {
     /// Begins or goes on in `root`.
     pub fn run(&self, root: &Path) -> Ran {
         let dir = match root.join("plan.json").exists() {
-            true => RunDir::open(root).unwrap(),
+            true => open_counts(root).unwrap(),
             false => RunDir::create(root, self.plan.clone()).unwrap(),
         };
         let _lock = dir.lock().unwrap();
@@ -169,7 +170,7 @@ impl Scene {
                 *done.lock().unwrap() += runs;
             }
         };
-        let ended = Driver {
+        let ended = CountsDriver {
             dir: &dir,
             engine: &fake,
             images: Sides { base: "base".into(), change: "change".into() },

@@ -4,15 +4,17 @@ use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 
-use ktax::analyse::{never_ran, timed, wants_more};
+use ktax::analyse::{never_ran, times, wants_more};
 use ktax::engine::{Booted, Cancel, Stop, Timed};
 use ktax::model::{
-    Facts, Failure, Noise, Side, TimedComparison, TimedEngine, TimedPair, TimedPlan, TimedRow,
-    TimedSubject, TimedVerdict, Workload,
+    Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedEngine, TimedPair, TimedSubject,
+    TimesComparison, TimesPlan, Verdict, Workload,
 };
-use ktax::plan::TimedExperiment;
-use ktax::run::{Ended, TimedDriver, TimedError};
-use ktax::rundir::TimedDir;
+use ktax::plan::{Experiment, TimesExperiment};
+use ktax::run::{Ended, TimesDriver, TimesError};
+use ktax::rundir::RunDir;
+
+use crate::common::open_times;
 
 /// What the fake does; `seen` counts its Boots.
 pub struct Scene {
@@ -93,40 +95,51 @@ impl Timed for Scene {
 }
 
 /// Two rows that decide and a secondary one; the change is known by its `thp`, or by a prefix.
-pub fn plan() -> TimedPlan {
-    let mut experiment = TimedExperiment::of("planted".into(), TimedEngine::Host);
+pub fn plan() -> Plan<TimesPlan> {
+    let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["getppid".into(), "pipe".into()];
     experiment.secondary = vec!["stat".into()];
     experiment.change.thp = Some("never".into());
     experiment.loops = 3;
-    experiment.plan().unwrap()
+    planned("planted", experiment)
+}
+
+/// The Plan of an experiment, with the seed and threshold that files have by default.
+pub fn planned(title: &str, method: TimesExperiment) -> Plan<TimesPlan> {
+    let title = title.to_owned();
+    Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan().unwrap()
+}
+
+/// What a Comparison of times says of all rows together.
+pub fn of_times(comparison: &Comparison) -> &TimesComparison {
+    comparison.times().unwrap()
 }
 
 /// Runs a scene into a directory.
-pub fn drive(root: &Path, plan: &TimedPlan, scene: &Scene) -> Result<Ended, TimedError> {
+pub fn drive(root: &Path, plan: &Plan<TimesPlan>, scene: &Scene) -> Result<Ended, TimesError> {
     with_driver(root, plan, scene, |driver| driver.run())
 }
 
 /// Adds a block of five Boots to a directory.
 pub fn block(
     root: &Path,
-    plan: &TimedPlan,
+    plan: &Plan<TimesPlan>,
     scene: &Scene,
     side: Side,
     boot_id: String,
-) -> Result<Ended, TimedError> {
+) -> Result<Ended, TimesError> {
     with_driver(root, plan, scene, |driver| driver.block(side, boot_id, 5))
 }
 
 fn with_driver(
     root: &Path,
-    plan: &TimedPlan,
+    plan: &Plan<TimesPlan>,
     scene: &Scene,
-    work: impl FnOnce(&TimedDriver) -> Result<Ended, TimedError>,
-) -> Result<Ended, TimedError> {
-    let dir = match TimedDir::is_one(root) {
-        true => TimedDir::open(root)?,
-        false => TimedDir::create(root, plan.clone())?,
+    work: impl FnOnce(&TimesDriver) -> Result<Ended, TimesError>,
+) -> Result<Ended, TimesError> {
+    let dir = match root.join("plan.json").exists() {
+        true => open_times(root)?,
+        false => RunDir::create(root, plan.clone())?,
     };
     let asked = |pairs: &[TimedPair]| wants_more(dir.plan(), pairs);
     asking(&dir, scene, &asked, work)
@@ -134,33 +147,34 @@ fn with_driver(
 
 /// Runs a scene; whoever is asked whether it wants more may look at whatever it likes.
 pub fn drive_asking(
-    dir: &TimedDir,
+    dir: &RunDir<TimesPlan>,
     scene: &Scene,
     wants_more: &dyn Fn(&[TimedPair]) -> bool,
-) -> Result<Ended, TimedError> {
+) -> Result<Ended, TimesError> {
     asking(dir, scene, wants_more, |driver| driver.run())
 }
 
 fn asking(
-    dir: &TimedDir,
+    dir: &RunDir<TimesPlan>,
     scene: &Scene,
     wants_more: &dyn Fn(&[TimedPair]) -> bool,
-    work: impl FnOnce(&TimedDriver) -> Result<Ended, TimedError>,
-) -> Result<Ended, TimedError> {
+    work: impl FnOnce(&TimesDriver) -> Result<Ended, TimesError>,
+) -> Result<Ended, TimesError> {
     let _lock = dir.lock()?;
+    dir.prepare_pairs()?;
     let watch = |work: &mut dyn FnMut()| -> io::Result<Noise> {
         work();
         Ok(scene.noise.clone())
     };
     let (watch, cancel) = (&watch, &scene.cancel);
-    work(&TimedDriver { dir, engine: scene, cancel, wants_more, never_ran: &never_ran, watch })
+    work(&TimesDriver { dir, engine: scene, cancel, wants_more, never_ran: &never_ran, watch })
 }
 
 /// Runs a scene to its end, and what is said of it.
-pub fn compared(root: &Path, plan: &TimedPlan, scene: &Scene) -> TimedComparison {
+pub fn compared(root: &Path, plan: &Plan<TimesPlan>, scene: &Scene) -> Comparison {
     assert_eq!(drive(root, plan, scene).unwrap(), Ended::Complete);
-    let dir = TimedDir::open(root).unwrap();
-    timed(dir.plan(), &dir.pairs().unwrap())
+    let dir = open_times(root).unwrap();
+    times(dir.plan(), &dir.pairs().unwrap())
 }
 
 /// 5 % more in `pipe`, 3 % less in `stat`.
@@ -173,6 +187,6 @@ pub fn planted(row: &str, is_change: bool, boot: usize) -> f64 {
     1000.0 * factor * noise_of(boot)
 }
 
-pub fn verdicts(rows: &[TimedRow]) -> Vec<TimedVerdict> {
+pub fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     rows.iter().map(|row| row.verdict).collect()
 }

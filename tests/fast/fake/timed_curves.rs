@@ -1,19 +1,19 @@
 //! Sweeps of a parameter: where the curves of both Sides cross.
 
-use ktax::model::{TimedEngine, TimedPlan, TimedVerdict};
-use ktax::plan::{TimedExperiment, Value};
+use ktax::model::{Plan, TimedEngine, TimesPlan, Verdict};
+use ktax::plan::{TimesExperiment, Value};
 
-use super::timed::{compared, scene, verdicts};
+use super::timed::{compared, of_times, planned, scene, verdicts};
 use crate::common::scratch;
 
 /// A row of each number of groups, in this order.
-fn of_groups(groups: &[u64]) -> TimedPlan {
-    let mut experiment = TimedExperiment::of("curve".into(), TimedEngine::Host);
+fn of_groups(groups: &[u64]) -> Plan<TimesPlan> {
+    let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["messaging".into()];
     experiment.change.thp = Some("never".into());
     let groups = groups.iter().copied().map(Value::Number).collect();
     experiment.sweep = [("groups".into(), groups)].into();
-    experiment.plan().unwrap()
+    planned("curve", experiment)
 }
 
 #[test]
@@ -26,7 +26,8 @@ fn a_point_at_exactly_one_is_on_no_side_of_a_crossing() {
         _ => 1000.0,
     };
     let crossings = |name: &str, groups: &[u64]| {
-        compared(&dir.path().join(name), &of_groups(groups), &scene(ns)).crossings
+        let comparison = compared(&dir.path().join(name), &of_groups(groups), &scene(ns));
+        of_times(&comparison).crossings.clone()
     };
     let through = crossings("through", &[1, 2, 4]);
     assert_eq!(through.iter().map(|it| it.between).collect::<Vec<_>>(), [(1, 4)]);
@@ -48,9 +49,10 @@ fn rows_without_an_answer_cross_nothing() {
         _ => 1000.0,
     };
     let mut scene = scene(ns);
-    assert_eq!(compared(&dir.path().join("calm"), &plan, &scene).crossings.len(), 1);
+    let calm = compared(&dir.path().join("calm"), &plan, &scene);
+    assert_eq!(of_times(&calm).crossings.len(), 1);
     scene.noise.steal_percent = 50.0;
     let comparison = compared(&dir.path().join("stolen"), &plan, &scene);
-    assert_eq!(verdicts(&comparison.rows), [TimedVerdict::Inconclusive; 2]);
-    assert_eq!(comparison.crossings, []);
+    assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 2]);
+    assert_eq!(of_times(&comparison).crossings, []);
 }

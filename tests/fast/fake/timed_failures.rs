@@ -4,12 +4,11 @@ use std::fs;
 
 use ktax::cmd::Exit;
 use ktax::engine::Stop;
-use ktax::model::{Failure, Side, TimedEngine, TimedPair, TimedPlan};
-use ktax::report::{self, Format};
-use ktax::rundir::TimedDir;
+use ktax::model::{Failure, Side, TimedEngine, TimedPair};
+use ktax::report::{MARKDOWN, TextOptions, render};
 
 use super::timed::{Scene, block, compared, drive, noise_of, plan, scene};
-use crate::common::scratch;
+use crate::common::{open_times, scratch};
 
 fn calm(_: &str, _: bool, boot: usize) -> f64 {
     1000.0 * noise_of(boot)
@@ -46,20 +45,21 @@ fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
 fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let dir = scratch();
     let root = dir.path().join("run");
-    let plan = || TimedPlan { engine: TimedEngine::Kvm, ..plan() };
+    let mut of_guests = plan();
+    of_guests.method.engine = TimedEngine::Kvm;
     let failing = |row: &str, is_change| {
         (row == "pipe" && is_change).then(|| Failure::Panic { message: "Oops".into() })
     };
     let ended = Scene { failure: failing, console: b"Oops\x1b[0m\n".to_vec(), ..scene(calm) };
-    let comparison = compared(&root, &plan(), &ended);
-    let text = report::timed(&comparison, &Format::Markdown).unwrap();
+    let comparison = compared(&root, &of_guests, &ended);
+    let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("it is in pairs/"), "{text}");
     let kept = root.join("pairs/0000.change.serial.log");
     assert_eq!(fs::read(&kept).unwrap(), b"Oops\x1b[0m\n");
     assert!(root.join("pairs/0000.base.serial.log").exists());
     // What ends well has none, and names none.
     let other = dir.path().join("other");
-    compared(&other, &plan(), &scene(calm));
+    compared(&other, &of_guests, &scene(calm));
     let names = fs::read_dir(other.join("pairs")).unwrap().map(|it| it.unwrap().file_name());
     let logs = names.filter(|name| name.to_string_lossy().ends_with(".log"));
     assert_eq!(logs.count(), 0);
@@ -73,7 +73,7 @@ fn a_row_that_never_ran_is_not_tried_in_every_boot() {
         (row == "pipe" && is_change).then_some(Failure::RealTime { limit_s: 180 })
     };
     compared(&root, &plan(), &Scene { failure: failing, ..scene(calm) });
-    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let pairs = open_times(&root).unwrap().pairs().unwrap();
     let tried = |pair: &&TimedPair| pair.boots.change.runs.contains_key("pipe");
     let (last, of_change) = (pairs.last().unwrap(), pairs.iter().filter(|it| !it.is_control));
     assert_eq!((of_change.filter(tried).count(), tried(&last)), (3, false));
@@ -102,7 +102,7 @@ fn what_is_wrong_on_disk_is_the_same_to_all_commands() {
     fs::write(root.join("plan.json"), plan_text).unwrap();
     fs::write(root.join("pairs/0002.json"), "{").unwrap();
     let of_run = drive(&root, &plan(), &scene(calm)).unwrap_err().into();
-    let of_analyse = TimedDir::open(&root).unwrap().pairs().unwrap_err().into();
+    let of_analyse = open_times(&root).unwrap().pairs().unwrap_err().into();
     for error in [of_run, of_analyse] {
         assert_eq!(Exit::of_error(&error), Exit::Usage, "{error}");
     }

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use ktax::analyse::{estimates, progress, timed, wants_more};
+use ktax::analyse::{estimates, progress, times, wants_more};
 use ktax::model::{TimedBoot, TimedEngine, TimedPair};
-use ktax::plan::TimedExperiment;
-use ktax::run::{Ended, TimedError};
-use ktax::rundir::TimedDir;
+use ktax::plan::TimesExperiment;
+use ktax::run::{Ended, TimesError};
+use ktax::rundir::RunDir;
 
-use super::timed::{compared, drive, drive_asking, plan, planted, scene};
-use crate::common::{ktax, run, scratch};
+use super::timed::{compared, drive, drive_asking, of_times, plan, planned, planted, scene};
+use crate::common::{ktax, open_times, run, scratch};
 
 #[test]
 fn equal_seeds_repeat_and_a_stopped_run_goes_on_to_the_same_end() {
@@ -37,7 +37,7 @@ fn the_lot_says_which_side_runs_first() {
     let (dir, scene) = (scratch(), scene(planted));
     let root = dir.path().join("run");
     compared(&root, &plan(), &scene);
-    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let pairs = open_times(&root).unwrap().pairs().unwrap();
     let order = scene.order.borrow();
     assert_eq!(order.len(), 2 * pairs.len());
     for (pair, ran) in pairs.iter().zip(order.chunks(2)) {
@@ -64,7 +64,7 @@ fn pairs_of_another_order_are_refused() {
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     fs::write(root.join("plan.json"), text.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
     let error = drive(&root, &plan(), &scene(planted)).unwrap_err();
-    assert!(matches!(error, TimedError::Order { .. }), "{error}");
+    assert!(matches!(error, TimesError::Order { .. }), "{error}");
 }
 
 #[test]
@@ -72,33 +72,33 @@ fn looking_does_not_change_when_it_stops() {
     let dir = scratch();
     let names = ["blind", "peek"].map(|name| dir.path().join(name));
     let blind = compared(&names[0], &plan(), &scene(planted));
-    let looking = TimedDir::create(&names[1], plan()).unwrap();
+    let looking = RunDir::create(&names[1], plan()).unwrap();
     let looks = |pairs: &[TimedPair]| {
         let shown = (progress(looking.plan(), pairs), estimates(looking.plan(), pairs));
         assert!(shown.0.pairs <= pairs.len() && shown.1.len() <= 2);
         wants_more(looking.plan(), pairs)
     };
     assert_eq!(drive_asking(&looking, &scene(planted), &looks).unwrap(), Ended::Complete);
-    assert_eq!(timed(looking.plan(), &looking.pairs().unwrap()), blind);
+    assert_eq!(times(looking.plan(), &looking.pairs().unwrap()), blind);
     // It is a run that stops by itself, before its cap.
-    assert!(blind.pairs < 200, "{blind:?}");
+    assert!(of_times(&blind).pairs < 200, "{blind:?}");
 }
 
 #[test]
 fn the_command_that_peeks_goes_on_where_the_rule_does() {
     let dir = scratch();
     let root = dir.path().join("run");
-    let mut experiment = TimedExperiment::of("peek".into(), TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["control-planted:ops=50".into()];
     experiment.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
-    let mut plan = experiment.plan().unwrap();
-    (plan.loops, plan.most_pairs) = (1, 30);
+    let mut plan = planned("peek", experiment);
+    (plan.method.loops, plan.method.most_pairs) = (1, 30);
     // So noisy that no look but the last sees enough.
     compared(&root, &plan, &scene(|_, _, boot| 1000.0 + 30.0 * (boot * 7919 % 101) as f64));
     let there = || fs::read_dir(root.join("pairs")).unwrap().count();
     let whole = there();
     assert!(whole > 18, "{whole}");
-    let last = TimedDir::open(&root).unwrap().pairs().unwrap().len() - 1;
+    let last = open_times(&root).unwrap().pairs().unwrap().len() - 1;
     fs::remove_file(root.join(format!("pairs/{last:04}.json"))).unwrap();
     assert_eq!(there(), whole - 1);
     // The rule wanted a pair after these.

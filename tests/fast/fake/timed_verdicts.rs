@@ -1,12 +1,11 @@
 use std::fs;
 
-use ktax::analyse::timed;
-use ktax::model::{Facts, Failure, Noise, TimedVerdict};
-use ktax::report::{self, Format, TextOptions};
-use ktax::rundir::TimedDir;
+use ktax::analyse::times;
+use ktax::model::{Facts, Failure, Noise, Verdict};
+use ktax::report::{MARKDOWN, TEXT, TextOptions, render};
 
-use super::timed::{compared, noise_of, plan, planted, scene, verdicts};
-use crate::common::scratch;
+use super::timed::{compared, noise_of, of_times, plan, planted, scene, verdicts};
+use crate::common::{open_times, scratch};
 
 #[test]
 fn what_was_planted_is_found_and_nothing_else() {
@@ -15,20 +14,21 @@ fn what_was_planted_is_found_and_nothing_else() {
     let [getppid, pipe, stat] = &comparison.rows[..] else { panic!("{comparison:?}") };
     assert_eq!(
         verdicts(&comparison.rows),
-        [TimedVerdict::NoDetectedChange, TimedVerdict::Slower, TimedVerdict::Faster]
+        [Verdict::NoDetectedChange, Verdict::Slower, Verdict::Faster]
     );
     for (row, ratio) in [(getppid, 1.0), (pipe, 1.05), (stat, 0.97)] {
-        let seen = row.ratio.unwrap();
+        let seen = row.times().unwrap().ratio.unwrap();
         assert!(seen.low < ratio && ratio < seen.high.unwrap(), "{row:?}");
     }
-    assert_eq!([getppid.family, pipe.family, stat.family], [2, 2, 1]);
+    assert_eq!([getppid, pipe, stat].map(|row| row.times().unwrap().family), [2, 2, 1]);
     // What would have been seen is on every row, and what was seen is above it.
-    assert!(getppid.would_see_percent.unwrap() < 1.0, "{getppid:?}");
-    assert!(comparison.controls >= 8 && comparison.pairs >= 10, "{comparison:?}");
-    let text = Format::Text(TextOptions { width: 80, colour: false });
-    let text = report::timed(&comparison, &text).unwrap();
+    assert!(getppid.times().unwrap().would_see_percent.unwrap() < 1.0, "{getppid:?}");
+    let of = of_times(&comparison);
+    assert!(of.controls >= 8 && of.pairs >= 10, "{comparison:?}");
+    let text = render(&comparison, TEXT, TextOptions { width: 80, colour: false }).unwrap();
     // All loops of a boot are alike there: the variance is between boots.
-    assert!(text.contains("getppid 100 %"), "{text}");
+    let checks = text.lines().rfind(|line| line.starts_with("getppid  ")).unwrap();
+    assert!(checks.ends_with(" 100"), "{text}");
     assert!(text.contains("no detected change") && !text.contains("no change"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
@@ -37,13 +37,13 @@ fn what_was_planted_is_found_and_nothing_else() {
 fn nine_pairs_get_no_verdict() {
     let dir = scratch();
     let (root, mut ten) = (dir.path().join("run"), plan());
-    ten.pairs = Some(10);
-    assert_eq!(compared(&root, &ten, &scene(planted)).rows[1].verdict, TimedVerdict::Slower);
-    let mut pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    ten.method.pairs = Some(10);
+    assert_eq!(compared(&root, &ten, &scene(planted)).rows[1].verdict, Verdict::Slower);
+    let mut pairs = open_times(&root).unwrap().pairs().unwrap();
     let last = pairs.iter().rposition(|pair| !pair.is_control).unwrap();
     pairs.remove(last);
-    let row = &timed(&ten, &pairs).rows[1];
-    assert_eq!((row.pairs, row.verdict), (9, TimedVerdict::Inconclusive), "{row:?}");
+    let row = &times(&ten, &pairs).rows[1];
+    assert_eq!((row.times().unwrap().pairs, row.verdict), (9, Verdict::TooFewBoots), "{row:?}");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn times_of_an_operation_are_not_cut_to_nanoseconds() {
     let dir = scratch();
     let root = dir.path().join("run");
     compared(&root, &plan(), &scene(|_, _, boot| 1000.25 * noise_of(boot)));
-    let pairs = TimedDir::open(&root).unwrap().pairs().unwrap();
+    let pairs = open_times(&root).unwrap().pairs().unwrap();
     let boots = pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
     let mut times = boots.flat_map(|boot| &boot.runs["getppid"].loops_ns);
     assert!(times.any(|ns| ns.fract() != 0.0));
@@ -64,7 +64,7 @@ fn a_plan_that_is_none_of_ours_is_refused() {
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     for (from, to) in [
-        ("\"format\": 1", "\"format\": 2"),
+        ("\"format\": 2", "\"format\": 1"),
         ("\"loops\": 3", "\"loops\": 4294967295"),
         ("\"loops\": 3", "\"loops\": 0"),
         ("\"most_pairs\": 200", "\"most_pairs\": 4000000000"),
@@ -74,7 +74,7 @@ fn a_plan_that_is_none_of_ours_is_refused() {
         let other = text.replace(from, to);
         assert_ne!(other, text, "{from}");
         fs::write(root.join("plan.json"), other).unwrap();
-        let error = ktax::rundir::TimedDir::open(&root).unwrap_err();
+        let error = open_times(&root).unwrap_err();
         assert!(matches!(error, ktax::rundir::RunDirError::Format { .. }), "{to}: {error}");
     }
 }
@@ -93,15 +93,18 @@ fn a_row_that_cannot_run_has_failed_and_the_others_are_judged() {
     let comparison = compared(&dir.path().join("run"), &plan(), &scene);
     assert_eq!(
         verdicts(&comparison.rows),
-        [TimedVerdict::NoDetectedChange, TimedVerdict::Failed, TimedVerdict::Faster]
+        [Verdict::NoDetectedChange, Verdict::Failed, Verdict::Faster]
     );
-    let text = report::timed(&comparison, &Format::Markdown).unwrap();
-    assert!(text.contains("of the change failed") && text.contains("no such file"), "{text}");
+    let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
+    assert!(
+        text.contains("boots of the change: `pipe`") && text.contains("no such file"),
+        "{text}"
+    );
     // Where it is all that there is, nobody waits for it.
     let mut alone = plan();
-    alone.headline.remove(0);
+    alone.method.headline.remove(0);
     let comparison = compared(&dir.path().join("alone"), &alone, &scene);
-    assert!(comparison.pairs + comparison.controls < 18, "{comparison:?}");
+    assert!(of_times(&comparison).pairs + of_times(&comparison).controls < 18, "{comparison:?}");
 }
 
 #[test]
@@ -109,16 +112,16 @@ fn a_side_that_fails_now_and_then_is_no_fair_sample() {
     let dir = scratch();
     let root = dir.path().join("run");
     compared(&root, &plan(), &scene(planted));
-    let run = ktax::rundir::TimedDir::open(&root).unwrap();
+    let run = open_times(&root).unwrap();
     let mut pairs = run.pairs().unwrap();
     // Every third boot of the change reaches a limit.
     for pair in pairs.iter_mut().filter(|pair| !pair.is_control).step_by(3) {
         let run = pair.boots.change.runs.get_mut("pipe").unwrap();
         run.failure = Some(Failure::RealTime { limit_s: 180 });
     }
-    let comparison = ktax::analyse::timed(run.plan(), &pairs);
-    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Failed, "{comparison:?}");
-    assert_ne!(comparison.rows[0].verdict, TimedVerdict::Failed);
+    let comparison = times(run.plan(), &pairs);
+    assert_eq!(comparison.rows[1].verdict, Verdict::Failed, "{comparison:?}");
+    assert_ne!(comparison.rows[0].verdict, Verdict::Failed);
 }
 
 #[test]
@@ -126,10 +129,14 @@ fn the_smallest_run_has_its_controls_whatever_the_seed() {
     let dir = scratch();
     for seed in [1, 6, 7] {
         let mut ten = plan();
-        (ten.pairs, ten.seed) = (Some(10), seed);
+        (ten.method.pairs, ten.seed) = (Some(10), seed);
         let comparison = compared(&dir.path().join(seed.to_string()), &ten, &scene(planted));
-        assert_eq!((comparison.pairs, comparison.controls), (10, 8), "{seed}");
-        assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower, "{seed}");
+        assert_eq!(
+            (of_times(&comparison).pairs, of_times(&comparison).controls),
+            (10, 8),
+            "{seed}"
+        );
+        assert_eq!(comparison.rows[1].verdict, Verdict::Slower, "{seed}");
     }
 }
 
@@ -139,10 +146,10 @@ fn different_work_gets_no_verdict() {
     let mut other = scene(planted);
     other.beside = |_, is_change| if is_change { 2 } else { 1 };
     let comparison = compared(&dir.path().join("run"), &plan(), &other);
-    assert_eq!(comparison.rows[1].verdict, TimedVerdict::DifferentWork);
-    assert_eq!(comparison.rows[1].why.as_deref(), Some("beside 1 in base, 2 in change"));
+    assert_eq!(comparison.rows[1].verdict, Verdict::DifferentWork);
+    assert_eq!(comparison.rows[1].reason.as_deref(), Some("beside 1 in base, 2 in change"));
     // Nobody goes on with what cannot be judged.
-    assert_eq!(comparison.pairs, 1);
+    assert_eq!(of_times(&comparison).pairs, 1);
 }
 
 #[test]
@@ -157,9 +164,9 @@ fn a_row_of_different_work_does_not_keep_the_others_from_an_answer() {
     let mut other = scene(ns);
     other.beside = |row, is_change| if row == "pipe" && is_change { 2 } else { 1 };
     let comparison = compared(&dir.path().join("run"), &plan(), &other);
-    let found = [TimedVerdict::Slower, TimedVerdict::DifferentWork];
+    let found = [Verdict::Slower, Verdict::DifferentWork];
     assert_eq!(verdicts(&comparison.rows[..2]), found, "{comparison:?}");
-    assert!(comparison.pairs <= 40, "{comparison:?}");
+    assert!(of_times(&comparison).pairs <= 40, "{comparison:?}");
 }
 
 #[test]
@@ -168,14 +175,14 @@ fn a_machine_that_cannot_measure_says_so_after_the_pilot() {
     let mut stolen = scene(planted);
     stolen.noise = Noise { steal_percent: 10.5, ..stolen.noise };
     let comparison = compared(&dir.path().join("stolen"), &plan(), &stolen);
-    assert_eq!(verdicts(&comparison.rows), [TimedVerdict::Inconclusive; 3]);
-    assert_eq!(comparison.pairs + comparison.controls, 18);
-    assert!(comparison.unfit.as_ref().unwrap().contains("hypervisor"), "{comparison:?}");
+    assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 3]);
+    assert_eq!(of_times(&comparison).pairs + of_times(&comparison).controls, 18);
+    assert!(of_times(&comparison).unfit.as_ref().unwrap().contains("hypervisor"), "{comparison:?}");
     // Just below it measures.
     stolen.noise.steal_percent = 9.5;
     let comparison = compared(&dir.path().join("less"), &plan(), &stolen);
-    assert_eq!(comparison.unfit, None);
-    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower);
+    assert_eq!(of_times(&comparison).unfit, None);
+    assert_eq!(comparison.rows[1].verdict, Verdict::Slower);
 }
 
 #[test]
@@ -188,18 +195,21 @@ fn what_was_not_declared_refuses_unless_it_is_allowed() {
     };
     let mut plan = plan();
     let comparison = compared(&dir.path().join("refused"), &plan, &other);
-    assert!(comparison.unfit.as_ref().unwrap().contains("governor"), "{comparison:?}");
-    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Inconclusive);
-    plan.allow_differences = true;
+    assert!(of_times(&comparison).unfit.as_ref().unwrap().contains("governor"), "{comparison:?}");
+    assert_eq!(comparison.rows[1].verdict, Verdict::Inconclusive);
+    plan.method.allow_differences = true;
     let comparison = compared(&dir.path().join("allowed"), &plan, &other);
-    assert_eq!(comparison.rows[1].verdict, TimedVerdict::Slower);
+    assert_eq!(comparison.rows[1].verdict, Verdict::Slower);
     let warned = |fact: &str| comparison.warnings.iter().any(|it| it.fact.contains(fact));
     assert!(warned("not declared"), "{comparison:?}");
     // What was declared is what is compared.
-    plan.allow_differences = false;
-    plan.subjects.change.governor = Some("powersave".into());
+    plan.method.allow_differences = false;
+    plan.method.subjects.change.governor = Some("powersave".into());
     let comparison = compared(&dir.path().join("declared"), &plan, &other);
-    assert_eq!((comparison.unfit, comparison.rows[1].verdict), (None, TimedVerdict::Slower));
+    assert_eq!(
+        (&of_times(&comparison).unfit, comparison.rows[1].verdict),
+        (&None, Verdict::Slower)
+    );
 }
 
 #[test]
@@ -208,7 +218,7 @@ fn a_second_place_that_is_always_slower_vetoes_the_verdict() {
     // By where it runs, not by what it is: odd Boots are second.
     let second = |_: &str, _: bool, boot: usize| 1000.0 * if boot % 2 == 1 { 1.08 } else { 1.0 };
     let comparison = compared(&dir.path().join("run"), &plan(), &scene(second));
-    assert_ne!(comparison.rows[0].verdict, TimedVerdict::Slower, "the lot evens it out");
+    assert_ne!(comparison.rows[0].verdict, Verdict::Slower, "the lot evens it out");
     // A harness that favours the change's place itself is what the A/A pairs see.
     let favoured = dir.path().join("favoured");
     compared(&favoured, &plan(), &scene(planted));
@@ -221,8 +231,8 @@ fn a_second_place_that_is_always_slower_vetoes_the_verdict() {
         }
         fs::write(&path, serde_json::to_vec(&pair).unwrap()).unwrap();
     }
-    let dir = ktax::rundir::TimedDir::open(&favoured).unwrap();
-    let comparison = ktax::analyse::timed(dir.plan(), &dir.pairs().unwrap());
-    assert_eq!(verdicts(&comparison.rows), [TimedVerdict::Inconclusive; 3]);
-    assert!(comparison.rows[1].why.as_ref().unwrap().contains("base against base"));
+    let dir = open_times(&favoured).unwrap();
+    let comparison = times(dir.plan(), &dir.pairs().unwrap());
+    assert_eq!(verdicts(&comparison.rows), [Verdict::Inconclusive; 3]);
+    assert!(comparison.rows[1].reason.as_ref().unwrap().contains("base against base"));
 }

@@ -2,8 +2,11 @@
 
 use std::sync::OnceLock;
 
-use ktax::analyse::analyse;
-use ktax::model::{Comparison, Failure, RowFailure, Side, Signature, Verdict, Warning};
+use ktax::analyse::counts;
+use ktax::model::{
+    Comparison, ComparisonMethod, CountsComparison, CountsEvidence, Effect, Evidence, Failure, Row,
+    RowFailure, Side, Signature, Verdict, Warning,
+};
 
 use super::fixtures::{Line, Made, run_dir};
 
@@ -74,10 +77,10 @@ fn troubles() -> Comparison {
     let failure = Failure::Panic { message: "VFS: Unable to mount root fs".into() };
     for row in &mut troubles.rows[3..] {
         let boot = "004-base".to_owned();
-        row.failures = vec![RowFailure { boot, side: Side::Base, failure: failure.clone() }];
+        let failure = failure.clone();
+        row.failures = vec![RowFailure { boot, side: Side::Base, boots: 1, failure }];
         row.verdict = Verdict::Failed;
-        row.effects.clear();
-        row.decided_by.clear();
+        row.evidence = Evidence::Counts(CountsEvidence::default());
     }
     troubles
 }
@@ -87,20 +90,37 @@ fn hostile() -> Comparison {
     let mut hostile = changes();
     let nasty = "\x1b]0;owned\x07\u{202e}|`<img src=x>`\r\n| a *b* [c](javascript:d)";
     hostile.title = nasty.into();
-    hostile.subjects.change.subject.boot_line = format!("init=/bin/sh {nasty}");
+    let change = &mut method(&mut hostile).subjects.change;
+    change.subject.boot_line = format!("init=/bin/sh {nasty}");
+    change.kernel.release = Some("6.1.0-".to_owned() + &"x".repeat(70));
     hostile.rows.truncate(3);
     hostile.rows[0].row = "=cmd|' /C calc'!A0\u{9b}2J".into();
     hostile.rows[1].row = "stat:".to_owned() + &"very-".repeat(20);
-    hostile.subjects.change.kernel.release = Some("6.1.0-".to_owned() + &"x".repeat(70));
     hostile.rows[2].operation = "\u{2066}</summary><script>\n".into();
-    hostile.rows[2].effects[0].functions[0].function = format!("a{nasty}");
+    effects(&mut hostile.rows[2])[0].functions[0].function = format!("a{nasty}");
     hostile.warnings[0].fact = nasty.repeat(4);
     hostile
 }
 
+/// What was counted, to be changed.
+pub fn method(comparison: &mut Comparison) -> &mut CountsComparison {
+    match &mut comparison.method {
+        ComparisonMethod::Counts(counts) => counts,
+        other => panic!("not counted: {other:?}"),
+    }
+}
+
+/// What was counted of a row, to be changed.
+pub fn effects(row: &mut Row) -> &mut Vec<Effect> {
+    match &mut row.evidence {
+        Evidence::Counts(counts) => &mut counts.effects,
+        other => panic!("not counted: {other:?}"),
+    }
+}
+
 pub fn made(title: &str, layouts: usize, rows: &[Made]) -> Comparison {
     let root = tempfile::tempdir().unwrap();
-    analyse(&run_dir(&root.path().join("run"), title, layouts, rows)).unwrap()
+    counts(&run_dir(&root.path().join("run"), title, layouts, rows)).unwrap()
 }
 
 fn signature(name: &str, value: u64) -> Signature {

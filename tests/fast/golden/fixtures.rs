@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ktax::model::{
-    Arch, Boot, FORMAT, Failure, Format, Identity, Key, Layout, Machine, Outcome, Plan, Region,
-    Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
+    Arch, Boot, CountsPlan, FORMAT, Failure, Format, Identity, Key, Layout, Machine, Outcome, Plan,
+    Region, Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
 };
 use ktax::rundir::{RunDir, profile};
 
@@ -22,10 +22,10 @@ pub type Made = (&'static str, &'static str, Measure);
 pub const OPS: u64 = 400;
 
 /// Writes a whole run directory.
-pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDir {
+pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDir<CountsPlan> {
     let dir = RunDir::create(root, plan(title, layouts, rows)).unwrap();
     let _lock = dir.lock().unwrap();
-    for step in &dir.plan().steps {
+    for step in &dir.plan().method.steps {
         dir.prepare(step).unwrap();
         let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: None };
         dir.write_boot(step, &boot).unwrap();
@@ -38,7 +38,7 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
                     dir.write_run(step, &Run { row, outcome }, Some(&text)).unwrap();
                 }
                 Err(failure) => {
-                    let outcome = Outcome::Failed(failure);
+                    let outcome = Outcome::<Sample>::Failed(failure);
                     dir.write_run(step, &Run { row, outcome }, None).unwrap();
                 }
             }
@@ -70,24 +70,13 @@ pub fn profile_text(row: &str, lines: &[Line]) -> String {
     text
 }
 
-pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan {
+pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
     let side = |index: usize| if index % 2 == 0 { Side::Base } else { Side::Change };
     let step = |index: usize| Step { index: index as u32, side: side(index), layout: index / 2 };
     let layout = |index: usize| Layout { seed: index as u32, padding: 0, phase: 0 };
     let subject = |line: &str| Subject::of("debian:linux-image-6.1.0-56-cloud-amd64", line);
-    Plan {
-        format: FORMAT,
-        title: title.into(),
-        key: Key {
-            engine: "exact".into(),
-            qemu: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)".into(),
-            machine: "pc-q35-7.2".into(),
-            cpu: "max".into(),
-            memory_mib: 512,
-            guest: "9".repeat(64),
-        },
-        seed: 1,
-        threshold_percent: 0.1,
+    let method = CountsPlan {
+        key: key(),
         machine: Machine::default(),
         subjects: Sides {
             base: subject("lsm=capability"),
@@ -97,10 +86,22 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan {
         workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
         layouts: (0..layouts).map(layout).collect(),
         steps: (0..2 * layouts).map(step).collect(),
+    };
+    Plan { format: FORMAT, title: title.into(), seed: 1, threshold_percent: 0.1, method }
+}
+
+pub fn key() -> Key {
+    Key {
+        engine: "exact".into(),
+        qemu: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)".into(),
+        machine: "pc-q35-7.2".into(),
+        cpu: "max".into(),
+        memory_mib: 512,
+        guest: "9".repeat(64),
     }
 }
 
-fn kernel() -> Identity {
+pub fn kernel() -> Identity {
     Identity {
         source: "debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1".into(),
         sha256: "ab".repeat(32),

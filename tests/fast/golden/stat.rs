@@ -3,9 +3,9 @@
 
 use ktax::analyse;
 use ktax::model::{Count, Counted, FORMAT, StatCommand, StatTable};
-use ktax::report::{self, TextOptions};
+use ktax::report::{JSON, StatPage};
 
-use super::check;
+use super::{at, check, show};
 
 /// Native kernel and paravirt_ops.
 const PUBLISHED: [(&str, [f64; 2]); 9] = [
@@ -67,34 +67,49 @@ fn table(commands: &[&[&str]], runs: &[Vec<Counted>]) -> StatTable {
     }
 }
 
-#[test]
-fn counters_of_commands_look_as_expected() {
+/// Ten runs of one command, two of which failed.
+fn one() -> StatTable {
     let ten = CYCLES.map(|cycles| counted(1, cycles)).to_vec();
-    let [base, change] = [0, 1].map(|side| vec![counted(side, PUBLISHED[4].1[side])]);
     let mut one = table(&[&["taskset", "2", "./mmap-perf", "1"]], &[ten]);
     one.commands[0].failures = vec!["exit status 1".to_owned(), "signal 9".to_owned()];
-    let two = table(&[&["./mmap-perf", "a b"], &["./mmap-perf", "\u{1b}[2J"]], &[base, change]);
-    // Drifting with both, as a machine that gets slower: the pairs' ratios are closer together.
+    one
+}
+
+/// One pair, as the mail has it.
+pub fn two() -> StatTable {
+    let [base, change] = [0, 1].map(|side| vec![counted(side, PUBLISHED[4].1[side])]);
+    table(&[&["./mmap-perf", "a b"], &["./mmap-perf", "\u{1b}[2J"]], &[base, change])
+}
+
+/// Six pairs that drift with both, as a machine does that gets slower: the pairs' ratios are closer
+/// together.
+pub fn pairs() -> StatTable {
     let drifting = |side: usize, cycles: f64| {
         let run =
             |n: u32| counted(side, cycles * (1.0 + f64::from(n * n + n * side as u32 / 3) / 100.0));
         (0..6).map(run).collect::<Vec<_>>()
     };
     let pairs = [drifting(0, PUBLISHED[4].1[0]), drifting(1, PUBLISHED[4].1[1])];
-    let pairs = table(&[&["./before"], &["./after"]], &pairs);
-    for (name, table) in [("one", &one), ("two", &two), ("pairs", &pairs)] {
+    table(&[&["./before"], &["./after"]], &pairs)
+}
+
+#[test]
+fn all_values_stand_below_the_table() {
+    for (name, table) in [("one", one()), ("pairs", pairs())] {
         for width in [80, 100] {
-            let options = TextOptions { width, colour: false };
-            let shown = report::stat(table, name != "two", options);
+            let shown = at(&StatPage { table: &table, values: true }, width, false);
             let is_wide = |line: &&str| line.chars().count() > usize::from(width);
             assert_eq!(shown.lines().find(is_wide), None, "{name}");
-            assert!(!shown.contains('\x1b'), "{name}");
-            check(&format!("stat-{name}.{width}.txt"), &shown);
+            check(&format!("stat-{name}-values.{width}.txt"), &shown);
         }
     }
-    check("stat-two.json", &report::json(&two).unwrap());
-    // The mail's own last column; its cache references are cut, not rounded.
-    let shown = report::stat(&two, false, TextOptions { width: 100, colour: false });
+    check("stat-two.json", &show(&two(), JSON));
+}
+
+/// The mail's own last column; its cache references are cut, not rounded.
+#[test]
+fn changes_are_those_that_were_published() {
+    let shown = at(&two(), 100, false);
     for published in ["+3.74", "+3.63", "+10.43", "+2.13", "+2.86", "+3.72"] {
         assert!(shown.contains(published), "{published}: {shown}");
     }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use ktax::analyse;
 use ktax::model::{
-    Failure, Noise, Side, Sides, TimedBlock, TimedBoot, TimedComparison, TimedEngine, TimedPair,
-    TimedPlan, TimedRun, fact,
+    Comparison, Failure, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedEngine, TimedPair,
+    TimedRun, TimesPlan, fact,
 };
-use ktax::plan::{TimedExperiment, Value};
-use ktax::report::{self, Format, TextOptions};
+use ktax::plan::{Experiment, TimesExperiment, Value};
+use ktax::report::{CSV, JSON, MARKDOWN, Saved};
 use ktax::stats::timed::Order;
 
-use super::check;
+use super::{at, check, show};
 
-fn experiment() -> TimedExperiment {
-    let mut experiment = TimedExperiment::of("always against never".into(), TimedEngine::Host);
+fn experiment() -> TimesExperiment {
+    let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["messaging".into()];
     experiment.secondary = vec!["pipe".into(), "stat".into()];
     experiment.sweep =
@@ -27,7 +27,7 @@ fn experiment() -> TimedExperiment {
 }
 
 /// Times of a Boot: the change is faster with one group and slower with sixteen; `stat` cannot run.
-fn boot(plan: &TimedPlan, is_change: bool, number: usize) -> TimedBoot {
+fn boot(plan: &TimesPlan, is_change: bool, number: usize) -> TimedBoot {
     let release = if is_change && plan.is_in_blocks() { "6.12.0" } else { "6.1.0" };
     let facts = [(fact::KERNEL, release), (fact::CPU, "A CPU of 2012"), (fact::CLOCK, "tsc")];
     let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -57,64 +57,74 @@ fn noise() -> Noise {
     Noise { seconds: 2.0, cpus: 4, others_percent: 11.5, ..Noise::default() }
 }
 
-fn of_pairs(plan: &TimedPlan) -> TimedComparison {
+fn planned(method: TimesExperiment) -> Plan<TimesPlan> {
+    let title = "always against never".to_owned();
+    Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan().unwrap()
+}
+
+fn of_pairs(plan: &Plan<TimesPlan>) -> Comparison {
     let mut pairs: Vec<TimedPair> = Vec::new();
     for (slot, index) in Order::new(plan.seed).zip(0..) {
         if !analyse::wants_more(plan, &pairs) {
             break;
         }
-        let change = boot(plan, !slot.is_control, 2 * index as usize + 1);
-        let boots = Sides { base: boot(plan, false, 2 * index as usize), change };
+        let change = boot(&plan.method, !slot.is_control, 2 * index as usize + 1);
+        let boots = Sides { base: boot(&plan.method, false, 2 * index as usize), change };
         let (is_control, change_first) = (slot.is_control, slot.change_first);
         pairs.push(TimedPair { index, is_control, change_first, boots, noise: noise() });
     }
-    analyse::timed(plan, &pairs)
+    analyse::times(plan, &pairs)
 }
 
-fn show(comparison: &TimedComparison, format: Format) -> String {
-    report::timed(comparison, &format).unwrap()
+fn swept() -> Comparison {
+    of_pairs(&planned(experiment()))
 }
 
-fn text(comparison: &TimedComparison, width: u16, colour: bool) -> String {
-    show(comparison, Format::Text(TextOptions { width, colour }))
+fn in_blocks() -> Comparison {
+    let mut booted = experiment();
+    booted.base.kernel = Some("6.1".into());
+    booted.change.kernel = Some("6.12".into());
+    let plan = planned(booted);
+    let block = |side, index| TimedBlock {
+        index,
+        side,
+        boot_id: format!("boot-{index}"),
+        boots: (0..3).map(|turn| boot(&plan.method, side == Side::Change, turn)).collect(),
+        noise: noise(),
+    };
+    analyse::in_blocks(&plan, &[block(Side::Base, 0), block(Side::Change, 1)])
+}
+
+fn on_bare_metal() -> Comparison {
+    let mut guest = experiment();
+    guest.engine = TimedEngine::Kvm;
+    (guest.base, guest.change) = Default::default();
+    guest.base.bare_metal = true;
+    guest.change.kernel = Some("debian:cloud-amd64".into());
+    of_pairs(&planned(guest))
+}
+
+/// Every comparison of times by the name of its files.
+pub fn all() -> Vec<(&'static str, Saved)> {
+    let all =
+        [("timed", swept()), ("timed-blocks", in_blocks()), ("timed-bare-metal", on_bare_metal())];
+    all.map(|(name, comparison)| (name, Saved::Comparison(Box::new(comparison)))).into()
 }
 
 #[test]
 fn comparisons_of_times_look_as_expected() {
-    let swept = of_pairs(&experiment().plan().unwrap());
+    let swept = swept();
     for width in [80, 100] {
-        let shown = text(&swept, width, false);
-        assert!(shown.lines().all(|line| line.chars().count() <= width.into()), "{shown}");
-        check(&format!("timed.{width}.txt"), &shown);
+        check(&format!("timed.{width}.txt"), &at(&swept, width, false));
     }
-    check("timed-colour.txt", &text(&swept, 80, true));
-    for (format, extension) in
-        [(Format::Markdown, "md"), (Format::Csv, "csv"), (Format::Json, "json")]
-    {
+    check("timed-colour.txt", &at(&swept, 80, true));
+    for (format, extension) in [(MARKDOWN, "md"), (CSV, "csv"), (JSON, "json")] {
         check(&format!("timed.{extension}"), &show(&swept, format));
     }
 }
 
 #[test]
 fn blocks_say_what_they_cost_and_guests_what_they_keep() {
-    let mut booted = experiment();
-    booted.base.kernel = Some("6.1".into());
-    booted.change.kernel = Some("6.12".into());
-    let plan = booted.plan().unwrap();
-    let block = |side, index| TimedBlock {
-        index,
-        side,
-        boot_id: format!("boot-{index}"),
-        boots: (0..3).map(|turn| boot(&plan, side == Side::Change, turn)).collect(),
-        noise: noise(),
-    };
-    let blocks = [block(Side::Base, 0), block(Side::Change, 1)];
-    let comparison = analyse::in_blocks(&plan, &blocks);
-    check("timed-blocks.80.txt", &text(&comparison, 80, false));
-    let mut guest = experiment();
-    guest.engine = TimedEngine::Kvm;
-    (guest.base, guest.change) = Default::default();
-    guest.base.bare_metal = true;
-    guest.change.kernel = Some("debian:cloud-amd64".into());
-    check("timed-bare-metal.80.txt", &text(&of_pairs(&guest.plan().unwrap()), 80, false));
+    check("timed-blocks.80.txt", &at(&in_blocks(), 80, false));
+    check("timed-bare-metal.80.txt", &at(&on_bare_metal(), 80, false));
 }

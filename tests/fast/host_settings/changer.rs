@@ -13,12 +13,13 @@ use ktax::model::{Facts, TimedSubject, Workload};
 use ktax::plan::{definitions, native_rows};
 use rustix::process::getuid;
 
-use crate::common::{cache, is_alone, run_alone, scratch, until};
+use crate::common::{Need, cache, is_alone, require, run_alone, scratch, until};
 
 pub const TTL: &str = "/proc/sys/net/ipv4/ip_default_ttl";
 pub const MEMORY: &str = "/proc/sys/net/ipv4/tcp_wmem";
 
 /// Runs the test of this name again in a namespace of its own.
+#[track_caller]
 pub fn alone(name: &str, test: impl Fn(&Path)) {
     if is_alone() {
         let dir = scratch();
@@ -28,8 +29,8 @@ pub fn alone(name: &str, test: impl Fn(&Path)) {
     let own = if getuid().is_root() { "-n" } else { "-rn" };
     let writes = format!("cat {TTL} >{TTL} && cat {MEMORY} >{MEMORY}");
     let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no network namespace whose settings this user can write");
+    let can = can.is_ok_and(|output| output.status.success());
+    if !require(Need::Namespaces, can, "this user cannot write settings of a network namespace") {
         return;
     }
     run_alone(&["unshare", own], &format!("host_settings::{name}"));
@@ -51,7 +52,7 @@ pub fn workload(name: &str, params: &[&str]) -> Workload {
     native_rows(&definitions().unwrap(), name, &params).unwrap().1.remove(0)
 }
 
-pub fn timed(dir: &Path, sides: [&TimedSubject; 2]) -> TimedHost {
+pub fn timed(dir: &Path, sides: [&TimedSubject; 2]) -> TimedHost<'static> {
     let cancel = Cancel::on_signals().unwrap();
     let host = Host::new(&cache(), Limits::of_real_time(600), cancel).unwrap();
     TimedHost::new(host, dir, sides, Facts::default, |line| eprintln!("{line}")).unwrap()
@@ -86,7 +87,7 @@ fn changes_things() {
             let bad = side(&[("net.ipv4.ip_default_ttl", "66"), ("net.ipv4.tcp_wmem", "x")]);
             let mut changer = Changer::new(&dir, [base, &bad], |_| ()).unwrap();
             let error = changer.apply(&bad).unwrap_err().to_string();
-            assert!(error.contains("tcp_wmem cannot be \"x\""), "{error}");
+            assert!(error.contains("tcp_wmem to \"x\""), "{error}");
             assert_eq!(values()[0], "66");
             panic!("the error in the middle");
         }

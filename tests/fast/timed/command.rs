@@ -3,10 +3,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ktax::engine::noise::Watch;
-use ktax::model::{TimedComparison, TimedPair, TimedPlan, TimedVerdict};
+use ktax::model::{Comparison, TimedPair, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Loops, ktax, run, scratch, until};
+use crate::common::{Loops, ktax, may_use_all, run, scratch, times_plan, until};
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times.
 const QUICK: [&str; 6] = ["--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
@@ -25,10 +25,11 @@ fn the_four_phases_are_the_one_command() {
     let reported = run(ktax().args(["report", "--json"]).arg(&out));
     assert_eq!(analysed.stdout, reported.stdout, "{}{}", analysed.stderr, reported.stderr);
     assert_eq!(analysed.status, reported.status);
-    let comparison: TimedComparison = serde_json::from_str(&reported.stdout).unwrap();
+    let comparison: Comparison = serde_json::from_str(&reported.stdout).unwrap();
     // All A/A pairs of the pilot, too: without them there is no verdict.
-    assert_eq!((comparison.pairs, comparison.controls), (10, 8), "{comparison:?}");
-    assert!(comparison.rows[0].ns.base.unwrap() > 0.0);
+    let of = comparison.times().unwrap();
+    assert_eq!((of.pairs, of.controls), (10, 8), "{comparison:?}");
+    assert!(comparison.rows[0].times().unwrap().ns.base.unwrap() > 0.0);
     for format in ["text", "csv", "markdown"] {
         let report = run(ktax().args(["report", "-f", format]).arg(&out));
         assert!(report.stdout.contains("control-planted"), "{format}: {}", report.stderr);
@@ -52,11 +53,11 @@ fn a_command_in_front_is_what_differs() {
         .arg("--json")
         .arg("--out")
         .arg(&out));
-    let comparison: TimedComparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
     match comparison.rows[0].verdict {
-        TimedVerdict::Slower => assert_eq!(ran.status, 3, "{}", ran.stderr),
+        Verdict::Slower => assert_eq!(ran.status, 3, "{}", ran.stderr),
         // A machine that cannot measure says so.
-        TimedVerdict::Inconclusive => assert_eq!(ran.status, 4, "{}", ran.stderr),
+        Verdict::Inconclusive => assert_eq!(ran.status, 4, "{}", ran.stderr),
         other => panic!("{other:?}: {comparison:?}"),
     }
     let missing = ["--change-set", "prefix=no-such-command -x"];
@@ -82,7 +83,7 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
         .args(["--sweep", "pages=0,8", "--json"])
         .arg("--out")
         .arg(&out));
-    let comparison: TimedComparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
     let rows: Vec<&str> = comparison.rows.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(rows, ["fork-pages:pages=0,ops=3", "fork-pages:pages=8,ops=3"], "{}", ran.stderr);
     // A setting's values are runs of their own, which cannot be one plan.
@@ -100,7 +101,7 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
     assert!(csv.stderr.contains("report.csv") && !out.exists(), "{}", csv.stderr);
     // One value is one plan, with the setting.
     let ran = run(ktax().arg("plan").args(QUICK).args(["--sweep", "thp=never"]));
-    let plan: TimedPlan = serde_json::from_str(&ran.stdout).unwrap();
+    let plan = times_plan(&ran.stdout).method;
     for side in [plan.subjects.base, plan.subjects.change] {
         assert_eq!(side.thp.as_deref(), Some("never"));
     }
@@ -115,7 +116,7 @@ fn a_sysctl_is_set_in_either_spelling() {
     for name in ["vm.swappiness", "vm/swappiness"] {
         let ran = run(ktax().arg("plan").args(QUICK).arg(format!("--change-set={name}=10")));
         assert_eq!(ran.status, 0, "{}", ran.stderr);
-        let plan: TimedPlan = serde_json::from_str(&ran.stdout).unwrap();
+        let plan = times_plan(&ran.stdout).method;
         assert_eq!(plan.subjects.change.sysctl[name], "10");
     }
 }
@@ -123,8 +124,7 @@ fn a_sysctl_is_set_in_either_spelling() {
 #[test]
 fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
     let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
-    if std::thread::available_parallelism().unwrap().get() < cpus {
-        println!("skipped: not all {cpus} CPUs may be used, so they cannot be kept busy");
+    if !may_use_all(cpus) {
         return;
     }
     let (dir, _busy) = (scratch(), Loops::start(2 * cpus));
@@ -156,9 +156,10 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     let ran = run(ktax().arg("run").arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let ran = run(ktax().args(["analyse", "--json"]).arg(&out));
-    let comparison: TimedComparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
     // A machine that cannot measure is left after the pilot.
-    assert!(comparison.pairs >= 40 || comparison.unfit.is_some(), "{comparison:?}");
+    let of = comparison.times().unwrap();
+    assert!(of.pairs >= 40 || of.unfit.is_some(), "{comparison:?}");
     assert!(pairs() >= stopped);
 }
 
@@ -187,7 +188,7 @@ fn who_peeks_sees_estimates_and_changes_nothing() {
         (ran.stderr, pairs, fs::read(out.join("plan.json")).unwrap())
     };
     let (said, pairs, plan) = compared("peek", &["--peek"]);
-    assert!(said.contains("looking does not change when it stops"), "{said}");
+    assert!(said.contains("this does not change when it stops"), "{said}");
     assert!(
         said.contains("pairs: 10 of at most 10; A/A pairs: 8; control-planted:ops=50 "),
         "{said}"
@@ -230,10 +231,11 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     let plan = fs::read(out.join("plan.json")).unwrap();
     let refuses = |flags: &[&str]| {
         let ran = run(ktax().args(["analyse", "--json"]).arg(&out).args(flags));
-        let comparison: TimedComparison = serde_json::from_str(&ran.stdout).unwrap();
+        let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
         let warned = comparison.warnings.iter().any(|it| it.fact.contains("sometimes"));
         assert!(warned, "{comparison:?}");
-        comparison.unfit.is_some_and(|unfit| unfit.contains("--allow-differences"))
+        let unfit = comparison.times().unwrap().unfit.as_ref();
+        unfit.is_some_and(|unfit| unfit.contains("--allow-differences"))
     };
     assert!(refuses(&[]));
     assert!(!refuses(&["--allow-differences"]));

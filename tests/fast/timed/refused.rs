@@ -1,7 +1,7 @@
 use std::fs;
 
-use ktax::model::{Arch, Format, Identity, Key, Plan, Sides};
-use ktax::plan::{Experiment, plan};
+use ktax::model::{Arch, CountsPlan, Format, Identity, Key, Plan, Sides, Subject};
+use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
 use crate::common::{ktax, run, scratch};
@@ -9,9 +9,12 @@ use crate::common::{ktax, run, scratch};
 #[test]
 fn mistakes_are_refused_with_the_next_step() {
     for (arguments, said) in [
-        (&["--pairs", "10", "-w", "getppid"][..], "--engine host"),
-        (&["--engine", "host", "-w", "getppid", "--layouts", "2"], "exact engine's"),
-        (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "no setting"),
+        (&["--pairs", "10", "-w", "getppid"][..], "only applies to timed engines (host and kvm)"),
+        (
+            &["--engine", "host", "-w", "getppid", "--layouts", "2"],
+            "layouts only applies to the exact",
+        ),
+        (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "there is no `=`"),
         (
             &["--engine", "host", "-w", "getppid", "--change-set", "swappiness=1"],
             "a dot or a slash",
@@ -22,13 +25,16 @@ fn mistakes_are_refused_with_the_next_step() {
         (&["--engine", "host", "--kernel", "debian:x", "-w", "getppid"], "--base-set kernel="),
         (&["--engine", "host", "--base", "6.1", "-w", "getppid"], "--base-set kernel="),
         (&["--engine", "host", "--change", "6.1", "-w", "getppid"], "--base-set kernel="),
-        (&["--engine", "host", "--cpu", "max", "-w", "getppid"], "of guests"),
-        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "of guests"),
-        (&["--engine", "host", "--vcpus", "1", "-w", "getppid"], "of guests"),
-        (&["--engine", "host", "--cores", "1", "-w", "getppid"], "of guests"),
-        (&["--engine", "host", "--bare-metal", "-w", "getppid"], "of guests"),
+        (&["--engine", "host", "--cpu", "max", "-w", "getppid"], "cpu only applies to the exact"),
+        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "memory_mib only applies to"),
+        (&["--engine", "host", "--vcpus", "1", "-w", "getppid"], "only apply to the kvm engine"),
+        (&["--engine", "host", "--cores", "1", "-w", "getppid"], "only apply to the kvm engine"),
+        (&["--engine", "host", "--bare-metal", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--base-boot-line", "quiet", "-w", "getppid"], "boot_line"),
-        (&["--engine", "kvm", "--kernel", "x", "--base-set", "thp=never", "-w", "pipe"], "has no"),
+        (
+            &["--engine", "kvm", "--kernel", "x", "--base-set", "thp=never", "-w", "pipe"],
+            "does not have",
+        ),
         (&["--engine", "kvm", "--bare-metal", "--base", "x", "-w", "pipe"], "--change"),
     ] {
         let ran = run(ktax().arg("plan").args(arguments));
@@ -38,8 +44,7 @@ fn mistakes_are_refused_with_the_next_step() {
 }
 
 /// A plan of the exact engine.
-fn counted() -> Plan {
-    let text = "title = \"x\"\nbase = { kernel = \"x\" }\nchange = { kernel = \"x\" }\n";
+fn counted() -> Plan<CountsPlan> {
     let identity = Identity {
         source: "x".into(),
         sha256: "0".repeat(64),
@@ -58,7 +63,9 @@ fn counted() -> Plan {
         guest: "0".repeat(64),
     };
     let kernels = Sides { base: identity.clone(), change: identity };
-    plan(&Experiment::parse(text, "x.toml").unwrap(), kernels, key).unwrap()
+    let method = CountsExperiment::between(Subject::of("x", ""), Subject::of("x", ""));
+    let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
+    experiment.plan(kernels, key).unwrap()
 }
 
 #[test]
@@ -68,18 +75,24 @@ fn what_is_of_times_is_refused_where_instructions_are_counted() {
     fs::write(&timed, "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n").unwrap();
     let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("leave --engine exact out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("leave --engine out"), "{}", ran.stderr);
     let ran = run(ktax().args(["compare", "--kernel", "debian:x", "--peek"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("--peek is for times"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--peek only applies to timed runs"), "{}", ran.stderr);
     let out = dir.path().join("counted");
     RunDir::create(&out, counted()).unwrap();
     let ran = run(ktax().arg("analyse").arg(&out).arg("--allow-differences"));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("leave it out"), "{}", ran.stderr);
-    for flags in [&["--peek"][..], &["--side", "base"], &["--allow-differences"]] {
+    let said = "--allow-differences only applies to timed runs";
+    assert!(ran.stderr.contains(said) && ran.stderr.contains("remove it"), "{}", ran.stderr);
+    for (flags, next) in [
+        (&["--peek"][..], "remove it"),
+        (&["--side", "base"], "type `ktax run"),
+        (&["--allow-differences"], "remove it"),
+    ] {
         let ran = run(ktax().arg("run").arg(&out).args(flags));
         assert_eq!(ran.status, 2, "{}", ran.stderr);
-        assert!(ran.stderr.contains("leave them out"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("only applies to timed runs"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(next), "{}", ran.stderr);
     }
 }

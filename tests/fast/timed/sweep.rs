@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
-use crate::common::{cache, ktax, run, scratch, until};
+use crate::common::{Need, ktax, own, require, run, scratch, until};
 
 const QUICK: [&str; 8] =
     ["compare", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50", "--pairs"];
@@ -15,23 +15,25 @@ const TTL: &str = "net.ipv4.ip_default_ttl";
 
 /// ktax in a network namespace of its own, whose settings are nobody else's; `None` where this user
 /// cannot write them.
+#[track_caller]
 fn alone(state: &Path) -> Option<Command> {
     alone_behind(state, &[])
 }
 
 /// The same, started by another command.
+#[track_caller]
 fn alone_behind(state: &Path, starter: &[&str]) -> Option<Command> {
-    let own = if getuid().is_root() { "-n" } else { "-rn" };
+    let unshared = if getuid().is_root() { "-n" } else { "-rn" };
     let path = format!("/proc/sys/{}", TTL.replace('.', "/"));
     let writes = format!("cat {path} >{path}");
-    let can = Command::new("unshare").args([own, "sh", "-c", &writes]).output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no network namespace whose settings this user can write");
+    let can = Command::new("unshare").args([unshared, "sh", "-c", &writes]).output();
+    let can = can.is_ok_and(|output| output.status.success());
+    if !require(Need::Namespaces, can, "this user cannot write settings of a network namespace") {
         return None;
     }
     let mut command = Command::new("unshare");
-    command.arg(own).args(starter).arg(env!("CARGO_BIN_EXE_ktax")).env("KTAX_CACHE", cache());
-    command.env("KTAX_STATE", state);
+    command.arg(unshared).args(starter).arg(env!("CARGO_BIN_EXE_ktax"));
+    own(&mut command).env("KTAX_STATE", state);
     Some(command)
 }
 
@@ -63,8 +65,11 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.first(), lines.last(), "{}", ran.stdout);
     let named = |value: &str| {
-        let name = format!("{TTL}={value}");
-        lines.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{}", ran.stdout))
+        let name = format!(", {TTL}={value}");
+        lines
+            .iter()
+            .position(|line| line.ends_with(&name))
+            .unwrap_or_else(|| panic!("{}", ran.stdout))
     };
     let rows = || (0..lines.len()).filter(|at| lines[*at].starts_with("control-planted"));
     let between = |from: usize, to: usize| rows().filter(|at| (from..to).contains(at)).count();
@@ -85,7 +90,7 @@ fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
     // The kernel takes 1 to 255.
     let sweep = format!("{TTL}=64,300,65");
     let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
-    assert!(ran.stderr.contains("cannot be \"300\""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ip_default_ttl to \"300\""), "{}", ran.stderr);
     let at = |value: &str| out.join(format!("{TTL}={value}"));
     let said = format!(
         "ktax: stopped in run 2 of 3\nktax: done: `ktax report {}`\nktax: begun: resume with \

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::guest::{KTAX, record};
 use crate::common::kvm::{assert_whole, can_record, count, exits};
-use crate::common::{parent_in, until};
+use crate::common::{Need, parent_in, require, until};
 
 /// The highest rate that there is: two vCPUs' threads that do nothing else.
 #[test]
@@ -41,14 +41,13 @@ impl Drop for Stopped {
 }
 
 /// Whether the kernel counts what a ring had no room for (PERF_FORMAT_LOST, 6.0).
+#[track_caller]
 fn counts_losses() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     let counts = major.is_some_and(|major| major >= 6);
-    if !counts {
-        println!("skipped: Linux {release} tells of a loss only with a later event");
-    }
-    counts
+    let why = format!("Linux {release} tells of a loss only with a later event");
+    require(Need::Linux6, counts, why)
 }
 
 fn stat(process: &str) -> Option<String> {

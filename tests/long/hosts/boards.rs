@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use ktax::engine::{Cancel, Limits};
 use ktax::kernel::{Talk, Target, obtain_for};
-use ktax::kvmhost::board::{Board, BoardHost};
+use ktax::kvmhost::{Board, BoardHost, PLAIN};
 use ktax::model::Subject;
 
-use crate::common::{cache, scratch};
+use crate::common::{Need, cache, require, scratch};
 
 /// Generous: a boot is seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Whether a host of it can be had; a test that needs it says so and is not run.
+#[track_caller]
 pub fn is_missing(board: &Board) -> bool {
     let looked = board.look(None);
-    if let Err(error) = &looked {
-        eprintln!("skipped: {error}, or `sh scripts/setup-hosts.sh`");
-    }
-    looked.is_err()
+    let why = looked.as_ref().err().map(|error| format!("{error}, or `sh scripts/setup-hosts.sh`"));
+    !require(Need::Hosts, looked.is_ok(), why.unwrap_or_default())
 }
 
 /// All that comes by the console until the end: in each boot the same, to the byte.
@@ -30,15 +29,14 @@ pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
         board,
         qemu: &qemu,
         kernel,
-        module,
         limits: &Limits { real: LIMIT, ..Limits::default() },
         cancel: &Cancel::default(),
         scratch: &cache().join("runs"),
     };
-    let [first, second] = ["1", "2"].map(|name| {
-        let console = dir.path().join(name);
-        host.boot(&[], &console)
-            .unwrap_or_else(|error| panic!("{error}: {}", fs::read_to_string(console).unwrap()))
+    let initrd = dir.path().join("initrd");
+    fs::write(&initrd, host.archive(module).unwrap()).unwrap();
+    let [first, second] = [(); 2].map(|()| {
+        host.boot(&initrd, &PLAIN, "").unwrap_or_else(|error| panic!("{error}: {error:?}"))
     });
     assert_eq!(first, second);
     first

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ktax::kernel::Target;
-use ktax::kvmhost::board::Board;
+use ktax::kvmhost::Board;
 use ktax::model::Arch;
 
 use super::boards::{boot, is_missing, vmlinux};

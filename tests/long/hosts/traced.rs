@@ -4,12 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ktax::kvmhost::board::Board;
+use ktax::kvmhost::Board;
 use ktax::model::ExitTable;
 
 use super::boards::{boot, is_missing};
 use super::{assert_whole, count, section, tables};
-use crate::common::{cache, scratch};
+use crate::common::{Need, cache, require, scratch};
 
 /// A board, and the package of its kernel.
 struct Machine {
@@ -33,7 +33,8 @@ impl Machine {
             return Some(dir);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        eprintln!("skipped: no kernel for {name}: {}", said.lines().last().unwrap_or(""));
+        let why = format!("no kernel for {name}: {}", said.lines().last().unwrap_or(""));
+        require(Need::Hosts, false, why);
         None
     }
 

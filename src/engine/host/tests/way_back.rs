@@ -11,13 +11,13 @@ fn what_has_no_way_back_is_not_begun() {
     ];
     files.iter().for_each(|(name, value)| machine.write(name, value));
     for (name, value, why) in [
-        ("kernel.modules_disabled", "1", "for good"),
+        ("kernel.modules_disabled", "1", "cannot be undone"),
         ("vm.dirty_bytes", "4096000", "vm.dirty_ratio is 20"),
         ("fs.two_lines", "c", "more than one line"),
     ] {
         let side = sysctl(name, value);
         let error = machine.changer([&side, &TimedSubject::default()]).err().unwrap().to_string();
-        assert!(error.contains(why) && error.ends_with("leave it out"), "{error}");
+        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
         assert!(!machine.state().join("journal.json").exists());
     }
     files.iter().for_each(|(name, value)| assert_eq!(machine.read(name), value.trim_end()));
@@ -29,10 +29,10 @@ fn what_has_no_way_back_is_not_begun() {
 #[test]
 fn what_writing_the_old_value_does_not_undo_is_not_begun() {
     for (name, value, why) in [
-        ("kernel.modules_disabled", "0x1", "1 is for good"),
-        ("kernel.yama.ptrace_scope", "03", "3 is for good"),
-        ("kernel.kexec_load_limit_panic", "5", "only takes less"),
-        ("kernel.kexec_load_limit_reboot", "5", "only takes less"),
+        ("kernel.modules_disabled", "0x1", "1 cannot be undone"),
+        ("kernel.yama.ptrace_scope", "03", "3 cannot be undone"),
+        ("kernel.kexec_load_limit_panic", "5", "only accepts a lower value"),
+        ("kernel.kexec_load_limit_reboot", "5", "only accepts a lower value"),
         ("kernel.tainted", "512", "only adds"),
         ("net.ipv4.ip_forward", "1", "accept_redirects"),
         ("net.ipv4.conf.all.rp_filter", "1", "every interface"),
@@ -46,7 +46,7 @@ fn what_writing_the_old_value_does_not_undo_is_not_begun() {
         // The files are not there: nothing is read or written before.
         let (machine, side) = (Machine::new(), sysctl(name, value));
         let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
-        assert!(error.contains(why) && error.ends_with("leave it out"), "{error}");
+        assert!(error.contains(why) && error.ends_with("remove it"), "{error}");
         assert!(!machine.state().join("journal.json").exists());
     }
     for (name, value) in [

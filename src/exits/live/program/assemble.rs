@@ -1,6 +1,5 @@
-use super::maps::Maps;
 use super::stack::{CODE, DETAIL};
-use super::writer::Writer;
+use super::writer::{Maps, Writer};
 use crate::exits::live::asm::Alu::{And, Arsh, Lsh, Mov, Rsh};
 use crate::exits::live::asm::Reg::{R1, R2, R6, R7, R8, R10};
 use crate::exits::live::asm::When::{Eq, Lt, Ne};

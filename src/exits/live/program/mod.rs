@@ -5,7 +5,6 @@
 //! loops; a thread's words are written only where it runs, is switched, or sleeps.
 
 mod assemble;
-mod maps;
 mod place;
 mod row;
 mod stack;
@@ -13,4 +12,4 @@ mod thread;
 mod writer;
 
 pub use assemble::assemble;
-pub use maps::Maps;
+pub use writer::Maps;

@@ -3,9 +3,8 @@
 //! The verifier turns a look-up in an array into a few instructions, one in a hash map into a call
 //! of some hundred. A place is taken in a hash map, which says to one CPU alone that it was first.
 
-use super::maps::{Maps, Places};
 use super::stack::{CLAIM, INDEX, TID};
-use super::writer::Writer;
+use super::writer::{Maps, Places, Writer};
 use crate::exits::live::asm::Alu::{Add, And, Mov};
 use crate::exits::live::asm::Reg::{self, R0, R1, R2, R3, R4, R10};
 use crate::exits::live::asm::When::{Eq, Ne};

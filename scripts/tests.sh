@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs tests one suite after the other, all of them even if one fails. The last lines say which tests were skipped and
+# why, and how many passed and failed. Usage: tests.sh 'ARGUMENTS OF CARGO TEST'...
+set -u
+
+tmp=${CARGO_TARGET_DIR:-target}/tmp
+log=$tmp/tests.log
+skipped=$tmp/skipped
+mkdir -p "$tmp"
+rm -f "$log" "$skipped"
+
+status=0
+for arguments in "$@"; do
+    # Word splitting is wanted. A pipe would hide cargo's exit status.
+    { cargo test --locked --no-fail-fast $arguments 2>&1 || echo "failed: cargo test $arguments"; } | tee -a "$log"
+done
+grep -q '^failed: ' "$log" && status=1
+
+echo
+[ ! -s "$skipped" ] || sort -u "$skipped"
+grep -E '^failed: |^test .* FAILED$' "$log"
+awk '/^test result: / { for (i = 1; i < NF; i++) {
+        if ($(i + 1) == "passed;") passed += $i
+        if ($(i + 1) == "failed;") failed += $i
+    } }
+    END { printf "%d passed, %d failed\n", passed, failed }' "$log" | tee -a "$tmp/counts"
+exit $status

@@ -1,0 +1,176 @@
+//! Which functions carry a delta.
+
+use std::collections::BTreeMap;
+
+use super::gather::Pair;
+use crate::analyse::error::{AnalyseError, Result};
+use crate::model::{
+    Counts, CountsPlan, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload,
+};
+use crate::rundir::RunDir;
+
+/// What compilers append to a symbol, each with or without a number: inter-procedural clones, split
+/// parts, link-time renames. Two builds rarely agree on them, and they mean the same function.
+const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
+
+/// The functions of one pair of Runs in the Metric's Context; their deltas add up to the pair's.
+pub(super) fn read(
+    dir: &RunDir<CountsPlan>,
+    workload: &Workload,
+    pair: &Pair,
+    metric: &Metric,
+) -> Result<Vec<FunctionDelta>> {
+    let profile = |step: &Step, sample: &Sample| -> Result<Profile> {
+        let profile = dir.profile(step, &workload.row)?;
+        add_up(&profile, sample, metric).map_err(|(functions, sample)| AnalyseError::Sum {
+            row: workload.row.clone(),
+            boot: step.name(),
+            functions,
+            sample,
+        })?;
+        Ok(profile)
+    };
+    let base = profile(pair.steps.base, &pair.samples.base)?;
+    let change = profile(pair.steps.change, &pair.samples.change)?;
+    Ok(deltas(&base, &change, workload.ops, metric))
+}
+
+/// Both numbers, if the profile does not add up to the Sample.
+fn add_up(
+    profile: &Profile,
+    sample: &Sample,
+    metric: &Metric,
+) -> std::result::Result<(), (u64, u64)> {
+    let sum = of_context(profile, metric).map(|(_, counts)| (metric.count)(&counts)).sum();
+    let expected = metric.raw(sample);
+    if sum == expected { Ok(()) } else { Err((sum, expected)) }
+}
+
+fn of_context<'a>(
+    profile: &'a Profile,
+    metric: &Metric,
+) -> impl Iterator<Item = (&'a str, Counts)> {
+    let context = metric.context;
+    let lines = profile.lines.iter().filter(move |line| line.context == context);
+    lines.map(|line| (plain(&line.function), line.counts))
+}
+
+/// The functions that differ in the Metric's Context, largest difference of the Metric first.
+fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<FunctionDelta> {
+    let mut functions: BTreeMap<&str, Sides<Counts>> = BTreeMap::new();
+    for (function, counts) in of_context(base, metric) {
+        add(&mut functions.entry(function).or_insert_with(none).base, counts);
+    }
+    for (function, counts) in of_context(change, metric) {
+        add(&mut functions.entry(function).or_insert_with(none).change, counts);
+    }
+    functions.retain(|_, sides| sides.base != sides.change);
+    let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
+    let size =
+        |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
+    // Stable: equal deltas stay in the order of their names.
+    deltas.sort_by_key(|(_, sides)| std::cmp::Reverse(size(sides)));
+    deltas.iter().map(|(function, sides)| delta(function, sides, ops, metric)).collect()
+}
+
+fn delta(
+    function: &str,
+    Sides { base, change }: &Sides<Counts>,
+    ops: u64,
+    metric: &Metric,
+) -> FunctionDelta {
+    let per_op = |base: u64, change: u64| (change as f64 - base as f64) / ops as f64;
+    FunctionDelta {
+        function: function.to_owned(),
+        context: metric.context,
+        instructions: Sides { base: base.instructions, change: change.instructions },
+        rep_iterations: Sides { base: base.rep_iterations, change: change.rep_iterations },
+        delta: per_op(base.instructions, change.instructions),
+        rep_delta: per_op(base.rep_iterations, change.rep_iterations),
+    }
+}
+
+fn none() -> Sides<Counts> {
+    Sides { base: Counts::default(), change: Counts::default() }
+}
+
+fn add(sum: &mut Counts, counts: Counts) {
+    sum.instructions += counts.instructions;
+    sum.rep_iterations += counts.rep_iterations;
+}
+
+/// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
+fn plain(mut symbol: &str) -> &str {
+    while let Some(shorter) = without_one_suffix(symbol) {
+        symbol = shorter;
+    }
+    symbol
+}
+
+fn without_one_suffix(symbol: &str) -> Option<&str> {
+    let (mut head, mut word) = symbol.rsplit_once('.')?;
+    if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
+        (head, word) = head.rsplit_once('.')?;
+    }
+    (!head.is_empty() && SUFFIXES.contains(&word)).then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Context, METRICS, ProfileLine};
+
+    fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
+        let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {
+            let counts = Counts { instructions, rep_iterations };
+            ProfileLine { context, function: function.to_owned(), counts }
+        };
+        Profile { lines: lines.iter().map(line).collect() }
+    }
+
+    #[test]
+    fn suffixes_go_however_many_there_are() {
+        for (symbol, expected) in [
+            ("do_fork", "do_fork"),
+            ("f.isra.0", "f"),
+            ("f.constprop.0.isra.12", "f"),
+            ("f.part.0.cold", "f"),
+            ("f.cold.3", "f"),
+            ("f.llvm.1234567890", "f"),
+            ("f.lto_priv.0", "f"),
+            ("[user]", "[user]"),
+            ("f.12", "f.12"), // a number of something else
+            ("__key.cold_start", "__key.cold_start"),
+            (".cold", ".cold"), // nothing would remain
+            ("f.", "f."),
+        ] {
+            assert_eq!(plain(symbol), expected, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn clones_merge_and_only_differences_of_the_process_remain() {
+        use Context::{Interrupt, Process};
+        let base = profile(&[
+            (Process, "same", 50, 0),
+            (Process, "f.isra.0", 10, 0),
+            (Process, "f.cold", 5, 0),
+            (Process, "rep", 7, 100),
+            (Interrupt, "tick", 9, 0),
+        ]);
+        let change = profile(&[
+            (Process, "same", 50, 0),
+            (Process, "f.constprop.0", 19, 0),
+            (Process, "rep", 7, 140),
+            (Process, "b_new", 4, 0),
+            (Interrupt, "tick", 90, 0),
+        ]);
+        let by_rep = deltas(&base, &change, 2, &METRICS[1]);
+        assert_eq!(by_rep[0].function, "rep");
+        let deltas = deltas(&base, &change, 2, &METRICS[0]);
+        let seen: Vec<_> = deltas.iter().map(|d| (d.function.as_str(), d.delta)).collect();
+        // f: 19 - (10 + 5) = 4; both 4 / 2 operations, in the order of their names.
+        assert_eq!(seen, [("b_new", 2.0), ("f", 2.0), ("rep", 0.0)]);
+        assert_eq!(deltas[2].rep_delta, 20.0); // (140 - 100) / 2
+    }
+}

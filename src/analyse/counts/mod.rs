@@ -1,0 +1,7 @@
+//! Counts: Layouts of both Sides, paired, judged by the exact rule.
+
+mod functions;
+mod gather;
+mod rows;
+
+pub use rows::counts;

@@ -1,0 +1,162 @@
+use super::functions;
+use super::gather::{Boots, Gathered, Pair};
+use crate::analyse::effect::{Values, effect};
+use crate::analyse::error::Result;
+use crate::analyse::{growth, parameters, work};
+use crate::model::{
+    Comparison, ComparisonMethod, Context, CountsComparison, CountsEvidence, CountsPlan, Effect,
+    Evidence, FORMAT, Growth, METRICS, Metric, Plan, Row, Side, Sides, Signature, Subjects,
+    Verdict, Warning, Workload,
+};
+use crate::rundir::RunDir;
+
+/// Compares the two Sides of a finished run directory.
+pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
+    let plan = &dir.plan().method;
+    let boots = Boots::read(dir)?;
+    let mut rows = Vec::with_capacity(plan.workloads.len());
+    let mut warnings = unknown_parameters(plan, &boots);
+    for workload in &plan.workloads {
+        let gathered = boots.gather(workload)?;
+        if let Gathered::Measured(pairs) = &gathered {
+            warnings.extend(notes(workload, pairs));
+        }
+        rows.push(row(dir, workload, gathered)?);
+    }
+    let method = ComparisonMethod::Counts(CountsComparison {
+        key: plan.key.clone(),
+        subjects: subjects(plan),
+        layouts: plan.layouts.len(),
+        growth: grown(plan, &rows),
+    });
+    let Plan { title, threshold_percent, .. } = dir.plan();
+    let (title, threshold_percent) = (title.clone(), *threshold_percent);
+    Ok(Comparison { format: FORMAT, title, threshold_percent, method, rows, warnings })
+}
+
+/// How each Side's headline grows over the rows that were measured.
+fn grown(plan: &CountsPlan, rows: &[Row]) -> Vec<Growth> {
+    let measured = || plan.workloads.iter().zip(rows);
+    let of = |side: Side| {
+        let cost = |effect: &Effect| if side == Side::Base { effect.base } else { effect.change };
+        let costs: Vec<growth::Cost<'_>> =
+            measured().filter_map(|(w, row)| Some((w, cost(row.effects().first()?)))).collect();
+        growth::growth(&costs, Some(side))
+    };
+    Side::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// The pair of an Effect's Layout.
+fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
+    // One pair for each Layout, so an index of the one is an index of the other.
+    &pairs[effect.layout]
+}
+
+/// What the guests saw in the headline's Layout.
+fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
+    let pair = pair_of(effects.first()?, pairs);
+    let values = |side| pair.samples.get(side).values.clone();
+    let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
+    (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
+}
+
+/// Of all Boots of both Sides.
+fn unknown_parameters(plan: &CountsPlan, boots: &Boots) -> Vec<Warning> {
+    let of = |side: Side| {
+        let ignored = boots.ignored(side);
+        let ignored = ignored.iter().map(String::as_str).collect();
+        parameters::unknown(side, &plan.subjects.get(side).boot_line, &ignored)
+    };
+    Side::BOTH.into_iter().flat_map(of).collect()
+}
+
+fn subjects(plan: &CountsPlan) -> Sides<Subjects> {
+    let of = |side| Subjects {
+        subject: plan.subjects.get(side).clone(),
+        kernel: plan.kernels.get(side).clone(),
+    };
+    Sides { base: of(Side::Base), change: of(Side::Change) }
+}
+
+fn row(dir: &RunDir<CountsPlan>, workload: &Workload, gathered: Gathered) -> Result<Row> {
+    let pairs = match gathered {
+        Gathered::Failed(failures) => {
+            return Ok(Row {
+                failures,
+                ..of(workload, Verdict::Failed, CountsEvidence::default())
+            });
+        }
+        Gathered::Measured(pairs) => pairs,
+    };
+    let threshold = dir.plan().threshold_percent;
+    let mut effects = Vec::with_capacity(METRICS.len());
+    for metric in &METRICS {
+        let values = Values {
+            metric: metric.name,
+            samples: Sides::of(|side| raw(metric, &pairs, side)),
+            layouts: pairs.iter().map(|pair| pair.layout).collect(),
+            ops: workload.ops,
+        };
+        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
+        effects.extend(effect(values, |pair| threshold / 100.0 * whole(pair)));
+    }
+    let different_work = work::differences(pairs.iter().map(signatures));
+    if !different_work.is_empty() {
+        // The numbers stay, for whoever looks for the reason, and say nothing about the change.
+        effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
+        let evidence = CountsEvidence { effects, ..CountsEvidence::default() };
+        let reason = Some(different_work.join("; "));
+        return Ok(Row { reason, ..of(workload, Verdict::DifferentWork, evidence) });
+    }
+    for (effect, metric) in effects.iter_mut().zip(&METRICS) {
+        if effect.verdict.is_change() {
+            let pair = pair_of(effect, &pairs);
+            effect.functions = functions::read(dir, workload, pair, metric)?;
+        }
+    }
+    let (verdict, decided_by) = decide(&effects);
+    let seen = seen(&effects, &pairs);
+    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen }))
+}
+
+fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
+    pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
+}
+
+fn signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
+    [&pair.samples.base.signature, &pair.samples.change.signature]
+}
+
+fn of(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
+    Row::of(workload, verdict, Evidence::Counts(evidence))
+}
+
+/// A row changed if its headline did, or else its REP iterations in process context: clearing and
+/// copying memory is work that hardware retires as a single instruction. Other Contexts are shown
+/// and decide nothing.
+fn decide(effects: &[Effect]) -> (Verdict, String) {
+    let in_process = effects.iter().zip(&METRICS).filter(|(_, m)| m.context == Context::Process);
+    let changed = in_process.map(|(effect, _)| effect).find(|effect| effect.verdict.is_change());
+    match changed.or(effects.first()) {
+        Some(effect) => (effect.verdict, effect.metric.clone()),
+        None => (Verdict::TooFewBoots, String::new()),
+    }
+}
+
+/// What the plugin could not keep apart: each distinct note once for each Workload.
+fn notes(workload: &Workload, pairs: &[Pair]) -> Vec<Warning> {
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for sample in pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]) {
+        for note in &sample.notes {
+            match seen.iter_mut().find(|(text, _)| text == note) {
+                Some((_, boots)) => *boots += 1,
+                None => seen.push((note, 1)),
+            }
+        }
+    }
+    let warning = |(note, boots): (&str, usize)| Warning {
+        fact: format!("{}: not kept apart in {boots} boots: {note}", workload.row),
+        next_step: "read the row's contexts together; `ktax doctor` checks the plugin".into(),
+    };
+    seen.into_iter().map(warning).collect()
+}

@@ -1,0 +1,116 @@
+//! `ktax bisect`: which part of what differs carries the difference.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use super::exit::Exit;
+use super::experiment::ExperimentArgs;
+use super::host::{HostArgs, first_free};
+use super::output::OutputArgs;
+use super::progress::Terminal;
+use crate::cmd::note::note;
+use crate::flow::Error;
+use crate::flow::bisect::{self, Search};
+use crate::plan::ExperimentMethod;
+
+/// Find the commits, options, patches or parameters that carry a difference.
+///
+/// What the change differs in from the base is a chain: commits of a history, options of a
+/// configuration, patches, or kernel parameters. Each place on it is measured once, because counts
+/// have no noise, and what lies between two places is known exactly. So every element that carries
+/// a share is found, and its share is said. Nothing is checked out: your tree is only read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ktax bisect start --tree linux --base git:v6.12.1 --change git:v6.12.9 -w fork-exit
+  ktax bisect start --kernel debian-src:6.12 --config hardened.config -w open-close
+  ktax bisect start --kernel src:linux --patch 1.patch --patch 2.patch -w pipe
+  ktax bisect start --kernel debian:cloud-amd64 \\
+      --change-boot-line 'pti=on audit=1 slab_nomerge' -w getppid
+
+A commit that does not build or boot is skipped.
+
+Exit status:
+  0  found, or nothing to find   4  some could not be told apart
+  1  ktax or its host failed     69 base or change could not be run
+  2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` goes on";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Start(Box<StartArgs>),
+    Run(RunArgs),
+}
+
+/// Compare base and change, then search
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Make this directory for the search [default: the first free of ktax-1, ktax-2, …]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// Resume a search that was stopped, or print one that is finished
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Directory of the search
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let terminal = Terminal::new();
+    match &args.command {
+        Command::Start(args) => {
+            let experiment = args.experiment.experiment()?;
+            let ExperimentMethod::Counts(of) = &experiment.method else {
+                return Err(Error::usage(
+                    "bisect needs exact counts: it only applies to the exact engine",
+                ));
+            };
+            let experiment = experiment.with(of.clone());
+            let out = args.out.clone().unwrap_or_else(first_free);
+            let search = bisect::start(experiment, &out, &args.host.session(&terminal)?)?;
+            print(search, &out, &args.output)
+        }
+        Command::Run(args) => {
+            let search = bisect::resume(&args.dir, &args.host.session(&terminal)?)?;
+            print(search, &args.dir, &args.output)
+        }
+    }
+}
+
+fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error> {
+    let bisection = match search {
+        Search::Stopped { next } => {
+            note!("ktax: stopped; resume with `{next}`");
+            return Ok(Exit::Cancelled);
+        }
+        Search::Nothing { comparison, why } => {
+            note!("ktax: {why}");
+            return Ok(Exit::of_measuring([&*comparison]));
+        }
+        Search::Found(bisection) => bisection,
+    };
+    output.print(&*bisection)?;
+    note!("ktax: everything is in {}", out.display());
+    let mut found = bisection.found.iter().flatten();
+    let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
+    Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })
+}

@@ -1,0 +1,22 @@
+use serde::Serialize;
+
+/// What one look found.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    pub what: &'static str,
+    /// Whether ktax can do its main job with it as it is.
+    pub ok: bool,
+    pub found: String,
+    /// What mends it; empty where nothing needs to be.
+    pub mend: String,
+}
+
+/// What is as it should be.
+pub fn good(what: &'static str, found: String) -> Finding {
+    Finding { what, ok: true, found, mend: String::new() }
+}
+
+/// What is in the way, and what mends it.
+pub fn bad(what: &'static str, found: String, mend: &str) -> Finding {
+    Finding { what, ok: false, found, mend: mend.to_owned() }
+}

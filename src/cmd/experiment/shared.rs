@@ -1,0 +1,201 @@
+//! Flags that all engines share.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::flow::Error;
+use crate::model::Subject;
+use crate::plan::{EngineName, ExperimentFile, SubjectKeys};
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct SharedArgs {
+    /// Experiment file; flags override its keys
+    #[arg(value_name = "EXPERIMENT.toml")]
+    experiment: Option<PathBuf>,
+    /// Use this kernel for both sides: a bzImage or vmlinux file, debian:PACKAGE, or source to
+    /// build: src:DIR, git:REVISION, debian-src:6.12
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    #[arg(conflicts_with_all = ["base", "change"])]
+    kernel: Option<String>,
+    /// Use this kernel for the base
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    base: Option<String>,
+    /// Use this kernel for the change
+    #[arg(long, value_name = "KERNEL", help_heading = "Subjects")]
+    change: Option<String>,
+    /// Boot the base with these kernel parameters
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    base_boot_line: Option<String>,
+    /// Boot the change with these kernel parameters
+    #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
+    change_boot_line: Option<String>,
+    /// Build the change with this option: CONFIG_NAME=VALUE, or a file of them
+    #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    config: Vec<String>,
+    /// Build the change with this patch
+    #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    patch: Vec<String>,
+    /// Start both configurations from base (small), defconfig, running, or a file [default: base]
+    #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
+    start_config: Option<String>,
+    /// Look up git:REVISION in this repository [default: the current directory]
+    #[arg(long, value_name = "DIR", help_heading = "Kernels from source")]
+    tree: Option<String>,
+    /// Give the guest this CPU model, as QEMU names it [default: max; timed: host]
+    #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
+    cpu: Option<String>,
+    /// Give the guest this much memory, in MiB [default: 512]
+    #[arg(long, value_name = "MIB", help_heading = "Subjects")]
+    memory: Option<u32>,
+    /// Measure this workload, @GROUP or row; repeat for more [default: every row that `ktax
+    /// workloads` does not mark `*`; timed engines have no default]
+    #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
+    workloads: Vec<String>,
+    /// Boot each side N times under different layouts [default: 5]
+    #[arg(short, long, value_name = "N", help_heading = "Measuring")]
+    layouts: Option<u32>,
+    /// Random seed for the layouts (exact) or the order of pairs (timed) [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    seed: Option<u64>,
+    /// Give no verdict on changes smaller than this [default: 0.1; timed: 1]
+    #[arg(long, value_name = "PERCENT", help_heading = "Measuring")]
+    threshold: Option<f64>,
+}
+
+impl SharedArgs {
+    /// What the experiment file says, if one is named.
+    pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
+        let Some(path) = &self.experiment else { return Ok(None) };
+        let text = text(path)?;
+        Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
+    }
+
+    /// Puts the flags in the place of the file's keys.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        self.kernels(file)?;
+        set(&mut file.base.boot_line, &self.base_boot_line);
+        if self.change_boot_line.is_some() {
+            file.change_mut().boot_line.clone_from(&self.change_boot_line);
+        }
+        set(&mut file.base.start_config, &self.start_config);
+        set(&mut file.base.tree, &self.tree);
+        if self.start_config.is_some() || self.tree.is_some() {
+            set(&mut file.change_mut().start_config, &self.start_config);
+            set(&mut file.change_mut().tree, &self.tree);
+        }
+        if !self.config.is_empty() || !self.patch.is_empty() {
+            file.change_mut().config.extend(self.config.clone());
+            file.change_mut().patches.extend(self.patch.clone());
+        }
+        set(&mut file.machine.cpu, &self.cpu);
+        set(&mut file.machine.memory_mib, &self.memory);
+        set(&mut file.layouts, &self.layouts);
+        set(&mut file.seed, &self.seed);
+        set(&mut file.threshold_percent, &self.threshold);
+        if !self.workloads.is_empty() {
+            file.workloads = Some(self.workloads.clone());
+        }
+        self.check_tree(file)?;
+        if file.title.is_none() {
+            file.title = Some(title(file));
+        }
+        Ok(())
+    }
+
+    /// The kernels that are named; without a file the change has the base's unless it has its own.
+    fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        let base = self.base.as_ref().or(self.kernel.as_ref());
+        let change = self.change.as_ref().or(self.kernel.as_ref());
+        let is_host = file.engine == Some(EngineName::Host);
+        if is_host && (base.is_some() || change.is_some()) {
+            return Err(Error::usage(
+                "the host engine runs the kernel that is running: --kernel, --base and --change \
+                 do not apply; for kernels that you boot write --base-set kernel=6.1 --change-set \
+                 kernel=6.12, or for guests --engine kvm",
+            ));
+        }
+        if file.base.bare_metal && self.base.is_some() {
+            return Err(Error::usage(
+                "--base does not apply: the base is bare metal, which has no kernel to boot; name \
+                 the change's with --change",
+            ));
+        }
+        if !file.base.bare_metal {
+            set(&mut file.base.kernel, &base.cloned());
+        }
+        if change.is_some() {
+            file.change_mut().kernel = change.cloned();
+        }
+        if self.experiment.is_some() || is_host {
+            return Ok(());
+        }
+        let base = file.base.kernel.clone();
+        let kernel = &mut file.change_mut().kernel;
+        *kernel = kernel.take().or(base);
+        if kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal) {
+            return Err(Error::usage(
+                "nothing to compare: name an experiment file, or kernels, such as --kernel \
+                 debian:cloud-amd64 --change-boot-line mitigations=off",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a repository that nothing is looked up in.
+    fn check_tree(&self, file: &ExperimentFile) -> Result<(), Error> {
+        let is_revision = |keys: &SubjectKeys| {
+            keys.kernel.as_deref().is_some_and(|kernel| kernel.starts_with("git:"))
+        };
+        let mut sides = std::iter::once(&file.base).chain(&file.change);
+        match self.tree.is_some() && !sides.any(is_revision) {
+            true => Err(Error::usage(
+                "--tree only applies to kernels named git:REVISION; name one so, or leave --tree \
+                 out",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What the flags make, in a line. A title is ASCII, and a path need not be.
+fn title(file: &ExperimentFile) -> String {
+    let change = file.change.clone().unwrap_or_default();
+    let title = format!("{} against {}", side(&file.base), side(&change));
+    let ascii = |c: char| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() };
+    title.chars().map(ascii).collect()
+}
+
+fn side(keys: &SubjectKeys) -> String {
+    if keys.bare_metal {
+        return "bare metal".to_owned();
+    }
+    let mut subject = Subject::of("", keys.boot_line.as_deref().unwrap_or_default());
+    subject.config.clone_from(&keys.config);
+    subject.patches.clone_from(&keys.patches);
+    let mut words: Vec<String> = keys.kernel.iter().cloned().collect();
+    words.push(subject.beside_kernel());
+    words.extend(keys.sysctl.iter().map(|(name, value)| format!("{name}={value}")));
+    words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
+    words.extend(keys.governor.iter().map(|governor| format!("governor={governor}")));
+    if !keys.prefix.is_empty() {
+        words.push(format!("prefix={}", keys.prefix.join(" ")));
+    }
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    let wanted = "an experiment file";
+    std::fs::read_to_string(path).map_err(|reason| {
+        let path = path.display().to_string();
+        Error::Unreadable { path, reason, wanted }
+    })
+}
+
+fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
+    if value.is_some() {
+        place.clone_from(value);
+    }
+}

@@ -1,0 +1,130 @@
+//! Flags that only timed engines have.
+
+use clap::{Args, ValueEnum};
+
+use crate::flow::Error;
+use crate::plan::{EngineName, ExperimentFile, SubjectKeys, Value};
+
+/// How Subjects run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineArg {
+    /// Count instructions under QEMU's translator: the same numbers everywhere
+    Exact,
+    /// Time the running kernel: settings are changed for each boot and put back
+    Host,
+    /// Time guests under QEMU/KVM
+    Kvm,
+}
+
+/// The flags of timed engines.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Timed engines")]
+pub struct TimedArgs {
+    /// Run both sides with this engine [default: exact]
+    #[arg(long, value_enum)]
+    engine: Option<EngineArg>,
+    /// Set this for the base on the running kernel: a sysctl, thp, governor, prefix (a command that
+    /// runs each loop: prefix='taskset -c 1') or kernel; repeat for more
+    #[arg(long, value_name = "NAME=VALUE")]
+    base_set: Vec<String>,
+    /// Set this for the change on the running kernel
+    #[arg(long, value_name = "NAME=VALUE")]
+    change_set: Vec<String>,
+    /// Compare the guest with this machine itself, without virtualization
+    #[arg(long)]
+    bare_metal: bool,
+    /// Give each guest N vCPUs [default: 1]
+    #[arg(long, value_name = "N")]
+    vcpus: Option<u32>,
+    /// Run the vCPUs on N quiet CPUs; fewer than vCPUs is overcommit [default: one for each vCPU]
+    #[arg(long, value_name = "N")]
+    cores: Option<u32>,
+    /// Measure N pairs of boots, instead of as many as are needed
+    #[arg(long, value_name = "N")]
+    pairs: Option<u32>,
+    /// Stop after N pairs at the latest [default: 200]
+    #[arg(long, value_name = "N")]
+    most_pairs: Option<u32>,
+    /// Run each row N times in each boot [default: 5]
+    #[arg(long, value_name = "N")]
+    loops: Option<u32>,
+    /// Also measure this row, without effect on the exit status; repeat for more
+    #[arg(long, value_name = "ROW")]
+    secondary: Vec<String>,
+    /// Measure each of these values: of a workload's parameter as rows of a curve, of a setting as
+    /// runs; repeat for more
+    #[arg(long, value_name = "NAME=VALUE,…")]
+    sweep: Vec<String>,
+    /// Continue with a warning if base and change differ in more than was declared
+    #[arg(long)]
+    allow_differences: bool,
+}
+
+impl From<EngineArg> for EngineName {
+    fn from(engine: EngineArg) -> EngineName {
+        match engine {
+            EngineArg::Exact => EngineName::Exact,
+            EngineArg::Host => EngineName::Host,
+            EngineArg::Kvm => EngineName::Kvm,
+        }
+    }
+}
+
+impl TimedArgs {
+    /// Puts the flags in the place of the file's keys.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        if let Some(engine) = self.engine {
+            file.engine = Some(engine.into());
+        }
+        let is_of_guests = self.bare_metal || self.vcpus.is_some() || self.cores.is_some();
+        if is_of_guests && file.engine == Some(EngineName::Host) {
+            return Err(Error::usage(
+                "--bare-metal, --vcpus and --cores only apply to the kvm engine, and this is the \
+                 host engine; leave them out, or write --engine kvm",
+            ));
+        }
+        self.base_set.iter().try_for_each(|text| set(&mut file.base, text))?;
+        self.change_set.iter().try_for_each(|text| set(file.change_mut(), text))?;
+        file.base.bare_metal |= self.bare_metal;
+        file.machine.vcpus = self.vcpus.or(file.machine.vcpus);
+        file.machine.cores = self.cores.or(file.machine.cores);
+        file.pairs = self.pairs.or(file.pairs);
+        file.most_pairs = self.most_pairs.or(file.most_pairs);
+        file.loops = self.loops.or(file.loops);
+        if self.allow_differences {
+            file.allow_differences = Some(true);
+        }
+        for text in &self.sweep {
+            let (name, values) = text.split_once('=').ok_or_else(|| {
+                let text = text.escape_default();
+                Error::usage(format!("{text} is not a sweep; write users=500,1000,2000"))
+            })?;
+            let values = values.split(',').map(Value::of).collect();
+            file.sweep.insert(name.to_owned(), values);
+        }
+        if !self.secondary.is_empty() {
+            file.secondary.clone_from(&self.secondary);
+        }
+        Ok(())
+    }
+}
+
+fn set(keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
+    let wrong = |reason: &str| {
+        let text = text.escape_default();
+        Error::usage(format!("{text}: {reason}; write thp=never or vm.swappiness=10"))
+    };
+    let (name, value) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
+    let owned = value.to_owned();
+    match name {
+        "prefix" => {
+            keys.prefix = shlex::split(value).ok_or_else(|| wrong("a quote is not closed"))?;
+        }
+        "thp" => keys.thp = Some(owned),
+        "governor" => keys.governor = Some(owned),
+        "kernel" => keys.kernel = Some(owned),
+        name if name.contains(['.', '/']) => drop(keys.sysctl.insert(name.to_owned(), owned)),
+        _ => return Err(wrong("the name of a sysctl has a dot or a slash")),
+    }
+    Ok(())
+}

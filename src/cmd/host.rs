@@ -1,0 +1,67 @@
+//! Where things are and how hard to work.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::engine::{Cancel, Limits};
+use crate::flow::{Context, Error, Observer, Session, cache_directory};
+
+/// Where things are and how hard to work.
+#[derive(Debug, Clone, Args)]
+pub struct HostArgs {
+    /// Run this QEMU [default: qemu-system-x86_64]
+    #[arg(long, value_name = "PROGRAM", env = "KTAX_QEMU", help_heading = "Host")]
+    pub qemu: Option<PathBuf>,
+    /// Run N VMs at a time [default: the number of CPUs]
+    #[arg(short, long, value_name = "N", help_heading = "Host")]
+    pub jobs: Option<usize>,
+    /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
+    pub cache: Option<PathBuf>,
+    /// Fail a boot or a run that takes longer than this, in seconds of real time
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: u64,
+}
+
+impl HostArgs {
+    /// ktax's own directory for what can be made again.
+    pub fn cache(&self) -> Result<PathBuf, Error> {
+        cache_directory(self.cache.as_deref())
+    }
+
+    /// What may be used; Ctrl-C stops it.
+    pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
+        Ok(Session {
+            qemu: self.qemu.clone(),
+            jobs: self.jobs(),
+            cache: self.cache()?,
+            limits: self.limits(),
+            cancel: cancel()?,
+            observer,
+        })
+    }
+
+    /// VMs at a time.
+    pub fn jobs(&self) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(cpus).max(1)
+    }
+
+    /// The limits of Boots and Runs.
+    pub fn limits(&self) -> Limits {
+        Limits::of_real_time(self.time_limit)
+    }
+}
+
+/// A flag that Ctrl-C raises; each command asks for one, once.
+pub fn cancel() -> Result<Cancel, Error> {
+    Cancel::on_signals().context("cannot catch signals")
+}
+
+/// The first of ktax-1, ktax-2, … that is not there.
+pub fn first_free() -> PathBuf {
+    let mut names = (1u32..).map(|number| PathBuf::from(format!("ktax-{number}")));
+    names.find(|name| !Path::exists(name)).expect("numbers do not run out")
+}

@@ -1,0 +1,11 @@
+/// Tells the user something; one who does not listen (`2>&1 | head`) is no error. What comes from
+/// files does nothing to a terminal.
+macro_rules! note {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let text = std::fmt::format(format_args!($($text)*));
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::escape_lines(&text));
+    }};
+}
+
+pub(crate) use note;

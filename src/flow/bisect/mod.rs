@@ -1,0 +1,9 @@
+//! Which part of what base and change differ in carries the difference.
+
+mod outcome;
+mod search;
+mod start;
+mod store;
+
+pub use outcome::Search;
+pub use start::{resume, start};

@@ -1,0 +1,20 @@
+use crate::model::{Bisection, Comparison};
+
+/// How a search ended.
+#[derive(Debug)]
+pub enum Search {
+    /// The user stopped it; `next` is the command that resumes it.
+    Stopped {
+        /// The command.
+        next: String,
+    },
+    /// Base and change do not differ in a way that can be searched.
+    Nothing {
+        /// Base against change.
+        comparison: Box<Comparison>,
+        /// Why, and what has more.
+        why: String,
+    },
+    /// What carries the difference.
+    Found(Box<Bisection>),
+}

@@ -1,0 +1,87 @@
+//! The directory of a search: `bisection.json`, `bounds/` with the whole difference, and a run
+//! directory for each place that was measured.
+
+use std::path::{Path, PathBuf};
+
+use crate::disk::write_atomically;
+use crate::flow::context::Context;
+use crate::flow::error::Error;
+use crate::model::{Bisection, FORMAT};
+
+pub(super) struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    pub fn of(root: &Path) -> Store {
+        Store { root: root.to_owned() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The run directory that compares base and change.
+    pub fn bounds(&self) -> PathBuf {
+        self.root.join("bounds")
+    }
+
+    /// The run directory of a place.
+    pub fn place(&self, place: usize) -> PathBuf {
+        self.root.join(format!("{place:05}"))
+    }
+
+    /// The configuration of a place; `base` is 0.
+    pub fn config(&self, place: usize) -> Result<PathBuf, Error> {
+        // The plan has it, and is to be the same wherever ktax is started.
+        let root = std::path::absolute(&self.root)?;
+        Ok(root.join(format!("{place:05}.config")))
+    }
+
+    /// Keeps a configuration.
+    pub fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
+        let path = self.config(place)?;
+        write_atomically(&path, text.as_bytes())
+            .context(format!("cannot write {}; free some space", path.display()))?;
+        Ok(path)
+    }
+
+    /// Refuses a directory that has a search.
+    pub fn check_free(&self) -> Result<(), Error> {
+        match self.path().exists() {
+            false => Ok(()),
+            true => Err(Error::usage(format!(
+                "{0} has a search already; resume it with `ktax bisect run {0}`, or give --out a \
+                 new name",
+                self.root.display()
+            ))),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.join("bisection.json")
+    }
+
+    pub fn write(&self, bisection: &Bisection) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(bisection)? + "\n";
+        write_atomically(&self.path(), text.as_bytes())
+            .context(format!("cannot write {}; free some space", self.path().display()))
+    }
+
+    pub fn read(&self) -> Result<Bisection, Error> {
+        let refuse = |reason: String| {
+            let path = self.root.display();
+            Error::usage(format!(
+                "{path} is not a directory of a search: {reason}; start one with `ktax bisect \
+                 start`"
+            ))
+        };
+        let text = std::fs::read_to_string(self.path()).map_err(|e| refuse(e.to_string()))?;
+        let bisection: Bisection =
+            serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
+        match bisection.format == FORMAT && bisection.is_sound() {
+            true => Ok(bisection),
+            false => Err(refuse("it is of another version of ktax, or damaged".into())),
+        }
+    }
+}

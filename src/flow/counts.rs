@@ -1,0 +1,69 @@
+//! Counts: both Kernels, the exact engine, every Boot and Run.
+
+use super::error::Error;
+use super::session::Session;
+use crate::engine::exact::Exact;
+use crate::engine::qemu::Qemu;
+use crate::kernel;
+use crate::model::{CountsPlan, Plan, Sides};
+use crate::plan::{self, CountsExperiment, Experiment};
+use crate::run::{CountsDriver, Ended};
+use crate::rundir::RunDir;
+
+/// Gets both Kernels, asks QEMU which one it is, draws the Layouts.
+pub(super) fn plan(
+    experiment: &Experiment<CountsExperiment>,
+    session: &Session<'_>,
+) -> Result<Plan<CountsPlan>, Error> {
+    let CountsExperiment { workloads, machine, base, change, .. } = &experiment.method;
+    // Names are checked before anything is fetched.
+    plan::select(&plan::definitions()?, workloads.as_deref())?;
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let is_one = change.is_kernel_of(base);
+    if !is_one {
+        // Nobody waits for the base's build to hear of a mistake in the change.
+        session.talking(|talk| kernel::check(change, &session.cache, talk))?;
+    }
+    let base = session.obtain(base)?.identity;
+    let change = match is_one {
+        true => base.clone(),
+        false => session.obtain(change)?.identity,
+    };
+    Ok(experiment.plan(Sides { base, change }, Exact::key(&qemu, machine))?)
+}
+
+/// Makes every Boot that is missing.
+pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
+    let plan = &dir.plan().method;
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let key = Exact::key(&qemu, &plan.machine);
+    if key != plan.key {
+        return Err(Error::usage(format!(
+            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
+             would not compare; plan again with `ktax plan`",
+            dir.root().display(),
+            plan.key.qemu,
+            key.qemu
+        )));
+    }
+    let CountsPlan { kernels, subjects, .. } = plan;
+    let image = |side| session.image(kernels.get(side), subjects.get(side));
+    let images = Sides::try_from_fn(image)?;
+    let limits = session.limits.clone();
+    let virtual_s = limits.virtual_s;
+    let engine = Exact::new(qemu, &session.cache, limits, session.cancel.clone());
+    let observer = session.observer;
+    observer.begin(plan.steps.len() * plan.workloads.len());
+    let driver = CountsDriver {
+        dir,
+        engine: &engine.map_err(Error::Failed)?,
+        images,
+        jobs: session.jobs,
+        cancel: &session.cancel,
+        virtual_s,
+        observe: &|event| observer.event(&event),
+    };
+    let (ended, timing) = driver.run()?;
+    observer.end(&timing);
+    Ok(ended)
+}

@@ -1,0 +1,108 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::analyse::AnalyseError;
+use crate::engine::host::error::SettingError;
+use crate::engine::qemu::QemuError;
+use crate::exits::live::LiveError;
+use crate::kernel::{BuildError, KernelError};
+use crate::kvmhost::HostError;
+use crate::model::{Blame, Failure};
+use crate::plan::PlanError;
+use crate::report::ReportError;
+use crate::run::TimesError;
+use crate::rundir::RunDirError;
+use crate::vmm::VmmError;
+
+/// Why something could not be done. The message says what failed, why, and what to do next.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The user stopped it; what is done is kept.
+    #[error("stopped")]
+    Cancelled,
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    Usage(String),
+    /// A file that the user named cannot be read.
+    #[error("cannot read {path}: {reason}; give the path of {wanted}")]
+    Unreadable { path: String, reason: io::Error, wanted: &'static str },
+    /// The host does not do what ktax needs.
+    #[error("{0}")]
+    Host(String),
+    /// A Boot or a Run that everything else depends on failed.
+    #[error("{0}; {next}", next = .0.next_step())]
+    Failed(Failure),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    #[error(transparent)]
+    KvmHost(#[from] HostError),
+    #[error(transparent)]
+    Vmm(#[from] VmmError),
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    #[error(transparent)]
+    System(#[from] rustix::io::Errno),
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    #[error(transparent)]
+    Times(#[from] TimesError),
+    #[error(transparent)]
+    Analyse(#[from] AnalyseError),
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// A mistake of the user's that has no type of its own.
+    pub fn usage(text: impl Into<String>) -> Error {
+        Error::Usage(text.into())
+    }
+
+    /// A fault of the host's that has no type of its own.
+    pub fn host(text: impl Into<String>) -> Error {
+        Error::Host(text.into())
+    }
+
+    /// Who can do something about it; `None` where the user stopped it.
+    pub fn blame(&self) -> Option<Blame> {
+        Some(match self {
+            Error::Cancelled => return None,
+            Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
+            Error::Plan(error) => error.blame(),
+            Error::Kernel(error) => error.blame(),
+            Error::Build(error) => error.blame(),
+            Error::Qemu(error) => error.blame(),
+            Error::Setting(error) => error.blame(),
+            Error::KvmHost(error) => error.blame(),
+            Error::Vmm(error) => error.blame(),
+            Error::Live(error) => error.blame(),
+            Error::System(_) => Blame::Host,
+            Error::RunDir(error) => error.blame(),
+            Error::Times(error) => error.blame(),
+            Error::Analyse(error) => error.blame(),
+            Error::Host(_) | Error::Failed(_) => Blame::Host,
+            Error::Report(_) | Error::Io(_) | Error::Json(_) => Blame::Host,
+        })
+    }
+
+    /// Whether the user stopped it.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Error::Cancelled)
+    }
+}

@@ -1,0 +1,215 @@
+//! Guests: the kernels of host and guests, the engine of that host, every Step and row.
+
+use std::path::Path;
+
+use super::context::Context;
+use super::error::Error;
+use super::session::Session;
+use crate::disk::{sha256_of_file, sha256_of_parts};
+use crate::engine::payload;
+use crate::engine::qemu::Qemu;
+use crate::kernel::{self, Target};
+use crate::kvmhost::{
+    Board, E500v2Guests, E500v2Setup, E500v2Work, Guest, GuestEngine, HostKernel, MODULES,
+    THIS_PROGRAM, Task, X86Guests, X86Setup,
+};
+use crate::model::{
+    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind, Identity, Key, Plan,
+    Subject,
+};
+use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
+use crate::run::{Ended, GuestsDriver};
+use crate::rundir::RunDir;
+use crate::vmm::linux::Feature;
+
+/// Gets all kernels, asks QEMU which one it is, draws the Layouts.
+pub(super) fn plan(
+    experiment: &Experiment<GuestsExperiment>,
+    session: &Session<'_>,
+) -> Result<Plan<GuestsPlan>, Error> {
+    let of = &experiment.method;
+    check_features(of)?;
+    let qemu = qemu(of.host, session)?;
+    let host = host_kernel(of.host, &of.host_subject, session)?;
+    let identity = |subject: &GuestSubject| -> Result<Option<Identity>, Error> {
+        let kernel = subject.kernel.as_ref();
+        kernel.map(|kernel| Ok(session.obtain(kernel)?.identity)).transpose()
+    };
+    let base = identity(&of.base)?;
+    let change = of.change.as_ref().map(identity).transpose()?.flatten();
+    let key = key(of.host, &qemu)?;
+    Ok(experiment.plan(GuestKernels { host, base, change }, key))
+}
+
+/// Runs every guest that is missing.
+pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
+    let plan = &dir.plan().method;
+    let qemu = qemu(plan.host, session)?;
+    let key = key(plan.host, &qemu)?;
+    if key != plan.key {
+        return Err(Error::usage(format!(
+            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
+             would not compare; plan again with `ktax plan`",
+            dir.root().display(),
+            plan.key.qemu,
+            key.qemu
+        )));
+    }
+    let engine: Box<dyn GuestEngine> = match plan.host {
+        HostKind::Kvm => Box::new(x86(plan, qemu, session)?),
+        HostKind::KvmE500v2 => Box::new(e500v2(plan, qemu, session)?),
+    };
+    let observer = session.observer;
+    observer.begin(plan.steps.len() * plan.rows.len());
+    let driver = GuestsDriver {
+        dir,
+        engine: &*engine,
+        jobs: session.jobs,
+        cancel: &session.cancel,
+        observe: &|event| observer.event(&event),
+    };
+    let (ended, timing) = driver.run()?;
+    observer.end(&timing);
+    Ok(ended)
+}
+
+/// Nobody waits for a host to hear that it knows no such feature.
+fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
+    if experiment.host != HostKind::Kvm {
+        return Ok(());
+    }
+    let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name()).collect();
+    let mut names = experiment.subjects().flat_map(|subject| &subject.without);
+    match names.find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let (name, known) = (name.clone(), known.join(", "));
+            Err(PlanError::UnknownFeature { name, known })
+        }
+    }
+}
+
+fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
+    Ok(match host {
+        HostKind::Kvm => Qemu::find(session.qemu.as_deref())?,
+        HostKind::KvmE500v2 => Board::E500V2.look(session.qemu.as_deref())?,
+    })
+}
+
+/// The host's machine never changes; the guests' shape is in their Subjects. In the host runs this
+/// ktax itself, so that counts belong to one build of it.
+fn key(host: HostKind, qemu: &Qemu) -> Result<Key, Error> {
+    let own = sha256_of_file(Path::new(THIS_PROGRAM)).context("cannot read ktax's own program")?;
+    Ok(Key {
+        engine: "exact".to_owned(),
+        qemu: qemu.version.clone(),
+        machine: host.name().to_owned(),
+        cpu: "host".to_owned(),
+        memory_mib: 0,
+        guest: sha256_of_parts(&[payload::guest_sha256(), own]),
+    })
+}
+
+fn host_kernel(
+    host: HostKind,
+    subject: &Subject,
+    session: &Session<'_>,
+) -> Result<Identity, Error> {
+    Ok(match host {
+        HostKind::Kvm => session.obtain(subject)?.identity,
+        HostKind::KvmE500v2 => session.obtain_for(&Target::E500V2, subject)?.identity,
+    })
+}
+
+fn x86(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
+    let guest = |side: &GuestSide| -> Result<Guest, Error> {
+        let missing = || Error::usage("plan.json has a guest without a kernel; plan again");
+        let subject = side.subject.kernel.clone().ok_or_else(missing)?;
+        let kernel = side.kernel.clone().ok_or_else(missing)?;
+        Ok(Guest {
+            image: session.image(&kernel, &subject)?,
+            subject,
+            kernel,
+            without: side.subject.without.clone(),
+            cpus: side.subject.cpus,
+            memory_mib: side.subject.memory_mib,
+        })
+    };
+    let is_alone = plan.change.is_none();
+    let task = |row: &GuestRow| {
+        let task = match &row.work {
+            GuestWork::Boot => Task::Boot,
+            GuestWork::Raw { kind, count } => Task::Raw { kind: kind.clone(), count: *count },
+            GuestWork::Program(workload) => {
+                Task::Program { workload: workload.clone(), native: is_alone }
+            }
+        };
+        (row.row.clone(), task)
+    };
+    Ok(X86Guests::new(X86Setup {
+        ktax: THIS_PROGRAM.into(),
+        qemu,
+        host: x86_host(plan, session)?,
+        base: guest(&plan.base)?,
+        change: plan.change.as_ref().map(guest).transpose()?,
+        tasks: plan.rows.iter().map(task).collect(),
+        limits: session.limits.clone(),
+        cancel: session.cancel.clone(),
+        cache: session.cache.clone(),
+    })?)
+}
+
+impl Session<'_> {
+    /// Gets the kernel of a KVM host, with its modules.
+    pub fn kvm_host(&self, subject: &Subject) -> Result<HostKernel, Error> {
+        let kernel = self.obtain(subject)?;
+        let modules = self.talking(|talk| kernel::modules(&kernel, &MODULES, &self.cache, talk))?;
+        let boot_line = subject.boot_line.clone();
+        Ok(HostKernel { image: kernel.image, identity: kernel.identity, boot_line, modules })
+    }
+}
+
+/// The host's kernel as it was planned: a newer package may have come since.
+fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Error> {
+    let planned = &plan.host_kernel;
+    let kernel = session.kvm_host(&plan.host_subject)?;
+    if kernel.identity.sha256 == planned.sha256 {
+        return Ok(kernel);
+    }
+    let kernel = session.kvm_host(&Subject::of(&planned.source, &plan.host_subject.boot_line))?;
+    match kernel.identity.sha256 == planned.sha256 {
+        true => Ok(kernel),
+        false => Err(Error::usage(format!(
+            "{} is another kernel than when the plan was made; plan again with `ktax plan`",
+            planned.source
+        ))),
+    }
+}
+
+fn e500v2(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<E500v2Guests, Error> {
+    let kernel = session.obtain_for(&Target::E500V2, &plan.host_subject)?;
+    if kernel.identity.sha256 != plan.host_kernel.sha256 {
+        return Err(Error::usage(
+            "the host's kernel is another one than when the plan was made; plan again with `ktax \
+             plan`",
+        ));
+    }
+    let has_page = |side: &GuestSide| !side.subject.without.iter().any(|it| it == "magic-page");
+    let work = |row: &GuestRow| match &row.work {
+        GuestWork::Raw { kind, count } => {
+            Some((row.row.clone(), E500v2Work { kind: kind.clone(), count: *count }))
+        }
+        GuestWork::Boot | GuestWork::Program(_) => None,
+    };
+    let named = [plan.host_kernel.name(), &plan.host_subject.beside_kernel()].join(" ");
+    Ok(E500v2Guests::new(E500v2Setup {
+        qemu,
+        kernel: kernel.image,
+        kernel_name: named.trim_end().to_owned(),
+        has_page: [&plan.base, plan.change.as_ref().unwrap_or(&plan.base)].map(has_page),
+        works: plan.rows.iter().filter_map(work).collect(),
+        limits: session.limits.clone(),
+        cancel: session.cancel.clone(),
+        cache: session.cache.clone(),
+    })?)
+}

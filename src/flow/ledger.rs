@@ -1,0 +1,59 @@
+//! Several additions to one base.
+
+use std::path::Path;
+
+use super::counts;
+use super::error::Error;
+use super::kept::keep;
+use super::kernels::why_unbuilt;
+use super::session::Session;
+use super::whole::compare;
+use crate::analyse;
+use crate::model::{Comparison, LedgerTable};
+use crate::plan::{Ledger, TOGETHER};
+
+/// What came of a ledger.
+#[derive(Debug)]
+pub struct Ranked {
+    /// The additions by what they cost.
+    pub table: LedgerTable,
+    /// Each addition against the base, then all of them together.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Compares each addition with the base, in a run directory of its own below `out`, where the table
+/// is kept with its reports; `None` where the user stopped it.
+///
+/// # Errors
+/// No addition can be built, or something on the host failed.
+pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
+    let (mut each, mut not_built) = (Vec::new(), Vec::new());
+    for (name, experiment) in ledger.experiments() {
+        session.observer.note(&name);
+        let plan = match counts::plan(&experiment, session) {
+            Ok(plan) => plan,
+            Err(Error::Cancelled) => return Ok(None),
+            Err(error) => {
+                let why = why_unbuilt(error)?;
+                session.observer.note(&why);
+                not_built.push((name, why));
+                continue;
+            }
+        };
+        match compare(&out.join(&name), plan.with(Into::into), session)? {
+            Some(comparison) => each.push((name, comparison)),
+            None => return Ok(None),
+        }
+    }
+    let last_is_together = each.last().is_some_and(|(name, _)| name == TOGETHER);
+    let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
+    // Otherwise a part of the sum is missing.
+    let together = together.filter(|_| not_built.is_empty());
+    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built);
+    let table = table.ok_or_else(|| {
+        Error::usage("no addition could be built; correct the ledger file and try again")
+    })?;
+    keep(out, "ledger.json", &table)?;
+    let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
+    Ok(Some(Ranked { table, comparisons }))
+}

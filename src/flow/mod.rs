@@ -1,0 +1,38 @@
+//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method.
+//!
+//! The commands call this, and so can a program that uses the library: a [`Session`] says what may
+//! be used and who is told what is going on.
+//!
+//! [`Experiment`]: crate::plan::Experiment
+
+pub mod bisect;
+mod check;
+mod context;
+mod counts;
+mod error;
+mod guests;
+mod kept;
+mod kernels;
+pub mod ledger;
+mod options;
+mod phases;
+mod saved;
+mod session;
+mod sweep;
+mod times;
+mod whole;
+
+pub use check::check;
+pub use context::Context;
+pub use error::Error;
+pub use kernels::why_unbuilt;
+pub use options::Options;
+pub use phases::{analyse, next_step, plan, planned, run};
+pub use saved::saved;
+pub use session::{Observer, Session, Silent, cache_directory};
+pub use sweep::{directories, left, points};
+pub use times::{BOOTS_OF_A_BLOCK, run_block};
+pub use whole::compare;
+
+/// What a flow says, or why it could not.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,112 @@
+//! The phases, whatever the method: each looks once at what it is given.
+
+use super::error::Error;
+use super::options::Options;
+use super::session::Session;
+use super::{counts, guests, kept, times};
+use crate::analyse;
+use crate::model::{Comparison, GuestSample, Plan, Sample};
+use crate::plan::{Experiment, ExperimentMethod};
+use crate::run::Ended;
+use crate::rundir::AnyRunDir;
+
+/// Plans an Experiment: gets its Kernels, draws what is to be drawn. Nothing is measured.
+///
+/// # Errors
+/// A Kernel cannot be had, or a row cannot be run.
+pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Error> {
+    match &experiment.method {
+        ExperimentMethod::Counts(of) => {
+            Ok(counts::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+        }
+        ExperimentMethod::Times(of) => {
+            Ok(times::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+        }
+        ExperimentMethod::Guests(of) => {
+            Ok(guests::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+        }
+    }
+}
+
+/// Makes what is missing in a run directory, which the caller has locked.
+///
+/// # Errors
+/// The Plan is of another QEMU or ktax, or something on the host failed. What fails in a guest is a
+/// row.
+pub fn run(dir: &AnyRunDir, options: Options, session: &Session<'_>) -> Result<Ended, Error> {
+    match dir {
+        AnyRunDir::Counts(dir) => {
+            options.only_for_times("the exact engine")?;
+            counts::run(dir, session)
+        }
+        AnyRunDir::Times(dir) => times::run(dir, options, session),
+        AnyRunDir::Guests(dir) => {
+            options.only_for_times("guests of a KVM host")?;
+            guests::run(dir, session)
+        }
+    }
+}
+
+/// Compares the Sides, and keeps the Comparison and its reports in the directory.
+///
+/// # Errors
+/// A Boot or Run is missing, or a file is not of ktax's.
+pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
+    let comparison = match dir {
+        AnyRunDir::Counts(dir) => {
+            options.only_for_times("the exact engine")?;
+            analyse::counts(dir)?
+        }
+        AnyRunDir::Times(dir) => times::analyse(dir, options)?,
+        AnyRunDir::Guests(dir) => {
+            options.only_for_times("guests of a KVM host")?;
+            analyse::guests(dir)?
+        }
+    };
+    dir.write_comparison(&comparison)?;
+    for (name, text) in kept::reports(&comparison)? {
+        dir.write_report(name, &text)?;
+    }
+    Ok(comparison)
+}
+
+/// What to do with a run directory that has nothing but its Plan.
+pub fn planned(dir: &AnyRunDir) -> String {
+    let path = dir.root().display();
+    match dir {
+        AnyRunDir::Counts(dir) => {
+            let plan = &dir.plan().method;
+            let (boots, rows) = (plan.steps.len(), plan.workloads.len());
+            format!("planned {boots} boots of {rows} rows; `ktax run {path}` makes them")
+        }
+        AnyRunDir::Times(dir) => times::planned(dir),
+        AnyRunDir::Guests(dir) => {
+            let plan = &dir.plan().method;
+            let guests = plan.steps.len() * plan.rows.len();
+            format!("planned {guests} guests; `ktax run {path}` runs them")
+        }
+    }
+}
+
+/// What to do after a run that came to its end, and how many Boots and Runs failed in it.
+pub fn next_step(dir: &AnyRunDir) -> Result<(String, usize), Error> {
+    let path = dir.root().display();
+    let failures = match dir {
+        AnyRunDir::Counts(counts) => {
+            let plan = &counts.plan().method;
+            let rows = plan.workloads.iter().map(|workload| workload.row.as_str());
+            counts.failures_of::<Sample>(&plan.steps, rows)?
+        }
+        AnyRunDir::Times(dir) => return Ok((times::next_step(dir)?, 0)),
+        AnyRunDir::Guests(guests) => {
+            let plan = &guests.plan().method;
+            let rows = plan.rows.iter().map(|row| row.row.as_str());
+            guests.failures_of::<GuestSample>(&plan.steps, rows)?
+        }
+    };
+    let next = match failures {
+        0 => format!("every run is there; compare them with `ktax analyse {path}`"),
+        failures => format!("{failures} boots or runs failed; `ktax analyse {path}` says why"),
+    };
+    Ok((next, failures))
+}

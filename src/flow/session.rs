@@ -1,0 +1,91 @@
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::error::Error;
+use crate::engine::{Cancel, Limits};
+use crate::model::{Plan, TimedPair, TimesPlan};
+use crate::run::{Event, Timing};
+
+/// Is told what is going on. Every method does nothing unless it is overridden.
+pub trait Observer: Sync {
+    /// A line that is worth keeping.
+    fn note(&self, _text: &str) {}
+    /// What goes on now; the next one replaces it, and an empty one ends it.
+    fn status(&self, _text: &str) {}
+    /// So many Runs begin.
+    fn begin(&self, _runs: usize) {}
+    /// One of them, as it goes on.
+    fn event(&self, _event: &Event<'_>) {}
+    /// All of them ended.
+    fn end(&self, _timing: &Timing) {}
+    /// These pairs are done.
+    fn pairs(&self, _plan: &Plan<TimesPlan>, _pairs: &[TimedPair], _peek: bool) {}
+}
+
+/// An [`Observer`] that says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// What may be used, and who is told what is going on.
+pub struct Session<'a> {
+    /// QEMU to run; the one on the PATH where absent.
+    pub qemu: Option<PathBuf>,
+    /// VMs at a time.
+    pub jobs: usize,
+    /// Kernels, snapshots and symbols are kept here.
+    pub cache: PathBuf,
+    /// What no guest may exceed.
+    pub limits: Limits,
+    /// Stops everything once it is raised.
+    pub cancel: Cancel,
+    /// Is told what is going on.
+    pub observer: &'a dyn Observer,
+}
+
+impl<'a> Session<'a> {
+    /// One VM for each CPU, and the usual limits and cache.
+    ///
+    /// # Errors
+    /// There is no place for the cache: neither `KTAX_CACHE`, `XDG_CACHE_HOME` nor `HOME` is set.
+    pub fn new(observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
+        let named = std::env::var_os("KTAX_CACHE").map(PathBuf::from);
+        Ok(Session {
+            qemu: std::env::var_os("KTAX_QEMU").map(PathBuf::from),
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            cache: cache_directory(named.as_deref())?,
+            limits: Limits::default(),
+            cancel: Cancel::default(),
+            observer,
+        })
+    }
+
+    /// Whether the user has asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// A failure while everything is being stopped may be the stopping's own.
+    pub fn unless_cancelled<T>(&self, result: Result<T, impl Into<Error>>) -> Result<T, Error> {
+        result.map_err(|error| match self.is_cancelled() {
+            true => Error::Cancelled,
+            false => error.into(),
+        })
+    }
+}
+
+/// The cache's directory: as named, else below that of the user.
+///
+/// # Errors
+/// It is not named, and the user has no directory.
+pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
+    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let named = named.map(std::path::absolute).transpose().context("cannot use the cache")?;
+    named
+        .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
+        .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
+        .ok_or_else(|| {
+            Error::usage("there is no place for the cache; set HOME or give --cache DIR")
+        })
+}

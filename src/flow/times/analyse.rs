@@ -1,0 +1,46 @@
+//! What the pairs on disk come to, and what to do next.
+
+use super::blocks;
+use super::judged::judged;
+use crate::analyse::{AnalyseError, in_blocks, times, why_ended};
+use crate::flow::error::Error;
+use crate::flow::options::Options;
+use crate::model::{Comparison, TimesPlan};
+use crate::rundir::RunDir;
+
+/// Judges what is on disk.
+pub(in crate::flow) fn analyse(
+    dir: &RunDir<TimesPlan>,
+    options: Options,
+) -> Result<Comparison, Error> {
+    let (plan, path) = (&judged(dir, options.allow_differences), dir.root().display());
+    let (comparison, next) = match plan.method.is_in_blocks() {
+        true => {
+            let blocks = dir.blocks()?;
+            (in_blocks(plan, &blocks), blocks::next(dir, &blocks))
+        }
+        false => (times(plan, &dir.pairs()?), format!("measure with `ktax run {path}`")),
+    };
+    if comparison.times().is_none_or(|times| times.pairs + times.controls == 0) {
+        let dir = path.to_string();
+        return Err(AnalyseError::NoPair { dir, next }.into());
+    }
+    Ok(comparison)
+}
+
+/// What to do after a run that came to its end.
+pub(in crate::flow) fn next_step(dir: &RunDir<TimesPlan>) -> Result<String, Error> {
+    let path = dir.root().display();
+    Ok(match why_ended(dir.plan(), &dir.pairs()?) {
+        Some(why) => format!("stopped early: {why}. `ktax analyse {path}` has more"),
+        None => format!("every pair is there; compare them with `ktax analyse {path}`"),
+    })
+}
+
+/// What to do with a directory that has nothing but its Plan.
+pub(in crate::flow) fn planned(dir: &RunDir<TimesPlan>) -> String {
+    match dir.plan().method.is_in_blocks() {
+        true => format!("planned blocks; {}", blocks::how(dir)),
+        false => format!("planned timed pairs; `ktax run {}` runs them", dir.root().display()),
+    }
+}

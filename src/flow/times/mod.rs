@@ -1,0 +1,17 @@
+//! Times: what an engine needs, pairs or blocks, and what comes next.
+
+mod analyse;
+mod blocks;
+mod calibrate;
+mod cpus;
+mod drive;
+mod engine;
+mod judged;
+mod plan;
+mod run;
+
+pub(super) use analyse::{analyse, next_step, planned};
+pub use blocks::BOOTS as BOOTS_OF_A_BLOCK;
+pub use blocks::run_block;
+pub(super) use plan::{check, plan};
+pub(super) use run::run;

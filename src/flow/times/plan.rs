@@ -1,0 +1,65 @@
+//! What a Plan of times needs to know before it is one.
+
+use std::collections::BTreeMap;
+
+use super::calibrate::calibrated;
+use super::cpus;
+use crate::engine::host::Host;
+use crate::flow::context::Context;
+use crate::flow::error::Error;
+use crate::flow::session::Session;
+use crate::model::{Identity, Plan, Subject, TimedEngine, TimesPlan};
+use crate::plan::{Experiment, TimesExperiment};
+
+/// The Plan with its Kernels, and with operations that were tried out on the running kernel.
+pub(in crate::flow) fn plan(
+    experiment: &Experiment<TimesExperiment>,
+    session: &Session<'_>,
+) -> Result<Plan<TimesPlan>, Error> {
+    cpus::check(&experiment.method.machine)?;
+    let mut plan = experiment.plan()?;
+    plan.method.kernels = kernels(&plan.method, session)?;
+    session.observer.status("finding out how many operations take 20 ms");
+    let method = session.unless_cancelled(calibrated(plan.method.clone(), &session.native()?));
+    session.observer.status("");
+    plan.method = method?;
+    Ok(plan)
+}
+
+/// Refuses what would be refused later: CPUs that are not there, and Sides that the user boots,
+/// because one command cannot boot another kernel in the middle.
+pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+    cpus::check(&experiment.method.machine)?;
+    match experiment.plan()?.method.is_in_blocks() {
+        false => Ok(()),
+        true => Err(Error::usage(
+            "the sides are kernels that you boot; make a run directory with `ktax plan --out \
+             DIR`, and then type `ktax run DIR --side base`",
+        )),
+    }
+}
+
+impl Session<'_> {
+    /// The running kernel's programs as they are.
+    ///
+    /// # Errors
+    /// The cache cannot be written.
+    pub fn native(&self) -> Result<Host, Error> {
+        let host = Host::new(&self.cache, self.limits.clone(), self.cancel.clone());
+        host.context("cannot put the guest program into the cache")
+    }
+}
+
+/// The guests' Kernels, so that a run that is resumed goes on with these and no others.
+fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Identity>, Error> {
+    let mut kernels = BTreeMap::new();
+    if plan.engine == TimedEngine::Kvm {
+        for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
+        {
+            if !kernels.contains_key(name) {
+                kernels.insert(name.clone(), session.obtain(&Subject::of(name, ""))?.identity);
+            }
+        }
+    }
+    Ok(kernels)
+}

@@ -1,0 +1,32 @@
+//! The pairs that are still missing.
+
+use super::blocks;
+use super::drive::drive;
+use super::judged::judged;
+use crate::analyse::wants_more;
+use crate::flow::error::Error;
+use crate::flow::options::Options;
+use crate::flow::session::Session;
+use crate::model::{TimedPair, TimesPlan};
+use crate::run::Ended;
+use crate::rundir::RunDir;
+
+/// Runs the pairs that are still missing.
+pub(in crate::flow) fn run(
+    dir: &RunDir<TimesPlan>,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Ended, Error> {
+    if dir.plan().method.is_in_blocks() {
+        let how = blocks::how(dir);
+        return Err(Error::usage(format!("the sides are kernels that you boot: {how}")));
+    }
+    let plan = judged(dir, options.allow_differences);
+    let ask = |pairs: &[TimedPair]| {
+        session.observer.pairs(&plan, pairs, options.peek);
+        wants_more(&plan, pairs)
+    };
+    let ended = drive(dir, session, &ask, |driver| driver.run());
+    session.observer.status("");
+    ended
+}

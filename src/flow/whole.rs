@@ -1,0 +1,38 @@
+use std::path::Path;
+
+use super::error::Error;
+use super::options::Options;
+use super::phases::{analyse, run};
+use super::session::Session;
+use crate::model::{Comparison, Plan};
+use crate::run::Ended;
+use crate::rundir::{AnyRunDir, RunDirError};
+
+/// Runs and analyses a Plan in a directory, which is made, or resumed if it has the same Plan;
+/// `None` where the user stopped it.
+///
+/// # Errors
+/// The directory has another Plan, or something on the host failed.
+pub fn compare(
+    path: &Path,
+    plan: Plan,
+    session: &Session<'_>,
+) -> Result<Option<Comparison>, Error> {
+    let dir = directory(path, plan)?;
+    let _lock = dir.lock()?;
+    match run(&dir, Options::default(), session)? {
+        Ended::Cancelled => Ok(None),
+        Ended::Complete => analyse(&dir, Options::default()).map(Some),
+    }
+}
+
+fn directory(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
+    match AnyRunDir::open(path) {
+        Ok(dir) if dir.plan() == plan => Ok(dir),
+        Ok(_) => {
+            Err(Error::usage(format!("{} has another plan; give --out a new name", path.display())))
+        }
+        Err(RunDirError::NoPlan { .. }) => Ok(AnyRunDir::create(path, plan)?),
+        Err(error) => Err(error.into()),
+    }
+}

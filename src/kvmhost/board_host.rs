@@ -1,0 +1,146 @@
+//! One boot of a [`Board`] with KVM.
+
+use std::fs;
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use super::argv::{exact_time, padding, script};
+use super::board::Board;
+use super::error::HostError;
+use crate::engine::argv::{escape, monitor};
+use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
+use crate::engine::qemu::Qemu;
+use crate::engine::read_tail;
+use crate::engine::scratch::{Scratch, remove_stale};
+use crate::engine::vm::{Vm, Watch};
+use crate::engine::{Cancel, Limits, Stop};
+use crate::model::{Failure, Layout};
+use crate::wire;
+
+/// What the first process prints last.
+const END: &str = "\nhost: end\n";
+
+/// A host of another architecture.
+#[derive(Debug)]
+pub struct BoardHost<'a> {
+    pub board: &'a Board,
+    pub qemu: &'a Qemu,
+    pub kernel: &'a Path,
+    pub limits: &'a Limits,
+    pub cancel: &'a Cancel,
+    /// A directory for files that are removed with the host.
+    pub scratch: &'a Path,
+}
+
+impl BoardHost<'_> {
+    /// The host's initramfs, compiled here; with KVM as a module where it is not built in.
+    ///
+    /// # Errors
+    /// Where the compiler fails or the disk is full.
+    pub fn archive(&self, module: Option<&Path>) -> Result<Vec<u8>, HostError> {
+        let program = self.board.program(&self.new_scratch()?)?;
+        let broken = HostError::of_file("the host's initramfs");
+        let module = module.map(fs::read).transpose().map_err(&broken)?;
+        let archive = || {
+            let mut archive = Vec::new();
+            for name in ["dev", "proc", "sys"] {
+                append(&mut archive, name, DIRECTORY, &[])?;
+            }
+            append_console(&mut archive)?;
+            append(&mut archive, "init", PROGRAM, &program)?;
+            if let Some(module) = &module {
+                append(&mut archive, "kvm.ko", PROGRAM, module)?;
+            }
+            end(archive)
+        };
+        archive().map_err(broken)
+    }
+
+    /// Boots the host once, with these arguments for its first process, and returns all that came
+    /// by the console.
+    ///
+    /// # Errors
+    /// With the end of the console, where the first process does not come to its end.
+    pub fn boot(
+        &self,
+        initrd: &Path,
+        layout: &Layout,
+        arguments: &str,
+    ) -> Result<String, HostError> {
+        let scratch = self.new_scratch()?;
+        let console = scratch.file("console");
+        let failed = |stop: Stop| {
+            let stop = match stop {
+                Stop::Failed(failure, _) => Stop::Failed(failure, read_tail(&console)),
+                Stop::Cancelled => Stop::Cancelled,
+            };
+            HostError::of_stop(Some(self.board.name))(stop)
+        };
+        let args = |control| {
+            let mut args = self.args(initrd, layout, arguments);
+            args.extend(["-action".into(), "reboot=shutdown,shutdown=pause".into()]);
+            args.extend(["-serial".into(), format!("file:{}", escape(&console))]);
+            args.extend(monitor(control));
+            args
+        };
+        self.wait(args, &console, &scratch.file("stderr")).map_err(failed)?;
+        let said = fs::read(&console).map_err(HostError::of_file("the host's console"))?;
+        let text = String::from_utf8_lossy(&said).replace('\r', "");
+        match text.contains(END) {
+            true => Ok(text),
+            false => Err(failed(Failure::Silent { console: wire::tail(&said) }.into())),
+        }
+    }
+
+    fn wait(
+        &self,
+        args: impl FnOnce(RawFd) -> Vec<String>,
+        console: &Path,
+        stderr: &Path,
+    ) -> Result<(), Stop> {
+        let mut vm = Vm::start(&self.qemu.program, args, None, stderr, self.limits)?;
+        vm.go();
+        let wire = (console, self.limits.console_bytes);
+        let watch = Watch { limits: self.limits, cancel: self.cancel, wire, console };
+        vm.wait(&watch).map(drop)
+    }
+
+    /// A shell script that boots the host by hand; `$1` names a file with the arguments.
+    pub fn script(&self, initrd: &Path, layout: &Layout) -> String {
+        const PLACE: &str = "-append";
+        let mut args = self.args(initrd, layout, "");
+        // The shell puts the arguments behind the boot line.
+        let line = args.pop().unwrap_or_default();
+        args.retain(|word| word != PLACE);
+        args.extend(["-no-reboot", "-serial", "stdio"].map(String::from));
+        let comment = "# Boots this KVM host by hand and runs one row: sh argv orders/ROW";
+        let more = format!("{PLACE} '{line} -- '\"$(cat \"$1\")\"");
+        script(&self.qemu.program, args, comment, &more)
+    }
+
+    /// The machine; the boot line is the last word.
+    fn args(&self, initrd: &Path, layout: &Layout, arguments: &str) -> Vec<String> {
+        let fixed = format!(
+            "{} -rtc base=2020-01-01,clock=vm -nodefaults -no-user-config -display none -m 512",
+            exact_time(layout)
+        );
+        let mut args: Vec<String> = fixed.split(' ').map(str::to_owned).collect();
+        args.extend(self.board.machine.iter().map(|&word| word.to_owned()));
+        args.extend(["-kernel".into(), self.kernel.display().to_string()]);
+        args.extend(["-initrd".into(), initrd.display().to_string()]);
+        let console = format!("console={} quiet panic=-1", self.board.console);
+        let mut line = [console, padding(layout)].join(" ").trim_end().to_owned();
+        if !arguments.is_empty() {
+            // The kernel passes what comes after it to the first process.
+            line += &format!(" -- {arguments}");
+        }
+        args.extend(["-append".into(), line]);
+        args
+    }
+
+    fn new_scratch(&self) -> Result<Scratch, HostError> {
+        remove_stale(self.scratch);
+        let failed = HostError::of_file(self.scratch.display().to_string());
+        Scratch::create(self.scratch).map_err(failed)
+    }
+}

@@ -1,0 +1,124 @@
+//! Guests of KVM on e500v2. A host boots with its one guest in seconds, so that each row boots.
+
+use std::path::PathBuf;
+
+use super::board::Board;
+use super::board_host::BoardHost;
+use super::engine::{GuestEngine, ReadyHost, Recorded};
+use super::error::HostError;
+use super::kept::keep;
+use crate::engine::qemu::Qemu;
+use crate::engine::{Cancel, Limits, Stop};
+use crate::exits::{Per, files};
+use crate::model::{ExitRun, Failure, Layout, Side, Signature};
+
+/// What a guest does: this, so often.
+#[derive(Debug, Clone)]
+pub struct E500v2Work {
+    pub kind: String,
+    pub count: u32,
+}
+
+/// What an [`E500v2Guests`] is made of.
+#[derive(Debug, Clone)]
+pub struct E500v2Setup {
+    pub qemu: Qemu,
+    /// The host's kernel.
+    pub kernel: PathBuf,
+    /// The same for people.
+    pub kernel_name: String,
+    /// Whether the guest of the base uses the magic page, and that of the change.
+    pub has_page: [bool; 2],
+    /// The rows, by name.
+    pub works: Vec<(String, E500v2Work)>,
+    pub limits: Limits,
+    pub cancel: Cancel,
+    /// ktax's own directory.
+    pub cache: PathBuf,
+}
+
+/// Guests of KVM on e500v2.
+#[derive(Debug)]
+pub struct E500v2Guests {
+    setup: E500v2Setup,
+    initrd: PathBuf,
+    scratch: PathBuf,
+}
+
+impl E500v2Guests {
+    /// Compiles the host's program and makes the engine ready.
+    ///
+    /// # Errors
+    /// Where the compiler fails or the cache cannot be written.
+    pub fn new(setup: E500v2Setup) -> Result<E500v2Guests, HostError> {
+        let scratch = setup.cache.join("runs");
+        let mut engine = E500v2Guests { setup, initrd: PathBuf::new(), scratch };
+        let archive = engine.host().archive(None)?;
+        let kept = keep(&engine.setup.cache, &archive);
+        engine.initrd = kept.map_err(HostError::of_file("the cache"))?;
+        Ok(engine)
+    }
+
+    fn host(&self) -> BoardHost<'_> {
+        let E500v2Setup { qemu, kernel, limits, cancel, .. } = &self.setup;
+        let scratch = &self.scratch;
+        BoardHost { board: &Board::E500V2, qemu, kernel, limits, cancel, scratch }
+    }
+
+    fn has_page(&self, side: Side) -> bool {
+        self.setup.has_page[usize::from(side == Side::Change)]
+    }
+}
+
+impl GuestEngine for E500v2Guests {
+    fn name(&self, side: Side) -> String {
+        let page = if self.has_page(side) { "with" } else { "without" };
+        let (host, qemu) = (&self.setup.kernel_name, &self.setup.qemu.version);
+        format!("{page} the magic page, on KVM for e500v2 of {host}, exact, QEMU {qemu}")
+    }
+
+    fn script(&self, _: Side, layout: &Layout) -> String {
+        self.host().script(&self.initrd, layout)
+    }
+
+    fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
+        Ok(Box::new(E500v2Ready { engine: self, side, layout: layout.clone() }))
+    }
+}
+
+/// A host of one Side under one Layout, which boots anew for each row.
+struct E500v2Ready<'a> {
+    engine: &'a E500v2Guests,
+    side: Side,
+    layout: Layout,
+}
+
+impl ReadyHost for E500v2Ready<'_> {
+    fn console(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn order(&self, row: usize) -> String {
+        let (_, E500v2Work { kind, count }) = &self.engine.setup.works[row];
+        let page = if self.engine.has_page(self.side) { " magic-page" } else { "" };
+        let phase = self.layout.phase;
+        let delay = if phase > 0 { format!(" phase={phase}") } else { String::new() };
+        format!("{kind}={count}{page}{delay}")
+    }
+
+    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+        let engine = self.engine;
+        let said = engine.host().boot(&engine.initrd, &self.layout, &self.order(row))?;
+        // The first process prints one table.
+        let table = match files::read(&said, Per::Vm) {
+            Ok(tables) => tables.into_iter().next().expect("a file without a table is an error"),
+            Err(error) => {
+                let failure = Failure::Garbled { reason: error.to_string() };
+                return Err(Stop::Failed(failure, said.into_bytes()));
+            }
+        };
+        let row = engine.setup.works[row].0.clone();
+        let run = ExitRun { row, table, guest_ns: None, native_ns: None };
+        Ok(Recorded { run, signature: Signature::new(), console: said.into_bytes() })
+    }
+}

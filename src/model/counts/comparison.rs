@@ -1,0 +1,44 @@
+use serde::{Deserialize, Serialize};
+
+use super::super::effect::Effect;
+use super::super::{Growth, Identity, Key, Sides, Signature, Subject};
+
+/// What exact counts say of a row.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsEvidence {
+    /// The Metric that decided: the first in process context that changed, else the headline; empty
+    /// where the row failed or the work differed.
+    pub decided_by: String,
+    /// The headline first; empty where the row failed.
+    pub effects: Vec<Effect>,
+    /// What each Side's guest saw beside its work, in the headline's Layout: page faults, context
+    /// switches. Absent where the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Sides<Signature>>,
+}
+
+/// What was compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subjects {
+    /// As it was asked for.
+    pub subject: Subject,
+    /// What the Kernel is.
+    pub kernel: Identity,
+}
+
+/// What exact counts say of all rows together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsComparison {
+    /// What the counts compare with.
+    pub key: Key,
+    /// The two Subjects.
+    pub subjects: Sides<Subjects>,
+    /// Layouts per Side.
+    pub layouts: usize,
+    /// How costs grow with a size, where the rows say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<Growth>,
+}

@@ -1,0 +1,23 @@
+use serde::{Deserialize, Serialize};
+
+use super::super::{Identity, Key, Layout, Machine, Sides, Step, Subject, Workload};
+
+/// What only exact counts need to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountsPlan {
+    /// What the counts will be comparable with.
+    pub key: Key,
+    /// The shape of the computer.
+    pub machine: Machine,
+    /// What is compared.
+    pub subjects: Sides<Subject>,
+    /// The Subjects' Kernels.
+    pub kernels: Sides<Identity>,
+    /// The rows.
+    pub workloads: Vec<Workload>,
+    /// The perturbations.
+    pub layouts: Vec<Layout>,
+    /// The Boots in order.
+    pub steps: Vec<Step>,
+}

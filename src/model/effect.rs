@@ -1,0 +1,54 @@
+use serde::{Deserialize, Serialize};
+
+use super::{Context, Sides, Verdict};
+
+/// What one Metric did between the Sides. All values are per operation, in the Metric's unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// The Metric's name.
+    pub metric: String,
+    /// The base's value in the Layout whose delta is the median; so is `change`, so `delta` is
+    /// exact.
+    pub base: f64,
+    /// The change's value in that Layout.
+    pub change: f64,
+    /// `change - base`.
+    pub delta: f64,
+    /// `delta` in percent of `base`; absent where `base` is 0 and `delta` is not.
+    pub percent: Option<f64>,
+    /// Which Layout that is.
+    pub layout: usize,
+    /// Smallest and largest paired delta over the Layouts.
+    pub delta_range: (f64, f64),
+    /// How far one Side's values lie apart over the Layouts: the larger of the two Sides'.
+    pub spread: f64,
+    /// The smallest delta that the rule would have called a change.
+    pub detectable: f64,
+    /// Raw region counts by Layout, of the Layouts that have both Sides.
+    pub samples: Sides<Vec<u64>>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// What carries the delta, largest first: all functions that differ, if the Verdict is a
+    /// change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionDelta>,
+}
+
+/// What one function contributes to a delta, in the Effect's Layout and Context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionDelta {
+    /// The symbol without the compiler's suffixes; `[user]` is user mode.
+    pub function: String,
+    /// In which Context.
+    pub context: Context,
+    /// Instructions in the Region, each Side.
+    pub instructions: Sides<u64>,
+    /// REP iterations in the Region, each Side.
+    pub rep_iterations: Sides<u64>,
+    /// Instructions per operation, change minus base.
+    pub delta: f64,
+    /// REP iterations per operation, change minus base.
+    pub rep_delta: f64,
+}

@@ -1,0 +1,9 @@
+//! What only guests of a KVM host have.
+
+mod comparison;
+mod plan;
+mod sample;
+
+pub use comparison::{EXITS, GUEST_TIME, GuestsComparison, GuestsEvidence, TIME};
+pub use plan::{GuestRow, GuestSide, GuestSubject, GuestWork, GuestsPlan, HostKind};
+pub use sample::GuestSample;

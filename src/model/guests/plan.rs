@@ -1,0 +1,113 @@
+use serde::{Deserialize, Serialize};
+
+use super::super::{Identity, Key, Layout, Side, Step, Subject, Workload};
+
+/// A kind of KVM host within QEMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostKind {
+    /// A Linux kernel with KVM for x86.
+    Kvm,
+    /// The same for a PowerPC of 2008, which has no virtualization, in QEMU's ppce500.
+    #[serde(rename = "kvm-e500v2")]
+    KvmE500v2,
+}
+
+impl HostKind {
+    /// As experiment files name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HostKind::Kvm => "kvm",
+            HostKind::KvmE500v2 => "kvm-e500v2",
+        }
+    }
+}
+
+/// What a guest is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSubject {
+    /// Its Kernel as every experiment names it; a guest of e500v2 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Subject>,
+    /// Features of KVM that the guest does not see: `kvmclock`, `magic-page`, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// vCPUs.
+    pub cpus: u8,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+}
+
+/// A Side's guest, with its Kernel as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestSide {
+    /// As it was asked for.
+    pub subject: GuestSubject,
+    /// What the Kernel is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Identity>,
+}
+
+/// What a guest does while it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestWork {
+    /// It boots, and powers off.
+    Boot,
+    /// It has no kernel, and leaves for one reason, so often.
+    Raw {
+        /// The reason.
+        kind: String,
+        /// How often.
+        count: u32,
+    },
+    /// One program, from its start to its end.
+    Program(Workload),
+}
+
+/// A row: what each Side's guest does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestRow {
+    /// Its name, as in the experiment; also its file name in a run directory.
+    pub row: String,
+    /// What the guest does.
+    pub work: GuestWork,
+}
+
+/// What only guests need to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestsPlan {
+    /// What the guests run on.
+    pub host: HostKind,
+    /// What the counts will be comparable with.
+    pub key: Key,
+    /// The host's Kernel, as it was asked for.
+    pub host_subject: Subject,
+    /// What the host's Kernel is.
+    pub host_kernel: Identity,
+    /// What the change is measured against.
+    pub base: GuestSide,
+    /// What is measured; without it the base is described alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<GuestSide>,
+    /// What the guests do.
+    pub rows: Vec<GuestRow>,
+    /// The perturbations.
+    pub layouts: Vec<Layout>,
+    /// The Boots in order.
+    pub steps: Vec<Step>,
+}
+
+impl GuestsPlan {
+    /// The guest of a Side; there may be no change.
+    pub fn side(&self, side: Side) -> Option<&GuestSide> {
+        match side {
+            Side::Base => Some(&self.base),
+            Side::Change => self.change.as_ref(),
+        }
+    }
+}

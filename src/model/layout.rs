@@ -1,0 +1,53 @@
+use serde::{Deserialize, Serialize};
+
+use super::Side;
+
+/// One deterministic perturbation of a Boot that no honest result may depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// QEMU's `-seed`: RDRAND, the firmware's rng-seed, and through them slab order and stack
+    /// offsets.
+    pub seed: u32,
+    /// Characters of padding on the boot line.
+    pub padding: u32,
+    /// Delay-loop iterations before the Region: moves it against the timer tick.
+    pub phase: u64,
+}
+
+/// One Boot to make: a Side under a Layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Position in the Plan, from 0.
+    pub index: u32,
+    /// Which Subject.
+    pub side: Side,
+    /// Index into the Plan's Layouts; Steps of one Layout are a pair.
+    pub layout: usize,
+}
+
+impl Step {
+    /// The Boot's directory name: `003-change`.
+    pub fn name(&self) -> String {
+        format!("{:03}-{}", self.index, self.side.name())
+    }
+}
+
+/// Counts compare only within one Key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// `exact`.
+    pub engine: String,
+    /// QEMU's version with the distribution's suffix, as `--version` prints it.
+    pub qemu: String,
+    /// QEMU's machine type; its version is QEMU's.
+    pub machine: String,
+    /// CPU model with features.
+    pub cpu: String,
+    /// Guest memory in MiB.
+    pub memory_mib: u32,
+    /// SHA-256 over the guest programs and the plugin.
+    pub guest: String,
+}

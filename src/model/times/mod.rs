@@ -1,0 +1,11 @@
+//! What only timed pairs have.
+
+mod comparison;
+mod pair;
+mod plan;
+mod subject;
+
+pub use comparison::{AaControl, Crossing, Ratio, TimesComparison, TimesEvidence};
+pub use pair::{Facts, Noise, TimedBlock, TimedBoot, TimedPair, TimedRun};
+pub use plan::TimesPlan;
+pub use subject::{Accelerator, TimedEngine, TimedMachine, TimedSubject};

@@ -1,0 +1,57 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Identity, Side, Sides, Workload};
+use super::{TimedEngine, TimedMachine, TimedSubject};
+
+/// What only timed pairs need to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimesPlan {
+    /// How both Sides run.
+    pub engine: TimedEngine,
+    /// So many pairs and one look; where absent, a pilot decides and there are five looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: u32,
+    /// How often each row runs in a Boot; the Boot's value is their median.
+    pub loops: u32,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    #[serde(default)]
+    pub allow_differences: bool,
+    /// Of guests: their shape.
+    #[serde(default)]
+    pub machine: TimedMachine,
+    /// What is compared.
+    pub subjects: Sides<TimedSubject>,
+    /// Of guests: the Kernels, by the names that the Subjects have for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernels: BTreeMap<String, Identity>,
+    /// The parameters whose values make a curve of the rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swept: Vec<String>,
+    /// The rows that decide.
+    pub headline: Vec<Workload>,
+    /// The rows that are looked at besides.
+    pub secondary: Vec<Workload>,
+}
+
+impl TimesPlan {
+    /// Whether the Sides are kernels that the user boots: no pairs then, but blocks.
+    pub fn is_in_blocks(&self) -> bool {
+        let Sides { base, change } = &self.subjects;
+        self.engine == TimedEngine::Host && base.kernel != change.kernel
+    }
+
+    /// Whether that Side runs in a guest.
+    pub fn is_guest(&self, side: Side) -> bool {
+        self.engine == TimedEngine::Kvm && !self.subjects.get(side).bare_metal
+    }
+
+    /// All rows, those that decide first.
+    pub fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        self.headline.iter().chain(&self.secondary)
+    }
+}

@@ -1,0 +1,55 @@
+use serde::{Deserialize, Serialize};
+
+/// What a row says, whatever the method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The change costs more, beyond the noise and the threshold.
+    Slower,
+    /// The change costs less, beyond the noise and the threshold.
+    Faster,
+    /// The change differs from the base, by less than the threshold.
+    BelowThreshold,
+    /// No change was seen; the evidence says how small a change would have been.
+    NoDetectedChange,
+    /// Too few Boots of both Sides to decide.
+    TooFewBoots,
+    /// There is no answer; the row's reason says why.
+    Inconclusive,
+    /// The work signatures differ: the numbers do not compare.
+    DifferentWork,
+    /// A Side has no measurement.
+    Failed,
+    /// There is no change to compare the base with.
+    OneSide,
+}
+
+impl Verdict {
+    /// Whether a change was seen.
+    pub fn is_change(self) -> bool {
+        matches!(self, Verdict::Slower | Verdict::Faster)
+    }
+
+    /// Whether it says how the Sides compare.
+    pub fn is_answer(self) -> bool {
+        matches!(
+            self,
+            Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold | Verdict::NoDetectedChange
+        )
+    }
+
+    /// As printed: `no detected change`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::BelowThreshold => "below the threshold",
+            Verdict::NoDetectedChange => "no detected change",
+            Verdict::TooFewBoots => "too few boots",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::DifferentWork => "different work",
+            Verdict::Failed => "failed",
+            Verdict::OneSide => "one side",
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Experiments that count instructions.
+
+use super::asked::Experiment;
+use super::error::{PlanError, printable_line};
+use super::file::ExperimentFile;
+use super::layouts;
+use super::workloads::{check_for_guest, check_memory, definitions, select};
+use crate::model::{CountsPlan, FORMAT, Identity, Key, Machine, Plan, Sides, Subject};
+
+/// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
+const LONGEST_BOOT_LINE: usize = 1800;
+
+/// What only such an Experiment has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountsExperiment {
+    /// Layouts per Side.
+    pub layouts: u32,
+    /// Rows by name; all default rows where absent.
+    pub workloads: Option<Vec<String>>,
+    /// The shape of the computer, the same for both Sides.
+    pub machine: Machine,
+    /// What the change is measured against.
+    pub base: Subject,
+    /// What is measured.
+    pub change: Subject,
+}
+
+impl CountsExperiment {
+    /// Two Subjects, with the defaults of a file that says no more.
+    pub fn between(base: Subject, change: Subject) -> CountsExperiment {
+        let layouts = layouts::DEFAULT;
+        CountsExperiment { layouts, workloads: None, machine: Machine::default(), base, change }
+    }
+
+    pub(super) fn of(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
+        let missing =
+            |key| PlanError::Missing { key, next: "write kernel = \"debian:cloud-amd64\"" };
+        let base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
+        let change = file.change.as_ref().and_then(|keys| keys.subject());
+        let change = change.ok_or_else(|| missing("change.kernel"))?;
+        let usual = Machine::default();
+        let machine = Machine {
+            cpu: file.machine.cpu.clone().unwrap_or(usual.cpu),
+            memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
+        };
+        let experiment = CountsExperiment {
+            layouts: file.layouts.unwrap_or(layouts::DEFAULT),
+            workloads: file.workloads.clone(),
+            machine,
+            base,
+            change,
+        };
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    /// Refuses what cannot be planned; call it again after changing a field.
+    pub fn check(&self) -> Result<(), PlanError> {
+        layouts::check(self.layouts)?;
+        if !(128..=65536).contains(&self.machine.memory_mib) {
+            return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
+        }
+        for subject in [&self.base, &self.change] {
+            if subject.boot_line.len() > LONGEST_BOOT_LINE {
+                return Err(PlanError::BootLine { length: subject.boot_line.len() });
+            }
+        }
+        for (what, text) in [
+            ("base.boot_line", &self.base.boot_line),
+            ("change.boot_line", &self.change.boot_line),
+            ("machine.cpu", &self.machine.cpu),
+            ("base's options and patches", &self.base.beside_kernel()),
+            ("change's options and patches", &self.change.beside_kernel()),
+        ] {
+            printable_line(what, text)?;
+        }
+        Ok(())
+    }
+}
+
+impl Experiment<CountsExperiment> {
+    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    ///
+    /// # Errors
+    /// A row is unknown, needs another engine, or does not fit in the memory.
+    pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
+        let definitions = definitions()?;
+        let CountsExperiment { layouts, workloads, machine, base, change } = &self.method;
+        let workloads = select(&definitions, workloads.as_deref())?;
+        for workload in &workloads {
+            check_for_guest(&definitions, workload)?;
+        }
+        check_memory(&workloads, u64::from(machine.memory_mib) << 20)?;
+        let (layouts, steps) = layouts::steps(self.seed, *layouts);
+        let method = CountsPlan {
+            key,
+            machine: machine.clone(),
+            subjects: Sides { base: base.clone(), change: change.clone() },
+            kernels,
+            workloads,
+            layouts,
+            steps,
+        };
+        Ok(Plan {
+            format: FORMAT,
+            title: self.title.clone(),
+            seed: self.seed,
+            threshold_percent: self.threshold_percent,
+            method,
+        })
+    }
+}

@@ -1,0 +1,100 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use thiserror::Error;
+
+use crate::model::Blame;
+
+/// Why there is no Plan. Each message ends with the next step.
+#[derive(Debug, Error, PartialEq)]
+pub enum PlanError {
+    #[error("{path} is not an experiment file: {reason}. `ktax compare --help` shows one")]
+    Experiment { path: String, reason: String },
+    #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
+    Ledger { path: String, reason: String },
+    #[error("{key} only applies to {applies_to}, and this experiment uses {uses}; remove {key}")]
+    Misplaced { key: String, applies_to: String, uses: &'static str },
+    #[error("{key} is missing; {next}")]
+    Missing { key: &'static str, next: &'static str },
+    #[error("{path}: {reason}")]
+    Definition { path: String, reason: String },
+    #[error("no workload is called {name:?}{}; `ktax workloads` lists them", hint(.near))]
+    UnknownWorkload { name: String, near: Option<String> },
+    #[error("{workload} has no parameter {name:?}; it has {known}")]
+    UnknownParameter { workload: String, name: String, known: String },
+    #[error("{text:?} is not a parameter of {workload}; write NAME=VALUE")]
+    BadParameter { workload: String, text: String },
+    #[error("{text:?} is not work for a guest of this host; write raw:KIND=N with one of {kinds}")]
+    NoWork { text: String, kinds: String },
+    #[error("{name} of {workload} is given twice; give it once")]
+    ParameterTwice { workload: String, name: String },
+    #[error("{name} of {row} is for the running kernel; use `ktax workloads run`")]
+    NativeOnly { row: String, name: String },
+    #[error("ops of {workload} cannot be {value:?}; it takes numbers from 1")]
+    Operations { workload: String, value: String },
+    #[error("{name} of {workload} cannot be {value:?}; it takes {range}")]
+    ParameterValue { workload: String, name: String, value: String, range: String },
+    #[error("{workload}: {quantity} is more than any machine has; ask for less")]
+    TooMuch { workload: String, quantity: String },
+    #[error(
+        "{row} needs {needed_mib} MiB of memory, and the machine has {there_mib}; ask for less"
+    )]
+    TooLarge { row: String, needed_mib: u64, there_mib: u64 },
+    #[error("no workload is in the group {group:?}; the groups are {known}")]
+    UnknownGroup { group: String, known: String },
+    #[error("{row} is named twice; name each row once")]
+    Twice { row: String },
+    #[error("the list of workloads is empty; remove `workloads` to measure all default rows")]
+    NoWorkload,
+    #[error(
+        "no workload is named, and timed engines have no default; name rows with -w ROW, or with \
+         `workloads` in the file"
+    )]
+    NoTimedWorkload,
+    #[error("layouts must be 1 to 99, not {layouts}; 5 is the default")]
+    Layouts { layouts: u32 },
+    #[error("the threshold must be 0 to 100 percent, not {threshold_percent}; 0.1 is the default")]
+    Threshold { threshold_percent: f64 },
+    #[error(
+        "the threshold must be above 0 and at most 100 percent, not {threshold_percent}; 1 is the \
+         default of timed engines"
+    )]
+    TimedThreshold { threshold_percent: f64 },
+    #[error("{what} must be {least} to {most}, not {value}; leave it out for the default")]
+    Range { what: &'static str, value: u32, least: u32, most: u32 },
+    #[error("the {engine} engine does not have {what}; remove it, or choose another engine")]
+    NotOfEngine { what: &'static str, engine: &'static str },
+    #[error("cannot sweep {name:?}: {reason}")]
+    Sweep { name: String, reason: String },
+    #[error("the kvm engine needs a kernel for each side; write kernel = \"debian:cloud-amd64\"")]
+    NoKernel,
+    #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
+    Memory { memory_mib: u32 },
+    #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]
+    BootLine { length: usize },
+    #[error("KVM has no feature {name:?}; it has {known}")]
+    UnknownFeature { name: String, known: String },
+    #[error("there is nothing to bisect: {reason}")]
+    NoChain { reason: String },
+    #[error("{what} must be one printable line of ASCII; remove all other characters")]
+    Unprintable { what: &'static str },
+}
+
+impl PlanError {
+    /// Who can do something about it: what cannot be planned was written so.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}
+
+fn hint(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+}
+
+/// Refuses what is not one line of printable ASCII; `what` names it.
+pub(super) fn printable_line(what: &'static str, text: &str) -> Result<(), PlanError> {
+    match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        true => Ok(()),
+        false => Err(PlanError::Unprintable { what }),
+    }
+}

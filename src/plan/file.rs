@@ -1,0 +1,153 @@
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::PlanError;
+use super::workloads::Value;
+use crate::model::{Accelerator, HostKind, Subject};
+use crate::text::escape_lines;
+
+/// What an experiment file or the command line says, of whatever method; what is absent has a
+/// default. Flags are keys that were typed elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExperimentFile {
+    /// One line for people.
+    pub title: Option<String>,
+    /// Why it is worth asking, for people who read the file.
+    pub why: String,
+    /// How the Subjects run.
+    pub engine: Option<EngineName>,
+    /// Of guests: the kind of KVM host that they run on.
+    pub host: Option<HostKind>,
+    /// What the Layouts, or the order of the pairs, are drawn from.
+    pub seed: Option<u64>,
+    /// A change below this many percent gets no verdict.
+    pub threshold_percent: Option<f64>,
+    /// Rows by name.
+    pub workloads: Option<Vec<String>>,
+    /// Layouts per Side.
+    pub layouts: Option<u32>,
+    /// The number of pairs, with one look; absent: a pilot decides, and there are five looks.
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: Option<u32>,
+    /// How often each row runs in a Boot.
+    pub loops: Option<u32>,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    pub allow_differences: Option<bool>,
+    /// Rows that are measured and do not decide.
+    pub secondary: Vec<String>,
+    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
+    /// for each value.
+    pub sweep: BTreeMap<String, Vec<Value>>,
+    /// Of guests: the host's kernel, unless it is the usual one of its kind.
+    pub host_kernel: Option<String>,
+    /// Of guests: options of the host's kernel, from source.
+    pub host_config: Vec<String>,
+    /// Of guests: paths of patches for the host's kernel, from source.
+    pub host_patches: Vec<String>,
+    /// The shape of the computer, the same for both Sides.
+    pub machine: MachineKeys,
+    /// What the change is measured against.
+    pub base: SubjectKeys,
+    /// What is measured.
+    pub change: Option<SubjectKeys>,
+}
+
+/// How Subjects run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Counted, under QEMU's translator.
+    Exact,
+    /// Timed, on the running kernel.
+    Host,
+    /// Timed, in guests under QEMU/KVM.
+    Kvm,
+}
+
+/// The shape of the computer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineKeys {
+    /// QEMU's name of a CPU model, with its features.
+    pub cpu: Option<String>,
+    /// Memory in MiB.
+    pub memory_mib: Option<u32>,
+    /// Number of vCPUs.
+    pub vcpus: Option<u32>,
+    /// How many CPUs of this machine the vCPUs run on.
+    pub cores: Option<u32>,
+    /// What executes the guest's instructions.
+    pub accelerator: Option<Accelerator>,
+}
+
+/// What makes a Side what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubjectKeys {
+    /// A path, `debian:…`, or source. On the running kernel: a word for the kernel that the user
+    /// boots.
+    pub kernel: Option<String>,
+    /// Kernel parameters.
+    pub boot_line: Option<String>,
+    /// From source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    pub config: Vec<String>,
+    /// From source: paths of patches, in their order.
+    pub patches: Vec<String>,
+    /// From source: what the configuration begins with.
+    pub start_config: Option<String>,
+    /// Of a revision: the directory of its repository.
+    pub tree: Option<String>,
+    /// The base is this machine itself.
+    pub bare_metal: bool,
+    /// On the running kernel: values by name, as `sysctl` has them.
+    pub sysctl: BTreeMap<String, String>,
+    /// On the running kernel: transparent huge pages.
+    pub thp: Option<String>,
+    /// On the running kernel: frequency governor of all CPUs.
+    pub governor: Option<String>,
+    /// On the running kernel: the command that runs each loop.
+    pub prefix: Vec<String>,
+    /// Of a guest of a KVM host: features of KVM that it does not see.
+    pub without: Vec<String>,
+    /// Of a guest of a KVM host: vCPUs.
+    pub cpus: Option<u8>,
+    /// Of a guest of a KVM host: memory in MiB.
+    pub memory_mib: Option<u32>,
+}
+
+impl ExperimentFile {
+    /// Parses an experiment file; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, or has a key that no method has, or no title.
+    pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
+        let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
+        let file: ExperimentFile = toml::from_str(text)
+            .map_err(|error| wrong(escape_lines(error.to_string().trim_end())))?;
+        match file.title {
+            Some(_) => Ok(file),
+            None => Err(wrong("the title is missing".into())),
+        }
+    }
+
+    /// What is said of the change; the base where nothing is.
+    pub fn change_mut(&mut self) -> &mut SubjectKeys {
+        self.change.get_or_insert_default()
+    }
+}
+
+impl SubjectKeys {
+    /// The Kernel and its boot line; `None` without a kernel.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        let mut subject = Subject::of(self.kernel.as_ref()?, "");
+        subject.boot_line = self.boot_line.clone().unwrap_or_default();
+        subject.config.clone_from(&self.config);
+        subject.patches.clone_from(&self.patches);
+        subject.start_config.clone_from(&self.start_config);
+        subject.tree.clone_from(&self.tree);
+        Some(subject)
+    }
+}

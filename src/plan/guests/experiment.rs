@@ -1,0 +1,149 @@
+use super::rows::rows;
+use crate::model::{
+    FORMAT, GuestRow, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Plan, Side,
+    Subject,
+};
+use crate::plan::asked::Experiment;
+use crate::plan::error::{PlanError, printable_line};
+use crate::plan::file::{ExperimentFile, SubjectKeys};
+use crate::plan::layouts;
+
+/// What only such an Experiment has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuestsExperiment {
+    /// What the guests run on.
+    pub host: HostKind,
+    /// The host's own Kernel.
+    pub host_subject: Subject,
+    /// Layouts per Side.
+    pub layouts: u32,
+    /// What the guests do.
+    pub rows: Vec<GuestRow>,
+    /// What the change is measured against.
+    pub base: GuestSubject,
+    /// What is measured; without it the base is described alone.
+    pub change: Option<GuestSubject>,
+}
+
+/// The only feature of KVM for e500v2 that can be left out.
+const OF_E500V2: [&str; 1] = ["magic-page"];
+
+impl GuestsExperiment {
+    pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
+        let host = file.host.unwrap_or(HostKind::Kvm);
+        let names = file.workloads.as_deref().unwrap_or_default();
+        let experiment = GuestsExperiment {
+            host,
+            host_subject: host_subject(host, file),
+            layouts: file.layouts.unwrap_or(layouts::DEFAULT),
+            rows: rows(host, names)?,
+            base: subject(host, &file.base)?,
+            change: file.change.as_ref().map(|keys| subject(host, keys)).transpose()?,
+        };
+        layouts::check(experiment.layouts)?;
+        printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
+        Ok(experiment)
+    }
+
+    /// Base, and change where there is one.
+    pub fn subjects(&self) -> impl Iterator<Item = &GuestSubject> {
+        std::iter::once(&self.base).chain(&self.change)
+    }
+}
+
+fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
+    let usual = match host {
+        HostKind::Kvm => "debian:cloud-amd64",
+        HostKind::KvmE500v2 => "debian-src:6.12",
+    };
+    let mut subject = Subject::of(file.host_kernel.as_deref().unwrap_or(usual), "");
+    subject.config.clone_from(&file.host_config);
+    subject.patches.clone_from(&file.host_patches);
+    subject
+}
+
+fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError> {
+    let refuse = |key: &str| {
+        let uses = "guests of a KVM host for e500v2";
+        let applies_to = "host = \"kvm\"".to_owned();
+        Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
+    };
+    let subject = GuestSubject {
+        kernel: keys.subject(),
+        without: keys.without.clone(),
+        cpus: keys.cpus.unwrap_or(1),
+        memory_mib: keys.memory_mib.unwrap_or(256),
+    };
+    for text in subject.without.iter().chain(&keys.boot_line).chain(&keys.kernel) {
+        printable_line("a guest's kernel, boot line or feature", text)?;
+    }
+    match host {
+        HostKind::Kvm if subject.kernel.is_none() => {
+            let next = "write kernel = \"debian:cloud-amd64\" for each guest";
+            return Err(PlanError::Missing { key: "a guest's kernel", next });
+        }
+        HostKind::Kvm => {}
+        HostKind::KvmE500v2 if keys.kernel.is_some() => return refuse("kernel"),
+        HostKind::KvmE500v2 if keys.boot_line.is_some() => return refuse("boot_line"),
+        HostKind::KvmE500v2 if keys.cpus.is_some() => return refuse("cpus"),
+        HostKind::KvmE500v2 if keys.memory_mib.is_some() => return refuse("memory_mib"),
+        HostKind::KvmE500v2 => {
+            let unknown = |name: &&String| !OF_E500V2.contains(&name.as_str());
+            if let Some(name) = subject.without.iter().find(unknown) {
+                let known = OF_E500V2.join(", ");
+                return Err(PlanError::UnknownFeature { name: name.clone(), known });
+            }
+        }
+    }
+    for (what, value, least, most) in
+        [("cpus", u32::from(subject.cpus), 1, 16), ("memory_mib", subject.memory_mib, 64, 3072)]
+    {
+        if !(least..=most).contains(&value) {
+            return Err(PlanError::Range { what, value, least, most });
+        }
+    }
+    Ok(subject)
+}
+
+/// What is known of a Plan's Kernels and its host.
+#[derive(Debug, Clone)]
+pub struct GuestKernels {
+    /// The host's Kernel.
+    pub host: Identity,
+    /// The base's, if guests of that host have one.
+    pub base: Option<Identity>,
+    /// The change's.
+    pub change: Option<Identity>,
+}
+
+impl Experiment<GuestsExperiment> {
+    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    /// Without a change it is one Step.
+    pub fn plan(&self, kernels: GuestKernels, key: Key) -> Plan<GuestsPlan> {
+        let of = &self.method;
+        let (layouts, mut steps) = layouts::steps(self.seed, of.layouts);
+        if of.change.is_none() {
+            steps.retain(|step| step.side == Side::Base);
+            (0..).zip(&mut steps).for_each(|(index, step)| step.index = index);
+        }
+        let side = |subject: &GuestSubject, kernel| GuestSide { subject: subject.clone(), kernel };
+        let method = GuestsPlan {
+            host: of.host,
+            key,
+            host_subject: of.host_subject.clone(),
+            host_kernel: kernels.host,
+            base: side(&of.base, kernels.base),
+            change: of.change.as_ref().map(|subject| side(subject, kernels.change)),
+            rows: of.rows.clone(),
+            layouts,
+            steps,
+        };
+        Plan {
+            format: FORMAT,
+            title: self.title.clone(),
+            seed: self.seed,
+            threshold_percent: self.threshold_percent,
+            method,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+use super::*;
+use crate::model::{GuestWork, Subject};
+use crate::plan::error::PlanError;
+use crate::plan::experiment::{Experiment, ExperimentMethod};
+
+const FILE: &str = r#"
+title = "Clocks"
+host = "kvm"
+workloads = ["boot", "raw:out=2000", "getppid"]
+base = { kernel = "debian:cloud-amd64" }
+change = { kernel = "debian:cloud-amd64", without = ["kvmclock"], cpus = 2 }
+"#;
+
+const OF_E500V2: &str = r#"
+title = "The page"
+host = "kvm-e500v2"
+host_patches = ["a.patch"]
+workloads = ["raw:all=2000"]
+base = { without = ["magic-page"] }
+change = {}
+"#;
+
+fn read(text: &str) -> Result<GuestsExperiment, PlanError> {
+    match Experiment::parse(text, "x.toml")?.method {
+        ExperimentMethod::Guests(guests) => Ok(guests),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_is_read() {
+    let experiment = read(FILE).unwrap();
+    assert_eq!(experiment.host_subject, Subject::of("debian:cloud-amd64", ""));
+    assert_eq!(experiment.subjects().map(|subject| subject.cpus).collect::<Vec<_>>(), [1, 2]);
+    let works: Vec<_> = experiment.rows.iter().map(|row| &row.work).collect();
+    assert_eq!(works[0], &GuestWork::Boot);
+    assert_eq!(works[1], &GuestWork::Raw { kind: "out".into(), count: 2000 });
+    assert!(matches!(works[2], GuestWork::Program(workload) if workload.row == "getppid"));
+}
+
+#[test]
+fn a_file_of_e500v2_is_read() {
+    let experiment = read(OF_E500V2).unwrap();
+    let without: Vec<_> = experiment.subjects().map(|subject| subject.without.len()).collect();
+    assert_eq!(without, [1, 0]);
+    let work = GuestWork::Raw { kind: "all".into(), count: 2000 };
+    assert_eq!(experiment.rows[0].work, work);
+    let host = experiment.host_subject;
+    assert_eq!((host.kernel.as_str(), host.patches), ("debian-src:6.12", vec!["a.patch".into()]));
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (file, from, to, said) in [
+        (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
+        (FILE, "cpus = 2", "cpus = 17", "cpus must be 1 to 16, not 17"),
+        (FILE, "without", "with", "unknown field `with`"),
+        (FILE, "out=2000", "rdtsc=1", "write raw:KIND=N with one of out, mmio, cpuid, hlt"),
+        (FILE, "base = { kernel = \"debian:cloud-amd64\" }", "base = {}", "kernel is missing"),
+        (FILE, "\"getppid\"", "\"boot\"", "boot is named twice"),
+        (FILE, "title", "pairs = 10\ntitle", "pairs only applies to timed engines"),
+        (FILE, "title", "engine = \"kvm\"\ntitle", "engine only applies to"),
+        (OF_E500V2, "\"magic-page\"", "\"kvmclock\"", "KVM has no feature \"kvmclock\""),
+        (OF_E500V2, "change = {}", "change = { kernel = \"x\" }", "kernel only applies to"),
+        (OF_E500V2, "a.patch", "a\\u001b.patch", "the host's options and patches must be one"),
+        (OF_E500V2, "raw:all=2000", "getppid", "one of all, mfmsr, mtspr, mfspr, mmio, wrtee, rfi"),
+    ] {
+        let error = read(&file.replace(from, to)).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}

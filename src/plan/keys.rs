@@ -1,0 +1,107 @@
+//! Which keys only some methods have.
+
+use super::error::PlanError;
+use super::file::{EngineName, ExperimentFile, MachineKeys, SubjectKeys};
+use super::method::Method;
+use crate::model::HostKind;
+
+const COUNTS: &str = "the exact engine";
+const TIMES: &str = "timed engines (host and kvm)";
+const KVM: &str = "the kvm engine";
+const GUESTS: &str = "guests of a KVM host";
+
+/// Refuses a key that would do nothing.
+///
+/// # Errors
+/// A key belongs to another method.
+pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
+    check(file, Method::of(file))
+}
+
+/// Refuses a key that this method does not have.
+pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
+    let uses = match (file.host, file.engine) {
+        (Some(HostKind::Kvm), _) => "guests of a KVM host",
+        (Some(HostKind::KvmE500v2), _) => "guests of a KVM host for e500v2",
+        (None, Some(EngineName::Host)) => "the host engine",
+        (None, Some(EngineName::Kvm)) => KVM,
+        (None, _) => COUNTS,
+    };
+    let refuse = |key: String, applies_to: &[&str]| {
+        Err(PlanError::Misplaced { key, applies_to: applies_to.join(" and "), uses })
+    };
+    if method == Method::Guests && file.engine.is_some_and(|engine| engine != EngineName::Exact) {
+        return refuse("engine".into(), &["an experiment without host"]);
+    }
+    let is_host = file.engine == Some(EngineName::Host);
+    for (key, is_set, methods) in of_file(file) {
+        if is_set && !methods.contains(&method) {
+            return refuse(key.into(), &names(methods));
+        }
+        // The running kernel's machine is what it is.
+        if is_set && is_host && key.starts_with("machine.") {
+            let counts = methods.contains(&Method::Counts).then_some(COUNTS);
+            return refuse(key.into(), &counts.into_iter().chain([KVM]).collect::<Vec<_>>());
+        }
+    }
+    let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
+    for (side, keys) in sides.into_iter().filter_map(|(side, keys)| Some((side, keys?))) {
+        for (key, is_set, methods) in of_subject(keys) {
+            if is_set && !methods.contains(&method) {
+                return refuse(format!("{side}.{key}"), &names(methods));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn names(methods: &[Method]) -> Vec<&'static str> {
+    let name = |method: &Method| match method {
+        Method::Counts => COUNTS,
+        Method::Times => TIMES,
+        Method::Guests => GUESTS,
+    };
+    methods.iter().map(name).collect()
+}
+
+type Key = (&'static str, bool, &'static [Method]);
+
+fn of_file(file: &ExperimentFile) -> Vec<Key> {
+    use Method::{Counts, Guests, Times};
+    let MachineKeys { cpu, memory_mib, vcpus, cores, accelerator } = &file.machine;
+    vec![
+        ("layouts", file.layouts.is_some(), &[Counts, Guests]),
+        ("pairs", file.pairs.is_some(), &[Times]),
+        ("most_pairs", file.most_pairs.is_some(), &[Times]),
+        ("loops", file.loops.is_some(), &[Times]),
+        ("allow_differences", file.allow_differences.is_some(), &[Times]),
+        ("secondary", !file.secondary.is_empty(), &[Times]),
+        ("sweep", !file.sweep.is_empty(), &[Times]),
+        ("host_kernel", file.host_kernel.is_some(), &[Guests]),
+        ("host_config", !file.host_config.is_empty(), &[Guests]),
+        ("host_patches", !file.host_patches.is_empty(), &[Guests]),
+        ("machine.cpu", cpu.is_some(), &[Counts, Times]),
+        ("machine.memory_mib", memory_mib.is_some(), &[Counts, Times]),
+        ("machine.vcpus", vcpus.is_some(), &[Times]),
+        ("machine.cores", cores.is_some(), &[Times]),
+        ("machine.accelerator", accelerator.is_some(), &[Times]),
+    ]
+}
+
+fn of_subject(keys: &SubjectKeys) -> Vec<Key> {
+    use Method::{Counts, Guests, Times};
+    vec![
+        ("config", !keys.config.is_empty(), &[Counts, Guests]),
+        ("patches", !keys.patches.is_empty(), &[Counts, Guests]),
+        ("start_config", keys.start_config.is_some(), &[Counts]),
+        ("tree", keys.tree.is_some(), &[Counts]),
+        ("bare_metal", keys.bare_metal, &[Times]),
+        ("sysctl", !keys.sysctl.is_empty(), &[Times]),
+        ("thp", keys.thp.is_some(), &[Times]),
+        ("governor", keys.governor.is_some(), &[Times]),
+        ("prefix", !keys.prefix.is_empty(), &[Times]),
+        ("without", !keys.without.is_empty(), &[Guests]),
+        ("cpus", keys.cpus.is_some(), &[Guests]),
+        ("memory_mib", keys.memory_mib.is_some(), &[Guests]),
+    ]
+}

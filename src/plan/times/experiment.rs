@@ -1,0 +1,139 @@
+use std::collections::BTreeMap;
+
+use super::rows::rows;
+use crate::model::{FORMAT, Plan, Sides, TimedEngine, TimedMachine, TimedSubject, TimesPlan};
+use crate::plan::asked::Experiment;
+use crate::plan::error::PlanError;
+use crate::plan::file::{EngineName, ExperimentFile, SubjectKeys};
+use crate::plan::workloads::Value;
+
+/// What only such an Experiment has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimesExperiment {
+    /// How the Subjects run.
+    pub engine: TimedEngine,
+    /// The number of pairs, with one look, instead of a pilot and five looks.
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: u32,
+    /// How often each row runs in a Boot.
+    pub loops: u32,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    pub allow_differences: bool,
+    /// The rows that decide, by name.
+    pub workloads: Vec<String>,
+    /// The rows that are measured and do not decide.
+    pub secondary: Vec<String>,
+    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
+    /// for each value, the same on both Sides.
+    pub sweep: BTreeMap<String, Vec<Value>>,
+    /// Of guests: their shape.
+    pub machine: TimedMachine,
+    /// What the change is measured against.
+    pub base: TimedSubject,
+    /// What is measured.
+    pub change: TimedSubject,
+}
+
+impl TimesExperiment {
+    /// What a file that says no more than its engine would get.
+    pub fn new(engine: TimedEngine) -> TimesExperiment {
+        TimesExperiment {
+            engine,
+            pairs: None,
+            most_pairs: 200,
+            loops: 5,
+            allow_differences: false,
+            workloads: Vec::new(),
+            secondary: Vec::new(),
+            sweep: BTreeMap::new(),
+            machine: TimedMachine::default(),
+            base: TimedSubject::default(),
+            change: TimedSubject::default(),
+        }
+    }
+
+    pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
+        let engine = match file.engine {
+            Some(EngineName::Kvm) => TimedEngine::Kvm,
+            _ => TimedEngine::Host,
+        };
+        let mut experiment = TimesExperiment::new(engine);
+        experiment.pairs = file.pairs;
+        set(&mut experiment.most_pairs, &file.most_pairs);
+        set(&mut experiment.loops, &file.loops);
+        set(&mut experiment.allow_differences, &file.allow_differences);
+        set(&mut experiment.workloads, &file.workloads);
+        experiment.secondary.clone_from(&file.secondary);
+        experiment.sweep.clone_from(&file.sweep);
+        let (machine, keys) = (&mut experiment.machine, &file.machine);
+        set(&mut machine.cpu, &keys.cpu);
+        set(&mut machine.memory_mib, &keys.memory_mib);
+        set(&mut machine.vcpus, &keys.vcpus);
+        machine.cores = keys.cores;
+        set(&mut machine.accelerator, &keys.accelerator);
+        experiment.base = subject(&file.base);
+        experiment.change = file.change.as_ref().map(subject).unwrap_or_default();
+        experiment.check()?;
+        Ok(experiment)
+    }
+}
+
+fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
+    }
+}
+
+fn subject(keys: &SubjectKeys) -> TimedSubject {
+    TimedSubject {
+        kernel: keys.kernel.clone(),
+        bare_metal: keys.bare_metal,
+        boot_line: keys.boot_line.clone().unwrap_or_default(),
+        sysctl: keys.sysctl.clone(),
+        thp: keys.thp.clone(),
+        governor: keys.governor.clone(),
+        prefix: keys.prefix.clone(),
+    }
+}
+
+impl Experiment<TimesExperiment> {
+    /// The Plan, after what cannot be planned is refused; it has no Kernels yet.
+    ///
+    /// # Errors
+    /// A row is unknown or given twice, or a value is out of bounds.
+    pub fn plan(&self) -> Result<Plan<TimesPlan>, PlanError> {
+        let of = &self.method;
+        of.check()?;
+        let (points, swept) = of.points();
+        let headline = rows(of.engine, &points)?;
+        let secondary = match of.secondary.is_empty() {
+            true => Vec::new(),
+            false => rows(of.engine, &of.secondary)?,
+        };
+        let twice = secondary.iter().find(|row| headline.iter().any(|it| it.row == row.row));
+        if let Some(twice) = twice {
+            return Err(PlanError::Twice { row: twice.row.clone() });
+        }
+        let method = TimesPlan {
+            engine: of.engine,
+            pairs: of.pairs,
+            most_pairs: of.most_pairs,
+            loops: of.loops,
+            allow_differences: of.allow_differences,
+            machine: of.machine.clone(),
+            subjects: Sides { base: of.base.clone(), change: of.change.clone() },
+            kernels: BTreeMap::new(),
+            swept,
+            headline,
+            secondary,
+        };
+        Ok(Plan {
+            format: FORMAT,
+            title: self.title.clone(),
+            seed: self.seed,
+            threshold_percent: self.threshold_percent,
+            method,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::document::Document;
+use super::param::{Param, Value};
+use super::quantity::Quantity;
+use crate::model::Region;
+use crate::plan::error::PlanError;
+
+/// Path and text of every workload file, put in by the build.
+pub(super) const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
+
+/// A workload file: a guest program, its parameters, and the rows that it makes by default.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Definition {
+    /// The row's name, or the first part of it.
+    pub name: String,
+    /// What it belongs to: `@GROUP` asks for all of a group.
+    pub group: String,
+    /// One line for people.
+    pub title: String,
+    /// What the row tells and who argued about it.
+    pub why: String,
+    /// The program or description that it is modelled on.
+    #[serde(default)]
+    pub modelled_on: Option<String>,
+    /// The words in which the original prints its result, where it does.
+    #[serde(default)]
+    pub original: Option<String>,
+    /// The documents whose tables have this row.
+    #[serde(default)]
+    pub asked_by: Vec<Document>,
+    /// The guest program's name.
+    pub program: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Whether one operation is one KiB, so that natively the result is a bandwidth.
+    #[serde(default)]
+    pub bandwidth: bool,
+    /// Where the Region is, if not between the program's markers.
+    #[serde(default)]
+    pub region: Region,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// Operations natively, where the exact engine's would be over too soon to be timed.
+    #[serde(default)]
+    pub native_ops: Option<u64>,
+    /// What the rows of a native run have besides their parameters, unless some are given.
+    #[serde(default)]
+    pub native_params: BTreeMap<String, Value>,
+    /// What a native run prints, by the names of `analyse::native`; one time or bandwidth where
+    /// nothing is said.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// What of a machine or a guest it needs that not all have; without it the Workload refuses.
+    #[serde(default)]
+    pub needs: Option<String>,
+    /// Whether it is a control or a trap of the tests.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Whether it runs only when it or its group is named: it takes long, or is asked for rarely.
+    #[serde(default)]
+    pub only_named: bool,
+    /// Bytes of memory that a Run needs at least, where that depends on its parameters.
+    #[serde(default)]
+    pub memory: Option<Quantity>,
+    /// Parameters by name.
+    #[serde(default)]
+    pub params: BTreeMap<String, Param>,
+    /// What the work signature must contain.
+    #[serde(default)]
+    pub signature: BTreeMap<String, Quantity>,
+    /// What it must contain besides where the parameters are those of a row below.
+    #[serde(default)]
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are that row's, too.
+    #[serde(default)]
+    pub golden_at_ops: BTreeMap<String, u64>,
+    /// The rows, where there are several.
+    #[serde(default)]
+    pub variant: Vec<Variant>,
+}
+
+/// One of several rows of a Definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What differs from the defaults.
+    #[serde(default)]
+    pub params: BTreeMap<String, Value>,
+    /// Operations in the Region, where they differ.
+    pub ops: Option<u64>,
+    /// Operations natively, where they differ.
+    #[serde(rename = "native-ops")]
+    pub native_ops: Option<u64>,
+    /// What the work signature must contain besides.
+    #[serde(default)]
+    pub golden: BTreeMap<String, Quantity>,
+    /// And where the operations are these.
+    #[serde(default, rename = "golden-at-ops")]
+    pub golden_at_ops: BTreeMap<String, u64>,
+}
+
+impl Variant {
+    /// What a file without variants has.
+    pub(super) const NONE: Variant = Variant {
+        params: BTreeMap::new(),
+        ops: None,
+        native_ops: None,
+        golden: BTreeMap::new(),
+        golden_at_ops: BTreeMap::new(),
+    };
+}
+
+/// Every Definition that is built in, by name.
+pub fn definitions() -> Result<Vec<Definition>, PlanError> {
+    BUILT_IN.iter().map(|(path, text)| parse(text, path)).collect()
+}
+
+pub(super) fn parse(text: &str, path: &str) -> Result<Definition, PlanError> {
+    let refuse = |reason: String| PlanError::Definition { path: path.to_owned(), reason };
+    let definition: Definition = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    for quantity in definition.signature.values().chain(&definition.memory) {
+        if let Some(name) = quantity.unknown(|name| definition.params.contains_key(name)) {
+            return Err(refuse(format!("{name:?} is no parameter")));
+        }
+    }
+    for (name, param) in &definition.params {
+        param.check(name).map_err(refuse)?;
+    }
+    definition.rows().map_err(|error| refuse(error.to_string()))?;
+    Ok(definition)
+}

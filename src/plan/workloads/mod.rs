@@ -1,0 +1,17 @@
+//! Workload definitions, and the rows that are made of them.
+
+mod definitions;
+mod document;
+mod fits;
+mod native;
+mod param;
+mod quantity;
+mod rows;
+mod select;
+
+pub use definitions::{Definition, definitions};
+pub use document::Document;
+pub use fits::{check_for_guest, check_memory};
+pub use native::native_rows;
+pub use param::{Param, Value};
+pub use select::{each_once, find, select};

@@ -1,0 +1,110 @@
+use super::name::name;
+use crate::model::{Bisection, Carrier, Element, Point, metric};
+use crate::report::number;
+use crate::report::view::{Kind, Line, Section, Table, View};
+
+/// The elements that carry the difference, the largest first; what is left; what was skipped.
+pub fn view(bisection: &Bisection) -> View {
+    let found = bisection.found.as_deref().unwrap_or_default();
+    View {
+        title: bisection.title.clone(),
+        how: whole(bisection).unwrap_or_default(),
+        sections: vec![
+            Section::table(table(bisection, found)),
+            Section::Sentences(left(bisection, found).into_iter().collect()),
+            Section::Sentences(unfinished(bisection).into_iter().collect()),
+            merge(bisection, found),
+            Section::Items {
+                title: format!("These {} could not be measured:", bisection.chain.words().1),
+                items: skipped(bisection),
+            },
+        ],
+        ..View::default()
+    }
+}
+
+fn whole(bisection: &Bisection) -> Option<String> {
+    let (base, change) = bisection.ends()?;
+    let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
+    let delta = change - base;
+    let percent = (base != 0.0).then(|| delta / base * 100.0);
+    Some(format!(
+        "{}: {} → {} {unit} per operation, {} ({} %), over {} {}.",
+        bisection.row,
+        number::count(base),
+        number::count(change),
+        number::delta(delta),
+        number::percent(percent),
+        bisection.elements.len(),
+        bisection.chain.words().1,
+    ))
+}
+
+fn table(bisection: &Bisection, found: &[Carrier]) -> Table {
+    let columns = [
+        ("delta", Kind::Number),
+        ("share", Kind::Number),
+        (bisection.chain.words().0, Kind::Name),
+        ("", Kind::Words),
+    ];
+    let lines = found.iter().flat_map(|carrier| lines(bisection, carrier));
+    Table { wraps: 3, ..Table::of(columns) }.with(lines)
+}
+
+/// A line for each element: one, or those that could not be told apart.
+fn lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
+    let line = |(at, element): (usize, &Element)| {
+        let [delta, share] = match at {
+            0 => [number::delta(carrier.delta), format!("{:.1} %", carrier.share_percent)],
+            _ => ["or".to_owned(), "one of".to_owned()],
+        };
+        Line::of([delta, share, name(bisection, element), element.title.clone()])
+    };
+    let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
+    elements.iter().rev().enumerate().map(line).collect()
+}
+
+/// What the found ones leave, and how many places were measured for it.
+fn left(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
+    let (base, change) = bisection.ends()?;
+    let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
+    let costs = bisection.points.values().filter(|point| matches!(point, Point::Cost(_))).count();
+    Some(format!(
+        "All other {} together: {}. {costs} of {} points were measured, each once. Differences of \
+         up to {} were not searched.",
+        bisection.chain.words().1,
+        number::delta(left),
+        bisection.elements.len() + 1,
+        number::count(bisection.negligible),
+    ))
+}
+
+fn unfinished(bisection: &Bisection) -> Option<String> {
+    let more = "The search is not finished; `ktax bisect run DIR` resumes it.";
+    bisection.found.is_none().then(|| more.to_owned())
+}
+
+/// What to do about a merge.
+fn merge(bisection: &Bisection, found: &[Carrier]) -> Section {
+    let element = |carrier: &Carrier| bisection.elements.get(carrier.at.checked_sub(1)?);
+    let merge = found.iter().filter_map(element).find(|element| element.is_merge);
+    let (sentence, command) = match merge.map(|element| name(bisection, element)) {
+        None => Default::default(),
+        Some(id) => (
+            format!(
+                "{id} is a merge. To search the commits that it merges, run `ktax bisect start` \
+                 with"
+            ),
+            format!("--base git:$(git merge-base {id}^1 {id}^2) --change git:{id}^2"),
+        ),
+    };
+    Section::Command { sentence, command }
+}
+
+fn skipped(bisection: &Bisection) -> Vec<String> {
+    let skipped = bisection.points.iter().filter_map(|(at, point)| match point {
+        Point::Skipped(why) => Some((bisection.elements.get(at.checked_sub(1)?)?, why)),
+        Point::Cost(_) => None,
+    });
+    skipped.map(|(element, why)| format!("{}: {why}", name(bisection, element))).collect()
+}

@@ -1,0 +1,42 @@
+use crate::model::{Effect, FunctionDelta, Row};
+use crate::report::view::{FunctionLine, Functions, Section};
+use crate::report::{effect, number, verdict};
+
+/// For every changed row the functions that carry the difference.
+pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
+    let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
+    changed.map(|(row, effect)| Section::Functions(functions_of(row, effect)))
+}
+
+fn functions_of(row: &Row, effect: &Effect) -> Functions {
+    let is_rep = verdict::is_rep(effect);
+    let line = |function: &FunctionDelta| {
+        let per_op = |count: u64| number::count(count as f64 / row.ops.max(1) as f64);
+        let (counts, delta, other) = match is_rep {
+            true => (&function.rep_iterations, function.rep_delta, function.delta),
+            false => (&function.instructions, function.delta, function.rep_delta),
+        };
+        let from_to = format!("{} → {}", per_op(counts.base), per_op(counts.change));
+        FunctionLine { function: function.function.clone(), delta, from_to, other }
+    };
+    Functions {
+        row: row.row.clone(),
+        effect: headline(effect),
+        operation: row.operation.clone(),
+        other: if is_rep { "instructions" } else { "REP" },
+        lines: effect.functions.iter().map(line).collect(),
+    }
+}
+
+/// `+404.00 instructions (+1.22 %, the same in every layout)`.
+fn headline(of: &Effect) -> String {
+    let (least, most) = of.delta_range;
+    let layouts = if least == most {
+        "the same in every layout".to_owned()
+    } else {
+        format!("over layouts {} %", effect::over_layouts(of))
+    };
+    let (delta, percent) = (number::delta(of.delta), number::percent(of.percent));
+    let unit = if verdict::is_rep(of) { "REP iterations" } else { "instructions" };
+    format!("{delta} {unit} ({percent} %, {layouts})")
+}

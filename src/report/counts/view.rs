@@ -1,0 +1,54 @@
+use super::functions::functions;
+use super::sides::sides;
+use super::table::table;
+use crate::model::{Comparison, CountsComparison, metric};
+use crate::report::view::{Legend, Records, Section, View};
+use crate::report::{changes, effect, verdict, words};
+
+/// Above the Metrics beside the headline.
+const ALSO_CHANGED: &str =
+    "Also changed, per operation (interrupt, kthread: instructions in those contexts):";
+
+/// The table, then how costs grow, what carries each change, and what else changed or failed.
+pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
+    let rows = &comparison.rows;
+    let growth = counts.growth.iter().map(words::growth).collect();
+    let mut sections = vec![Section::table(table(rows)), Section::Sentences(growth)];
+    sections.extend(functions(rows));
+    sections.push(changes::also_changed(rows, ALSO_CHANGED));
+    sections.push(changes::different_work(rows));
+    sections.push(changes::failures(
+        rows,
+        |failed| ("boot".to_owned(), failed.boot.clone()),
+        |failed| failed.failure.next_step(),
+    ));
+    View {
+        title: comparison.title.clone(),
+        sides: sides(counts),
+        side_heads: ["kernel", "boot line"],
+        how: words::machine(&counts.key, counts.layouts),
+        sections,
+        warnings: comparison.warnings.clone(),
+        legend: legend(comparison),
+    }
+}
+
+/// What the numbers are.
+fn legend(comparison: &Comparison) -> Legend {
+    let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
+    let rep = comparison.rows.iter().any(is_by_rep).then_some((
+        "(REP)",
+        "the instructions show no change; the repeats of string instructions do",
+    ));
+    Legend::of([
+        "Instructions per operation in process context, counted exactly; they are not time.",
+        "base, change and delta are of the layout with the median delta.",
+    ])
+    .with(words::over_layouts(comparison.threshold_percent))
+    .with(rep)
+}
+
+/// One line for each row and Metric, with all samples.
+pub fn records(comparison: &Comparison) -> Records {
+    effect::records(&comparison.rows, |name| metric(name).map_or("", |metric| metric.unit))
+}

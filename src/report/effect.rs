@@ -1,0 +1,98 @@
+//! Cells of an Effect, whatever its Metric.
+
+use super::number;
+use super::view::{Records, Value};
+use crate::model::{Effect, Row, Verdict};
+use crate::stats::tables::change_percent;
+
+/// The least and the most delta over the layouts, in percent of the Effect's base.
+pub fn over_layouts(effect: &Effect) -> String {
+    let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
+    number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
+}
+
+/// The smallest change that would have got a verdict; `any` where nothing is too small.
+pub fn would_see(effect: &Effect) -> String {
+    match (effect.verdict, effect.detectable, effect.base) {
+        (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => String::new(),
+        (_, 0.0, _) => "any".to_owned(),
+        (_, _, 0.0) => String::new(),
+        (_, detectable, base) => number::limit(detectable / base * 100.0),
+    }
+}
+
+/// The columns of [`records`]; raw counts by layout follow as `base_0` … and `change_0` ….
+const COLUMNS: [&str; 17] = [
+    "workload",
+    "operation",
+    "ops",
+    "verdict",
+    "metric",
+    "unit",
+    "base",
+    "change",
+    "delta",
+    "percent",
+    "layout",
+    "delta_min",
+    "delta_max",
+    "spread",
+    "detectable",
+    "metric_verdict",
+    "failures",
+];
+
+/// One line for each row and Metric. All values are per operation and unrounded. A row without
+/// Effects has one line, so that it is not lost.
+pub fn records(rows: &[Row], unit: impl Fn(&str) -> &'static str) -> Records {
+    let samples = |row: &Row| row.effects().iter().map(|e| e.samples.base.len()).max().unwrap_or(0);
+    let layouts = rows.iter().map(samples).max().unwrap_or(0);
+    let numbered = |side: &'static str| (0..layouts).map(move |i| format!("{side}_{i}"));
+    let fixed = COLUMNS.into_iter().map(str::to_owned);
+    let mut records = Records::of(fixed.chain(numbered("base")).chain(numbered("change")));
+    for row in rows {
+        if row.effects().is_empty() {
+            records.push(line(row, None, &unit, layouts));
+        }
+        for effect in row.effects() {
+            records.push(line(row, Some(effect), &unit, layouts));
+        }
+    }
+    records
+}
+
+fn line(
+    row: &Row,
+    effect: Option<&Effect>,
+    unit: &impl Fn(&str) -> &'static str,
+    layouts: usize,
+) -> Vec<Value> {
+    let mut cells: Vec<Value> =
+        vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()];
+    match effect {
+        Some(effect) => cells.extend(numbers(effect, unit(&effect.metric))),
+        None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
+    }
+    cells.push(row.failures.len().into());
+    for samples in effect.map(|it| [&it.samples.base, &it.samples.change]).into_iter().flatten() {
+        cells.extend((0..layouts).map(|i| Value::from(samples.get(i).copied())));
+    }
+    cells
+}
+
+fn numbers(effect: &Effect, unit: &'static str) -> [Value; 12] {
+    [
+        (&effect.metric).into(),
+        unit.into(),
+        effect.base.into(),
+        effect.change.into(),
+        effect.delta.into(),
+        effect.percent.into(),
+        effect.layout.into(),
+        effect.delta_range.0.into(),
+        effect.delta_range.1.into(),
+        effect.spread.into(),
+        effect.detectable.into(),
+        effect.verdict.text().into(),
+    ]
+}

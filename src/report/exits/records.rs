@@ -1,0 +1,54 @@
+use crate::model::{ExitParts, ExitRow, ExitTable};
+use crate::report::view::{Records, Value};
+
+const COLUMNS: [&str; 16] = [
+    "of",
+    "source",
+    "reason",
+    "is_guest",
+    "count",
+    "sum_ns",
+    "min_ns",
+    "max_ns",
+    "p50_ns",
+    "p99_ns",
+    "squares_ns2",
+    "kernel_ns",
+    "user_ns",
+    "halted_ns",
+    "preempted_ns",
+    "lost_events",
+];
+
+/// One line for each reason of each table.
+pub fn records(tables: &[ExitTable]) -> Records {
+    let mut records = Records::of(COLUMNS);
+    for table in tables {
+        for row in &table.rows {
+            records.push(line(table, row));
+        }
+    }
+    records
+}
+
+fn line(table: &ExitTable, row: &ExitRow) -> [Value; 16] {
+    let part = |of: fn(&ExitParts) -> u64| Value::from(row.parts.as_ref().map(of));
+    [
+        (&table.of).into(),
+        (&table.source).into(),
+        (&row.reason).into(),
+        row.is_guest.into(),
+        row.count.into(),
+        row.sum_ns.into(),
+        row.least_ns.into(),
+        row.most_ns.into(),
+        row.p50_ns.into(),
+        row.p99_ns.into(),
+        row.squares_ns2.map(|squares| squares.to_string()).as_ref().into(),
+        part(|it| it.kernel_ns),
+        part(|it| it.user_ns),
+        part(|it| it.halted_ns),
+        part(|it| it.preempted_ns),
+        table.account.as_ref().map(|account| account.lost).into(),
+    ]
+}

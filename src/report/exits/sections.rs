@@ -1,0 +1,62 @@
+use super::account::account;
+use super::table::{parts, times};
+use crate::model::{ExitRow, ExitTable};
+use crate::report::view::{Legend, Section};
+
+/// What the table is of, and who counted.
+pub fn title(table: &ExitTable) -> String {
+    match table.of.is_empty() {
+        true => table.source.clone(),
+        false => format!("{} ({})", table.of, table.source),
+    }
+}
+
+/// What the columns of the second table are.
+const PARTS: [(&str, &str); 5] = [
+    ("guest", "in the guest"),
+    ("kernel", "in the kernel, on a CPU"),
+    ("VMM", "in the VMM"),
+    ("halted", "asleep in the kernel"),
+    ("preempted", "ready to run, without a CPU"),
+];
+
+/// How often and how long, the reason that took most time first; where that time went; whether it
+/// adds up.
+pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
+    let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    if rows.is_empty() {
+        let none = "No exits were recorded.";
+        let said = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
+        return vec![Section::Sentences(vec![said])];
+    }
+    let (title, notes) = (title.to_owned(), Vec::new());
+    let mut all = vec![Section::Table { title, table: times(&rows, table.sum_ns()), notes }];
+    if has_parts(table) {
+        all.push(Section::table(parts(&rows)));
+    }
+    all.extend(account(table).map(|sentence| Section::Sentences(vec![sentence])));
+    all
+}
+
+fn has_parts(table: &ExitTable) -> bool {
+    table.rows.iter().any(|row| row.count > 0 && row.parts.is_some())
+}
+
+/// What the rows and columns are.
+pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
+    let tables: Vec<&ExitTable> = tables.into_iter().filter(|table| table.sum_ns() > 0).collect();
+    let Some(first) = tables.first() else { return Legend::default() };
+    let rows = match first.row("KVM_RUN") {
+        None => {
+            "A row is the time from an exit for this reason to the next entry; the guest's row is \
+             the time from an entry to the next exit."
+        }
+        Some(_) => {
+            "A row is the time from KVM_RUN's return for this reason to its next call; KVM_RUN \
+             itself is the guest's time and the kernel's."
+        }
+    };
+    let parts = tables.iter().any(|table| has_parts(table)).then_some(PARTS);
+    Legend::of(["Times are in microseconds.", rows]).with(parts.into_iter().flatten())
+}

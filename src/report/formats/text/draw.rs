@@ -1,0 +1,108 @@
+use super::page::{Page, align_right, folded, natural_width, ruled};
+use crate::model::Verdict;
+use crate::report::view::{Cell, Column, Kind, Line, Table};
+use crate::text::escape;
+
+/// How a table is laid out.
+struct Drawn {
+    table: comfy_table::Table,
+    header_lines: usize,
+}
+
+/// A table on a page: with all columns where there is room for them, else with row names on two
+/// lines, else without the columns that give way.
+pub fn draw(table: &Table, page: &Page) -> String {
+    let groups = 0..=table.gives_way.len();
+    let mut ways = groups.flat_map(|given| [false, true].map(|fold| (given, fold)));
+    let fits = |(given, fold): &(usize, bool)| {
+        natural_width(&lay_out(&left(table, *given), page, *fold).table) <= page.width
+    };
+    let fitting = ways.find(fits);
+    let (given, fold) = fitting.unwrap_or((table.gives_way.len(), true));
+    let shown = left(table, given);
+    let mut drawn = lay_out(&shown, page, fold);
+    let page = match (fitting, shown.columns.first()) {
+        // A name that is searched for stays whole: the table is wider than it should be.
+        (None, Some(Column { kind: Kind::Name, .. })) => {
+            let most = page.width.saturating_mul(2);
+            &page.wide(natural_width(&drawn.table).clamp(page.width, most))
+        }
+        _ => page,
+    };
+    let mut text = page.finish(&mut drawn.table, shown.wraps);
+    if shown.has_header() {
+        text = ruled(&text, drawn.header_lines);
+    }
+    let verdicts: Vec<Verdict> =
+        table.lines.iter().flat_map(|line| &line.cells).filter_map(|cell| cell.verdict).collect();
+    page.colour_verdicts(&text, &verdicts)
+}
+
+/// The columns that a page of this width leaves out, in words; nothing where all are shown.
+pub fn left_out(table: &Table, page: &Page) -> Option<String> {
+    let fits = |given: &usize| {
+        natural_width(&lay_out(&left(table, *given), page, false).table) <= page.width
+    };
+    let most = table.gives_way.len();
+    let given = (0..most).find(fits).unwrap_or(most);
+    let mut columns: Vec<usize> = table.gives_way[..given].concat();
+    columns.sort_unstable();
+    let head = |column: &usize| table.columns[*column].head.replace('\n', " ");
+    let heads: Vec<String> = columns.iter().map(head).collect();
+    (table.names_left_out && !heads.is_empty()).then(|| {
+        let heads = heads.join(", ");
+        format!("Left out to fit {} columns: {heads}; --json has all.", page.width)
+    })
+}
+
+/// The table after so many groups have given way.
+fn left(table: &Table, given: usize) -> Table {
+    table.without(&table.gives_way[..given].concat())
+}
+
+fn lay_out(shown: &Table, page: &Page, fold: bool) -> Drawn {
+    let mut table = page.table();
+    let heads = heads(&shown.columns);
+    let header_lines = heads.iter().map(|head| head.lines().count()).max().unwrap_or(0);
+    if shown.has_header() {
+        table.set_header(heads);
+    }
+    for line in &shown.lines {
+        table.add_row(cells(line, &shown.columns, fold));
+    }
+    for (index, column) in shown.columns.iter().enumerate() {
+        if column.kind == Kind::Number {
+            align_right(&mut table, index..index + 1);
+        }
+    }
+    Drawn { table, header_lines }
+}
+
+/// What belongs to the lines above stands a little to the right of them.
+fn cells(line: &Line, columns: &[Column], fold: bool) -> Vec<String> {
+    let named = columns.iter().position(|column| column.kind != Kind::Number);
+    let cell = |(index, cell): (usize, &Cell)| {
+        let margin = if line.is_part && Some(index) == named { "  " } else { "" };
+        let text = format!("{margin}{}", escape(&cell.text));
+        match columns.get(index).map(|column| column.kind) {
+            Some(Kind::Row) if fold => folded(&text),
+            _ => text,
+        }
+    };
+    line.cells.iter().enumerate().map(cell).collect()
+}
+
+/// Of two lines where a name has two words, the others at the bottom.
+fn heads(columns: &[Column]) -> Vec<String> {
+    let broken = |head: &str| match head.split_once('\n').or_else(|| head.split_once(' ')) {
+        Some((above, below)) => format!("{above}\n{below}"),
+        None => head.to_owned(),
+    };
+    let heads: Vec<String> = columns.iter().map(|column| broken(&column.head)).collect();
+    let has_two_lines = heads.iter().any(|head| head.contains('\n'));
+    let at_bottom = |head: String| match has_two_lines && !head.contains('\n') {
+        true => format!("\n{head}"),
+        false => head,
+    };
+    heads.into_iter().map(at_bottom).collect()
+}

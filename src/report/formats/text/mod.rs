@@ -1,0 +1,11 @@
+//! For a terminal.
+
+mod draw;
+mod page;
+mod plain;
+mod sections;
+mod write;
+
+pub use page::Page;
+pub use plain::{numbers, plain_table};
+pub use write::FORMAT;

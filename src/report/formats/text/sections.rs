@@ -1,0 +1,104 @@
+use super::draw::{draw, left_out};
+use super::page::{Page, align_right, indented};
+use crate::model::Warning;
+use crate::report::view::{Functions, MetricChange, Note, Reason, Section};
+use crate::text::escape;
+
+const INDENT: u16 = 2;
+const FUNCTIONS: usize = 5;
+
+/// A part of a page, ending in a newline.
+pub fn section(section: &Section, page: &Page) -> String {
+    match section {
+        Section::Sentences(sentences) => paragraphs(sentences, page),
+        Section::Table { title, table, notes } => {
+            let title = if title.is_empty() {
+                String::new()
+            } else {
+                page.paragraph(&escape(title)) + "\n"
+            };
+            let text = title + &draw(table, page) + &paragraphs(notes, page);
+            let left_out = left_out(table, page).map(|note| page.paragraph(&note));
+            text + &left_out.unwrap_or_default()
+        }
+        Section::Functions(carried) => functions(carried, page),
+        Section::AlsoChanged { title, changes } => {
+            let inner = page.narrower(INDENT);
+            let table = draw(&MetricChange::table(changes), &inner);
+            page.paragraph(&escape(title)) + &indented(&table, INDENT)
+        }
+        Section::Notes { title, notes } => {
+            let lines: Vec<[String; 2]> =
+                notes.iter().map(|Note { row, text }| [escape(row), escape(text)]).collect();
+            let lines = page.narrower(INDENT).columns(&lines);
+            page.paragraph(&escape(title)) + &indented(&lines, INDENT)
+        }
+        Section::Reasons { title, reasons } => {
+            let reasons = reasons.iter().map(|it| reason(it, page));
+            page.paragraph(&escape(title)) + &reasons.collect::<String>()
+        }
+        Section::Items { title, items } => {
+            let items = items.iter().map(|item| bullet(item, page));
+            page.paragraph(&escape(title)) + &items.collect::<String>()
+        }
+        // In one line, however long it is.
+        Section::Command { sentence, command } => {
+            format!("{}  {}\n", page.paragraph(&escape(sentence)), escape(command))
+        }
+    }
+}
+
+fn paragraphs(sentences: &[String], page: &Page) -> String {
+    sentences.iter().map(|sentence| page.paragraph(&escape(sentence))).collect()
+}
+
+/// A paragraph behind a dash.
+fn bullet(text: &str, page: &Page) -> String {
+    let text = indented(&page.narrower(INDENT).paragraph(&escape(text)), INDENT);
+    format!("-{}", text.get(1..).unwrap_or_default())
+}
+
+/// The functions that carry a row's delta.
+fn functions(carried: &Functions, page: &Page) -> String {
+    let Functions { row, effect, operation, .. } = carried;
+    let text = format!("{row}: {effect} per operation ({operation})");
+    let inner = page.narrower(INDENT);
+    let mut table = inner.table();
+    for [delta, function, from_to, other] in carried.largest(FUNCTIONS) {
+        table.add_row([delta, escape(&function), from_to, other]);
+    }
+    align_right(&mut table, 0..1);
+    page.paragraph(&escape(&text)) + &indented(&inner.finish(&mut table, 1), INDENT)
+}
+
+/// Which boots and rows, why, and what to do.
+fn reason(reason: &Reason, page: &Page) -> String {
+    let (inner, innermost) = (page.narrower(INDENT), page.narrower(2 * INDENT));
+    let boots = format!("{} {}", reason.boots, reason.name);
+    let what = match boots.trim_end() {
+        "" => reason.rows.join(", "),
+        boots => format!("{boots}: {}", reason.rows.join(", ")),
+    };
+    let next = match reason.next_step.as_str() {
+        "" => String::new(),
+        next => innermost.columns(&[["→".to_owned(), escape(next)]]),
+    };
+    [
+        indented(&inner.paragraph(&escape(&what)), INDENT),
+        indented(&innermost.paragraph(&escape(&reason.why)), 2 * INDENT),
+        indented(&next, 2 * INDENT),
+    ]
+    .concat()
+}
+
+/// Facts to know, each with what to do.
+pub fn warnings(warnings: &[Warning], page: &Page) -> String {
+    let lines = warnings.iter().flat_map(|warning| {
+        [
+            ["warning:".to_owned(), escape(&warning.fact)],
+            [String::new(), format!("→ {}", escape(&warning.next_step))],
+        ]
+    });
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() { String::new() } else { page.columns(&lines) }
+}

@@ -1,0 +1,65 @@
+use crate::model::{ExitRun, GUEST_TIME, GuestsEvidence, Row};
+use crate::report::exits::sections;
+use crate::report::number;
+use crate::report::view::{Cell, Kind, Line, Section, Table};
+use crate::stats::tables::{change_percent, share_percent};
+
+const COLUMNS: [(&str, Kind); 8] = [
+    ("workload", Kind::Row),
+    ("exits", Kind::Number),
+    ("time µs", Kind::Number),
+    ("range %", Kind::Number),
+    ("host ns", Kind::Number),
+    ("guest ns", Kind::Number),
+    ("bare metal %", Kind::Number),
+    ("verdict", Kind::Verdict),
+];
+
+/// Nanoseconds of a microsecond.
+const US: f64 = 1000.0;
+
+/// One line for each row: the exits, their time, and the guest beside its host where that did the
+/// same work.
+pub fn table(rows: &[Row]) -> Table {
+    let gives_way = vec![vec![3], vec![4, 5]];
+    Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))
+}
+
+/// Whether a row has the host itself to be compared with.
+pub fn has_host(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.effects().iter().any(|effect| effect.metric == GUEST_TIME))
+}
+
+fn line(row: &Row) -> Line {
+    let [exits, time, range] = row.guests().and_then(times).unwrap_or_default();
+    let of_host = row.effects().iter().find(|effect| effect.metric == GUEST_TIME);
+    let [host, guest, share] = of_host.map_or_else(Default::default, |of| {
+        let share = format!("{:.1}", share_percent(of.base, of.change));
+        [number::measured(of.base), number::measured(of.change), share]
+    });
+    let verdict = Cell::verdict(row.verdict, "");
+    Line::of([row.row.clone(), exits, time, range, host, guest, share]).and(verdict)
+}
+
+/// The exits, their time in the layout that is shown, and that of all layouts in percent of it.
+fn times(guests: &GuestsEvidence) -> Option<[String; 3]> {
+    let table = &guests.runs.base.as_ref()?.table;
+    let time = table.sum_ns() as f64;
+    let percent = |ns: Option<&u64>| change_percent(time, *ns? as f64);
+    let all = &guests.times_ns.base;
+    let range = match all.is_empty() {
+        true => String::new(),
+        false => number::percent_range(percent(all.iter().min()), percent(all.iter().max())),
+    };
+    Some([number::whole(table.exits() as f64), number::measured(time / US), range])
+}
+
+/// For each row where its time went, in the layout that is shown.
+pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
+    runs(rows).flat_map(|(row, run)| sections(&format!("{}, by exit reason", row.row), &run.table))
+}
+
+/// The rows with an exit table.
+pub fn runs(rows: &[Row]) -> impl Iterator<Item = (&Row, &ExitRun)> {
+    rows.iter().filter_map(|row| Some((row, row.guests()?.runs.base.as_ref()?)))
+}

@@ -1,0 +1,56 @@
+use crate::model::{EXITS, Effect, ExitRun, GuestsEvidence, Row, TIME};
+use crate::report::exits::reasons;
+use crate::report::view::{Cell, Kind, Line, Section, Table};
+use crate::report::{effect, number};
+
+const COLUMNS: [(&str, Kind); 9] = [
+    ("workload", Kind::Row),
+    ("exits base", Kind::Number),
+    ("exits change", Kind::Number),
+    ("base µs", Kind::Number),
+    ("change µs", Kind::Number),
+    ("delta %", Kind::Number),
+    ("range %", Kind::Number),
+    ("MDE %", Kind::Number),
+    ("verdict", Kind::Verdict),
+];
+
+/// Nanoseconds of a microsecond.
+const US: f64 = 1000.0;
+
+/// One line for each row: the exits, and the time that decides.
+pub fn table(rows: &[Row]) -> Table {
+    // The range and what would have been seen first; the exits are in the tables of reasons.
+    let gives_way = vec![vec![6], vec![7], vec![1, 2], vec![3]];
+    Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))
+}
+
+fn line(row: &Row) -> Line {
+    let effect = |metric: &str| row.effects().iter().find(|effect| effect.metric == metric);
+    let [base, change] = both(effect(EXITS), number::whole);
+    let [base_us, change_us] = both(effect(TIME), |ns| number::measured(ns / US));
+    let [delta, range, detectable] = match effect(TIME) {
+        None => <[String; 3]>::default(),
+        Some(of) => [number::percent(of.percent), effect::over_layouts(of), effect::would_see(of)],
+    };
+    let cells = [row.row.clone(), base, change, base_us, change_us, delta, range, detectable];
+    Line::of(cells).and(Cell::verdict(row.verdict, ""))
+}
+
+fn both(effect: Option<&Effect>, shown: impl Fn(f64) -> String) -> [String; 2] {
+    effect.map(|of| [shown(of.base), shown(of.change)]).unwrap_or_default()
+}
+
+/// For each row what changed reason by reason, in the layout with the median change of time.
+pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
+    let with_runs = rows.iter().filter_map(|row| Some((row, runs(row.guests()?)?)));
+    with_runs.map(|(row, [base, change])| Section::Table {
+        title: format!("{}, by exit reason", row.row),
+        table: reasons(&base.table, &change.table),
+        notes: Vec::new(),
+    })
+}
+
+fn runs(guests: &GuestsEvidence) -> Option<[&ExitRun; 2]> {
+    Some([guests.runs.base.as_ref()?, guests.runs.change.as_ref()?])
+}

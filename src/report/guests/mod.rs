@@ -1,0 +1,10 @@
+//! Comparisons of guests of a KVM host.
+
+mod alone;
+mod compared;
+mod header;
+mod records;
+mod view;
+
+pub use records::records;
+pub use view::view;

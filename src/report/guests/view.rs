@@ -1,0 +1,65 @@
+use super::header::{how, sides};
+use super::{alone, compared};
+use crate::model::{Comparison, GuestsComparison};
+use crate::report::view::{Legend, Section, View};
+use crate::report::{changes, exits, words};
+
+/// What the time is.
+const TIME: &str = "The host counts time in instructions: a microsecond is a thousand instructions \
+                    of its one CPU.";
+
+/// The table, what failed, and then where each row's time went.
+pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
+    let rows = &comparison.rows;
+    let is_alone = guests.plan.change.is_none();
+    let table = if is_alone { alone::table(rows) } else { compared::table(rows) };
+    let mut sections = vec![
+        Section::table(table),
+        changes::different_work(rows),
+        changes::failures(
+            rows,
+            |failed| ("boot".to_owned(), failed.boot.clone()),
+            |failed| failed.failure.next_step(),
+        ),
+    ];
+    match is_alone {
+        true => sections.extend(alone::tables(rows)),
+        false => sections.extend(compared::tables(rows)),
+    }
+    View {
+        title: comparison.title.clone(),
+        sides: sides(&guests.plan),
+        side_heads: ["guest's kernel", "what it is"],
+        how: how(&guests.plan),
+        sections,
+        warnings: comparison.warnings.clone(),
+        legend: match is_alone {
+            true => of_one_side(comparison),
+            false => of_both_sides(comparison),
+        },
+    }
+}
+
+fn of_both_sides(comparison: &Comparison) -> Legend {
+    Legend::of([
+        TIME,
+        "base and change are the time of all vCPUs, in the guest and out of it, of the layout with \
+         the median delta.",
+    ])
+    .with(words::over_layouts(comparison.threshold_percent))
+}
+
+fn of_one_side(comparison: &Comparison) -> Legend {
+    let tables = alone::runs(&comparison.rows).map(|(_, run)| &run.table);
+    let of_tables = exits::legend(tables);
+    let host = alone::has_host(&comparison.rows).then_some([
+        ("host", "one operation in a process of the host itself"),
+        ("guest", "the same in the guest, with all that the host does for it"),
+        ("bare metal %", "host in percent of guest"),
+    ]);
+    let range = "the shortest and the longest time over all layouts, against the one that is shown";
+    Legend::of([TIME.to_owned()].into_iter().chain(of_tables.sentences))
+        .with([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
+        .with(host.into_iter().flatten())
+        .with(of_tables.terms)
+}

@@ -1,0 +1,28 @@
+use super::view::{Records, Report, View};
+
+/// A report with a name that tells it from others beside it: a point of a sweep.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    /// The name; empty where there are no others.
+    pub name: &'a str,
+    /// The report.
+    pub report: &'a dyn Report,
+}
+
+impl Report for Named<'_> {
+    fn view(&self) -> View {
+        let view = self.report.view();
+        match self.name {
+            "" => view,
+            name => View { title: format!("{}, {name}", view.title), ..view },
+        }
+    }
+
+    fn records(&self) -> Records {
+        self.report.records()
+    }
+
+    fn json(&self) -> serde_json::Result<String> {
+        self.report.json()
+    }
+}

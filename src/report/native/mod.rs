@@ -1,0 +1,7 @@
+//! A workload on the running kernel.
+
+mod records;
+mod report;
+mod view;
+
+pub use report::NativePage;

@@ -1,0 +1,95 @@
+use crate::model::{Failure, NativeRow, NativeTable, Summary};
+use crate::report::number::measured;
+use crate::report::view::{Kind, Line, Reason, Section, Table, View};
+use crate::report::{shapes, words};
+
+/// Of one row all numbers, of several a line each; then what failed.
+pub fn view(table: &NativeTable, counters: bool) -> View {
+    let mut sections = match table.rows.as_slice() {
+        [row] => one(table, row),
+        _ => vec![many(table)],
+    };
+    sections.push(failures(table));
+    if counters {
+        sections.extend(shapes::native_counters(table));
+    }
+    sections.push(Section::Sentences(table.growth.iter().map(words::growth).collect()));
+    View {
+        title: format!("{}, per operation: {}", table.title, table.operation),
+        how: format!(
+            "Linux {} · {} · each sample is a fresh process",
+            table.release,
+            words::counted(table.cpus, "CPU")
+        ),
+        sections,
+        ..View::default()
+    }
+}
+
+fn one(table: &NativeTable, row: &NativeRow) -> Vec<Section> {
+    let columns = [
+        ("quantity", Kind::Words),
+        ("unit", Kind::Words),
+        ("median", Kind::Number),
+        ("min", Kind::Number),
+        ("max", Kind::Number),
+        ("samples", Kind::Number),
+    ];
+    let cells = || table.columns.iter().zip(&row.cells);
+    let lines = cells().filter_map(|(column, cell)| {
+        let cell = cell.as_ref()?;
+        let numbers = [cell.median, cell.least, cell.most].map(measured);
+        let names = [column.heading.clone(), column.unit.clone()];
+        let samples = [cell.samples.len().to_string()];
+        Some(Line::of(names.into_iter().chain(numbers).chain(samples)))
+    });
+    let mut sections = vec![Section::table(Table::of(columns).with(lines))];
+    if let Some((column, Some(cell))) = cells().next() {
+        let samples: Vec<String> = cell.samples.iter().map(|value| measured(*value)).collect();
+        let samples = samples.join("  ");
+        let samples = format!("{} of each sample, in order: {samples}", column.heading);
+        sections.push(Section::Sentences(vec![samples]));
+        let original = table.original.as_ref().map(|original| match column.unit.as_str() {
+            "µs" => format!("{original}: {:.4} microseconds", cell.median),
+            unit => format!("{original}: {:.2} {unit}", cell.median),
+        });
+        sections.push(Section::Sentences(original.into_iter().collect()));
+    }
+    sections
+}
+
+fn many(table: &NativeTable) -> Section {
+    let names: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| match column.unit.as_str() {
+            "" => column.heading.clone(),
+            unit => format!("{}\n{unit}", column.heading),
+        })
+        .collect();
+    let columns = names.iter().map(|name| (name.as_str(), Kind::Number));
+    let columns = [("row", Kind::Row), ("samples", Kind::Number)].into_iter().chain(columns);
+    let lines = table.rows.iter().map(|row| {
+        let cell = |cell: &Option<Summary>| {
+            cell.as_ref().map_or("–".to_owned(), |cell| measured(cell.median))
+        };
+        let fixed = [row.workload.row.clone(), row.samples.len().to_string()];
+        let mut line: Vec<String> = fixed.into_iter().chain(row.cells.iter().map(cell)).collect();
+        line.resize(names.len() + 2, "–".to_owned());
+        Line::of(line)
+    });
+    let notes = vec!["Each number is the median of the samples.".to_owned()];
+    Section::Table { title: String::new(), table: Table::of(columns).with(lines), notes }
+}
+
+/// What could not be run, and what to do about it.
+fn failures(table: &NativeTable) -> Section {
+    let failed = table.rows.iter().filter_map(|row| Some((row, row.failure.as_ref()?)));
+    let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| Reason {
+        rows: vec![row.workload.row.clone()],
+        why: failure.to_string(),
+        next_step: failure.next_step().to_owned(),
+        ..Reason::default()
+    });
+    Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
+}

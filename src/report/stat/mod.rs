@@ -1,0 +1,12 @@
+//! What the kernel counts of a command: the two-column table of 2009, and its postscript.
+
+mod command;
+mod numbers;
+mod records;
+mod remarks;
+mod report;
+mod table;
+mod view;
+
+pub use command::command_line;
+pub use report::StatPage;

@@ -1,0 +1,41 @@
+use super::records::records;
+use super::view::view;
+use crate::model::StatTable;
+use crate::report::view::{Records, Report, View};
+
+/// A table of counters, with or without all values below it.
+#[derive(Debug, Clone, Copy)]
+pub struct StatPage<'a> {
+    /// The table.
+    pub table: &'a StatTable,
+    /// Whether all values are shown.
+    pub values: bool,
+}
+
+impl Report for StatPage<'_> {
+    fn view(&self) -> View {
+        view(self.table, self.values)
+    }
+
+    fn records(&self) -> Records {
+        records(self.table)
+    }
+
+    fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self.table)
+    }
+}
+
+impl Report for StatTable {
+    fn view(&self) -> View {
+        view(self, false)
+    }
+
+    fn records(&self) -> Records {
+        records(self)
+    }
+
+    fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+}

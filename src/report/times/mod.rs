@@ -1,0 +1,10 @@
+//! Comparisons of times of pairs.
+
+mod header;
+mod records;
+mod remarks;
+mod table;
+mod view;
+
+pub use records::records;
+pub use view::view;

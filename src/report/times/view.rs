@@ -1,0 +1,72 @@
+use super::header::{how, sides};
+use super::remarks::{self, Timed};
+use super::table::table;
+use crate::model::{Comparison, TimesComparison};
+use crate::report::view::{Legend, Section, View};
+use crate::report::words::counted;
+use crate::report::{changes, words};
+
+/// The table, then why rows have no answer, what failed, and how good the measurement was.
+pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
+    let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
+    let rows: Vec<Timed<'_>> = rows.collect();
+    let failures = changes::failures(
+        &comparison.rows,
+        |failed| match failed.boots {
+            1 => (format!("1 boot of the {}", failed.side.name()), String::new()),
+            boots => (format!("{boots} boots of the {}", failed.side.name()), String::new()),
+        },
+        |failed| failed.failure.next_step_of_times(times.plan.is_guest(failed.side)),
+    );
+    View {
+        title: comparison.title.clone(),
+        sides: sides(times),
+        side_heads: ["kernel", "what it is"],
+        how: how(times),
+        sections: vec![
+            Section::table(table(&rows)),
+            remarks::of_all(times),
+            remarks::of_bare_metal(&rows, times),
+            remarks::crossings(times),
+            remarks::of_rows(&rows, times),
+            failures,
+            remarks::controls(&rows),
+        ],
+        warnings: comparison.warnings.clone(),
+        legend: legend(comparison, &rows),
+    }
+}
+
+/// What the columns are.
+fn legend(comparison: &Comparison, rows: &[Timed<'_>]) -> Legend {
+    let threshold = comparison.threshold_percent;
+    let family = |headline| rows.iter().filter(|(row, _)| row.headline == headline).count();
+    let secondary = match family(false) {
+        0 => String::new(),
+        rows => format!("; Benjamini-Hochberg-corrected over {}", counted(rows, "secondary row")),
+    };
+    let verdict = format!(
+        "needs a change of at least {threshold} % that is significant at 5 % (Holm-corrected over \
+         {}{secondary})",
+        counted(family(true), "row")
+    );
+    let mde = words::MDE;
+    let terms = [
+        ("base, change", "median over the boots; each boot counts as the median of its loops"),
+        ("ratio", "change over base (Hodges-Lehmann estimate), with its signed-rank interval"),
+    ];
+    Legend::of(["Times are per operation."]).with(terms).with([
+        (
+            "MDE %",
+            format!("{mde}: the smallest change that nine of ten such runs would have found"),
+        ),
+        ("verdict", verdict),
+        ("A/A ratio", "base against base; 1 on a fair machine".to_owned()),
+        (
+            "between boots",
+            "share of the base's variance that lies between boots, not between the loops of one; \
+             if it is near 0, more loops help as much as more pairs"
+                .to_owned(),
+        ),
+    ])
+}

@@ -1,0 +1,17 @@
+//! What a page shows, whatever its format: plain data that says what each part is.
+//!
+//! Text is as it came. Each format escapes it in its own way.
+
+mod functions;
+mod page;
+mod records;
+mod report;
+mod section;
+mod table;
+
+pub use functions::{FunctionLine, Functions};
+pub use page::{Legend, SideLine, View};
+pub use records::{Records, Value};
+pub use report::Report;
+pub use section::{MetricChange, Note, Reason, Section};
+pub use table::{Cell, Column, Kind, Line, Table};

@@ -1,0 +1,131 @@
+use super::functions::Functions;
+use super::table::{Cell, Kind, Line, Table};
+
+/// A part of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Section {
+    /// Sentences, a paragraph each.
+    Sentences(Vec<String>),
+    /// A table below its title, which may be empty, and above notes on it.
+    Table {
+        /// What it is of.
+        title: String,
+        /// The table.
+        table: Table,
+        /// Sentences on it.
+        notes: Vec<String>,
+    },
+    /// The functions that carry a row's delta.
+    Functions(Functions),
+    /// Metrics that changed beside the headline.
+    AlsoChanged {
+        /// What they are.
+        title: String,
+        /// One for each row and Metric.
+        changes: Vec<MetricChange>,
+    },
+    /// What is to be said of single rows.
+    Notes {
+        /// What they say.
+        title: String,
+        /// One for each.
+        notes: Vec<Note>,
+    },
+    /// Rows without an answer, by the reason for it.
+    Reasons {
+        /// What follows from them.
+        title: String,
+        /// One for each reason.
+        reasons: Vec<Reason>,
+    },
+    /// A list.
+    Items {
+        /// What it is of.
+        title: String,
+        /// One for each.
+        items: Vec<String>,
+    },
+    /// A command line to be copied.
+    Command {
+        /// What it does.
+        sentence: String,
+        /// The words, in one line.
+        command: String,
+    },
+}
+
+/// A Metric of a row that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricChange {
+    /// The row.
+    pub row: String,
+    /// The Metric.
+    pub metric: String,
+    /// From what to what.
+    pub from_to: String,
+    /// By how much.
+    pub delta: String,
+    /// By how much in percent.
+    pub percent: String,
+    /// The Metric's Verdict.
+    pub verdict: Cell,
+}
+
+/// What is to be said of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The row.
+    pub row: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// Why rows have no answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// The boots that failed: `boot`, `12 boots of the change`; empty where it is of no boot.
+    pub boots: String,
+    /// The boot's name; empty where there are several.
+    pub name: String,
+    /// The rows.
+    pub rows: Vec<String>,
+    /// Why.
+    pub why: String,
+    /// What to do; empty where that is said already.
+    pub next_step: String,
+}
+
+impl Section {
+    /// A table without title and notes.
+    pub fn table(table: Table) -> Section {
+        Section::Table { title: String::new(), table, notes: Vec::new() }
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Section::Sentences(sentences) => sentences.is_empty(),
+            Section::Table { table, .. } => table.lines.is_empty(),
+            Section::Functions(functions) => functions.lines.is_empty(),
+            Section::AlsoChanged { changes, .. } => changes.is_empty(),
+            Section::Notes { notes, .. } => notes.is_empty(),
+            Section::Reasons { reasons, .. } => reasons.is_empty(),
+            Section::Items { items, .. } => items.is_empty(),
+            Section::Command { command, .. } => command.is_empty(),
+        }
+    }
+}
+
+impl MetricChange {
+    /// All of them as lines of a table without a header.
+    pub fn table(changes: &[MetricChange]) -> Table {
+        let kinds = [Kind::Row, Kind::Words, Kind::Number, Kind::Number, Kind::Number];
+        let columns = kinds.into_iter().chain([Kind::Verdict]).map(|kind| ("", kind));
+        let lines = changes.iter().map(|it| {
+            let percent = format!("{} %", it.percent);
+            let words = [&it.row, &it.metric, &it.from_to, &it.delta, &percent];
+            Line::of(words.map(String::as_str)).and(it.verdict.clone())
+        });
+        Table { gives_way: vec![vec![2]], ..Table::of(columns) }.with(lines)
+    }
+}

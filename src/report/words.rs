@@ -1,0 +1,50 @@
+//! Words that several reports share.
+
+use crate::model::{Growth, Key};
+
+/// `1 pair`, `2 pairs`
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What counts compare with, and under how many layouts they were made: `exact · QEMU 7.2.22 ·
+/// pc-q35-7.2 · max · 512 MiB · 5 layouts`.
+pub fn machine(key: &Key, layouts: usize) -> String {
+    format!(
+        "{} · QEMU {} · {} · {} · {} MiB · {}",
+        key.engine,
+        key.qemu,
+        key.machine,
+        key.cpu,
+        key.memory_mib,
+        counted(layouts, "layout")
+    )
+}
+
+/// The columns of a comparison over layouts.
+pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
+    let mut terms = vec![
+        ("delta %", "delta in percent of base".to_owned()),
+        ("range %", "the smallest and the largest delta over all layouts".to_owned()),
+        ("MDE %", format!("{MDE}: the smallest change that would have got a verdict")),
+    ];
+    if threshold_percent > 0.0 {
+        terms.push(("verdict", format!("needs a change of at least {threshold_percent} %")));
+    }
+    terms
+}
+
+/// What MDE stands for.
+pub const MDE: &str = "minimum detectable effect";
+
+/// How a cost grows: `fork-pages, base: O(pages). Beyond that of 0 pages …`.
+pub fn growth(growth: &Growth) -> String {
+    let Growth { family, parameter, order, exponent, interval, from, points, .. } = growth;
+    let side = growth.side.map_or(String::new(), |side| format!(", {}", side.name()));
+    let (low, high) = interval;
+    format!(
+        "{family}{side}: {order}. Beyond that of 0 {parameter} the cost grows with \
+         {parameter}^{exponent:.2} ({low:.2}…{high:.2}), fitted to the {points} \
+         rows from {from} on."
+    )
+}

@@ -1,0 +1,5 @@
+//! Guests: each Step boots a KVM host, each Run is a guest in a host of its own.
+
+mod driver;
+
+pub use driver::GuestsDriver;

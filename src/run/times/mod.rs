@@ -1,0 +1,5 @@
+//! Times: pairs of Boots, until there are enough.
+
+mod driver;
+
+pub use driver::{TimesDriver, TimesError};

@@ -1,0 +1,117 @@
+//! The files of Boots: one directory for each Step of a Plan.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::dir::RunDir;
+use super::error::{Result, RunDirError};
+use super::files::{make_dir, read_json, remove, tidy, to_json, write};
+use super::profile;
+use crate::model::{Boot, CountsPlan, Outcome, Profile, Run, Step};
+
+impl<M> RunDir<M> {
+    /// The directory of one Boot; it exists once [`RunDir::prepare`] has been called.
+    pub fn boot_dir(&self, step: &Step) -> PathBuf {
+        self.root().join("boots").join(step.name())
+    }
+
+    /// Makes the directories of one Boot, with nothing half-written in them.
+    pub fn prepare(&self, step: &Step) -> Result<()> {
+        for name in ["runs", "orders"] {
+            make_dir(&self.boot_dir(step).join(name))?;
+        }
+        tidy(&self.boot_dir(step))
+    }
+
+    /// Keeps the order that a Run was given, for the script in `argv`.
+    pub fn write_order(&self, step: &Step, row: &str, order: &str) -> Result<()> {
+        self.write_boot_file(step, &format!("orders/{row}"), order.as_bytes())
+    }
+
+    /// Writes one file of one Boot; `name` is ktax's own, never the guest's.
+    pub fn write_boot_file(&self, step: &Step, name: &str, content: &[u8]) -> Result<()> {
+        write(&self.boot_dir(step).join(name), content)
+    }
+
+    /// Records how a Boot went.
+    pub fn write_boot(&self, step: &Step, boot: &Boot) -> Result<()> {
+        self.write_boot_file(step, "boot.json", &to_json(boot))
+    }
+
+    /// How a Boot went; `None` if it was not made yet.
+    pub fn boot(&self, step: &Step) -> Result<Option<Boot>> {
+        read_json(&self.boot_dir(step).join("boot.json"))
+    }
+
+    /// Keeps what a guest printed that could not be read; `text` is escaped.
+    pub fn write_wire(&self, step: &Step, row: &str, text: &str) -> Result<()> {
+        self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
+    }
+
+    /// Removes what an earlier, failed try of a Run has left for people.
+    pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
+        let runs = self.boot_dir(step).join("runs");
+        remove(&runs.join(format!("{row}.wire.log")))?;
+        remove(&runs.join(format!("{row}.serial.log")))
+    }
+
+    /// Keeps the end of the console of a Run that failed, if there was one.
+    pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
+        if console.is_empty() {
+            return Ok(());
+        }
+        self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
+    }
+
+    /// Records a Run; the profile first, so that a Run that is there has its profile.
+    pub fn write_run<S: Serialize>(
+        &self,
+        step: &Step,
+        run: &Run<S>,
+        profile: Option<&str>,
+    ) -> Result<()> {
+        if let Some(profile) = profile {
+            let name = format!("runs/{}.profile.tsv", run.row);
+            self.write_boot_file(step, &name, profile.as_bytes())?;
+        }
+        self.write_boot_file(step, &format!("runs/{}.json", run.row), &to_json(run))
+    }
+
+    /// A Run; `None` if it was not made yet.
+    pub fn run<S: DeserializeOwned>(&self, step: &Step, row: &str) -> Result<Option<Run<S>>> {
+        read_json(&self.boot_dir(step).join(format!("runs/{row}.json")))
+    }
+
+    /// How many of these Boots, and of their Runs, have failed.
+    pub fn failures_of<'a, S: DeserializeOwned>(
+        &self,
+        steps: &[Step],
+        rows: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<usize> {
+        let mut failures = 0;
+        for step in steps {
+            failures += usize::from(self.boot(step)?.is_some_and(|boot| boot.failure.is_some()));
+            for row in rows.clone() {
+                let run: Option<Run<S>> = self.run(step, row)?;
+                let failed = |run: Run<S>| matches!(run.outcome, Outcome::Failed(_));
+                failures += usize::from(run.is_some_and(failed));
+            }
+        }
+        Ok(failures)
+    }
+}
+
+impl RunDir<CountsPlan> {
+    /// The profile of a Run that has a Sample.
+    pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
+        let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
+        let text = fs::read_to_string(&path).map_err(RunDirError::io("cannot read", &path))?;
+        profile::parse(&text).map(|parsed| parsed.profile).map_err(|reason| RunDirError::Format {
+            path: path.display().to_string(),
+            reason: reason.to_string(),
+        })
+    }
+}

@@ -1,0 +1,46 @@
+use std::collections::BTreeSet;
+
+use crate::model::{CountsPlan, Side, Step};
+
+/// A plan may come from anywhere, and its row names and hashes become file names.
+pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> {
+    let of_row =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
+    let is_row = |row: &str| (1..=100).contains(&row.len()) && row.bytes().all(of_row);
+    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
+    let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
+    if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
+        Err("a kernel's sha256 is not of 64 hexadecimal digits")
+    } else if rows.len() != plan.workloads.len() {
+        Err("a row is there twice")
+    } else if names.len() != plan.steps.len() {
+        Err("a step is there twice")
+    } else if !plan.workloads.iter().all(|workload| is_row(&workload.row)) {
+        Err("a row's name is not of [a-z0-9:=,-]")
+    } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
+        Err("a step's layout does not exist")
+    } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
+        Err("a layout's padding is above 4096")
+    } else if !(128..=65536).contains(&plan.machine.memory_mib) {
+        Err("the memory is not of 128 to 65536 MiB")
+    } else if !texts(plan).all(is_printable) {
+        Err("a text has control characters")
+    } else {
+        Ok(())
+    }
+}
+
+/// What is shown to people or handed to QEMU.
+fn texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
+    let sides = Side::BOTH.into_iter().flat_map(|side| {
+        let (subject, kernel) = (plan.subjects.get(side), plan.kernels.get(side));
+        [subject.kernel.as_str(), &subject.boot_line, &kernel.source]
+    });
+    let key = &plan.key;
+    sides.chain([plan.machine.cpu.as_str(), &key.qemu, &key.machine, &key.cpu])
+}
+
+fn is_printable(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}

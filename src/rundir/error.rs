@@ -1,0 +1,47 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::model::{Blame, FORMAT};
+
+/// Why a run directory cannot be used.
+#[derive(Debug, Error)]
+pub enum RunDirError {
+    #[error(
+        "{path} exists and is not empty; give --out a new name, or resume with `ktax run {path}`"
+    )]
+    Exists { path: String },
+    #[error(
+        "{path} is no run directory (it has no plan.json); make one with `ktax plan --out {path}`"
+    )]
+    NoPlan { path: String },
+    #[error("cannot create {path}: {reason}; give --out another place")]
+    Create { path: String, reason: io::Error },
+    #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]
+    InUse { path: String },
+    #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
+    Format { path: String, reason: String },
+    #[error("{operation} {path}: {reason}; check the permissions and the space left")]
+    Io { operation: &'static str, path: String, reason: io::Error },
+}
+
+impl RunDirError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            RunDirError::Io { .. } => Blame::Host,
+            _ => Blame::User,
+        }
+    }
+
+    pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |reason| RunDirError::Io { operation, path, reason }
+    }
+}
+
+pub(super) type Result<T> = std::result::Result<T, RunDirError>;

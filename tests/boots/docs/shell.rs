@@ -1,0 +1,64 @@
+//! Runs the commands of a page, one after the other, in a directory that looks like the repository.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::page::root;
+use crate::common::{ktax, run, scratch};
+
+/// What a shell prints behind the output of a command.
+const MARK: char = '\u{1}';
+
+pub struct Shell {
+    dir: TempDir,
+}
+
+impl Shell {
+    pub fn new() -> Shell {
+        let dir = scratch();
+        for name in ["experiments", "ledgers", "kernels", "tests", "README.md"] {
+            symlink(root().join(name), dir.path().join(name)).unwrap();
+        }
+        Shell { dir }
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.dir.path().join(name), text).unwrap();
+    }
+
+    /// The commands with what they print, as a block of a page shows them. All are one shell, so
+    /// that a command can print the exit status of the one before it.
+    pub fn run(&self, commands: &[String]) -> String {
+        let script: String = commands
+            .iter()
+            .map(|command| {
+                format!("{command}\nktax_status=$?; printf '\\001'; (exit $ktax_status)\n")
+            })
+            .collect();
+        let ran = run(self.command().arg("-c").arg(script).current_dir(self.dir.path()));
+        let outputs: Vec<&str> = ran.stdout.split(MARK).collect();
+        assert_eq!(outputs.len(), commands.len() + 1, "{}", ran.stderr);
+        let shown = commands.iter().zip(outputs);
+        shown.map(|(command, output)| format!("$ {command}\n{output}")).collect()
+    }
+
+    /// A shell that finds the ktax that was built, and has its environment.
+    fn command(&self) -> Command {
+        let ktax = ktax();
+        let directory = Path::new(ktax.get_program()).parent().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("sh");
+        shell.env("PATH", format!("{}:{path}", directory.display()));
+        for (name, value) in ktax.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    }
+}

@@ -1,0 +1,91 @@
+//! The exit status says who can do something about an error.
+
+use std::io;
+
+use ktax::analyse::AnalyseError;
+use ktax::cmd::Exit;
+use ktax::engine::qemu::QemuError;
+use ktax::flow::Error;
+use ktax::kernel::{BuildError, KernelError};
+use ktax::model::{Blame, Failure};
+use ktax::plan::PlanError;
+use ktax::run::TimesError;
+use ktax::rundir::RunDirError;
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn unbuilt() -> BuildError {
+    BuildError::Failed { first: text("a.c:1: error"), command: text("make"), log: text("log") }
+}
+
+fn in_use() -> RunDirError {
+    RunDirError::InUse { path: text("out") }
+}
+
+fn full() -> RunDirError {
+    let reason = io::Error::other("no space");
+    RunDirError::Io { operation: "cannot write", path: text("out"), reason }
+}
+
+/// An error of every kind and every layer.
+fn errors() -> Vec<(Error, Blame)> {
+    use Blame::{Guest, Host, User};
+    let panic = || Failure::Panic { message: text("no init") };
+    let setting = || Failure::Setting { reason: text("read-only") };
+    let unreadable = Error::Unreadable {
+        path: text("x.toml"),
+        reason: io::ErrorKind::NotFound.into(),
+        wanted: "an experiment file",
+    };
+    let sum = AnalyseError::Sum { row: text("a"), boot: text("b"), functions: 1, sample: 2 };
+    let no_pair = AnalyseError::NoPair { dir: text("out"), next: text("measure") };
+    vec![
+        (Error::usage("wrong"), User),
+        (unreadable, User),
+        (PlanError::NoWorkload.into(), User),
+        (in_use().into(), User),
+        (RunDirError::NoPlan { path: text("out") }.into(), User),
+        (RunDirError::Format { path: text("out"), reason: text("it is of format 1") }.into(), User),
+        (TimesError::Order { index: 1, dir: text("out") }.into(), User),
+        (TimesError::from(in_use()).into(), User),
+        (AnalyseError::from(in_use()).into(), User),
+        (no_pair.into(), User),
+        (KernelError::BadSpec { spec: text("x"), problem: "no" }.into(), User),
+        (KernelError::from(unbuilt()).into(), Guest),
+        (unbuilt().into(), Guest),
+        (QemuError::TooOld { found: text("6.0") }.into(), Guest),
+        (TimesError::Boot { failure: panic(), console: None }.into(), Guest),
+        (TimesError::Boot { failure: setting(), console: None }.into(), Host),
+        (TimesError::Watch(io::ErrorKind::NotFound.into()).into(), Host),
+        (TimesError::from(full()).into(), Host),
+        (AnalyseError::from(full()).into(), Host),
+        (full().into(), Host),
+        (sum.into(), Host),
+        (BuildError::Killed.into(), Host),
+        (Error::host("no signals"), Host),
+        (Error::Failed(panic()), Host),
+        (io::Error::other("x").into(), Host),
+    ]
+}
+
+#[test]
+fn each_blame_has_its_exit_status() {
+    for (error, blame) in errors() {
+        assert_eq!(error.blame(), Some(blame), "{error}");
+        let status = match blame {
+            Blame::User => 2,
+            Blame::Guest => 69,
+            Blame::Host => 1,
+        };
+        assert_eq!(Exit::of_error(&error) as u8, status, "{error}");
+        assert!(!error.is_cancelled(), "{error}");
+    }
+}
+
+#[test]
+fn what_the_user_stopped_is_nobodys_fault() {
+    assert_eq!((Error::Cancelled.blame(), Exit::of_error(&Error::Cancelled) as u8), (None, 130));
+    assert!(Error::Cancelled.is_cancelled());
+}

@@ -1,0 +1,229 @@
+//! Guests of a KVM host against a fake engine: planned, stopped and resumed, judged over layouts.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ktax::analyse;
+use ktax::engine::{Cancel, Stop};
+use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
+use ktax::model::{
+    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, FORMAT, Failure, Format, GuestsPlan,
+    Identity, Key, Layout, Plan, Row, Side, Signature, Verdict,
+};
+use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
+use ktax::run::{Ended, GuestsDriver};
+use ktax::rundir::{AnyRunDir, RunDir};
+
+const FILE: &str = r#"
+title = "Clocks"
+host = "kvm"
+layouts = 5
+workloads = ["boot", "raw:out=20"]
+base = { kernel = "k", without = ["kvmclock"] }
+change = { kernel = "k" }
+"#;
+
+/// Time of a guest by row, Side and Layout, ns; or why there is none.
+type Script = fn(usize, Side, usize) -> Result<u64, Failure>;
+
+struct Fake<'a> {
+    plan: &'a GuestsPlan,
+    script: Script,
+    calls: Mutex<Vec<String>>,
+    /// The user stops it during the guest of this number, from 1.
+    stops_at: usize,
+    guests: AtomicUsize,
+    cancel: &'a Cancel,
+}
+
+struct Ready<'a>(&'a Fake<'a>, Side, usize);
+
+impl GuestEngine for Fake<'_> {
+    fn name(&self, side: Side) -> String {
+        side.name().to_owned()
+    }
+
+    fn script(&self, _: Side, _: &Layout) -> String {
+        "qemu\n".to_owned()
+    }
+
+    fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
+        let at = self.plan.layouts.iter().position(|one| one == layout).unwrap();
+        self.calls.lock().unwrap().push(format!("boot {} {at}", side.name()));
+        Ok(Box::new(Ready(self, side, at)))
+    }
+}
+
+impl ReadyHost for Ready<'_> {
+    fn console(&self) -> Vec<u8> {
+        b"console".to_vec()
+    }
+
+    fn order(&self, row: usize) -> String {
+        row.to_string()
+    }
+
+    fn run(&self, row: usize) -> Result<Recorded, Stop> {
+        let Ready(fake, side, layout) = self;
+        if fake.guests.fetch_add(1, Ordering::SeqCst) + 1 == fake.stops_at {
+            fake.cancel.cancel();
+            return Err(Stop::Cancelled);
+        }
+        fake.calls.lock().unwrap().push(format!("{row} {} {layout}", side.name()));
+        let ns = (fake.script)(row, *side, *layout)
+            .map_err(|failure| Stop::Failed(failure, b"last words".to_vec()))?;
+        let rows = vec![
+            ExitRow { reason: "io".into(), count: 20, sum_ns: ns / 2, ..ExitRow::default() },
+            ExitRow { is_guest: true, count: 20, sum_ns: ns - ns / 2, ..ExitRow::default() },
+        ];
+        let table = ExitTable {
+            format: FORMAT,
+            of: String::new(),
+            source: "fake".into(),
+            rows,
+            warnings: Vec::new(),
+            account: None,
+        };
+        let row = fake.plan.rows[row].row.clone();
+        let run = ExitRun { row, table, guest_ns: Some(ns), native_ns: Some(1000) };
+        Ok(Recorded { run, signature: Signature::new(), console: Vec::new() })
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        source: "k".into(),
+        sha256: "ab".repeat(32),
+        release: None,
+        build_id: None,
+        config_sha256: None,
+        arch: Arch::X86_64,
+        format: Format::Vmlinux,
+    }
+}
+
+fn plan(text: &str) -> Plan<GuestsPlan> {
+    let experiment = Experiment::parse(text, "x.toml").unwrap();
+    let ExperimentMethod::Guests(of) = &experiment.method else { panic!("{experiment:?}") };
+    let key = Key {
+        engine: "exact".into(),
+        qemu: "7.2".into(),
+        machine: "kvm".into(),
+        cpu: "host".into(),
+        memory_mib: 0,
+        guest: "9".repeat(64),
+    };
+    let (host, base) = (identity(), Some(identity()));
+    let change = of.change.as_ref().map(|_| identity());
+    experiment.with(of.clone()).plan(GuestKernels { host, base, change }, key)
+}
+
+/// Begins or resumes; how it ended, and what was asked of the engine.
+fn drive(root: &Path, text: &str, script: Script, stops_at: usize) -> (Ended, Vec<String>) {
+    if !root.join("plan.json").exists() {
+        RunDir::create(root, plan(text)).unwrap();
+    }
+    let AnyRunDir::Guests(dir) = AnyRunDir::open(root).unwrap() else { panic!("another method") };
+    let _lock = dir.lock().unwrap();
+    let cancel = Cancel::default();
+    let engine = Fake {
+        plan: &dir.plan().method,
+        script,
+        calls: Mutex::default(),
+        stops_at,
+        guests: AtomicUsize::new(0),
+        cancel: &cancel,
+    };
+    let driver =
+        GuestsDriver { dir: &dir, engine: &engine, jobs: 1, cancel: &cancel, observe: &|_| () };
+    let (ended, _) = driver.run().unwrap();
+    (ended, engine.calls.into_inner().unwrap())
+}
+
+fn compared(text: &str, script: Script) -> Comparison {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    drive(&root, text, script, 0);
+    let AnyRunDir::Guests(dir) = AnyRunDir::open(&root).unwrap() else { panic!("another method") };
+    analyse::guests(&dir).unwrap()
+}
+
+fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+    comparison.rows.iter().map(|row| row.verdict).collect()
+}
+
+/// The first row's guest is a third faster in the change; the second moves as much by layout alone.
+fn faster(row: usize, side: Side, layout: usize) -> Result<u64, Failure> {
+    let layout = layout as u64;
+    Ok(match (row, side) {
+        (0, Side::Base) => 90_000 + 10 * layout,
+        (0, Side::Change) => 60_000 + 10 * layout,
+        (_, Side::Base) => 90_000 + 9_000 * layout,
+        (_, Side::Change) => 70_000 + 9_000 * layout,
+    })
+}
+
+#[test]
+fn a_change_beyond_the_layouts_gets_a_verdict_and_one_sample_s_luck_gets_none() {
+    let comparison = compared(FILE, faster);
+    assert_eq!(verdicts(&comparison), [Verdict::Faster, Verdict::NoDetectedChange]);
+    let [time, exits] = comparison.rows[0].effects() else { panic!("two metrics") };
+    assert_eq!((time.delta, time.samples.base.len()), (-30_000.0, 5));
+    assert_eq!((exits.base, exits.delta), (20.0, 0.0));
+    // With too few layouts even the first is none.
+    let few = FILE.replace("layouts = 5", "layouts = 2");
+    assert_eq!(verdicts(&compared(&few, faster))[0], Verdict::TooFewBoots);
+}
+
+#[test]
+fn a_run_that_is_stopped_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    let (ended, before) = drive(&root, FILE, faster, 8);
+    assert_eq!(ended, Ended::Cancelled);
+    let (ended, after) = drive(&root, FILE, faster, 0);
+    assert_eq!(ended, Ended::Complete);
+    let guests = |calls: &[String]| -> Vec<String> {
+        calls.iter().filter(|call| !call.starts_with("boot")).cloned().collect()
+    };
+    let (before, after) = (guests(&before), guests(&after));
+    assert_eq!((before.len(), before.len() + after.len()), (7, 20));
+    assert!(after.iter().all(|call| !before.contains(call)), "{before:?} {after:?}");
+    // Whole, and the same as in one go.
+    let AnyRunDir::Guests(whole) = AnyRunDir::open(&root).unwrap() else { panic!("guests") };
+    assert_eq!(analyse::guests(&whole).unwrap(), compared(FILE, faster));
+}
+
+#[test]
+fn a_failure_is_a_row_and_does_not_touch_the_others() {
+    let script: Script = |row, side, layout| match (row, side, layout) {
+        (1, Side::Change, 3) => Err(Failure::Panic { message: "oops".into() }),
+        _ => faster(row, side, layout),
+    };
+    let comparison = compared(FILE, script);
+    assert_eq!(verdicts(&comparison), [Verdict::Faster, Verdict::Failed]);
+    let Row { failures, .. } = &comparison.rows[1];
+    assert!(failures[0].boot.ends_with("-change") && failures.len() == 1, "{failures:?}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    drive(&root, FILE, faster, 3);
+    let AnyRunDir::Guests(dir) = AnyRunDir::open(&root).unwrap() else { panic!("guests") };
+    let error = analyse::guests(&dir).unwrap_err();
+    assert!(error.to_string().contains("resume with `ktax run"), "{error}");
+    assert_eq!(error.blame(), Blame::User);
+}
+
+#[test]
+fn a_base_alone_is_compared_with_the_host_itself() {
+    let alone = FILE.replace("change = { kernel = \"k\" }\n", "");
+    assert_eq!(plan(&alone).method.steps.len(), 5);
+    let comparison = compared(&alone, |_, _, layout| Ok(1010 + layout as u64));
+    assert_eq!(verdicts(&comparison), [Verdict::Slower; 2]);
+    let effect = &comparison.rows[0].effects()[0];
+    assert_eq!((effect.base, effect.change), (1000.0, 1012.0));
+}

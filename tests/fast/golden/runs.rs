@@ -1,0 +1,123 @@
+//! What a run directory says, whatever is printed of it.
+
+use std::path::Path;
+
+use ktax::analyse::{AnalyseError, counts};
+use ktax::model::{
+    Boot, Comparison, CountsPlan, Failure, METRICS, Outcome, Run, Sample, Side, Verdict,
+};
+use ktax::rundir::RunDir;
+
+use super::{cases, fixtures};
+
+#[test]
+fn verdicts_are_what_the_runs_say() {
+    let verdicts = |comparison: &Comparison| -> Vec<Verdict> {
+        comparison.rows.iter().map(|row| row.verdict).collect()
+    };
+    use Verdict::{DifferentWork, Failed, Faster, NoDetectedChange, Slower, TooFewBoots};
+    let all: Vec<_> = cases::all().iter().map(|(_, c)| verdicts(c)).collect();
+    assert_eq!(all[0], [NoDetectedChange, Slower, Slower, NoDetectedChange, Faster]);
+    assert_eq!(all[1], [NoDetectedChange, Failed, DifferentWork, Failed, Failed]);
+    assert_eq!(all[2], [NoDetectedChange, TooFewBoots]);
+    assert_eq!(all[4], [Slower, Faster, NoDetectedChange]);
+}
+
+#[test]
+fn a_few_rep_iterations_beside_much_work_are_no_change() {
+    let verdict = |made| cases::made("REP", 5, &[made]).rows[0].verdict;
+    assert_eq!(verdict(cases::FEW_REP), Verdict::NoDetectedChange);
+    assert_eq!(verdict(cases::MANY_REP), Verdict::Slower);
+}
+
+#[test]
+fn functions_add_up_to_the_delta() {
+    let comparison = &cases::all()[0].1;
+    let changed: Vec<_> =
+        comparison.rows.iter().filter(|row| !row.effects()[0].functions.is_empty()).collect();
+    assert_eq!(changed.len(), 3);
+    for row in changed {
+        let effect = &row.effects()[0];
+        assert_eq!(effect.metric, METRICS[0].name);
+        let sum: i128 = row.effects()[0]
+            .functions
+            .iter()
+            .map(|f| i128::from(f.instructions.change) - i128::from(f.instructions.base))
+            .sum();
+        let of = |side| i128::from(effect.samples.get(side)[effect.layout]);
+        assert_eq!(sum, of(Side::Change) - of(Side::Base), "{}", row.row);
+        assert_eq!(sum as f64, effect.delta * row.ops as f64, "{}", row.row);
+        // copy_page_range.isra.0 of the base and copy_page_range of the change are one.
+        assert!(row.effects()[0].functions.iter().all(|f| !f.function.contains(".isra")));
+    }
+}
+
+/// A directory with one row, five Layouts, and everything measured.
+fn small(root: &Path) -> RunDir<CountsPlan> {
+    let measure: fixtures::Measure = |_, _| Ok((vec![("process", "f", 10, 0)], [].into()));
+    fixtures::run_dir(root, "small", 5, &[("row", "one call", measure)])
+}
+
+#[test]
+fn an_unfinished_directory_says_how_to_go_on() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = small(root.path());
+    let step = dir.plan().method.steps[4].clone();
+    std::fs::remove_file(dir.boot_dir(&step).join("runs/row.json")).unwrap();
+    let next = format!("resume with `ktax run {}`", root.path().display());
+    let error = counts(&dir).unwrap_err();
+    assert!(matches!(&error, AnalyseError::RunMissing { boot, .. } if boot == "004-base"));
+    assert!(error.to_string().ends_with(&next), "{error}");
+    std::fs::remove_file(dir.boot_dir(&step).join("boot.json")).unwrap();
+    let error = counts(&dir).unwrap_err();
+    assert!(matches!(error, AnalyseError::BootsMissing { missing: 1, planned: 10, .. }));
+    assert!(error.to_string().ends_with(&next), "{error}");
+}
+
+#[test]
+fn a_failed_boot_fails_its_rows_without_their_runs() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = small(root.path());
+    let step = dir.plan().method.steps[1].clone();
+    std::fs::remove_file(dir.boot_dir(&step).join("runs/row.json")).unwrap();
+    let failure = Failure::RealTime { limit_s: 60 };
+    let failed = Some(failure.clone());
+    let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: failed };
+    dir.write_boot(&step, &boot).unwrap();
+    let row = &counts(&dir).unwrap().rows[0];
+    assert_eq!(row.verdict, Verdict::Failed);
+    assert!(row.effects().is_empty());
+    assert_eq!((row.failures[0].boot.as_str(), &row.failures[0].failure), ("001-change", &failure));
+}
+
+#[test]
+fn samples_that_do_not_fit_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = small(root.path());
+    let step = dir.plan().method.steps[1].clone();
+    let Some(Run { outcome: Outcome::Measured(sample), .. }) =
+        dir.run::<Sample>(&step, "row").unwrap()
+    else {
+        panic!("it was measured");
+    };
+    // Another number of operations: a failed row.
+    let mut wrong = sample.clone();
+    wrong.ops += 1;
+    let run = Run { row: "row".into(), outcome: Outcome::Measured(wrong) };
+    dir.write_run(&step, &run, None).unwrap();
+    assert_eq!(counts(&dir).unwrap().rows[0].verdict, Verdict::Failed);
+    // Profiles of other counts than the Samples, in the change under every Layout: an error.
+    for step in dir.plan().method.steps.iter().filter(|step| step.side == Side::Change) {
+        let run = Run { row: "row".into(), outcome: Outcome::Measured(sample.clone()) };
+        let profile = fixtures::profile_text("row", &[("process", "f", 11, 0)]);
+        dir.write_run(step, &run, Some(&profile)).unwrap();
+    }
+    assert_eq!(counts(&dir).unwrap().rows[0].verdict, Verdict::NoDetectedChange);
+    for step in dir.plan().method.steps.iter().filter(|step| step.side == Side::Change) {
+        let mut more = sample.clone();
+        more.counts.values_mut().for_each(|counts| counts.instructions += 5000);
+        let run = Run { row: "row".into(), outcome: Outcome::Measured(more) };
+        dir.write_run(step, &run, None).unwrap();
+    }
+    assert!(matches!(counts(&dir), Err(AnalyseError::Sum { .. })));
+}

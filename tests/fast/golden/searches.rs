@@ -1,0 +1,58 @@
+//! A search that found two commits and a pair, and a ledger of which one addition is not built.
+
+use ktax::analyse;
+use ktax::model::{Bisection, Carrier, Chain, Element, FORMAT, LedgerTable, METRICS, Point};
+
+use super::cases;
+
+pub fn bisection() -> Bisection {
+    let (base, change) = (206.0, 231.5);
+    let element = |n: usize| Element {
+        name: format!("{n:x}{}", "0".repeat(39)),
+        title: format!(
+            "sys: commit \u{1b}[1m{n} with a subject that is as long as some people's are"
+        ),
+        is_merge: n == 7,
+    };
+    let carrier = |after, at, delta: f64| Carrier {
+        after,
+        at,
+        delta,
+        share_percent: delta / (change - base) * 100.0,
+    };
+    let skipped = |why: &str| Point::Skipped(why.to_owned());
+    Bisection {
+        format: FORMAT,
+        title: "git:v1 against git:v2".into(),
+        chain: Chain::Commits,
+        elements: (1..=16).map(element).collect(),
+        likely: vec![],
+        row: "getppid".into(),
+        metric: METRICS[0].name.into(),
+        negligible: 0.255,
+        points: [
+            (0, Point::Cost(base)),
+            (6, Point::Cost(base)),
+            (7, Point::Cost(226.0)),
+            (9, Point::Cost(226.0)),
+            (10, skipped("it does not build: sys.c:3:1: error: \u{1b}[2J")),
+            (11, Point::Cost(231.0)),
+            (16, Point::Cost(change)),
+        ]
+        .into(),
+        found: Some(vec![carrier(6, 7, 20.0), carrier(9, 11, 5.0)]),
+    }
+}
+
+pub fn ledger() -> LedgerTable {
+    let changes = cases::changes();
+    let mut half = changes.clone();
+    for effect in half.rows.iter_mut().flat_map(cases::effects) {
+        effect.delta /= 2.0;
+    }
+    let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
+    // All at once cost what the dearer one does, and not the sum.
+    let not_built =
+        vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
+    analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap()
+}

@@ -1,0 +1,146 @@
+//! A key of an experiment that would do nothing is refused: every key, in every method.
+
+use ktax::plan::{Experiment, PlanError};
+
+/// An experiment of each method: its name here, its head, its base and its change.
+const METHODS: [(&str, &str, &str, &str); 5] = [
+    ("the exact engine", "", "kernel = \"x\"\n", "kernel = \"x\"\n"),
+    ("the host engine", "engine = \"host\"\nworkloads = [\"pipe\"]\n", "", ""),
+    (
+        "the kvm engine",
+        "engine = \"kvm\"\nworkloads = [\"pipe\"]\n",
+        "kernel = \"x\"\n",
+        "kernel = \"x\"\n",
+    ),
+    (
+        "guests of a KVM host",
+        "host = \"kvm\"\nworkloads = [\"boot\"]\n",
+        "kernel = \"x\"\n",
+        "kernel = \"x\"\n",
+    ),
+    (
+        "guests of a KVM host for e500v2",
+        "host = \"kvm-e500v2\"\nworkloads = [\"raw:all=9\"]\n",
+        "",
+        "",
+    ),
+];
+
+const COUNTS: &str = "the exact engine";
+const TIMES: &str = "timed engines (host and kvm)";
+const GUESTS: &str = "guests of a KVM host";
+
+/// Keys outside of the Subjects, a value of each, and what it applies to.
+const KEYS: [(&str, &str, &[&str]); 15] = [
+    ("layouts", "3", &[COUNTS, GUESTS]),
+    ("pairs", "20", &[TIMES]),
+    ("most_pairs", "40", &[TIMES]),
+    ("loops", "3", &[TIMES]),
+    ("allow_differences", "true", &[TIMES]),
+    ("secondary", "[\"stat\"]", &[TIMES]),
+    ("sweep", "{ ops = [50, 60] }", &[TIMES]),
+    ("host_kernel", "\"x\"", &[GUESTS]),
+    ("host_config", "[\"CONFIG_A=y\"]", &[GUESTS]),
+    ("host_patches", "[\"a.patch\"]", &[GUESTS]),
+    ("machine.cpu", "\"max\"", &[COUNTS, TIMES]),
+    ("machine.memory_mib", "512", &[COUNTS, TIMES]),
+    ("machine.vcpus", "1", &[TIMES]),
+    ("machine.cores", "1", &[TIMES]),
+    ("machine.accelerator", "\"kvm\"", &[TIMES]),
+];
+
+/// Keys of a Subject.
+const OF_SUBJECT: [(&str, &str, &[&str]); 12] = [
+    ("config", "[\"CONFIG_A=y\"]", &[COUNTS, GUESTS]),
+    ("patches", "[\"a.patch\"]", &[COUNTS, GUESTS]),
+    ("start_config", "\"base\"", &[COUNTS]),
+    ("tree", "\".\"", &[COUNTS]),
+    ("bare_metal", "true", &[TIMES]),
+    ("sysctl", "{ \"vm.swappiness\" = \"1\" }", &[TIMES]),
+    ("thp", "\"never\"", &[TIMES]),
+    ("governor", "\"performance\"", &[TIMES]),
+    ("prefix", "[\"env\"]", &[TIMES]),
+    ("without", "[\"kvmclock\"]", &[GUESTS]),
+    ("cpus", "2", &[GUESTS]),
+    ("memory_mib", "128", &[GUESTS]),
+];
+
+fn is_of(method: &str, applies_to: &str) -> bool {
+    match applies_to {
+        TIMES => method.ends_with(" engine") && method != COUNTS,
+        GUESTS => method.starts_with(GUESTS),
+        other => method == other,
+    }
+}
+
+/// What a file says with one line more at its head, in its base or in its change.
+fn read(method: (&str, &str, &str, &str), more: [&str; 3]) -> Result<Experiment, PlanError> {
+    let (_, head, base, change) = method;
+    let [of_head, of_base, of_change] = more;
+    let text = format!(
+        "title = \"x\"\n{of_head}\n{head}[base]\n{base}{of_base}\n[change]\n{change}{of_change}\n"
+    );
+    Experiment::parse(&text, "x.toml")
+}
+
+/// Checks that a key is refused where it does not apply, and says so.
+fn check(
+    method: (&str, &str, &str, &str),
+    key: &str,
+    applies_to: &[&str],
+    found: Result<Experiment, PlanError>,
+) {
+    let uses = method.0;
+    let mut applies = applies_to.iter().any(|it| is_of(uses, it));
+    let mut where_it_does = applies_to.join(" and ");
+    if key.starts_with("machine.") && uses == "the host engine" {
+        (applies, where_it_does) = (false, where_it_does.replace(TIMES, "the kvm engine"));
+    }
+    let said = format!(
+        "{key} only applies to {where_it_does}, and this experiment uses {uses}; remove {key}"
+    );
+    match found {
+        // What only guests on x86 have, guests of e500v2 refuse in words of their own.
+        Err(PlanError::Misplaced { applies_to, .. }) if applies => {
+            assert_eq!((applies_to.as_str(), uses), ("host = \"kvm\"", METHODS[4].0), "{key}");
+        }
+        Ok(_) if !applies => panic!("{uses} takes {key}"),
+        Err(error) if !applies => assert_eq!(error.to_string(), said),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_experiments_themselves_are_taken() {
+    for method in METHODS {
+        read(method, [""; 3]).unwrap_or_else(|error| panic!("{}: {error}", method.0));
+    }
+}
+
+#[test]
+fn a_key_of_another_method_is_refused_with_what_to_do() {
+    for method in METHODS {
+        for (key, value, applies_to) in KEYS {
+            let line = format!("{key} = {value}");
+            check(method, key, applies_to, read(method, [&line, "", ""]));
+        }
+        for (key, value, applies_to) in OF_SUBJECT {
+            let line = format!("{key} = {value}");
+            let of = |side: &str| format!("{side}.{key}");
+            check(method, &of("base"), applies_to, read(method, ["", &line, ""]));
+            check(method, &of("change"), applies_to, read(method, ["", "", &line]));
+        }
+    }
+}
+
+#[test]
+fn a_host_has_no_timed_engine() {
+    let of = |engine: &str| {
+        let head = format!("engine = \"{engine}\"");
+        read(METHODS[3], [&head, "", ""]).map(drop).map_err(|error| error.to_string())
+    };
+    let said = "engine only applies to an experiment without host, and this experiment uses guests \
+                of a KVM host; remove engine";
+    assert_eq!(of("kvm"), Err(said.to_owned()));
+    assert_eq!(of("host"), Err(said.to_owned()));
+}

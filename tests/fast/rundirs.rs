@@ -1,0 +1,210 @@
+//! A run directory of each method is what its Plan says, and of this format.
+
+use std::fs;
+use std::path::Path;
+
+use ktax::model::{FORMAT, Identity, Key, Plan, PlanMethod};
+use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
+use ktax::rundir::{AnyRunDir, RunDir, RunDirError};
+
+use crate::common::{ktax, open_times, run, scratch};
+use crate::fake::{plan, timed};
+
+/// A plan of guests, of kernels that are nowhere.
+fn of_guests() -> Plan {
+    let text = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\", \"raw:out=9\", \"getppid\"]\n\
+                base = { kernel = \"x\" }\nchange = { kernel = \"x\", without = [\"kvmclock\"] }\n";
+    let experiment = Experiment::parse(text, "x.toml").unwrap();
+    let ExperimentMethod::Guests(guests) = experiment.method.clone() else { panic!() };
+    let counted = plan::plan(&["pipe"]).method;
+    let (kernel, key): (Identity, Key) = (counted.kernels.base, counted.key);
+    let kernels =
+        GuestKernels { host: kernel.clone(), base: Some(kernel.clone()), change: Some(kernel) };
+    experiment.with(guests).plan(kernels, key).with(Into::into)
+}
+
+/// A Plan of each method, by its name in the file.
+fn plans() -> [(&'static str, Plan); 3] {
+    [
+        ("counts", plan::plan(&["pipe"]).with(Into::into)),
+        ("times", timed::plan().with(Into::into)),
+        ("guests", of_guests()),
+    ]
+}
+
+fn method(dir: &AnyRunDir) -> &'static str {
+    match dir {
+        AnyRunDir::Counts(_) => "counts",
+        AnyRunDir::Times(_) => "times",
+        AnyRunDir::Guests(_) => "guests",
+    }
+}
+
+fn write_plan(root: &Path, value: &serde_json::Value) {
+    fs::write(root.join("plan.json"), serde_json::to_vec(value).unwrap()).unwrap();
+}
+
+fn read_plan(root: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(root.join("plan.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_plan_of_each_method_is_read_as_it_was_written() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        let made = AnyRunDir::create(&root, plan.clone()).unwrap();
+        let opened = AnyRunDir::open(&root).unwrap();
+        assert_eq!((method(&made), method(&opened)), (name, name));
+        assert_eq!((made.plan(), opened.plan()), (plan.clone(), plan.clone()));
+        assert!(opened.comparison().unwrap().is_none());
+        let again = AnyRunDir::create(&root, plan).unwrap_err();
+        assert!(matches!(again, RunDirError::Exists { .. }), "{again}");
+    }
+}
+
+#[test]
+fn a_directory_has_the_method_of_its_plan_and_no_other() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        AnyRunDir::create(&root, plan).unwrap();
+        let good = read_plan(&root);
+        let of_method = good["method"][name].clone();
+        assert!(of_method.is_object(), "{good}");
+        // What one method needs is no plan of another, and a plan has one method.
+        for other in ["counts", "times", "guests", "magic"] {
+            let mut bad = good.clone();
+            bad["method"] = serde_json::json!({ other: of_method });
+            write_plan(&root, &bad);
+            let opened = AnyRunDir::open(&root);
+            match opened {
+                Ok(opened) => assert_eq!((method(&opened), other), (name, name)),
+                Err(RunDirError::Format { .. }) => assert_ne!(other, name),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let mut two = good.clone();
+        two["method"]["magic"] = of_method;
+        write_plan(&root, &two);
+        let error = AnyRunDir::open(&root).unwrap_err();
+        assert!(matches!(error, RunDirError::Format { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_directory_of_another_format_is_refused_with_what_to_do() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        AnyRunDir::create(&root, plan).unwrap();
+        let good = read_plan(&root);
+        for format in [1, FORMAT + 1] {
+            let mut other = good.clone();
+            other["format"] = format.into();
+            write_plan(&root, &other);
+            let said = format!(
+                "{} is not of format {FORMAT}: it is of format {format}; plan again with this \
+                 version of ktax",
+                root.join("plan.json").display()
+            );
+            assert_eq!(AnyRunDir::open(&root).unwrap_err().to_string(), said);
+            for command in ["run", "analyse", "report"] {
+                let ran = run(ktax().arg(command).arg(&root));
+                assert_eq!(ran.status, 2, "{command} {name}: {}", ran.stderr);
+                assert_eq!(ran.stderr, format!("ktax: {said}\n"), "{command} {name}");
+            }
+        }
+        write_plan(&root, &good);
+        assert_eq!(method(&AnyRunDir::open(&root).unwrap()), name);
+        // A comparison of an earlier ktax's, beside a plan of this one.
+        fs::write(root.join("comparison.json"), "{\"format\": 1, \"rows\": []}").unwrap();
+        let ran = run(ktax().arg("report").arg(&root));
+        assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains("comparison.json is not of format 2"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_plan_as_an_earlier_ktax_wrote_it_is_refused_with_what_to_do() {
+    let dir = scratch();
+    // Of counts and of times: a format was not always the first thing that differed.
+    for text in [
+        "{\"format\": 1, \"title\": \"t\", \"key\": {}, \"seed\": 1, \"workloads\": []}",
+        "{\"format\": 1, \"engine\": \"host\", \"title\": \"t\", \"headline\": []}",
+    ] {
+        fs::write(dir.path().join("plan.json"), text).unwrap();
+        let ran = run(ktax().arg("run").arg(dir.path()));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let said = "it is of format 1; plan again with this version of ktax\n";
+        assert!(ran.stderr.ends_with(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_directory_of_each_method_has_one_writer() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        let first = AnyRunDir::create(&root, plan).unwrap();
+        let lock = first.lock().unwrap();
+        let second = AnyRunDir::open(&root).unwrap().lock();
+        assert!(matches!(second, Err(RunDirError::InUse { .. })), "{name}: {second:?}");
+        for command in ["run", "analyse"] {
+            let ran = run(ktax().arg(command).arg(&root));
+            assert_eq!(ran.status, 2, "{command} {name}: {}", ran.stderr);
+            assert!(ran.stderr.contains("is in use by another ktax"), "{}", ran.stderr);
+        }
+        drop(lock);
+        assert!(first.lock().is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn what_a_killed_writer_of_pairs_leaves_behind_goes_away() {
+    let dir = scratch();
+    let times = RunDir::create(&dir.path().join("run"), timed::plan()).unwrap();
+    let _lock = times.lock().unwrap();
+    times.prepare_pairs().unwrap();
+    let left = ["", "pairs", "blocks"].map(|at| times.root().join(at).join(".new-left"));
+    left.iter().for_each(|path| fs::write(path, "half").unwrap());
+    drop(_lock);
+    let again = open_times(times.root()).unwrap();
+    let _lock = again.lock().unwrap();
+    again.prepare_pairs().unwrap();
+    assert!(!left.iter().any(|path| path.exists()));
+}
+
+#[test]
+fn a_plan_of_guests_that_points_outside_itself_is_refused() {
+    let dir = scratch();
+    let root = dir.path().join("run");
+    AnyRunDir::create(&root, of_guests()).unwrap();
+    let good = read_plan(&root);
+    let planted = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut bad = good.clone();
+        change(&mut bad["method"]["guests"]);
+        assert_ne!(bad, good);
+        write_plan(&root, &bad);
+        let error = AnyRunDir::open(&root).unwrap_err();
+        assert!(matches!(error, RunDirError::Format { .. }), "{error}");
+        assert!(!error.to_string().contains(char::is_control), "{error:?}");
+    };
+    planted(&|it| it["rows"][0]["row"] = "../x".into());
+    planted(&|it| it["rows"][0]["row"] = it["rows"][1]["row"].clone());
+    planted(&|it| it["rows"] = serde_json::json!([]));
+    planted(&|it| it["host_kernel"]["sha256"] = "../../x".into());
+    planted(&|it| it["host_kernel"]["source"] = "\u{1b}[31m".into());
+    planted(&|it| it["base"]["kernel"]["sha256"] = "".into());
+    planted(&|it| it["base"]["kernel"]["source"] = "\u{1b}[31m".into());
+    planted(&|it| it["change"]["subject"]["memory_mib"] = 4_000_000.into());
+    planted(&|it| it["change"]["subject"]["cpus"] = 255.into());
+    planted(&|it| it["change"]["subject"]["without"][0] = "\u{1b}[31m".into());
+    planted(&|it| it["host_subject"]["kernel"] = "\u{7}".into());
+    planted(&|it| it["steps"][1] = it["steps"][0].clone());
+    planted(&|it| it["steps"][1]["layout"] = 99.into());
+    planted(&|it| it["layouts"][0]["padding"] = 4_000_000.into());
+    planted(&|it| it["key"]["qemu"] = "\u{1b}[31m".into());
+    let Plan { method: PlanMethod::Guests(guests), .. } = of_guests() else { panic!() };
+    assert!(guests.steps.len() == 10 && guests.rows.len() == 3);
+}
