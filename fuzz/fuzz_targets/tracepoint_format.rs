@@ -1,11 +1,11 @@
 //! The kernel's descriptions of its tracepoints: offsets, sizes and names of numbers.
 #![no_main]
 
-use ktax::exits::live::{Format, Names};
+use ktax::exits::live::{EventFormat, Names};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    let print = match Format::parse(&text) {
+    let print = match EventFormat::parse(&text) {
         Some(format) => {
             let field = format.field("exit_reason");
             assert!(field.is_none_or(|field| matches!(field.size, 1 | 2 | 4 | 8)));
