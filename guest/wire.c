@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sends lines to the host at once, so that a crash or a panic loses no earlier line. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,8 +68,13 @@ void value(const char *name, uint64_t number)
 	say_entry("value ", name, number);
 }
 
+/* Several threads may fail at once. One speaks, since nothing may follow what it says. */
 void fail(const char *what)
 {
+	static atomic_flag spoken = ATOMIC_FLAG_INIT;
+
+	while (atomic_flag_test_and_set(&spoken))
+		pause();
 	SAY("fail ", what, ": ", errno ? strerror(errno) : "not the result it must have");
 	finish(1);
 }
