@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// The limits of a guest.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The real time of one Boot or one Run.
+    /// The real time of one Boot or one Run; in QEMU, without the time that it waits for a CPU.
     pub real: Duration,
     /// The virtual time since power-on, in seconds.
     pub virtual_s: u64,

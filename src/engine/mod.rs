@@ -2,6 +2,7 @@
 //! everything above can be tested against a fake.
 
 pub mod argv;
+mod clock;
 pub mod command;
 mod console;
 mod contract;
@@ -28,7 +29,7 @@ mod tools;
 pub mod vm;
 
 pub use console::read_tail;
-pub use contract::{Answer, Engine, Frozen, Request};
+pub use contract::{Engine, Frozen, RawAnswer, Request};
 pub use limits::{Cancel, Limits};
 pub use process::die_with_parent;
 pub use scratch::remove_stale;

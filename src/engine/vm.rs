@@ -8,12 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
 
 use qapi::qmp::RunState;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::clock::Clock;
 use super::console::read_tail;
 use super::limits::{Cancel, Limits, timespec};
 use super::monitor::Monitor;
@@ -29,7 +29,7 @@ pub struct Vm {
     child: Child,
     pidfd: OwnedFd,
     monitor: Monitor,
-    started: Instant,
+    clock: Clock,
     stderr: PathBuf,
 }
 
@@ -76,7 +76,6 @@ impl Vm {
         // Ctrl-C at a terminal goes to ktax alone, which then stops its VMs.
         command.process_group(0);
         die_with_parent(&mut command, inherited);
-        let started = Instant::now();
         let mut child = command.spawn().map_err(no_qemu)?;
         drop(theirs);
         let pid = Pid::from_child(&child);
@@ -91,7 +90,8 @@ impl Vm {
                 return Err(died(status, stderr, &error.to_string()));
             }
         };
-        Ok(Vm { child, pidfd, monitor, started, stderr: stderr.to_owned() })
+        let clock = Clock::of(child.id());
+        Ok(Vm { child, pidfd, monitor, clock, stderr: stderr.to_owned() })
     }
 
     /// Runs a command on the monitor.
@@ -108,7 +108,7 @@ impl Vm {
 
     /// Restarts the limit in real time.
     pub fn extend(&mut self) {
-        self.started = Instant::now();
+        self.clock.restart();
     }
 
     /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
@@ -159,10 +159,10 @@ impl Vm {
                 return Err(Failure::Flood { limit_bytes });
             }
         }
-        if self.started.elapsed() > limits.real {
+        if self.clock.has_passed(limits.real) {
             return Err(Failure::RealTime { limit_s: limits.real.as_secs() });
         }
-        if self.started.elapsed() > limits.virtual_grace {
+        if self.clock.real() > limits.virtual_grace {
             let clock_s = self.monitor.guest_clock_s().unwrap_or(0);
             if clock_s > limits.virtual_s {
                 return Err(Failure::VirtualTime { limit_s: limits.virtual_s });

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::common::{self, KERNEL, cache, processes, scratch};
+use crate::common::{self, KERNEL, cache, comes, processes, scratch};
 use ktax::engine::kvm::{Kvm, Setup};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Booted, Cancel, Limits, Stop, Timed, noise};
@@ -246,21 +245,12 @@ fn the_vcpu_stays_on_its_cpu_and_the_user_may_stop() {
             all.filter(|list| *list == (cpus - 1).to_string()).count()
         };
         // Of several threads one: the vCPU's.
-        let is_pinned = cpus == 1 || comes_after_a_boot(|| pinned() == 1);
+        let is_pinned = cpus == 1 || comes(|| pinned() == 1);
         cancel.cancel();
         assert!(matches!(booted.join().unwrap(), Err(Stop::Cancelled)));
         assert!(is_pinned);
     });
     assert_nothing_left(dir.path());
-}
-
-/// Whether it is so within the time in which any guest has booted.
-fn comes_after_a_boot(condition: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() && Instant::now() < deadline {
-        thread::park_timeout(Duration::from_millis(20));
-    }
-    condition()
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,10 +26,7 @@ fn said_of_kvm(printed: &str) -> &str {
 #[test]
 fn doctor_tries_kvm_and_says_what_came_of_it() {
     let (dir, qemu) = (scratch(), Path::new("qemu-system-x86_64"));
-    let started = Instant::now();
     let ran = run(&mut doctor(dir.path(), &kernel(), qemu));
-    // Two trials of 20 s each, and what they need besides.
-    assert!(started.elapsed() < Duration::from_secs(100), "{:?}", started.elapsed());
     assert_eq!(ran.status, 0, "{}", ran.stdout);
     let said = said_of_kvm(&ran.stdout);
     println!("{said}");

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
 
-use ktax::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
+use ktax::engine::{Cancel, Engine, Frozen, Answer, Request, Stop};
 use ktax::model::{Side, Step};
 use ktax::wire::Hello;
 
 use super::scene::{Scene, hello};
+use crate::common::NEVER;
 
 pub struct Fake<'a> {
     pub scene: &'a Scene,
@@ -51,7 +51,7 @@ impl Fake<'_> {
         *now = (now.0 + 1, now.1.max(now.0 + 1));
         changed.notify_all();
         let short = |now: &mut (usize, usize)| now.1 < self.scene.together;
-        let waited = changed.wait_timeout_while(now, Duration::from_secs(20), short);
+        let waited = changed.wait_timeout_while(now, NEVER, short);
         waited.unwrap().0.0 -= 1;
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::convert::TryInto;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use ktax::model::Workload;
 use ktax::plan::definitions;
@@ -16,7 +15,7 @@ use seccompiler::{
 };
 
 use super::guest::guest;
-use crate::common::scratch;
+use crate::common::{comes, scratch};
 
 /// A system call of x86_64, and where not all are refused, which: an argument, and what it is.
 type Call = (i64, Option<(u8, SeccompCmpOp, u64)>);
@@ -147,13 +146,9 @@ fn run_without(calls: &[Call], workload: &Workload) -> Output {
     // SAFETY: the closure makes two system calls, prctl and seccomp, between fork and exec.
     unsafe { command.pre_exec(in_child) };
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
-            panic!("{} waits for what cannot come", workload.row);
-        }
-        std::thread::park_timeout(Duration::from_millis(2));
+    if !comes(|| child.try_wait().unwrap().is_some()) {
+        kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+        panic!("{} waits for what cannot come", workload.row);
     }
     child.wait_with_output().unwrap()
 }
