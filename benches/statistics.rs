@@ -5,12 +5,14 @@
 //! tools measure: all of one side, then all of the other. Nothing here is timed.
 
 use ktax::stats::random;
-use ktax::stats::timed::{Next, Order, Pairs, Row, Rules, SignedRank, Trial, Verdict, median};
+use ktax::stats::timed::{
+    Detection, Next, Order, Pairs, Rules, SignedRank, Trial, TrialRow, median,
+};
 
 #[path = "../src/stats/timed/noise.rs"]
 mod noise;
 
-use noise::{Machine, Noise, USUAL, measured};
+use noise::{SimulatedMachine, SimulatedNoise, USUAL, measured};
 
 const RUNS: u64 = 4000;
 const EFFECT: f64 = 0.02;
@@ -31,7 +33,7 @@ const RULES: [(&str, usize, Rule); 8] = [
 
 fn main() {
     println!("{RUNS} simulated comparisons each\n");
-    let calm = Noise { slow: 0.0, drift: 0.0, ..USUAL };
+    let calm = SimulatedNoise { slow: 0.0, drift: 0.0, ..USUAL };
     for (machine, noise) in [("slow noise and drift", USUAL), ("neither", calm)] {
         println!("{machine:<38} {:>12} {:>8} {:>6}", "of equals", "of 2 %", "boots");
         for (name, count, rule) in RULES {
@@ -59,8 +61,8 @@ fn percent(count: usize) -> String {
     format!("{:.1} %", 100.0 * count as f64 / RUNS as f64)
 }
 
-fn in_blocks(noise: Noise, effect: f64, count: usize, seed: u64, rule: Rule) -> bool {
-    let mut machine = Machine::new(noise, seed);
+fn in_blocks(noise: SimulatedNoise, effect: f64, count: usize, seed: u64, rule: Rule) -> bool {
+    let mut machine = SimulatedMachine::new(noise, seed);
     let mut block =
         |effect: f64| -> Vec<f64> { (0..count).map(|_| (machine.boot() + effect).exp()).collect() };
     let base = block(0.0);
@@ -99,8 +101,8 @@ fn mann_whitney(base: &[f64], change: &[f64]) -> bool {
 }
 
 /// Stops as soon as the test by itself finds something.
-fn peek(noise: Noise, effect: f64, seed: u64) -> bool {
-    let mut machine = Machine::new(noise, seed);
+fn peek(noise: SimulatedNoise, effect: f64, seed: u64) -> bool {
+    let mut machine = SimulatedMachine::new(noise, seed);
     let slots = Order::new(!seed).take(60);
     let pairs: Vec<f64> =
         slots.map(|slot| machine.pair(effect.ln_1p(), slot.change_first)).collect();
@@ -108,28 +110,29 @@ fn peek(noise: Noise, effect: f64, seed: u64) -> bool {
 }
 
 /// Ours, to the end: verdicts, coverage and what it took.
-fn ours(noise: Noise) {
+fn ours(noise: SimulatedNoise) {
     let trial = Trial::new(Rules::default(), 1);
     for effect in [0.0, 0.01, EFFECT, 0.05] {
-        let rows: Vec<(Row, usize)> =
+        let rows: Vec<(TrialRow, usize)> =
             (0..RUNS).map(|seed| measured(&trial, noise, [0.0, effect.ln_1p()], seed)).collect();
-        let count =
-            |holds: &dyn Fn(&Row) -> bool| percent(rows.iter().filter(|row| holds(&row.0)).count());
-        let mean = |of: &dyn Fn(&(Row, usize)) -> usize| {
+        let count = |holds: &dyn Fn(&TrialRow) -> bool| {
+            percent(rows.iter().filter(|row| holds(&row.0)).count())
+        };
+        let mean = |of: &dyn Fn(&(TrialRow, usize)) -> usize| {
             rows.iter().map(of).sum::<usize>() as f64 / RUNS as f64
         };
         let is = |verdict| count(&|row| row.verdict == verdict);
         let covers =
-            |row: &Row| row.ratio().low <= 1.0 + effect && 1.0 + effect <= row.ratio().high;
+            |row: &TrialRow| row.ratio().low <= 1.0 + effect && 1.0 + effect <= row.ratio().high;
         println!(
             "ktax, {:>2.0} %: up {}, down {}, below the threshold {}, not detected {}, control {}; \
              interval holds it {}; pairs {:.0}, A/A {:.0}, boots {:.0}",
             100.0 * effect,
-            is(Verdict::Up),
-            is(Verdict::Down),
-            is(Verdict::Small),
-            is(Verdict::NotDetected),
-            count(&|row| matches!(row.verdict, Verdict::Inconclusive(_))),
+            is(Detection::Up),
+            is(Detection::Down),
+            is(Detection::Small),
+            is(Detection::NotDetected),
+            count(&|row| matches!(row.verdict, Detection::Inconclusive(_))),
             count(&covers),
             mean(&|row| row.0.pairs),
             mean(&|row| row.1),

@@ -8,6 +8,8 @@ mod circles;
 mod imports;
 #[path = "tidy/modules.rs"]
 mod modules;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/native.rs"]
 mod native;
 #[path = "tidy/rust.rs"]

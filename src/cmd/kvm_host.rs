@@ -11,7 +11,7 @@ use crate::cmd::note::note;
 use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;
 use crate::flow::Error;
-use crate::kvmhost::{GIVEN_MAX, Given, Host, PLAIN, Said};
+use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN, Said};
 use crate::model::Subject;
 use crate::text::escape;
 
@@ -69,7 +69,7 @@ fn boot(args: &Args) -> Result<Said, Error> {
     let session = args.host.session(&terminal)?;
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let kernel = session.kvm_host(&Subject::of(&args.kernel, &args.boot_line))?;
-    let host = Host {
+    let host = KvmHost {
         qemu: &qemu,
         kernel: &kernel.image,
         boot_line: &kernel.boot_line,

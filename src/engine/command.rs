@@ -49,7 +49,7 @@ impl CommandError {
 
 /// One run of a command.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CountedRun {
     /// The counts, and the elapsed time.
     pub counted: Counted,
     /// How it ended.
@@ -64,7 +64,11 @@ pub struct Ended {
 /// # Errors
 ///
 /// The command cannot be started, this machine has no room for it, or the user cancelled it.
-pub fn run(command: &[String], is_shown: bool, cancel: &Cancel) -> Result<Ended, CommandError> {
+pub fn run(
+    command: &[String],
+    is_shown: bool,
+    cancel: &Cancel,
+) -> Result<CountedRun, CommandError> {
     let mut report = tempfile::tempfile().map_err(host("make a temporary file"))?;
     let mut stderr = tempfile::tempfile().map_err(host("make a temporary file"))?;
     let said = (!is_shown).then_some(&stderr);
@@ -80,7 +84,7 @@ pub fn run(command: &[String], is_shown: bool, cancel: &Cancel) -> Result<Ended,
     let value = elapsed.as_nanos() as f64;
     counted.insert(ELAPSED.name, Count::Seen { value, counted_percent: 100.0 });
     let last_words = tail(&mut stderr).map_err(host("read a temporary file"))?;
-    Ok(Ended { counted, status, last_words })
+    Ok(CountedRun { counted, status, last_words })
 }
 
 fn host<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> CommandError {

@@ -42,18 +42,18 @@ pub trait Frozen {
     /// # Errors
     ///
     /// The guest or the host failed, or the user cancelled.
-    fn run(&self, order: &str) -> Result<Answer, Stop>;
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop>;
     /// Boots once more and counts from the kernel's start to init's; then as [`Frozen::run`].
     ///
     /// # Errors
     ///
     /// As of [`Frozen::run`].
-    fn run_boot(&self, order: &str) -> Result<Answer, Stop>;
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop>;
 }
 
 /// The output of a finished guest. Nothing in it has been checked.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct RawAnswer {
     /// What it printed on the wire.
     pub wire: Vec<u8>,
     /// The plugin's profile.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::argv::{self, Files, Plugin};
 use super::console::read_tail;
-use super::contract::{Answer, Frozen, Request};
+use super::contract::{Frozen, RawAnswer, Request};
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::stop::{Stop, host};
@@ -57,11 +57,11 @@ impl Frozen for ExactBoot<'_> {
         read_tail(&self.snapshot.console())
     }
 
-    fn run(&self, order: &str) -> Result<Answer, Stop> {
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop> {
         self.resume(order, self.symbols.as_deref(), self.tools.limits.wire_bytes)
     }
 
-    fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
         let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(place.scratch.file("ram"));
         // Without symbols the plugin does not know where the kernel starts: the profile has no
@@ -99,7 +99,7 @@ impl<'a> ExactBoot<'a> {
     /// # Errors
     ///
     /// As of [`Frozen::run`].
-    pub fn run_uncounted(&self, order: &str) -> Result<Answer, Stop> {
+    pub fn run_uncounted(&self, order: &str) -> Result<RawAnswer, Stop> {
         self.resume(order, None, self.tools.limits.wire_bytes)
     }
 
@@ -110,7 +110,7 @@ impl<'a> ExactBoot<'a> {
         order: &str,
         symbols: Option<&Path>,
         wire_bytes: u64,
-    ) -> Result<Answer, Stop> {
+    ) -> Result<RawAnswer, Stop> {
         let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
@@ -138,7 +138,7 @@ impl<'a> ExactBoot<'a> {
         files: &Files,
         place: &Place,
         wire_bytes: u64,
-    ) -> Result<Answer, Stop> {
+    ) -> Result<RawAnswer, Stop> {
         let tools = self.tools;
         let ended = vm.wait(&tools.watch(files, wire_bytes)).and_then(|rest| {
             if rest == Rest::Paused {
@@ -159,7 +159,7 @@ fn after_hello(wire: Vec<u8>) -> Vec<u8> {
     }
 }
 
-fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<Answer, Failure> {
+fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<RawAnswer, Failure> {
     let console = read_tail(&files.console);
     if let Some(message) = wire::panic_message(&console) {
         return Err(Failure::Panic { message });
@@ -170,5 +170,5 @@ fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<Answer, Failure
     }
     let wire = fs::read(&files.wire).map_err(host("cannot read the wire"))?;
     let profile = fs::read_to_string(profile).unwrap_or_default();
-    Ok(Answer { wire, profile, console_tail })
+    Ok(RawAnswer { wire, profile, console_tail })
 }

@@ -4,7 +4,7 @@ use super::argv::Files;
 use super::limits::{Cancel, Limits};
 use super::payload::Payload;
 use super::qemu::Qemu;
-use super::vm::Watch;
+use super::vm::Watched;
 
 /// What every part of the exact engine works with.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Tools {
 
 impl Tools {
     /// What is watched while a VM with these files runs.
-    pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watch<'a> {
-        Watch {
+    pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watched<'a> {
+        Watched {
             limits: &self.limits,
             cancel: &self.cancel,
             wire: (&files.wire, wire_bytes),

@@ -34,7 +34,7 @@ pub struct Vm {
 }
 
 /// What is watched while a VM runs.
-pub struct Watch<'a> {
+pub struct Watched<'a> {
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
     /// The file of the wire, and its limit in bytes.
@@ -122,7 +122,7 @@ impl Vm {
     /// # Errors
     ///
     /// The guest panicked or exceeded a limit, QEMU died, or the user cancelled.
-    pub fn wait(&mut self, watch: &Watch) -> Result<Rest, Stop> {
+    pub fn wait(&mut self, watch: &Watched) -> Result<Rest, Stop> {
         loop {
             if let Some(status) = self.wait_for_exit(watch.limits)? {
                 return self.at_exit(status, watch.console).map_err(Stop::from);
@@ -151,7 +151,7 @@ impl Vm {
         }
     }
 
-    fn check_limits(&mut self, watch: &Watch) -> Result<(), Failure> {
+    fn check_limits(&mut self, watch: &Watched) -> Result<(), Failure> {
         let limits = watch.limits;
         let (wire, wire_bytes) = watch.wire;
         for (path, limit_bytes) in [(wire, wire_bytes), (watch.console, limits.console_bytes)] {

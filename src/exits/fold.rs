@@ -6,7 +6,7 @@ use super::recording::{Reason, Recording, STAGES, Stage, Thread, Times};
 
 /// What happened to a vCPU's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum VcpuEvent {
     /// It enters the guest.
     Enter,
     /// It has left the guest, and goes on in this stage.
@@ -47,8 +47,10 @@ pub struct Fold {
 impl Fold {
     /// Adds one event at `now` ns. A thread is known from its first entry or exit; switches and
     /// wakeups of other threads are ignored.
-    pub fn add(&mut self, tid: u32, name: &str, now: u64, event: Event) {
-        if matches!(event, Event::Off { .. } | Event::On | Event::Wakeup) && !self.knows(tid) {
+    pub fn add(&mut self, tid: u32, name: &str, now: u64, event: VcpuEvent) {
+        if matches!(event, VcpuEvent::Off { .. } | VcpuEvent::On | VcpuEvent::Wakeup)
+            && !self.knows(tid)
+        {
             return;
         }
         let fresh = || State {
@@ -62,23 +64,23 @@ impl Fold {
             unpaired: 0,
         };
         let state = self.threads.entry(tid).or_insert_with(fresh);
-        if event == Event::Wakeup && state.stage != Stage::Halted {
+        if event == VcpuEvent::Wakeup && state.stage != Stage::Halted {
             return;
         }
         let now = state.account(now);
         match event {
-            Event::Enter => {
+            VcpuEvent::Enter => {
                 state.close(tid, now, |reason| reason != Reason::GUEST, &mut self.rows);
                 state.open = Some((Reason::GUEST, now));
                 state.stage = Stage::Kernel;
             }
-            Event::Left(reason, stage) => {
+            VcpuEvent::Left(reason, stage) => {
                 state.close(tid, now, |reason| reason == Reason::GUEST, &mut self.rows);
                 state.open = Some((reason, now));
                 state.stage = stage;
             }
-            Event::Moves(stage) => state.stage = stage,
-            Event::Off { could_run } => {
+            VcpuEvent::Moves(stage) => state.stage = stage,
+            VcpuEvent::Off { could_run } => {
                 // Off already: its On was not seen.
                 if state.stage.is_off() {
                     state.stage = state.saved;
@@ -91,9 +93,9 @@ impl Fold {
                 };
             }
             // On already: its Off was not seen, or it slept in the VMM.
-            Event::On if !state.stage.is_off() => {}
-            Event::On => state.stage = state.saved,
-            Event::Wakeup => state.stage = Stage::Preempted,
+            VcpuEvent::On if !state.stage.is_off() => {}
+            VcpuEvent::On => state.stage = state.saved,
+            VcpuEvent::Wakeup => state.stage = Stage::Preempted,
         }
     }
 

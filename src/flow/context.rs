@@ -3,12 +3,12 @@ use std::fmt::Display;
 use super::error::Error;
 
 /// Says what a fault of the host's came in the way of.
-pub trait Context<T> {
+pub trait OrHost<T> {
     /// `text: the error`
     fn context(self, text: impl Display) -> Result<T, Error>;
 }
 
-impl<T, E: Display> Context<T> for Result<T, E> {
+impl<T, E: Display> OrHost<T> for Result<T, E> {
     fn context(self, text: impl Display) -> Result<T, Error> {
         self.map_err(|error| Error::Host(format!("{text}: {error}")))
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::context::Context;
+use super::context::OrHost;
 use super::error::Error;
 use super::session::Session;
 use crate::disk::{sha256_of_file, sha256_of_parts};

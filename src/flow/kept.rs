@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::context::Context;
+use super::context::OrHost;
 use super::error::Error;
 use crate::disk::write_atomically;
 use crate::report::{CSV, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};

@@ -23,7 +23,7 @@ mod times;
 mod whole;
 
 pub use check::check;
-pub use context::Context;
+pub use context::OrHost;
 pub use error::Error;
 pub use kernels::why_unbuilt;
 pub use options::Options;

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::context::Context;
+use super::context::OrHost;
 use super::error::Error;
 use crate::engine::{Cancel, Limits};
 use crate::model::{Plan, TimedPair, TimesPlan};

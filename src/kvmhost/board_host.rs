@@ -12,7 +12,7 @@ use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use crate::engine::qemu::Qemu;
 use crate::engine::read_tail;
 use crate::engine::scratch::{Scratch, remove_stale};
-use crate::engine::vm::{Vm, Watch};
+use crate::engine::vm::{Vm, Watched};
 use crate::engine::{Cancel, Limits, Stop};
 use crate::model::{Failure, Layout};
 use crate::wire;
@@ -101,7 +101,7 @@ impl BoardHost<'_> {
         let mut vm = Vm::start(&self.qemu.program, args, None, stderr, self.limits)?;
         vm.go();
         let wire = (console, self.limits.console_bytes);
-        let watch = Watch { limits: self.limits, cancel: self.cancel, wire, console };
+        let watch = Watched { limits: self.limits, cancel: self.cancel, wire, console };
         vm.wait(&watch).map(drop)
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::argv::Stretch;
 use super::error::HostError;
 use super::frame::Said;
-use super::host::Host;
+use super::host::KvmHost;
 use super::order::Order;
 use crate::engine::read_tail;
 use crate::engine::save_state;
@@ -25,7 +25,7 @@ pub(super) struct Frozen {
 
 impl Frozen {
     /// Boots a host whose initramfs has no order, up to where it asks for one.
-    pub fn make(host: &Host<'_>, initrd: &Path) -> Result<Frozen, HostError> {
+    pub fn make(host: &KvmHost<'_>, initrd: &Path) -> Result<Frozen, HostError> {
         let scratch = host.scratch()?;
         let session = host.session(&scratch);
         let ram = scratch.file("ram");
@@ -46,7 +46,7 @@ impl Frozen {
     /// Goes on with an order to the end; what each command printed, and the console meanwhile.
     pub fn run(
         &self,
-        host: &Host<'_>,
+        host: &KvmHost<'_>,
         initrd: &Path,
         order: &Order,
     ) -> Result<(Vec<Said>, Vec<u8>), HostError> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Arch, Format, Region};
+use crate::model::{Arch, ImageFormat, Region};
 
 const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
 
@@ -11,7 +11,7 @@ fn guest() -> Guest {
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,
-        format: Format::BzImage,
+        format: ImageFormat::BzImage,
     };
     let subject = Subject::of("debian:cloud-amd64", "mitigations=off");
     let without = vec!["kvmclock".into()];

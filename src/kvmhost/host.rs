@@ -10,7 +10,7 @@ use super::own::THIS_PROGRAM;
 use crate::engine::qemu::Qemu;
 use crate::engine::read_tail;
 use crate::engine::scratch::{Scratch, remove_stale};
-use crate::engine::vm::{Rest, Vm, Watch};
+use crate::engine::vm::{Rest, Vm, Watched};
 use crate::engine::{Cancel, Limits, Stop};
 use crate::model::{Failure, Layout};
 use crate::wire;
@@ -26,7 +26,7 @@ pub const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
 
 /// A host to boot.
 #[derive(Debug)]
-pub struct Host<'a> {
+pub struct KvmHost<'a> {
     pub qemu: &'a Qemu,
     pub kernel: &'a Path,
     /// Added to the kernel's command line.
@@ -43,7 +43,7 @@ pub struct Host<'a> {
     pub scratch: &'a Path,
 }
 
-impl Host<'_> {
+impl KvmHost<'_> {
     /// Boots the host, runs the commands one after the other, and returns what each printed.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Host<'_> {
 
     /// What QEMU boots.
     pub(super) fn machine<'b>(&'b self, initrd: &'b Path) -> argv::Machine<'b> {
-        let Host { kernel, boot_line, layout, exact, .. } = *self;
+        let KvmHost { kernel, boot_line, layout, exact, .. } = *self;
         argv::Machine { kernel, boot_line, initrd, layout, exact }
     }
 
@@ -121,7 +121,7 @@ impl Session<'_> {
     pub fn wait(&self, vm: &mut Vm) -> Result<Rest, HostError> {
         let (limits, cancel) = (&self.limits, self.cancel);
         let wire = (self.frames.as_path(), FRAMES_MAX);
-        let rest = vm.wait(&Watch { limits, cancel, wire, console: &self.console });
+        let rest = vm.wait(&Watched { limits, cancel, wire, console: &self.console });
         rest.map_err(|stop| match stop {
             Stop::Failed(failure, _) => self.failed(failure),
             Stop::Cancelled => HostError::Cancelled,

@@ -37,7 +37,7 @@ pub use engine::{GuestEngine, ReadyHost, Recorded};
 pub use error::HostError;
 pub use frame::Said;
 pub use guest::{Guest, Task};
-pub use host::{Host, MODULES, PLAIN};
+pub use host::{KvmHost, MODULES, PLAIN};
 pub use init::{InitError, main as init};
 pub use initramfs::{GIVEN_MAX, Given};
 pub use own::THIS_PROGRAM;

@@ -8,7 +8,7 @@ use super::engine::{GuestEngine, ReadyHost, Recorded};
 use super::error::HostError;
 use super::frozen::Frozen;
 use super::guest::{Guest, Task, archive, commands, outcome};
-use super::host::Host;
+use super::host::KvmHost;
 use super::initramfs::{self, Given};
 use super::kept::keep;
 use super::order::Order;
@@ -92,11 +92,11 @@ impl X86Guests {
         if side == Side::Base { base } else { change }
     }
 
-    fn host<'a>(&'a self, layout: &'a Layout) -> Host<'a> {
+    fn host<'a>(&'a self, layout: &'a Layout) -> KvmHost<'a> {
         let X86Setup { qemu, host, limits, cancel, .. } = &self.setup;
         let HostKernel { image, boot_line, modules, .. } = host;
         let scratch = &self.scratch;
-        Host {
+        KvmHost {
             qemu,
             kernel: image,
             boot_line,

@@ -18,13 +18,13 @@ pub struct Identity {
     /// The instruction set.
     pub arch: Arch,
     /// The form of the image.
-    pub format: Format,
+    pub format: ImageFormat,
 }
 
 /// The form of an image, which decides how QEMU starts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ImageFormat {
     /// The compressed image with a setup header that `make bzImage` builds.
     BzImage,
     /// The uncompressed ELF file, with a PVH entry.

@@ -38,7 +38,7 @@ pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
     GuestsEvidence, GuestsPlan, HostKind, TIME,
 };
-pub use kernel::{Arch, Format, Identity};
+pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step};
 pub use ledger::{LedgerEntry, LedgerRow, LedgerTable};
 pub use metric::{Assumption, Better, METRICS, Metric, metric};

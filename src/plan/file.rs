@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::PlanError;
-use super::workloads::Value;
+use super::workloads::ParamValue;
 use crate::model::{Accelerator, HostKind, Subject};
 use crate::text::escape_lines;
 
@@ -40,7 +40,7 @@ pub struct ExperimentFile {
     pub secondary: Vec<String>,
     /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
     /// for each value.
-    pub sweep: BTreeMap<String, Vec<Value>>,
+    pub sweep: BTreeMap<String, Vec<ParamValue>>,
     /// Of guests: the host's kernel, unless it is the usual one of its kind.
     pub host_kernel: Option<String>,
     /// Of guests: options of the host's kernel, from source.

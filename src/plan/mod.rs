@@ -25,5 +25,5 @@ pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
 pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use workloads::{
-    Definition, Document, Param, Value, check_memory, definitions, find, native_rows, select,
+    Definition, Document, Param, ParamValue, check_memory, definitions, find, native_rows, select,
 };

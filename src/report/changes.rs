@@ -1,7 +1,7 @@
 //! What counts and guests say below their tables.
 
 use super::number;
-use super::view::{Cell, MetricChange, Note, Reason, Section};
+use super::view::{Cell, FailureReason, MetricChange, Note, Section};
 use crate::model::{Failure, Row, RowFailure, Verdict};
 
 /// The Metrics beside the headline that changed.
@@ -36,11 +36,11 @@ pub fn failures<'a>(
     boots: impl Fn(&RowFailure) -> (String, String),
     next_step: impl Fn(&RowFailure) -> &'static str,
 ) -> Section {
-    let mut failures: Vec<(Reason, &'a Failure)> = Vec::new();
+    let mut failures: Vec<(FailureReason, &'a Failure)> = Vec::new();
     for row in rows {
         for failed in &row.failures {
             let (which, name) = boots(failed);
-            let same = |(known, failure): &&mut (Reason, &Failure)| {
+            let same = |(known, failure): &&mut (FailureReason, &Failure)| {
                 known.boots == which && known.name == name && **failure == failed.failure
             };
             match failures.iter_mut().find(same) {
@@ -49,7 +49,7 @@ pub fn failures<'a>(
                     let (why, next_step) = (failed.failure.to_string(), next_step(failed));
                     let rows = vec![row.row.clone()];
                     let next_step = next_step.to_owned();
-                    let new = Reason { boots: which, name, rows, why, next_step };
+                    let new = FailureReason { boots: which, name, rows, why, next_step };
                     failures.push((new, &failed.failure));
                 }
             }

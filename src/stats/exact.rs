@@ -40,13 +40,13 @@ pub enum Decision {
     Slower,
     /// The change is below the base, beyond the noise and the threshold.
     Faster,
-    /// Nothing beyond [`Finding::detectable`].
+    /// Nothing beyond [`Difference::detectable`].
     Undetected,
 }
 
 /// What [`judge`] found, in the unit of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Finding {
+pub struct Difference {
     /// What follows.
     pub decision: Decision,
     /// Which pair has the median delta.
@@ -82,7 +82,7 @@ pub fn median_index(values: &[f64]) -> Option<usize> {
 ///
 /// `relevant` is the smallest delta that matters, where the median is that pair's: a smaller one
 /// gets no verdict.
-pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> Option<Finding> {
+pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> Option<Difference> {
     if base.len() != change.len() {
         return None;
     }
@@ -100,7 +100,7 @@ pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> O
     };
     let (least, most) = (smallest(&deltas), largest(&deltas));
     let detectable = (2.0 * noise).max(threshold);
-    Some(Finding { decision, median, least, most, noise, detectable })
+    Some(Difference { decision, median, least, most, noise, detectable })
 }
 
 /// Which way the change lies apart from the base, by a gap wider than the noise; however few the

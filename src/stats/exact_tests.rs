@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// With a threshold in percent of the base.
-fn judge_percent(base: &[f64], change: &[f64], percent: f64) -> Option<Finding> {
+fn judge_percent(base: &[f64], change: &[f64], percent: f64) -> Option<Difference> {
     judge(base, change, |median| percent / 100.0 * base[median].abs())
 }
 

@@ -14,8 +14,9 @@
 //! that is an exponent within `ln 2 / ln s` of 0 or of 1: 0.25 for a span of 16. This has nothing
 //! to do with noise, and a longer span makes it stricter.
 //!
-//! **The interval can only take a verdict away**: none of [`Growth::Constant`], [`Growth::Linear`]
-//! and [`Growth::Other`] is given while the interval reaches an exponent that says otherwise.
+//! **The interval can only take a verdict away**: none of [`GrowthClass::Constant`],
+//! [`GrowthClass::Linear`] and [`GrowthClass::Other`] is given while the interval reaches an
+//! exponent that says otherwise.
 //!
 //! Exact counts need no other rule. They have an interval of next to nothing, and a cost beyond
 //! `base` that Layouts alone could make is lifted to [`NEGLIGIBLE`] so that it has a logarithm.
@@ -37,7 +38,7 @@ const MIN_SPAN: f64 = 8.0;
 
 /// How a cost grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Growth {
+pub enum GrowthClass {
     /// The cost does not depend on the size.
     Constant,
     /// Each unit of size costs about the same.
@@ -52,7 +53,7 @@ pub enum Growth {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// In words.
-    pub growth: Growth,
+    pub growth: GrowthClass,
     /// The power of the size with which the cost beyond the base grows.
     pub exponent: f64,
     /// The lower end of its 95 % interval.
@@ -69,10 +70,10 @@ impl Fit {
     /// `O(1)`, `O(pages)` or `O(pages^1.3)`; `size` is what the size is called.
     pub fn order(&self, size: &str) -> String {
         match self.growth {
-            Growth::Constant => "O(1)".to_owned(),
-            Growth::Linear => format!("O({size})"),
-            Growth::Other => format!("O({size}^{:.1})", self.exponent),
-            Growth::Unclear => "unclear".to_owned(),
+            GrowthClass::Constant => "O(1)".to_owned(),
+            GrowthClass::Linear => format!("O({size})"),
+            GrowthClass::Other => format!("O({size}^{:.1})", self.exponent),
+            GrowthClass::Unclear => "unclear".to_owned(),
         }
     }
 }
@@ -113,14 +114,14 @@ pub fn fit(base: f64, points: &[(f64, f64)]) -> Option<Fit> {
     Some(Fit { growth, exponent, low, high, from, points: fitted })
 }
 
-fn decide(exponent: f64, low: f64, high: f64, tolerance: f64) -> Growth {
+fn decide(exponent: f64, low: f64, high: f64, tolerance: f64) -> GrowthClass {
     let near = |power: f64| (exponent - power).abs() <= tolerance;
     let reached = |power: f64| low <= power && power <= high;
     match (near(0.0), near(1.0)) {
-        (true, _) if !reached(1.0) => Growth::Constant,
-        (_, true) if !reached(0.0) => Growth::Linear,
-        (false, false) if !reached(0.0) && !reached(1.0) => Growth::Other,
-        _ => Growth::Unclear,
+        (true, _) if !reached(1.0) => GrowthClass::Constant,
+        (_, true) if !reached(0.0) => GrowthClass::Linear,
+        (false, false) if !reached(0.0) && !reached(1.0) => GrowthClass::Other,
+        _ => GrowthClass::Unclear,
     }
 }
 

@@ -81,7 +81,7 @@ fn a_page_that_costs_up_to_twice_as_much_is_still_a_page() {
 fn what_is_all_over_the_place_is_unclear() {
     let wild = |n: f64| if n.log2() % 2.0 == 0.0 { 4000.0 } else { 40_000.0 + n };
     let fit = fit(1000.0, &points(wild)).unwrap();
-    assert_eq!(fit.growth, Growth::Unclear, "{fit}");
+    assert_eq!(fit.growth, GrowthClass::Unclear, "{fit}");
     assert_eq!(fit.order("pages"), "unclear");
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What is known so far.
 #[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
+pub struct Known<'a> {
     /// The value at each place that was evaluated; nothing where it has none. Both ends have one.
     pub known: &'a BTreeMap<usize, Option<f64>>,
     /// Elements, from 1, that are likely to be a jump: tried first.
@@ -34,7 +34,7 @@ impl Jump {
     }
 }
 
-impl Search<'_> {
+impl Known<'_> {
     /// Where to evaluate next; nothing if all jumps are found.
     pub fn next(&self) -> Option<usize> {
         self.jumps().iter().find_map(|stretch| self.within(stretch))
@@ -100,10 +100,10 @@ mod tests {
     fn search(values: &[Option<f64>], likely: &[usize], negligible: f64) -> (usize, Vec<Jump>) {
         let last = values.len() - 1;
         let mut known = BTreeMap::from([(0, values[0]), (last, values[last])]);
-        while let Some(next) = (Search { known: &known, likely, negligible }).next() {
+        while let Some(next) = (Known { known: &known, likely, negligible }).next() {
             assert!(known.insert(next, values[next]).is_none(), "{next} twice");
         }
-        let jumps = Search { known: &known, likely, negligible }.jumps();
+        let jumps = Known { known: &known, likely, negligible }.jumps();
         (known.len() - 2, jumps)
     }
 

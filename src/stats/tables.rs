@@ -6,7 +6,7 @@
 
 /// Which way a figure improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
+pub enum Direction {
     /// Times and counts.
     Smaller,
     /// Bandwidths and rates.
@@ -29,10 +29,10 @@ pub fn change_percent(base: f64, change: f64) -> Option<f64> {
 
 /// How much worse `change` is, in percent of `base`; negative where it is better. This is LMBench's
 /// column: a bandwidth that falls by 5 % is an overhead of 5 %.
-pub fn overhead_percent(better: Better, base: f64, change: f64) -> f64 {
+pub fn overhead_percent(better: Direction, base: f64, change: f64) -> f64 {
     match better {
-        Better::Smaller => percent_change(base, change),
-        Better::Larger => -percent_change(base, change),
+        Direction::Smaller => percent_change(base, change),
+        Direction::Larger => -percent_change(base, change),
     }
 }
 

@@ -4,9 +4,9 @@ use super::*;
 fn overhead_is_positive_where_it_is_worse() {
     assert_eq!(percent_change(4.0, 5.0), 25.0);
     assert_eq!(percent_change(5.0, 4.0), -20.0);
-    assert_eq!(overhead_percent(Better::Smaller, 4.0, 5.0), 25.0);
-    assert_eq!(overhead_percent(Better::Larger, 4.0, 5.0), -25.0);
-    assert_eq!(overhead_percent(Better::Larger, 5.0, 4.0), 20.0);
+    assert_eq!(overhead_percent(Direction::Smaller, 4.0, 5.0), 25.0);
+    assert_eq!(overhead_percent(Direction::Larger, 4.0, 5.0), -25.0);
+    assert_eq!(overhead_percent(Direction::Larger, 5.0, 4.0), 20.0);
     assert_eq!(share_percent(1.0, 8.0), 12.5);
 }
 

@@ -16,7 +16,7 @@ use vmm_sys_util::signal::{Killable, SIGRTMIN};
 
 use super::account::{Account, VcpuAccount};
 use super::error::VmmError;
-use super::outcome::{Ended, Outcome};
+use super::outcome::{GuestEnd, GuestOutcome};
 use super::stats;
 use super::vcpu::{self, Bus};
 
@@ -28,7 +28,10 @@ const GIVE_UP: Duration = Duration::from_secs(3);
 type Seat = JoinHandle<(VcpuAccount, Result<(), VmmError>)>;
 
 /// Runs the vCPUs until the guest ends, one of them fails, or SIGINT or SIGTERM comes.
-pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<Outcome, VmmError> {
+pub(super) fn run(
+    vcpus: Vec<VcpuFd>,
+    bus: &Arc<impl Bus + 'static>,
+) -> Result<GuestOutcome, VmmError> {
     let (stop, by_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (mut wait, wake) = UnixStream::pair().map_err(no_thread)?;
     listen(&by_signal, &wake).map_err(no_thread)?;
@@ -50,7 +53,7 @@ pub(super) fn run(vcpus: Vec<VcpuFd>, bus: &Arc<impl Bus + 'static>) -> Result<O
     let mut outcome = join(seats);
     woken.map_err(no_thread)?;
     if by_signal.load(Ordering::SeqCst) && outcome.ended.is_ok() {
-        outcome.ended = Ok(Ended::BySignal);
+        outcome.ended = Ok(GuestEnd::BySignal);
     }
     Ok(outcome)
 }
@@ -104,8 +107,8 @@ fn end(seats: &[Seat], stop: &AtomicBool, limit: Duration) -> Result<(), VmmErro
     Ok(())
 }
 
-fn join(seats: Vec<Seat>) -> Outcome {
-    let mut outcome = Outcome { account: Account::default(), ended: Ok(Ended::ByGuest) };
+fn join(seats: Vec<Seat>) -> GuestOutcome {
+    let mut outcome = GuestOutcome { account: Account::default(), ended: Ok(GuestEnd::ByGuest) };
     for (vcpu, seat) in (0u8..).zip(seats) {
         let ended = match seat.join() {
             Ok((account, ended)) => {

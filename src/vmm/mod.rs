@@ -24,4 +24,4 @@ mod vcpu;
 pub use account::{Account, VcpuAccount};
 pub use code::Loops;
 pub use error::VmmError;
-pub use outcome::{Ended, Outcome};
+pub use outcome::{GuestEnd, GuestOutcome};

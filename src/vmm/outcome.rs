@@ -3,7 +3,7 @@ use super::error::VmmError;
 
 /// How a guest ended, if not by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum GuestEnd {
     /// It ended itself.
     ByGuest,
     /// SIGINT or SIGTERM.
@@ -12,7 +12,7 @@ pub enum Ended {
 
 /// The counts of a guest, and how it ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct GuestOutcome {
     pub account: Account,
-    pub ended: Result<Ended, VmmError>,
+    pub ended: Result<GuestEnd, VmmError>,
 }

@@ -7,7 +7,7 @@ use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
 use super::code::{self, Loops};
 use super::error::{VmmError, refused};
 use super::machine::{Machine, write};
-use super::outcome::Outcome;
+use super::outcome::GuestOutcome;
 use super::vcpu::{Bus, Next};
 use super::{crew, long_mode};
 
@@ -19,12 +19,12 @@ const CODE: u64 = 0x8000;
 ///
 /// # Errors
 ///
-/// The guest does not start. How it ends is in the [`Outcome`].
-pub fn run(loops: &Loops) -> Result<Outcome, VmmError> {
+/// The guest does not start. How it ends is in the [`GuestOutcome`].
+pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
     run_code(&code::assemble(loops))
 }
 
-fn run_code(code: &[u8]) -> Result<Outcome, VmmError> {
+fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
     let machine = Machine::new(MEMORY)?;
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", code, CODE)?;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::WireError;
-use super::lines::{Line, Lines, decimal, is_name};
+use super::lines::{Lines, WireLine, decimal, is_name};
 use crate::model::Signature;
 use crate::text::escape_bytes;
 
@@ -70,7 +70,7 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
 fn insert<T>(
     to: &mut BTreeMap<String, T>,
     entry: Option<(String, T)>,
-    line: Line,
+    line: WireLine,
 ) -> Result<(), WireError> {
     let (name, value) = entry.ok_or_else(|| line.malformed())?;
     if to.insert(name, value).is_some() {

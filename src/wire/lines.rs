@@ -16,7 +16,7 @@ pub struct Lines<'a> {
 
 /// One line: a keyword and what follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct WireLine<'a> {
     number: usize,
     bytes: &'a [u8],
 }
@@ -33,19 +33,19 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line. Every format requires that there is one.
-    pub fn next(&mut self) -> Result<Line<'a>, WireError> {
+    pub fn next(&mut self) -> Result<WireLine<'a>, WireError> {
         let window = &self.rest[..self.rest.len().min(LINE_BYTES + 1)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
             return Err(match window.len() > LINE_BYTES {
                 true => WireError::LongLine { line: self.number + 1, limit: LINE_BYTES },
                 false if window.is_empty() => WireError::Truncated { line: self.number },
-                false => Line { number: self.number + 1, bytes: window }.malformed(),
+                false => WireLine { number: self.number + 1, bytes: window }.malformed(),
             });
         };
         self.number += 1;
         let bytes = &self.rest[..end];
         self.rest = &self.rest[end + 1..];
-        Ok(Line { number: self.number, bytes })
+        Ok(WireLine { number: self.number, bytes })
     }
 
     /// Checks that nothing follows the end.
@@ -54,7 +54,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> WireLine<'a> {
     /// Splits the line into its keyword and the rest, both printable ASCII.
     pub fn split(self) -> Result<(&'a str, &'a str), WireError> {
         let printable = self.bytes.iter().all(|byte| (0x20..0x7f).contains(byte));

@@ -12,7 +12,7 @@ use self::data::{Tables, directory};
 use self::documents::{JOBS_PER_USER, all};
 use self::figure::Agreement;
 use self::list::list;
-use ktax::stats::growth::{Fit, Growth, fit};
+use ktax::stats::growth::{Fit, GrowthClass, fit};
 use ktax::stats::tables::{average, jobs_per_minute, widest_std_dev};
 
 #[test]
@@ -128,5 +128,5 @@ fn the_fork_tables_grow_as_their_author_says() {
     assert_eq!(said("2.4.19"), pair("O(pages)", "1.21 (1.12…1.30)"));
     assert_eq!(said("2.5.40"), pair("O(pages)", "1.14 (1.07…1.20)"));
     assert_eq!(said("2.5.41-mm2"), pair("O(1)", "0.01 (0.00…0.01)"));
-    assert_eq!(grown("2.5.41-mm2").growth, Growth::Constant);
+    assert_eq!(grown("2.5.41-mm2").growth, GrowthClass::Constant);
 }

@@ -6,7 +6,7 @@ use crate::model::{
     TimedPair, TimesComparison, TimesPlan, Warning, Workload,
 };
 use crate::stats::timed::{
-    MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Row as Judged, Rules, Trial, log_ratio,
+    MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial, TrialRow, log_ratio,
 };
 
 /// A row without a time in the first Boots of a Side, so many, is not waited for.
@@ -96,7 +96,7 @@ pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
     let unfit = unfit(&plan.method, pairs);
     let row = |is_headline: bool| {
         let unfit = unfit.as_deref();
-        move |(workload, judged): (&Workload, &Judged)| {
+        move |(workload, judged): (&Workload, &TrialRow)| {
             row(workload, judged, is_headline, pairs, unfit)
         }
     };

@@ -6,12 +6,12 @@ use crate::model::{
     Verdict, Workload,
 };
 use crate::stats::timed::{
-    Interval, MIN_CONTROLS, MIN_PAIRS, Row as Judged, Verdict as Found, Why, median, split,
+    Detection, Interval, MIN_CONTROLS, MIN_PAIRS, TrialRow, Why, median, split,
 };
 
 pub(super) fn row(
     workload: &Workload,
-    judged: &Judged,
+    judged: &TrialRow,
     headline: bool,
     pairs: &[TimedPair],
     unfit: Option<&str>,
@@ -28,11 +28,11 @@ pub(super) fn row(
         _ if failed_often(&failures, boots) => (Verdict::Failed, None),
         _ if different.is_some() => (Verdict::DifferentWork, different),
         (_, Some(unfit)) => (Verdict::Inconclusive, Some(unfit.to_owned())),
-        (Found::Up, None) => (Verdict::Slower, None),
-        (Found::Down, None) => (Verdict::Faster, None),
-        (Found::Small, None) => (Verdict::BelowThreshold, None),
-        (Found::NotDetected, None) => (Verdict::NoDetectedChange, None),
-        (Found::Inconclusive(why), None) => (no_answer(why), Some(reason(why))),
+        (Detection::Up, None) => (Verdict::Slower, None),
+        (Detection::Down, None) => (Verdict::Faster, None),
+        (Detection::Small, None) => (Verdict::BelowThreshold, None),
+        (Detection::NotDetected, None) => (Verdict::NoDetectedChange, None),
+        (Detection::Inconclusive(why), None) => (no_answer(why), Some(reason(why))),
     };
     let log_loops: Vec<Vec<f64>> = boots(Side::Base)
         .filter_map(|boot| times(boot, name))

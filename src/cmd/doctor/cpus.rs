@@ -1,18 +1,18 @@
 //! Which CPUs are quiet.
 
-use super::finding::Finding;
+use super::finding::Check;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
 
 /// Who measures times wants to know where others are not; counting does not mind them.
-pub(super) fn look() -> Finding {
+pub(super) fn look() -> Check {
     let looked = noise::look(LOOK_AT_CPUS);
     let (found, mend) = match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
         Ok((shares, allowed)) => cpus(&shares, &allowed),
         Err(error) => (format!("/proc/stat: {error}"), "mount /proc to see which are quiet".into()),
     };
-    Finding { what: "CPUs", ok: true, found, mend }
+    Check { what: "CPUs", ok: true, found, mend }
 }
 
 /// Which are quiet and which are not, of those that ktax may use, and what to do before times are

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 /// What one look found.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub struct Check {
     pub what: &'static str,
     /// Whether ktax can do its main job with it as it is.
     pub ok: bool,
@@ -12,11 +12,11 @@ pub struct Finding {
 }
 
 /// What is as it should be.
-pub fn good(what: &'static str, found: String) -> Finding {
-    Finding { what, ok: true, found, mend: String::new() }
+pub fn good(what: &'static str, found: String) -> Check {
+    Check { what, ok: true, found, mend: String::new() }
 }
 
 /// What is in the way, and what mends it.
-pub fn bad(what: &'static str, found: String, mend: &str) -> Finding {
-    Finding { what, ok: false, found, mend: mend.to_owned() }
+pub fn bad(what: &'static str, found: String, mend: &str) -> Check {
+    Check { what, ok: false, found, mend: mend.to_owned() }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::finding::Finding;
+use super::finding::Check;
 use crate::engine::kvm::{Kvm, Setup};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
@@ -42,7 +42,7 @@ pub fn look(
     cache: &Path,
     kernel: Option<&Kernel>,
     cancel: &Cancel,
-) -> Option<Finding> {
+) -> Option<Check> {
     let seen = match open() {
         Err(seen) => seen,
         Ok(()) => match try_small(&Limits::of_a_trial(), cancel)? {
@@ -55,7 +55,7 @@ pub fn look(
         },
     };
     // The exact engine needs none, so that nothing of this is bad.
-    Some(Finding { what: "KVM", ok: true, found: sentence(&seen), mend: mend(&seen).into() })
+    Some(Check { what: "KVM", ok: true, found: sentence(&seen), mend: mend(&seen).into() })
 }
 
 fn sentence(seen: &Seen) -> String {

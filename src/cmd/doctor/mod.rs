@@ -6,7 +6,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use finding::{Finding, bad, good};
+use finding::{Check, bad, good};
 
 use super::exit::Exit;
 use super::host::{HostArgs, cancel};
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     Ok(if healthy { Exit::Ok } else { Exit::NotRun })
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &Check) -> String {
     let mark = if finding.ok { "ok  " } else { "BAD " };
     let mend = match finding.mend.as_str() {
         "" => String::new(),
@@ -78,7 +78,7 @@ fn line(finding: &Finding) -> String {
 }
 
 /// Starts QEMU with the plugin and without a machine: enough for it to refuse what it cannot do.
-fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Finding {
+fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Check {
     let tried = Exact::new(qemu, cache, host.limits(), Cancel::default())
         .and_then(|engine| engine.try_plugin());
     match tried {
@@ -87,7 +87,7 @@ fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Finding {
     }
 }
 
-fn look_at_cache(cache: &Path) -> Finding {
+fn look_at_cache(cache: &Path) -> Check {
     let path = cache.display();
     let space = std::fs::create_dir_all(cache).and_then(|()| Ok(rustix::fs::statvfs(cache)?));
     match space {
@@ -103,18 +103,18 @@ fn look_at_cache(cache: &Path) -> Finding {
     }
 }
 
-fn look_at_packages() -> Finding {
+fn look_at_packages() -> Check {
     let missing: Vec<&str> =
         ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
     match missing.as_slice() {
-        [] if !knows_kernels() => Finding {
+        [] if !knows_kernels() => Check {
             what: "packages",
             ok: true,
             found: "apt knows no linux-image-cloud-amd64: debian: kernels cannot be fetched".into(),
             mend: "sudo apt-get update".into(),
         },
         [] => good("packages", "debian: kernels can be fetched".into()),
-        tools => Finding {
+        tools => Check {
             what: "packages",
             ok: true,
             found: format!("no {}: debian: kernels cannot be fetched", tools.join(", ")),
@@ -136,7 +136,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn look_at_machine(host: &HostArgs) -> Finding {
+fn look_at_machine(host: &HostArgs) -> Check {
     let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
     let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
     let jobs = host.jobs();

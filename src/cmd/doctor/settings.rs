@@ -1,13 +1,13 @@
 //! What a ktax that was killed has left changed.
 
-use super::finding::{Finding, bad, good};
+use super::finding::{Check, bad, good};
 use crate::cmd::exit::Exit;
 use crate::cmd::output::write_stdout;
 use crate::engine::host::journal::{self, Look};
 use crate::flow::Error;
 use crate::report;
 
-pub(super) fn look() -> Finding {
+pub(super) fn look() -> Check {
     let dir = journal::state_dir();
     match journal::look(&dir) {
         Ok(Look::Nothing) => good("settings", "nothing of this machine is left changed".into()),

@@ -3,31 +3,31 @@
 use std::time::Duration;
 
 use super::target::TargetArgs;
-use crate::cmd::choice::{Choice as Value, one_of};
+use crate::cmd::choice::{Choice, one_of};
 use crate::cmd::output::{OutputArgs, write_stdout};
 use crate::exits::Per;
-use crate::exits::live::{Choice, Level, Via};
+use crate::exits::live::{Level, RecorderChoice, Via};
 use crate::flow::Error;
 use crate::model::ExitTable;
 use crate::report::{Classic, ExitTables, exits_classic};
 
-const PER: [Value<Per>; 3] = [
+const PER: [Choice<Per>; 3] = [
     (Per::Vm, "vm", "All vCPUs together"),
     (Per::Vcpu, "vcpu", "Each vCPU"),
     (Per::Both, "both", "All vCPUs together, then each"),
 ];
-const LEVEL: [Value<Level>; 2] = [
+const LEVEL: [Choice<Level>; 2] = [
     (Level::Exits, "exits", "The guest's exits and entries, with the processor's reasons"),
     (Level::Run, "run", "The returns and calls of KVM_RUN, which reach the VMM, on any KVM"),
 ];
-const VIA: [Value<Via>; 4] = [
+const VIA: [Choice<Via>; 4] = [
     (Via::Bpf, "bpf", "Add events up in the kernel"),
     (Via::Perf, "perf", "Copy events through perf's ring buffers"),
     (Via::Stats, "stats", "Read KVM's statistics: counts, and the time of halts alone"),
-    (Via::Timing, "timing", "Read PowerPC's tables: the files timing and timings in debugfs"),
+    (Via::ExitTimes, "timing", "Read PowerPC's tables: the files timing and timings in debugfs"),
 ];
 
-const LAYOUTS: [Value<Classic>; 2] = [
+const LAYOUTS: [Choice<Classic>; 2] = [
     (Classic::Long, "classic", "The columns of the wiki's workloads, 2008"),
     (
         Classic::Short,
@@ -67,7 +67,7 @@ impl HowArgs {
     pub fn check(&self, target: &TargetArgs) -> Result<(), Error> {
         let (whose, is_one) = match self.via {
             Some(Via::Stats) => ("KVM's statistics (--via stats)", true),
-            Some(Via::Timing) => ("KVM's own tables (--via timing)", false),
+            Some(Via::ExitTimes) => ("KVM's own tables (--via timing)", false),
             _ => return Ok(()),
         };
         let cannot = [
@@ -82,8 +82,8 @@ impl HowArgs {
     }
 
     /// What was chosen.
-    pub fn choice(&self) -> Choice {
-        Choice { level: self.level, via: self.via }
+    pub fn choice(&self) -> RecorderChoice {
+        RecorderChoice { level: self.level, via: self.via }
     }
 }
 

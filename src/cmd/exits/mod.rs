@@ -33,7 +33,7 @@ enum Command {
     Diff(diff::Args),
     /// Stop, and then become a command
     #[command(hide = true)]
-    Hold(target::HoldArgs),
+    Hold(target::StoppedArgs),
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::args::{HowArgs, PrintArgs, seconds};
-use super::target::{Target, TargetArgs};
+use super::target::{RecordedVmm, TargetArgs};
 use crate::cmd::exit::Exit;
 use crate::cmd::host::cancel;
 use crate::cmd::note::note;
@@ -64,7 +64,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     Error::Usage(format!("cannot write {path}: {reason}; give --out another path"))
 }
 
-fn record(args: &Args, target: Target) -> Result<Vec<ExitTable>, Error> {
+fn record(args: &Args, target: RecordedVmm) -> Result<Vec<ExitTable>, Error> {
     let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
     target.go()?;
     let began = Instant::now();

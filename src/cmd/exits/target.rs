@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::cmd::note::note;
-use crate::flow::Context;
+use crate::flow::OrHost;
 use clap::ArgGroup;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 
@@ -40,7 +40,7 @@ pub struct TargetArgs {
 }
 
 /// A VMM that is recorded. One that ktax started ends with the recording.
-pub struct Target {
+pub struct RecordedVmm {
     pub process: Process,
     /// Its name and number.
     pub of: String,
@@ -58,8 +58,8 @@ impl TargetArgs {
     }
 
     /// The process; nothing if the user ends it before it began. A command is made and stands still
-    /// until [`Target::go`].
-    pub fn open(&self, cancel: Cancel) -> Result<Option<Target>, Error> {
+    /// until [`RecordedVmm::go`].
+    pub fn open(&self, cancel: Cancel) -> Result<Option<RecordedVmm>, Error> {
         if !self.command.is_empty() {
             return start(&self.command, self.from_stop, cancel);
         }
@@ -71,12 +71,16 @@ impl TargetArgs {
         let process = Process::open(pid)?;
         process.require_vm()?;
         let of = format!("{} (PID {pid})", process.name());
-        Ok(Some(Target { process, of, stops: false, child: None, cancel }))
+        Ok(Some(RecordedVmm { process, of, stops: false, child: None, cancel }))
     }
 }
 
 /// ktax itself, which stops and then becomes the command: so that nothing of it is missed.
-fn start(command: &[String], from_stop: bool, cancel: Cancel) -> Result<Option<Target>, Error> {
+fn start(
+    command: &[String],
+    from_stop: bool,
+    cancel: Cancel,
+) -> Result<Option<RecordedVmm>, Error> {
     let mut held = Command::new(std::env::current_exe()?);
     held.args(["exits", "hold", "--"]).args(command);
     die_with_parent(&mut held, [None, None]);
@@ -85,7 +89,7 @@ fn start(command: &[String], from_stop: bool, cancel: Cancel) -> Result<Option<T
     let child = held.spawn().context(failed())?;
     let of = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
-    let target = Target { process, of, stops: from_stop, child: Some(child), cancel };
+    let target = RecordedVmm { process, of, stops: from_stop, child: Some(child), cancel };
     let mut stopped = target.stopped()?;
     if stopped == Some(true) && from_stop {
         target.go()?;
@@ -108,7 +112,7 @@ fn start(command: &[String], from_stop: bool, cancel: Cancel) -> Result<Option<T
     Ok(Some(target))
 }
 
-impl Target {
+impl RecordedVmm {
     /// Whether the user wants it to end.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
@@ -173,7 +177,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for RecordedVmm {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             drop(child.kill());
@@ -184,12 +188,12 @@ impl Drop for Target {
 
 /// Stops itself, and becomes the command once it is continued.
 #[derive(Debug, clap::Args)]
-pub struct HoldArgs {
+pub struct StoppedArgs {
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-pub fn hold(args: &HoldArgs) -> Result<crate::cmd::exit::Exit, Error> {
+pub fn hold(args: &StoppedArgs) -> Result<crate::cmd::exit::Exit, Error> {
     kill_process(getpid(), Signal::STOP)?;
     let error = Command::new(&args.command[0]).args(&args.command[1..]).exec();
     Err(Error::Usage(format!(

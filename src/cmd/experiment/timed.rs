@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::flow::Error;
-use crate::plan::{EngineName, ExperimentFile, SubjectKeys, Value};
+use crate::plan::{EngineName, ExperimentFile, ParamValue, SubjectKeys};
 
 /// How Subjects run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,7 +99,7 @@ impl TimedArgs {
                 let text = text.escape_default();
                 Error::usage(format!("{text} is not a sweep; write users=500,1000,2000"))
             })?;
-            let values = values.split(',').map(Value::of).collect();
+            let values = values.split(',').map(ParamValue::of).collect();
             file.sweep.insert(name.to_owned(), values);
         }
         if !self.secondary.is_empty() {

@@ -5,7 +5,7 @@ mod linux;
 mod raw;
 
 use crate::cmd::note::note;
-use crate::flow::Context;
+use crate::flow::OrHost;
 use clap::Subcommand;
 
 use account::AccountArgs;
@@ -13,7 +13,7 @@ use account::AccountArgs;
 use super::exit::Exit;
 use super::output::write_stdout;
 use crate::flow::Error;
-use crate::vmm::{Account, Ended, Outcome};
+use crate::vmm::{Account, GuestEnd, GuestOutcome};
 
 /// Run a small guest on /dev/kvm and count how often it leaves to user space.
 ///
@@ -41,11 +41,11 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         }
         Command::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
     };
-    let Outcome { account: counted, ended } = outcome;
+    let GuestOutcome { account: counted, ended } = outcome;
     write_account(&counted, account)?;
     Ok(match ended? {
-        Ended::ByGuest => Exit::Ok,
-        Ended::BySignal => Exit::Cancelled,
+        GuestEnd::ByGuest => Exit::Ok,
+        GuestEnd::BySignal => Exit::Cancelled,
     })
 }
 

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::cmd::note::note;
-use crate::flow::Context;
+use crate::flow::OrHost;
 
 use super::super::exit::Exit;
 use super::super::output::OutputArgs;

@@ -11,7 +11,7 @@ const ORDERS_ITEM: &str = "opt/ktax/orders";
 
 /// The paths of a VM's files.
 #[derive(Debug)]
-pub struct Files {
+pub struct VmFiles {
     /// The orders.
     pub orders: PathBuf,
     /// The wire.
@@ -33,7 +33,7 @@ pub fn boot(
     shape: &TimedMachine,
     (image, initrd): (&Path, &Path),
     boot_line: &str,
-    files: &Files,
+    files: &VmFiles,
     control: RawFd,
 ) -> Vec<String> {
     let mib = shape.memory_mib;
@@ -70,7 +70,7 @@ mod tests {
         let shape = TimedMachine { cpu, memory_mib: 256, vcpus: 2, cores: None, accelerator };
         let [orders, wire, console, stderr] =
             ["/r/a,b", "/r/wire", "/r/log", "/r/err"].map(Into::into);
-        let files = Files { orders, wire, console, stderr };
+        let files = VmFiles { orders, wire, console, stderr };
         boot(&shape, (Path::new("/k/image"), Path::new("/k/initrd")), boot_line, &files, 7)
     }
 

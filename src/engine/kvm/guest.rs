@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::argv::Files;
+use super::argv::VmFiles;
 use super::{answers, argv, pin};
 use crate::engine::console::read_tail;
 use crate::engine::hello::read_hello;
@@ -12,7 +12,7 @@ use crate::engine::qemu::Qemu;
 use crate::engine::scratch::{Scratch, remove_stale};
 use crate::engine::stop::{Stop, host};
 use crate::engine::timed::{Booted, Timed};
-use crate::engine::vm::{Rest, Vm, Watch};
+use crate::engine::vm::{Rest, Vm, Watched};
 use crate::model::{Facts, Failure, Layout, TimedMachine, TimedSubject, Workload, fact};
 use crate::wire::{self, Hello};
 
@@ -48,7 +48,7 @@ pub struct Kvm {
 struct Guest {
     vm: Vm,
     hello: Hello,
-    files: Files,
+    files: VmFiles,
     // Removed after the VM has ended.
     _scratch: Scratch,
 }
@@ -91,7 +91,7 @@ impl Kvm {
         let scratch = Scratch::create(&setup.cache.join("runs")).map_err(host("cannot start"))?;
         let [orders_file, wire, console, stderr] =
             ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
-        let files = Files { orders: orders_file, wire, console, stderr };
+        let files = VmFiles { orders: orders_file, wire, console, stderr };
         fs::write(&files.orders, orders).map_err(host("cannot write the orders"))?;
         let programs = (image, self.initrd.as_path());
         let args = |control| argv::boot(&setup.shape, programs, boot_line, &files, control);
@@ -103,10 +103,10 @@ impl Kvm {
     }
 
     /// What is watched while a guest runs; its answer begins at the offset `begins` of the wire.
-    fn watch<'a>(&'a self, files: &'a Files, begins: u64) -> Watch<'a> {
+    fn watch<'a>(&'a self, files: &'a VmFiles, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
-        Watch { limits, cancel, wire, console: &files.console }
+        Watched { limits, cancel, wire, console: &files.console }
     }
 
     /// Lets the guest run its orders, each within the limit.

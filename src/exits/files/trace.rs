@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::error::{ExitsError, REASONS_MAX};
-use crate::exits::fold::{Event, Fold};
+use crate::exits::fold::{Fold, VcpuEvent};
 use crate::exits::recording::{Reason, Stage};
 use crate::exits::scause;
 use crate::exits::table::{Per, Recorded};
@@ -23,7 +23,7 @@ struct Line<'a> {
 }
 
 /// A thread, when, and what happened to it.
-type Happened<'a> = (u32, &'a str, u64, Event);
+type Happened<'a> = (u32, &'a str, u64, VcpuEvent);
 
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().filter_map(line).any(|line| line.event.starts_with("kvm_"))
@@ -144,19 +144,19 @@ fn task(text: &str) -> Option<(&str, u32)> {
 fn happened<'a>(line: &Line<'a>, has_exits: bool, reasons: &mut Reasons) -> Vec<Happened<'a>> {
     let this = |event| vec![(line.tid, line.comm, line.ns, event)];
     match line.event {
-        "kvm_entry" => this(Event::Enter),
-        "kvm_exit" => this(Event::Left(reasons.of(exit_reason(line.text)), Stage::Kernel)),
-        "kvm_userspace_exit" if has_exits => this(Event::Moves(Stage::User)),
+        "kvm_entry" => this(VcpuEvent::Enter),
+        "kvm_exit" => this(VcpuEvent::Left(reasons.of(exit_reason(line.text)), Stage::Kernel)),
+        "kvm_userspace_exit" if has_exits => this(VcpuEvent::Moves(Stage::User)),
         "kvm_userspace_exit" => {
-            this(Event::Left(reasons.of(return_reason(line.text)), Stage::User))
+            this(VcpuEvent::Left(reasons.of(return_reason(line.text)), Stage::User))
         }
         "sys_enter_ioctl" if is_kvm_run(line.text) => match has_exits {
-            true => this(Event::Moves(Stage::Kernel)),
-            false => this(Event::Enter),
+            true => this(VcpuEvent::Moves(Stage::Kernel)),
+            false => this(VcpuEvent::Enter),
         },
         "sched_switch" => switched(line).unwrap_or_default(),
         "sched_wakeup" => match number_after(line.text, " pid=") {
-            Some(tid) => vec![(tid, "", line.ns, Event::Wakeup)],
+            Some(tid) => vec![(tid, "", line.ns, VcpuEvent::Wakeup)],
             None => vec![],
         },
         _ => vec![],
@@ -214,8 +214,8 @@ fn switched<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
             (state, tid(task)?, tid(to)?)
         }
     };
-    let off = Event::Off { could_run: state.trim().starts_with('R') };
-    Some(vec![(from, "", line.ns, off), (to, "", line.ns, Event::On)])
+    let off = VcpuEvent::Off { could_run: state.trim().starts_with('R') };
+    Some(vec![(from, "", line.ns, off), (to, "", line.ns, VcpuEvent::On)])
 }
 
 fn number_after(text: &str, key: &str) -> Option<u32> {

@@ -77,9 +77,9 @@ fn both_ways_to_write_a_switch_are_read() {
     let fields = of("prev_comm=a b prev_pid=7 prev_state=S ==> next_comm=c next_pid=9");
     let short = of("a b:7 [120] S ==> c:9 [120]");
     assert_eq!(fields, short);
-    assert_eq!(short.unwrap()[0], (7, "", 5, Event::Off { could_run: false }));
+    assert_eq!(short.unwrap()[0], (7, "", 5, VcpuEvent::Off { could_run: false }));
     let preempted = of("a:7 [120] R+ ==> c:9 [120]").unwrap();
-    assert_eq!(preempted[0].3, Event::Off { could_run: true });
+    assert_eq!(preempted[0].3, VcpuEvent::Off { could_run: true });
 }
 
 #[test]

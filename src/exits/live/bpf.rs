@@ -25,7 +25,7 @@ pub enum MapKind {
 
 /// What a program is for.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum ProgramKind {
     /// A tracepoint, as a perf event: it gets the record.
     Tracepoint = 5,
     /// A tracepoint itself: no record is made.
@@ -181,7 +181,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Program {
     /// Loads a program. The kernel checks it; what it finds wrong is in the error.
-    pub fn load(kind: Kind, code: &[u8]) -> io::Result<Program> {
+    pub fn load(kind: ProgramKind, code: &[u8]) -> io::Result<Program> {
         const LICENCE: &CStr = c"GPL";
         let attr = |log: &mut [u8]| ProgLoad {
             kind: kind as u32,

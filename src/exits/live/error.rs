@@ -40,7 +40,7 @@ pub enum LiveError {
          and is not locked down; run ktax as root after `sudo mount -t debugfs nodev \
          /sys/kernel/debug`"
     )]
-    Timing { reason: String },
+    ExitTimes { reason: String },
     #[error("there is no process {pid}; list VMs with `ps -C qemu-system-x86_64`")]
     NoProcess { pid: u32 },
     #[error(

@@ -57,7 +57,7 @@ pub const ASLEEP: i32 = 0xff;
 
 /// A hook and the tracepoint that it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct HookPoint {
     /// `kvm/kvm_exit`.
     pub event: String,
     /// The kernel's number for it.

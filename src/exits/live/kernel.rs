@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 
-use super::bpf::{self, Kind, Map, MapKind, Program, RunTime};
+use super::bpf::{self, Map, MapKind, Program, ProgramKind, RunTime};
 use super::error::LiveError;
-use super::hook::{Hook, Point};
+use super::hook::{Hook, HookPoint};
 use super::points::Points;
 use super::program::{self, Maps};
 use super::source::{Source, now_ns};
@@ -102,7 +102,7 @@ impl InKernel {
     /// What the programs took, and when they could not run because another one ran on that CPU: a
     /// wakeup comes in an interrupt, also in one that interrupts a program.
     ///
-    /// Timing them makes them dearer by a fifth, so it ends as soon as enough is known: what an
+    /// ExitTimes them makes them dearer by a fifth, so it ends as soon as enough is known: what an
     /// exit took until then, of any VM, is what each takes; of task switches, what they took.
     fn add_costs(&self, recording: &mut Recording) -> io::Result<()> {
         let run = |(program, hook): &(Program, Hook)| Ok((*hook, program.run_time()?));
@@ -157,31 +157,31 @@ fn add_runs(runs: &[(Hook, RunTime)], recording: &mut Recording) -> (Cost, u64) 
 /// What makes a program run; held and never looked at.
 #[expect(dead_code)]
 enum Attached {
-    Event(Counter),
+    VcpuEvent(Counter),
     Raw(OwnedFd),
 }
 
 /// A tracepoint itself where its record is not needed: making one costs more than the program.
-fn attach(point: &Point, code: &[u8]) -> Result<(Program, Attached), LiveError> {
+fn attach(point: &HookPoint, code: &[u8]) -> Result<(Program, Attached), LiveError> {
     if !point.hook.reads_record() {
         // Kernels before 4.17 know none.
         if let Ok(attached) = attach_raw(point, code) {
             return Ok(attached);
         }
     }
-    let program = Program::load(Kind::Tracepoint, code).map_err(LiveError::bpf)?;
+    let program = Program::load(ProgramKind::Tracepoint, code).map_err(LiveError::bpf)?;
     let failed = |error| LiveError::attach(&point.event, error);
     // The program runs on every CPU, whichever the event is on.
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     let mut event = builder.any_pid().one_cpu(0).build().map_err(failed)?;
     event.set_bpf(program.0.as_raw_fd()).map_err(failed)?;
-    Ok((program, Attached::Event(event)))
+    Ok((program, Attached::VcpuEvent(event)))
 }
 
-fn attach_raw(point: &Point, code: &[u8]) -> io::Result<(Program, Attached)> {
+fn attach_raw(point: &HookPoint, code: &[u8]) -> io::Result<(Program, Attached)> {
     let name = point.event.rsplit('/').next().unwrap_or_default();
     let name = CString::new(name)?;
-    let program = Program::load(Kind::RawTracepoint, code)?;
+    let program = Program::load(ProgramKind::RawTracepoint, code)?;
     let attached = program.attach_raw(&name)?;
     Ok((program, Attached::Raw(attached)))
 }

@@ -31,5 +31,5 @@ pub use error::LiveError;
 pub use names::Names;
 pub use points::Level;
 pub use process::{Process, by_name};
-pub use recorder::{Choice, Recorder, Via};
-pub use tracefs::Format;
+pub use recorder::{Recorder, RecorderChoice, Via};
+pub use tracefs::EventFormat;

@@ -1,9 +1,9 @@
 //! Finds the tracepoints of this kernel and architecture, and what each means.
 
 use super::error::LiveError;
-use super::hook::{Hook, Only, Point};
+use super::hook::{Hook, HookPoint, Only};
 use super::names::Names;
-use super::tracefs::{Format, Tracefs};
+use super::tracefs::{EventFormat, Tracefs};
 
 /// The two moments between which time is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Level {
 #[derive(Debug, Clone)]
 pub struct Points {
     pub level: Level,
-    pub points: Vec<Point>,
+    pub points: Vec<HookPoint>,
     pub names: Names,
 }
 
@@ -68,7 +68,7 @@ pub fn points(level: Level, tracefs: &Tracefs) -> Result<Points, LiveError> {
     Ok(Points { level, points, names })
 }
 
-fn exits(tracefs: &Tracefs) -> Result<(Vec<Point>, Names), LiveError> {
+fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     for known in KNOWN {
         let (Some(enter), Some(exit)) = (tracefs.format(known.enter), tracefs.format(known.exit))
         else {
@@ -89,7 +89,7 @@ fn exits(tracefs: &Tracefs) -> Result<(Vec<Point>, Names), LiveError> {
     Err(LiveError::NoEvent { event: "kvm/kvm_exit" })
 }
 
-fn run(tracefs: &Tracefs) -> Result<(Vec<Point>, Names), LiveError> {
+fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     let missing = || LiveError::NoEvent { event: RETURN };
     let returns = tracefs.format(RETURN).ok_or_else(missing)?;
     let field = |name| returns.field(name).ok_or_else(missing);
@@ -100,19 +100,19 @@ fn run(tracefs: &Tracefs) -> Result<(Vec<Point>, Names), LiveError> {
     Ok((points, Names::new(&returns.print, "reason", None)))
 }
 
-fn kvm_run(tracefs: &Tracefs) -> Result<(Format, Only), LiveError> {
+fn kvm_run(tracefs: &Tracefs) -> Result<(EventFormat, Only), LiveError> {
     let missing = || LiveError::NoEvent { event: IOCTL };
     let format = tracefs.format(IOCTL).ok_or_else(missing)?;
     let field = format.field("cmd").ok_or_else(missing)?;
     Ok((format, Only { field, value: KVM_RUN }))
 }
 
-fn scheduler(tracefs: &Tracefs) -> Result<[Point; 2], LiveError> {
+fn scheduler(tracefs: &Tracefs) -> Result<[HookPoint; 2], LiveError> {
     let (switch, wakeup) = ("sched/sched_switch", "sched/sched_wakeup");
     let format = |event| tracefs.format(event).ok_or(LiveError::NoEvent { event });
     let (switched, woken) = (format(switch)?, format(wakeup)?);
     let field =
-        |format: &Format, name, event| format.field(name).ok_or(LiveError::NoEvent { event });
+        |format: &EventFormat, name, event| format.field(name).ok_or(LiveError::NoEvent { event });
     let hook = Hook::Switch {
         from: field(&switched, "prev_pid", switch)?,
         state: field(&switched, "prev_state", switch)?,
@@ -122,6 +122,6 @@ fn scheduler(tracefs: &Tracefs) -> Result<[Point; 2], LiveError> {
     Ok([point(switch, &switched, hook), point(wakeup, &woken, Hook::Wakeup { thread })])
 }
 
-fn point(event: &str, format: &Format, hook: Hook) -> Point {
-    Point { event: event.to_owned(), id: format.id, hook }
+fn point(event: &str, format: &EventFormat, hook: Hook) -> HookPoint {
+    HookPoint { event: event.to_owned(), id: format.id, hook }
 }

@@ -5,7 +5,7 @@ use super::process::Process;
 use super::ring::Ring;
 use super::source::{Source, now_ns};
 use super::stats::Stats;
-use super::timing::Timing;
+use super::timing::ExitTimes;
 use super::tracefs::Tracefs;
 use super::whole::{Seen, Whole};
 use crate::exits::table::Per;
@@ -21,12 +21,12 @@ pub enum Via {
     /// There are no events: KVM's own statistics have counts, and the time of halts alone.
     Stats,
     /// There are no events: PowerPC's KVM has tables, the files timing and timings in debugfs.
-    Timing,
+    ExitTimes,
 }
 
 /// What the user chose; nothing means the best that this machine has.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Choice {
+pub struct RecorderChoice {
     pub level: Option<Level>,
     pub via: Option<Via>,
 }
@@ -43,7 +43,7 @@ pub struct Recorder {
 enum By {
     Events(Vec<Watch>),
     Statistics(Stats),
-    Timing(Timing),
+    ExitTimes(ExitTimes),
 }
 
 struct Watch {
@@ -54,11 +54,15 @@ struct Watch {
 impl Recorder {
     /// Starts recording. Without a chosen Level it records both, since some KVMs have the
     /// tracepoint kvm_exit and never fire it.
-    pub fn attach(process: &Process, of: &str, choice: Choice) -> Result<Recorder, LiveError> {
+    pub fn attach(
+        process: &Process,
+        of: &str,
+        choice: RecorderChoice,
+    ) -> Result<Recorder, LiveError> {
         let mut refused = None;
         let by = match choice.via {
             Some(Via::Stats) => By::Statistics(Stats::open(process, of)?),
-            Some(Via::Timing) => By::Timing(Timing::open(process, of)?),
+            Some(Via::ExitTimes) => By::ExitTimes(ExitTimes::open(process, of)?),
             _ => By::Events(watches(process.pid, choice, &mut refused)?),
         };
         Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
@@ -68,7 +72,7 @@ impl Recorder {
     pub fn poll(&mut self) -> Result<(), LiveError> {
         let watches = match &mut self.by {
             By::Statistics(_) => return Ok(()),
-            By::Timing(timing) => return timing.poll(),
+            By::ExitTimes(timing) => return timing.poll(),
             By::Events(watches) => watches,
         };
         watches.iter_mut().try_for_each(|watch| watch.source.poll())?;
@@ -87,7 +91,7 @@ impl Recorder {
         };
         match &self.by {
             By::Statistics(stats) => stats.tables(),
-            By::Timing(timing) => timing.tables(per),
+            By::ExitTimes(timing) => timing.tables(per),
             By::Events(watches) => {
                 let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
                 Ok(self.whole(seen).tables(per))
@@ -104,7 +108,7 @@ impl Recorder {
         };
         match &mut self.by {
             By::Statistics(stats) => stats.tables(),
-            By::Timing(timing) => {
+            By::ExitTimes(timing) => {
                 timing.poll()?;
                 timing.tables(per)
             }
@@ -124,7 +128,7 @@ impl Recorder {
 
 fn watches(
     process: u32,
-    choice: Choice,
+    choice: RecorderChoice,
     refused: &mut Option<String>,
 ) -> Result<Vec<Watch>, LiveError> {
     let tracefs = Tracefs::find()?;

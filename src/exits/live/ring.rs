@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit};
 
 use super::decode::decode;
 use super::error::LiveError;
-use super::hook::{Hook, Point};
+use super::hook::{Hook, HookPoint};
 use super::points::Points;
 use super::source::{Source, now_ns};
 use crate::exits::fold::Fold;
@@ -104,7 +104,7 @@ impl Ring {
     }
 }
 
-fn open(point: &Point, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
+fn open(point: &HookPoint, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
     let mut builder = Builder::new(Tracepoint::with_id(point.id));
     builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);

@@ -22,7 +22,7 @@ const KVM: &str = "/sys/kernel/debug/kvm";
 const FILE_MAX: u64 = 1 << 16;
 
 /// A VM's tables since the recording began.
-pub struct Timing {
+pub struct ExitTimes {
     root: PathBuf,
     pid: u32,
     of: String,
@@ -37,13 +37,13 @@ pub struct Timing {
 type Vcpu = (String, u32);
 type Tables = BTreeMap<Vcpu, ExitTable>;
 
-impl Timing {
+impl ExitTimes {
     /// Opens the files of a process that has a VM.
-    pub fn open(process: &Process, of: &str) -> Result<Timing, LiveError> {
-        Timing::below(Path::new(KVM), process.pid, of)
+    pub fn open(process: &Process, of: &str) -> Result<ExitTimes, LiveError> {
+        ExitTimes::below(Path::new(KVM), process.pid, of)
     }
 
-    fn below(root: &Path, pid: u32, of: &str) -> Result<Timing, LiveError> {
+    fn below(root: &Path, pid: u32, of: &str) -> Result<ExitTimes, LiveError> {
         let mut before = Tables::new();
         for (vcpu, path, text) in texts(root, pid)? {
             before.insert(vcpu, table(&text).map_err(|error| unreadable(&path, error))?);
@@ -53,7 +53,7 @@ impl Timing {
             return Err(unreadable(root, none));
         }
         let (root, of, now, cleared) = (root.to_owned(), of.to_owned(), before.clone(), vec![]);
-        Ok(Timing { root, pid, of, before, now, cleared })
+        Ok(ExitTimes { root, pid, of, before, now, cleared })
     }
 
     /// Reads the files again. A vCPU that has gone, or a row that cannot be read, keeps its values.
@@ -112,7 +112,7 @@ impl Timing {
 }
 
 fn unreadable(path: &Path, why: impl Display) -> LiveError {
-    LiveError::Timing { reason: format!("{}: {why}", path.display()) }
+    LiveError::ExitTimes { reason: format!("{}: {why}", path.display()) }
 }
 
 fn table(text: &str) -> Result<ExitTable, files::ExitsError> {
@@ -201,7 +201,7 @@ mod tests {
         ] {
             let root = tempfile::tempdir().unwrap();
             places.iter().for_each(|place| put(root.path(), place, FIRST));
-            let mut timing = Timing::below(root.path(), 77, "web").unwrap();
+            let mut timing = ExitTimes::below(root.path(), 77, "web").unwrap();
             places[1..].iter().for_each(|place| put(root.path(), place, LATER));
             timing.poll().unwrap();
             let tables = counts(&timing.tables(Per::Both).unwrap());
@@ -215,7 +215,7 @@ mod tests {
     fn vcpus_come_and_go() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "77-12/vcpu0/timings", FIRST);
-        let mut timing = Timing::below(root.path(), 77, "web").unwrap();
+        let mut timing = ExitTimes::below(root.path(), 77, "web").unwrap();
         put(root.path(), "77-12/vcpu0/timings", LATER);
         put(root.path(), "77-12/vcpu1/timings", FIRST);
         timing.poll().unwrap();
@@ -243,7 +243,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let put = |text: &str| put(root.path(), "77-12/vcpu0/timings", text);
         put(FIRST);
-        let mut timing = Timing::below(root.path(), 77, "web").unwrap();
+        let mut timing = ExitTimes::below(root.path(), 77, "web").unwrap();
         for text in [
             LATER,
             "guest: 3 30 10 10\ncede: 0 0 0 0\n",
@@ -264,11 +264,11 @@ mod tests {
     #[test]
     fn what_is_not_there_or_no_table_is_said() {
         let root = tempfile::tempdir().unwrap();
-        let said = || Timing::below(root.path(), 77, "web").err().unwrap().to_string();
+        let said = || ExitTimes::below(root.path(), 77, "web").err().unwrap().to_string();
         assert!(said().contains("process 77 has no such file"), "{}", said());
         put(root.path(), "77-12/vcpu0/timings", "guest: 1\n");
         assert!(said().contains("77-12/vcpu0/timings: line 1"), "{}", said());
-        let none = Timing::below(&root.path().join("none"), 77, "web").err().unwrap();
+        let none = ExitTimes::below(&root.path().join("none"), 77, "web").err().unwrap();
         assert!(none.to_string().contains("No such file"), "{none}");
     }
 }

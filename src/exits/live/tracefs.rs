@@ -1,5 +1,5 @@
 //! Reads the formats of tracepoints: numbers and offsets that differ from version to version
-//! (Documentation/trace/events.rst, "Event formats").
+//! (Documentation/trace/events.rst, "VcpuEvent formats").
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub struct Tracefs {
 
 /// One tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
+pub struct EventFormat {
     /// What perf_event_open calls it by.
     pub id: u64,
     fields: BTreeMap<String, Field>,
@@ -46,8 +46,8 @@ impl Tracefs {
     }
 
     /// A tracepoint such as `kvm/kvm_exit`, if the kernel has it.
-    pub fn format(&self, event: &str) -> Option<Format> {
-        Format::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
+    pub fn format(&self, event: &str) -> Option<EventFormat> {
+        EventFormat::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
     }
 }
 
@@ -56,15 +56,15 @@ fn is_tracefs(place: &str) -> bool {
     rustix::fs::statfs(place).is_ok_and(|found| found.f_type == 0x7472_6163)
 }
 
-impl Format {
+impl EventFormat {
     /// From the text of its `format` file.
-    pub fn parse(text: &str) -> Option<Format> {
+    pub fn parse(text: &str) -> Option<EventFormat> {
         let after =
             |line: &str, key: &str| line.strip_prefix(key).map(|rest| rest.trim().to_owned());
         let id = text.lines().find_map(|line| after(line, "ID:"))?.parse().ok()?;
         let print = text.lines().find_map(|line| after(line, "print fmt:")).unwrap_or_default();
         let fields = text.lines().filter_map(field).collect();
-        Some(Format { id, fields, print })
+        Some(EventFormat { id, fields, print })
     }
 
     /// A field by its name; nothing where it has another size than a number.
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_real_record_are_found() {
-        let format = Format::parse(KVM_EXIT).unwrap();
+        let format = EventFormat::parse(KVM_EXIT).unwrap();
         assert_eq!(format.id, 103);
         assert_eq!(format.field("exit_reason"), Some(Field { offset: 8, size: 4 }));
         assert_eq!(format.field("isa"), Some(Field { offset: 24, size: 4 }));
@@ -105,7 +105,7 @@ mod tests {
         let (name, field) = field(line).unwrap();
         assert_eq!((name.as_str(), field.size), ("prev_comm", 16));
         let text = format!("ID: 7\n{line}\n");
-        assert_eq!(Format::parse(&text).unwrap().field("prev_comm"), None);
-        assert_eq!(Format::parse("hello"), None);
+        assert_eq!(EventFormat::parse(&text).unwrap().field("prev_comm"), None);
+        assert_eq!(EventFormat::parse("hello"), None);
     }
 }

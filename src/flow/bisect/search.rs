@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::plan::{self, CountsExperiment, Experiment};
 use crate::report;
-use crate::stats::search::Search as Places;
+use crate::stats::search::Known as Places;
 
 /// What an operation costs one Side, in the first Layout.
 pub(super) fn cost(row: &Row, effect: &Effect, side: Side) -> f64 {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::disk::write_atomically;
-use crate::flow::context::Context;
+use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::model::{Bisection, FORMAT};
 

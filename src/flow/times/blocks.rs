@@ -3,7 +3,7 @@
 use super::drive::drive;
 use crate::analyse::{is_drawn, of_blocks, turns, wants_more, why_ended};
 use crate::engine::noise;
-use crate::flow::context::Context;
+use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::model::{Facts, Side, TimedBlock, TimedEngine, TimesPlan, fact};

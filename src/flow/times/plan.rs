@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::calibrate::calibrated;
 use super::cpus;
 use crate::engine::host::Host;
-use crate::flow::context::Context;
+use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::model::{Identity, Plan, Subject, TimedEngine, TimesPlan};

@@ -6,7 +6,7 @@
 use super::bytes::{bytes_at, u16_at, u32_at};
 use super::facts::{Facts, release_word};
 use crate::kernel::error::KernelError;
-use crate::model::Format;
+use crate::model::ImageFormat;
 
 const SECTOR: u64 = 512;
 const SETUP_SECTS: usize = 0x1f1;
@@ -45,7 +45,7 @@ pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     if version >= WITH_XLOADFLAGS && flags & XLF_KERNEL_64 == 0 {
         return Err(KernelError::WrongArch { name: name.to_owned(), arch: "i386".to_owned() });
     }
-    Ok(Facts { format: Format::BzImage, release: release(data), build_id: None })
+    Ok(Facts { format: ImageFormat::BzImage, release: release(data), build_id: None })
 }
 
 /// The size in bytes that the header promises: the boot sector, the setup code and the

@@ -1,11 +1,11 @@
 //! The facts of an image.
 
-use crate::model::Format;
+use crate::model::ImageFormat;
 
 /// What an image says about itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    pub format: Format,
+    pub format: ImageFormat,
     /// As `uname -r` prints it.
     pub release: Option<String>,
     /// Hexadecimal digits.

@@ -14,7 +14,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use super::bytes::{bytes_at, hex, u16_at};
 use super::facts::{Facts, release_word};
 use crate::kernel::error::KernelError;
-use crate::model::{Arch, Format};
+use crate::model::{Arch, ImageFormat};
 
 const XEN_PHYS32_ENTRY: u32 = 18;
 const BANNER: &[u8] = b"Linux version ";
@@ -62,7 +62,7 @@ fn read<Elf: FileHeader<Endian = Endianness>>(
         return Err(KernelError::NoPvhEntry { name });
     }
     let release = rodata.and_then(|section| release(section.data(endian, data).ok()?));
-    Ok(Facts { format: Format::Vmlinux, release, build_id: notes.build_id })
+    Ok(Facts { format: ImageFormat::Vmlinux, release, build_id: notes.build_id })
 }
 
 /// Class, byte order and machine in the ELF files of an architecture.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{bzimage, note, vmlinux, whole_vmlinux};
 use crate::kernel::error::KernelError;
 use crate::kernel::image::{self, Facts};
-use crate::model::{Arch, Format};
+use crate::model::{Arch, ImageFormat};
 
 fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     image::inspect(data, name, Arch::X86_64)
@@ -26,7 +26,7 @@ macro_rules! assert_error {
 fn a_bzimage() {
     let facts = inspect(&bzimage("6.1.0-50-cloud-amd64 (me@here) #1 SMP", 64), "").unwrap();
     let release = Some("6.1.0-50-cloud-amd64".to_owned());
-    assert_eq!(facts, Facts { format: Format::BzImage, release, build_id: None });
+    assert_eq!(facts, Facts { format: ImageFormat::BzImage, release, build_id: None });
     let signed = [bzimage("6.1 x", 64), vec![0; 100]].concat();
     assert!(inspect(&signed, "").is_ok());
 }
@@ -77,7 +77,10 @@ fn without_a_release_there_is_no_identity() {
 fn a_vmlinux() {
     let facts = inspect(&whole_vmlinux(), "").unwrap();
     let release = Some("6.12.1-test".to_owned());
-    assert_eq!(facts, Facts { format: Format::Vmlinux, release, build_id: Some("ab".repeat(20)) });
+    assert_eq!(
+        facts,
+        Facts { format: ImageFormat::Vmlinux, release, build_id: Some("ab".repeat(20)) }
+    );
     let nameless = vmlinux(&note("Xen", 18, &[0; 8]), b"no banner");
     assert_error!(&nameless, KernelError::NoIdentity { .. });
 }

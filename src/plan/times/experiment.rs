@@ -5,7 +5,7 @@ use crate::model::{FORMAT, Plan, Sides, TimedEngine, TimedMachine, TimedSubject,
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
 use crate::plan::file::{EngineName, ExperimentFile, SubjectKeys};
-use crate::plan::workloads::Value;
+use crate::plan::workloads::ParamValue;
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub struct TimesExperiment {
     pub secondary: Vec<String>,
     /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
     /// for each value, the same on both Sides.
-    pub sweep: BTreeMap<String, Vec<Value>>,
+    pub sweep: BTreeMap<String, Vec<ParamValue>>,
     /// Of guests: their shape.
     pub machine: TimedMachine,
     /// What the change is measured against.

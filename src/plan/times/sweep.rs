@@ -4,7 +4,7 @@ use super::experiment::TimesExperiment;
 use crate::model::TimedEngine;
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
-use crate::plan::workloads::Value;
+use crate::plan::workloads::ParamValue;
 
 impl Experiment<TimesExperiment> {
     /// The Experiments that the swept settings make, each with what it is called; without any it is
@@ -41,7 +41,7 @@ impl TimesExperiment {
     }
 
     /// The same on both Sides.
-    fn set(&mut self, name: &str, value: &Value) {
+    fn set(&mut self, name: &str, value: &ParamValue) {
         match (name, cpus(value)) {
             ("vcpus", Some(number)) => self.machine.vcpus = number,
             ("cores", number @ Some(_)) => self.machine.cores = number,
@@ -57,14 +57,14 @@ impl TimesExperiment {
     pub(super) fn check_sweep(&self) -> Result<(), PlanError> {
         for (name, values) in &self.sweep {
             let wrong = |reason: String| Err(PlanError::Sweep { name: name.clone(), reason });
-            let is_none = |value: &Value| value.to_string().is_empty();
+            let is_none = |value: &ParamValue| value.to_string().is_empty();
             if values.is_empty() || values.iter().any(is_none) {
                 return wrong("a value is missing; write NAME=V1,V2".into());
             }
             if !is_setting(name) {
                 continue;
             }
-            let mut sorted: Vec<String> = values.iter().map(Value::to_string).collect();
+            let mut sorted: Vec<String> = values.iter().map(ParamValue::to_string).collect();
             sorted.sort();
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
                 return wrong("a value is given twice; give it once".into());
@@ -93,7 +93,7 @@ impl TimesExperiment {
         let mut names = self.workloads.clone();
         let mut swept = Vec::new();
         for (name, values) in self.sweep.iter().filter(|(name, _)| !is_setting(name)) {
-            let with = |row: &String, value: &Value| {
+            let with = |row: &String, value: &ParamValue| {
                 let sign = if row.contains(':') { ',' } else { ':' };
                 format!("{row}{sign}{name}={value}")
             };
@@ -118,9 +118,9 @@ fn is_of_guests(name: &str) -> bool {
 }
 
 /// A number of CPUs; whether there can be so many is checked with the machine.
-fn cpus(value: &Value) -> Option<u32> {
+fn cpus(value: &ParamValue) -> Option<u32> {
     match value {
-        Value::Number(number) => u32::try_from(*number).ok(),
-        Value::Word(_) => None,
+        ParamValue::Number(number) => u32::try_from(*number).ok(),
+        ParamValue::Word(_) => None,
     }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::document::Document;
-use super::param::{Param, Value};
+use super::param::{Param, ParamValue};
 use super::quantity::Quantity;
 use crate::model::Region;
 use crate::plan::error::PlanError;
@@ -49,7 +49,7 @@ pub struct Definition {
     pub native_ops: Option<u64>,
     /// What the rows of a native run have besides their parameters, unless some are given.
     #[serde(default)]
-    pub native_params: BTreeMap<String, Value>,
+    pub native_params: BTreeMap<String, ParamValue>,
     /// What a native run prints, by the names of `analyse::native`; one time or bandwidth where
     /// nothing is said.
     #[serde(default)]
@@ -89,7 +89,7 @@ pub struct Definition {
 pub struct Variant {
     /// What differs from the defaults.
     #[serde(default)]
-    pub params: BTreeMap<String, Value>,
+    pub params: BTreeMap<String, ParamValue>,
     /// Operations in the Region, where they differ.
     pub ops: Option<u64>,
     /// Operations natively, where they differ.

@@ -13,5 +13,5 @@ pub use definitions::{Definition, definitions};
 pub use document::Document;
 pub use fits::{check_for_guest, check_memory};
 pub use native::native_rows;
-pub use param::{Param, Value};
+pub use param::{Param, ParamValue};
 pub use select::{each_once, find, select};

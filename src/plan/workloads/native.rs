@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definitions::Definition;
-use super::param::Value;
+use super::param::ParamValue;
 use super::select::{each_once, find, operations};
 use crate::model::Workload;
 use crate::plan::error::PlanError;
@@ -29,7 +29,7 @@ pub fn native_rows<'a>(
 
 fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Workload>, PlanError> {
     let mut ops = vec![None];
-    let mut all: Vec<BTreeMap<String, Value>> = vec![BTreeMap::new()];
+    let mut all: Vec<BTreeMap<String, ParamValue>> = vec![BTreeMap::new()];
     let mut names = BTreeSet::new();
     for param in params {
         let (name, values) = values(definition, param)?;
@@ -42,7 +42,7 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
             ops = all.collect::<Result<_, _>>()?;
             continue;
         }
-        let with = |before: &BTreeMap<String, Value>, value: &Value| {
+        let with = |before: &BTreeMap<String, ParamValue>, value: &ParamValue| {
             let mut after = before.clone();
             after.insert(name.to_owned(), value.clone());
             after
@@ -55,7 +55,7 @@ fn combinations(definition: &Definition, params: &[String]) -> Result<Vec<Worklo
 
 fn row(
     definition: &Definition,
-    params: &BTreeMap<String, Value>,
+    params: &BTreeMap<String, ParamValue>,
     ops: Option<u64>,
 ) -> Result<Workload, PlanError> {
     let Some(ops) = ops else { return definition.native_row(params) };
@@ -65,7 +65,10 @@ fn row(
     Ok(row)
 }
 
-fn values<'a>(definition: &Definition, param: &'a str) -> Result<(&'a str, Vec<Value>), PlanError> {
+fn values<'a>(
+    definition: &Definition,
+    param: &'a str,
+) -> Result<(&'a str, Vec<ParamValue>), PlanError> {
     let (name, values) =
         param.split_once('=').filter(|(_, values)| !values.is_empty()).ok_or_else(|| {
             let workload = definition.name.clone();
@@ -74,7 +77,7 @@ fn values<'a>(definition: &Definition, param: &'a str) -> Result<(&'a str, Vec<V
     if name != "ops" {
         definition.param(name)?;
     }
-    Ok((name, values.split(',').map(Value::of).collect()))
+    Ok((name, values.split(',').map(ParamValue::of).collect()))
 }
 
 #[cfg(test)]

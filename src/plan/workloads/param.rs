@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Param {
     /// What it is where nothing else is said.
-    pub default: Value,
+    pub default: ParamValue,
     /// What it means.
     pub about: String,
     /// Of a number.
@@ -41,38 +41,38 @@ fn is_false(value: &bool) -> bool {
 /// What stands for a parameter in a file or on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum ParamValue {
     /// Of a parameter with bounds.
     Number(u64),
     /// Of a parameter with choices.
     Word(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => write!(f, "{number}"),
-            Value::Word(word) => write!(f, "{word}"),
+            ParamValue::Number(number) => write!(f, "{number}"),
+            ParamValue::Word(word) => write!(f, "{word}"),
         }
     }
 }
 
-impl Value {
+impl ParamValue {
     /// What a command line says.
-    pub fn of(text: &str) -> Value {
+    pub fn of(text: &str) -> ParamValue {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
-            Ok(number) if digits => Value::Number(number),
-            _ => Value::Word(text.to_owned()),
+            Ok(number) if digits => ParamValue::Number(number),
+            _ => ParamValue::Word(text.to_owned()),
         }
     }
 }
 
 impl Param {
     /// What a guest is told.
-    pub fn number(&self, workload: &str, name: &str, value: &Value) -> Result<u64, PlanError> {
+    pub fn number(&self, workload: &str, name: &str, value: &ParamValue) -> Result<u64, PlanError> {
         let number = match value {
-            Value::Number(number) if self.choices.is_empty() => {
+            ParamValue::Number(number) if self.choices.is_empty() => {
                 self.admits(*number).then_some(*number)
             }
             // A word may be one of digits.
@@ -119,7 +119,7 @@ impl Param {
         if !of_number && (self.min != 0 || self.max != 0) {
             return Err(format!("parameter {name:?} has choices and bounds"));
         }
-        if of_number && !matches!(self.default, Value::Number(number) if self.admits(number)) {
+        if of_number && !matches!(self.default, ParamValue::Number(number) if self.admits(number)) {
             return Err(format!("parameter {name:?} does not take its own default"));
         }
         if self.about.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::definitions::{Definition, Variant};
-use super::param::{Param, Value};
+use super::param::{Param, ParamValue};
 use super::quantity::Quantity;
 use crate::model::{Signature, Workload};
 use crate::plan::error::PlanError;
@@ -29,7 +29,7 @@ impl Definition {
 
     /// The row with these parameters and the operations of a native run: those of the variant that
     /// they make, where there is one.
-    pub fn native_row(&self, params: &BTreeMap<String, Value>) -> Result<Workload, PlanError> {
+    pub fn native_row(&self, params: &BTreeMap<String, ParamValue>) -> Result<Workload, PlanError> {
         let variant = self.variants().iter().find(|variant| variant.params == *params);
         let of_variant = |variant: &Variant| variant.native_ops.or(self.native_ops).or(variant.ops);
         self.row(params, variant.map_or(self.native_ops, of_variant))
@@ -43,7 +43,7 @@ impl Definition {
     /// The row with these parameters; `params` names what is unlike the defaults.
     pub fn row(
         &self,
-        params: &BTreeMap<String, Value>,
+        params: &BTreeMap<String, ParamValue>,
         ops: Option<u64>,
     ) -> Result<Workload, PlanError> {
         let mut all = self.defaults()?;
@@ -152,7 +152,7 @@ mod tests {
         golden-at-ops = { hash = 7 }
     "#;
 
-    fn row(params: &[(&str, Value)], ops: Option<u64>) -> Result<Workload, PlanError> {
+    fn row(params: &[(&str, ParamValue)], ops: Option<u64>) -> Result<Workload, PlanError> {
         let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         parse(FORK, "fork.toml").unwrap().row(&params.collect(), ops)
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_signature_follows_the_parameters() {
-        let fork = row(&[("pages", Value::Number(3))], Some(5)).unwrap();
+        let fork = row(&[("pages", ParamValue::Number(3))], Some(5)).unwrap();
         assert_eq!(fork.row, "fork:pages=3");
         assert_eq!(fork.params, [("kind".to_owned(), 0), ("pages".to_owned(), 3)].into());
         let wanted = [("children", 5), ("failed", 0), ("pages", 15)];
@@ -197,20 +197,22 @@ mod tests {
         assert_eq!(row(&[], None).unwrap().signature.get("hash"), Some(&7));
         let other = row(&[], Some(11)).unwrap().signature;
         assert_eq!((other.get("hash"), other.get("answer")), (None, Some(&44)));
-        let thp = row(&[("kind", Value::Word("thp".into()))], None).unwrap();
+        let thp = row(&[("kind", ParamValue::Word("thp".into()))], None).unwrap();
         assert_eq!((thp.row.as_str(), thp.params["kind"]), ("fork:kind=thp", 1));
         assert_eq!(thp.signature.get("hash"), None);
     }
 
     #[test]
     fn what_a_parameter_cannot_be_is_refused() {
-        for (name, value) in [("pages", Value::Number(65)), ("kind", Value::Word("huge".into()))] {
+        for (name, value) in
+            [("pages", ParamValue::Number(65)), ("kind", ParamValue::Word("huge".into()))]
+        {
             let error = row(&[(name, value)], None).unwrap_err();
             assert!(matches!(error, PlanError::ParameterValue { .. }), "{error}");
         }
-        let error = row(&[("page", Value::Number(1))], None).unwrap_err();
+        let error = row(&[("page", ParamValue::Number(1))], None).unwrap_err();
         assert!(matches!(error, PlanError::UnknownParameter { .. }), "{error}");
-        let error = row(&[("pages", Value::Number(64))], Some(u64::MAX)).unwrap_err();
+        let error = row(&[("pages", ParamValue::Number(64))], Some(u64::MAX)).unwrap_err();
         assert!(matches!(error, PlanError::TooMuch { .. }), "{error}");
     }
 

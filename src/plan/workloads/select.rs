@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definitions::Definition;
-use super::param::Value;
+use super::param::ParamValue;
 use crate::model::Workload;
 use crate::plan::error::PlanError;
 
@@ -64,7 +64,7 @@ fn named(definitions: &[Definition], text: &str) -> Result<Vec<Workload>, PlanEr
     for param in params.split(',') {
         let (param, value) = parse_param(definition, param)?;
         let before = match param {
-            "ops" => ops.replace(operations(definition, &value)?).map(Value::Number),
+            "ops" => ops.replace(operations(definition, &value)?).map(ParamValue::Number),
             _ => given.insert(param.to_owned(), value),
         };
         if before.is_some() {
@@ -89,11 +89,14 @@ fn of_group(definitions: &[Definition], group: &str) -> Result<Vec<Workload>, Pl
     Ok(rows)
 }
 
-fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, Value), PlanError> {
+fn parse_param<'a>(
+    definition: &Definition,
+    text: &'a str,
+) -> Result<(&'a str, ParamValue), PlanError> {
     let workload = &definition.name;
     let bad = || PlanError::BadParameter { workload: workload.clone(), text: text.to_owned() };
     let (name, value) = text.split_once('=').ok_or_else(bad)?;
-    let value = Value::of(value);
+    let value = ParamValue::of(value);
     if name != "ops" {
         definition.param(name)?.number(workload, name, &value)?;
     }
@@ -101,9 +104,9 @@ fn parse_param<'a>(definition: &Definition, text: &'a str) -> Result<(&'a str, V
 }
 
 /// What `ops` may be.
-pub(super) fn operations(definition: &Definition, value: &Value) -> Result<u64, PlanError> {
+pub(super) fn operations(definition: &Definition, value: &ParamValue) -> Result<u64, PlanError> {
     match value {
-        Value::Number(ops @ 1..) => Ok(*ops),
+        ParamValue::Number(ops @ 1..) => Ok(*ops),
         other => Err(PlanError::Operations {
             workload: definition.name.clone(),
             value: other.to_string(),

@@ -1,7 +1,7 @@
 //! For a mail or a review, as GitHub renders it.
 
 use super::format::Format;
-use crate::report::view::{Cell, Column, Functions, Kind, MetricChange, Reason, Section};
+use crate::report::view::{Cell, Column, Functions, Kind, MetricChange, FailureReason, Section};
 use crate::report::view::{SideLine, Table, View};
 use crate::text::{code, escape, html, markdown};
 
@@ -140,7 +140,7 @@ fn change(change: &MetricChange) -> String {
     format!("{}, {metric}: {from_to}, {delta} ({percent} %), {verdict}", code(row))
 }
 
-fn reason(reason: &Reason) -> String {
+fn reason(reason: &FailureReason) -> String {
     let rows: Vec<String> = reason.rows.iter().map(|row| code(row)).collect();
     let boots = match (reason.boots.as_str(), reason.name.as_str()) {
         ("", _) => String::new(),

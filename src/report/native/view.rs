@@ -1,6 +1,6 @@
 use crate::model::{Failure, NativeRow, NativeTable, Summary};
 use crate::report::number::measured;
-use crate::report::view::{Kind, Line, Reason, Section, Table, View};
+use crate::report::view::{FailureReason, Kind, Line, Section, Table, View};
 use crate::report::{shapes, words};
 
 /// Of one row all numbers, of several a line each; then what failed.
@@ -85,11 +85,11 @@ fn many(table: &NativeTable) -> Section {
 /// What could not be run, and what to do about it.
 fn failures(table: &NativeTable) -> Section {
     let failed = table.rows.iter().filter_map(|row| Some((row, row.failure.as_ref()?)));
-    let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| Reason {
+    let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| FailureReason {
         rows: vec![row.workload.row.clone()],
         why: failure.to_string(),
         next_step: failure.next_step().to_owned(),
-        ..Reason::default()
+        ..FailureReason::default()
     });
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }
 }

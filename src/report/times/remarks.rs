@@ -1,10 +1,10 @@
 use super::table::ratio;
 use crate::model::{Crossing, Ratio, Row, TimesComparison, TimesEvidence};
 use crate::report::number;
-use crate::report::view::{Kind, Line, Note, Reason, Section, Table};
+use crate::report::view::{FailureReason, Kind, Line, Note, Section, Table};
 
 /// A row with what its pairs say.
-pub type Timed<'a> = (&'a Row, &'a TimesEvidence);
+pub type TimedRow<'a> = (&'a Row, &'a TimesEvidence);
 
 /// Why there are no verdicts at all, or fewer than one might expect.
 pub fn of_all(times: &TimesComparison) -> Section {
@@ -19,15 +19,19 @@ pub fn of_all(times: &TimesComparison) -> Section {
 }
 
 /// Why single rows have no answer, each reason once.
-pub fn of_rows(rows: &[Timed<'_>], times: &TimesComparison) -> Section {
-    let mut reasons: Vec<Reason> = Vec::new();
+pub fn of_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
+    let mut reasons: Vec<FailureReason> = Vec::new();
     for (row, _) in rows.iter().filter(|(row, _)| row.reason != times.unfit) {
         let Some(reason) = &row.reason else { continue };
         let why = format!("{}: {reason}", row.verdict.text());
         match reasons.iter_mut().find(|known| known.why == why) {
             Some(known) => known.rows.push(row.row.clone()),
             None => {
-                reasons.push(Reason { rows: vec![row.row.clone()], why, ..Reason::default() });
+                reasons.push(FailureReason {
+                    rows: vec![row.row.clone()],
+                    why,
+                    ..FailureReason::default()
+                });
             }
         }
     }
@@ -35,8 +39,8 @@ pub fn of_rows(rows: &[Timed<'_>], times: &TimesComparison) -> Section {
 }
 
 /// What guests keep of bare metal's speed, in percent of it: the inverse of the ratio.
-pub fn of_bare_metal(rows: &[Timed<'_>], times: &TimesComparison) -> Section {
-    let note = |(row, times): &Timed<'_>| {
+pub fn of_bare_metal(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
+    let note = |(row, times): &TimedRow<'_>| {
         let Ratio { estimate, low, high } = times.ratio?;
         let [most, least] = [low, high.unwrap_or(f64::INFINITY)].map(|ratio| 100.0 / ratio);
         let text = format!("{:.1} % ({least:.1}…{most:.1})", 100.0 / estimate);
@@ -68,13 +72,13 @@ pub fn crossings(times: &TimesComparison) -> Section {
 }
 
 /// How fair the machine is, and where its noise is.
-pub fn controls(rows: &[Timed<'_>]) -> Section {
+pub fn controls(rows: &[TimedRow<'_>]) -> Section {
     let columns = [
         ("workload", Kind::Row),
         ("A/A ratio\n(99 %)", Kind::Number),
         ("between boots\n%", Kind::Number),
     ];
-    let line = |(row, times): &Timed<'_>| {
+    let line = |(row, times): &TimedRow<'_>| {
         let control = times.control.map(|control| ratio(control.ratio));
         let between = times.between_boots_percent.map(|percent| format!("{percent:.0}"));
         let is_known = control.is_some() || between.is_some();

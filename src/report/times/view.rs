@@ -1,5 +1,5 @@
 use super::header::{how, sides};
-use super::remarks::{self, Timed};
+use super::remarks::{self, TimedRow};
 use super::table::table;
 use crate::model::{Comparison, TimesComparison};
 use crate::report::view::{Legend, Section, View};
@@ -9,7 +9,7 @@ use crate::report::{changes, words};
 /// The table, then why rows have no answer, what failed, and how good the measurement was.
 pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
-    let rows: Vec<Timed<'_>> = rows.collect();
+    let rows: Vec<TimedRow<'_>> = rows.collect();
     let failures = changes::failures(
         &comparison.rows,
         |failed| match failed.boots {
@@ -38,7 +38,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
 }
 
 /// What the columns are.
-fn legend(comparison: &Comparison, rows: &[Timed<'_>]) -> Legend {
+fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
     let threshold = comparison.threshold_percent;
     let family = |headline| rows.iter().filter(|(row, _)| row.headline == headline).count();
     let secondary = match family(false) {

@@ -13,5 +13,5 @@ pub use functions::{FunctionLine, Functions};
 pub use page::{Legend, SideLine, View};
 pub use records::{Records, Value};
 pub use report::Report;
-pub use section::{MetricChange, Note, Reason, Section};
+pub use section::{FailureReason, MetricChange, Note, Section};
 pub use table::{Cell, Column, Kind, Line, Table};

@@ -36,7 +36,7 @@ pub enum Section {
         /// What follows from them.
         title: String,
         /// One for each reason.
-        reasons: Vec<Reason>,
+        reasons: Vec<FailureReason>,
     },
     /// A list.
     Items {
@@ -82,7 +82,7 @@ pub struct Note {
 
 /// Why rows have no answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reason {
+pub struct FailureReason {
     /// The boots that failed: `boot`, `12 boots of the change`; empty where it is of no boot.
     pub boots: String,
     /// The boot's name; empty where there are several.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::measure;
-use crate::engine::{Answer, Cancel, Engine, Frozen, Request, Stop};
+use crate::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
 use crate::model::{
     Boot, CountsPlan, Failure, Outcome, Region, Run, Sample, Sides, Step, Workload,
 };
@@ -130,7 +130,7 @@ impl CountsDriver<'_> {
         &self,
         step: &Step,
         workload: &Workload,
-        answer: &Answer,
+        answer: &RawAnswer,
     ) -> Result<(Outcome, Option<String>), RunDirError> {
         match measure::measure(answer, workload, self.virtual_s) {
             Ok(measured) => Ok((Outcome::Measured(measured.sample), Some(measured.profile))),

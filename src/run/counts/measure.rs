@@ -1,4 +1,4 @@
-use crate::engine::Answer as EngineAnswer;
+use crate::engine::RawAnswer;
 use crate::model::{Failure, Region, Sample, Workload};
 use crate::rundir::profile;
 use crate::wire::{self, Answer, WireError};
@@ -14,7 +14,7 @@ pub struct Measured {
 
 /// Judges what a Run left behind: the guest is trusted with nothing.
 pub fn measure(
-    answer: &EngineAnswer,
+    answer: &RawAnswer,
     workload: &Workload,
     virtual_s: u64,
 ) -> Result<Measured, Failure> {

@@ -8,7 +8,7 @@
 //! A caller with several rows asks after each pair, and judges when told to stop:
 //!
 //! ```
-//! use ktax::stats::timed::{Next, Order, Pairs, Rules, Trial, Verdict, log_ratio};
+//! use ktax::stats::timed::{Next, Order, Pairs, Rules, Trial, Detection, log_ratio};
 //!
 //! // Loop times of a Boot in ns, one list for each row; here `fork` costs 3 % more in the change.
 //! let boot = |number: usize, is_change: bool| {
@@ -36,8 +36,8 @@
 //!     if !matches!(trial.next(&rows), Next::GoOn { .. }) {
 //!         let judged = trial.judge(&rows, &[]);
 //!         let [getppid, fork] = &judged.headline[..] else { unreachable!() };
-//!         assert_eq!(getppid.verdict, Verdict::NotDetected); // would have seen `would_see`
-//!         assert_eq!(fork.verdict, Verdict::Up);
+//!         assert_eq!(getppid.verdict, Detection::NotDetected); // would have seen `would_see`
+//!         assert_eq!(fork.verdict, Detection::Up);
 //!         assert!(fork.ratio().low < 1.03 && 1.03 < fork.ratio().high);
 //!         break;
 //!     }
@@ -61,7 +61,7 @@ pub use control::Control;
 pub use family::{benjamini_hochberg, holm};
 pub use looks::Looks;
 pub use order::{Order, Slot};
-pub use row::{Row, Verdict, Why};
+pub use row::{Detection, TrialRow, Why};
 pub use rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{Split, log_ratio, median, shamos, split};

@@ -4,11 +4,11 @@
 //! then a Boot that takes much longer, and a drift. `benches/statistics.rs` includes this file too.
 
 use super::random::Random;
-use super::{Next, Order, Pairs, Row, Trial};
+use super::{Next, Order, Pairs, Trial, TrialRow};
 
 /// What the noise is made of; shares of a Boot's time.
 #[derive(Clone, Copy)]
-pub struct Noise {
+pub struct SimulatedNoise {
     /// Standard deviation of each Boot by itself.
     pub own: f64,
     /// Standard deviation of the slow noise.
@@ -24,26 +24,32 @@ pub struct Noise {
 }
 
 /// 2 % of its own, 2 % slow, 3 % of Boots 10 % late on average; 4 % slower after 200 Boots.
-pub const USUAL: Noise =
-    Noise { own: 0.02, slow: 0.02, keep: 0.95, accidents: 0.03, accident: 0.10, drift: 0.0002 };
+pub const USUAL: SimulatedNoise = SimulatedNoise {
+    own: 0.02,
+    slow: 0.02,
+    keep: 0.95,
+    accidents: 0.03,
+    accident: 0.10,
+    drift: 0.0002,
+};
 
-pub struct Machine {
+pub struct SimulatedMachine {
     random: Random,
-    noise: Noise,
+    noise: SimulatedNoise,
     slow: f64,
     drift: f64,
 }
 
-impl Machine {
-    pub fn new(noise: Noise, seed: u64) -> Machine {
+impl SimulatedMachine {
+    pub fn new(noise: SimulatedNoise, seed: u64) -> SimulatedMachine {
         let mut random = Random::new(seed);
         let slow = noise.slow * normal(&mut random);
-        Machine { random, noise, slow, drift: 0.0 }
+        SimulatedMachine { random, noise, slow, drift: 0.0 }
     }
 
     /// The logarithm of the next Boot's time, apart from what it runs.
     pub fn boot(&mut self) -> f64 {
-        let Noise { own, slow, keep, accidents, accident, drift } = self.noise;
+        let SimulatedNoise { own, slow, keep, accidents, accident, drift } = self.noise;
         let fresh = slow * (1.0 - keep * keep).sqrt();
         self.slow = keep * self.slow + fresh * normal(&mut self.random);
         self.drift += drift;
@@ -67,8 +73,13 @@ fn normal(random: &mut Random) -> f64 {
 
 /// Measures until the rules say stop: the row, and how many A/A pairs there were. The second of
 /// the costs is the change's, the first what an A/A pair's second place has more, both logarithms.
-pub fn measured(trial: &Trial, noise: Noise, costs: [f64; 2], seed: u64) -> (Row, usize) {
-    let mut machine = Machine::new(noise, seed);
+pub fn measured(
+    trial: &Trial,
+    noise: SimulatedNoise,
+    costs: [f64; 2],
+    seed: u64,
+) -> (TrialRow, usize) {
+    let mut machine = SimulatedMachine::new(noise, seed);
     let (mut pairs, mut controls) = (Vec::new(), Vec::new());
     for slot in Order::new(!seed) {
         let pair = machine.pair(costs[usize::from(!slot.is_control)], slot.change_first);

@@ -9,14 +9,14 @@ use super::signed_rank::{Interval, SignedRank};
 /// The verdict of a timed row. "No change" is not one of them: a row without a detected change says
 /// which change it would have detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Detection {
     /// The change has larger values, by at least the threshold.
     Up,
     /// The change has smaller values, by at least the threshold.
     Down,
     /// The difference is significant and below the threshold.
     Small,
-    /// No detected change. A change of [`Row::would_see`] would have been detected.
+    /// No detected change. A change of [`TrialRow::would_see`] would have been detected.
     NotDetected,
     /// No verdict is possible.
     Inconclusive(Why),
@@ -37,18 +37,18 @@ pub enum Why {
     NotFinite,
 }
 
-impl Verdict {
-    /// Whether it is [`Verdict::Up`] or [`Verdict::Down`].
+impl Detection {
+    /// Whether it is [`Detection::Up`] or [`Detection::Down`].
     pub fn is_up_or_down(self) -> bool {
-        matches!(self, Verdict::Up | Verdict::Down)
+        matches!(self, Detection::Up | Detection::Down)
     }
 }
 
 /// The result of one row. Effects are log-ratios if they are called `log`, otherwise ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct TrialRow {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: Detection,
     /// The number of pairs.
     pub pairs: usize,
     /// Estimate and interval of `ln(change / base)`, valid at every look.
@@ -65,7 +65,7 @@ pub struct Row {
     pub control: Option<Control>,
 }
 
-impl Row {
+impl TrialRow {
     /// Estimate and interval as ratios of change to base, instead of their logarithms.
     pub fn ratio(&self) -> Interval {
         let Interval { estimate, low, high } = self.log;
@@ -81,8 +81,8 @@ pub(super) fn judge(
     cap: usize,
     strict: f64,
     adjust: fn(&[f64]) -> Vec<f64>,
-) -> Vec<Row> {
-    let mut judged: Vec<Row> =
+) -> Vec<TrialRow> {
+    let mut judged: Vec<TrialRow> =
         rows.iter().map(|row| by_itself(barriers, *row, cap, strict)).collect();
     let adjusted = adjust(&judged.iter().map(|row| row.p).collect::<Vec<_>>());
     for ((row, adjusted), of) in judged.iter_mut().zip(adjusted).zip(rows) {
@@ -94,9 +94,9 @@ pub(super) fn judge(
 }
 
 /// Judges a row, except for what depends on the family.
-fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> Row {
-    let mut judged = Row {
-        verdict: Verdict::NotDetected,
+fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> TrialRow {
+    let mut judged = TrialRow {
+        verdict: Detection::NotDetected,
         pairs: row.pairs.len(),
         log: Interval { estimate: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY },
         p: 1.0,
@@ -127,29 +127,29 @@ fn is_finite(row: Pairs) -> bool {
     row.pairs.iter().chain(row.controls).all(|value| value.is_finite())
 }
 
-fn verdict(barriers: &Barriers, row: &Row, of: Pairs) -> Verdict {
+fn verdict(barriers: &Barriers, row: &TrialRow, of: Pairs) -> Detection {
     if !is_finite(of) {
-        return Verdict::Inconclusive(Why::NotFinite);
+        return Detection::Inconclusive(Why::NotFinite);
     }
     if row.pairs < MIN_PAIRS || row.would_see.is_infinite() {
-        return Verdict::Inconclusive(Why::TooFewPairs);
+        return Detection::Inconclusive(Why::TooFewPairs);
     }
     let Some(control) = row.control.filter(|control| control.pairs >= MIN_CONTROLS) else {
-        return Verdict::Inconclusive(Why::TooFewControls);
+        return Detection::Inconclusive(Why::TooFewControls);
     };
     if control.log.excludes_zero() {
-        return Verdict::Inconclusive(Why::ControlOff);
+        return Detection::Inconclusive(Why::ControlOff);
     }
     if control.spread > barriers.rules.control_spread {
-        return Verdict::Inconclusive(Why::ControlWide);
+        return Detection::Inconclusive(Why::ControlWide);
     }
     if row.adjusted > barriers.rules.alpha || !row.log.excludes_zero() {
-        return Verdict::NotDetected;
+        return Detection::NotDetected;
     }
     match row.log.estimate {
-        estimate if estimate.abs() < barriers.rules.threshold.ln_1p() => Verdict::Small,
-        estimate if estimate > 0.0 => Verdict::Up,
-        _ => Verdict::Down,
+        estimate if estimate.abs() < barriers.rules.threshold.ln_1p() => Detection::Small,
+        estimate if estimate > 0.0 => Detection::Up,
+        _ => Detection::Down,
     }
 }
 

@@ -7,25 +7,25 @@ fn pairs(effect: f64) -> Vec<f64> {
     (0..10).flat_map(|step| [effect + one(step), effect - one(step)]).collect()
 }
 
-fn judged(pairs: &[f64], controls: &[f64]) -> Row {
+fn judged(pairs: &[f64], controls: &[f64]) -> TrialRow {
     let trial = Trial::new(Rules { pairs: Some(20), ..Rules::default() }, 1);
     trial.judge(&[Pairs { pairs, controls }], &[]).headline[0]
 }
 
-fn verdict_of(effect: f64) -> Verdict {
+fn verdict_of(effect: f64) -> Detection {
     judged(&pairs(effect), &pairs(0.0)).verdict
 }
 
 #[test]
 fn certain_and_large_enough() {
-    assert_eq!(verdict_of(0.05), Verdict::Up);
-    assert_eq!(verdict_of(-0.05), Verdict::Down);
+    assert_eq!(verdict_of(0.05), Detection::Up);
+    assert_eq!(verdict_of(-0.05), Detection::Down);
     // ln 1.01 = 0.00995.
-    assert_eq!(verdict_of(0.0099), Verdict::Small);
-    assert_eq!(verdict_of(0.0100), Verdict::Up);
-    assert_eq!(verdict_of(-0.0099), Verdict::Small);
-    assert_eq!(verdict_of(-0.0100), Verdict::Down);
-    assert_eq!(verdict_of(0.0), Verdict::NotDetected);
+    assert_eq!(verdict_of(0.0099), Detection::Small);
+    assert_eq!(verdict_of(0.0100), Detection::Up);
+    assert_eq!(verdict_of(-0.0099), Detection::Small);
+    assert_eq!(verdict_of(-0.0100), Detection::Down);
+    assert_eq!(verdict_of(0.0), Detection::NotDetected);
     let ratio = judged(&pairs(0.05), &pairs(0.0)).ratio();
     assert!((ratio.estimate - 0.05f64.exp()).abs() < 1e-9 && ratio.low < ratio.high);
 }
@@ -34,7 +34,7 @@ fn certain_and_large_enough() {
 fn why_there_is_no_answer() {
     let (far, same) = (pairs(0.05), pairs(0.0));
     let why = |pairs: &[f64], controls: &[f64]| match judged(pairs, controls).verdict {
-        Verdict::Inconclusive(why) => Some(why),
+        Detection::Inconclusive(why) => Some(why),
         _ => None,
     };
     assert_eq!(why(&far, &same), None);
@@ -54,14 +54,14 @@ fn ten_of_a_thousand_pairs_exclude_nothing() {
     let trial = Trial::new(Rules { pairs: Some(1000), ..Rules::default() }, 1);
     let (far, same) = (pairs(0.05), pairs(0.0));
     let row = trial.judge(&[Pairs { pairs: &far[..10], controls: &same }], &[]).headline[0];
-    assert_eq!(row.verdict, Verdict::Inconclusive(Why::TooFewPairs));
+    assert_eq!(row.verdict, Detection::Inconclusive(Why::TooFewPairs));
     assert_eq!((row.log.low, row.would_see), (f64::NEG_INFINITY, f64::INFINITY));
 }
 
 #[test]
 fn equal_pairs_are_not_detected_and_would_have_been() {
     let row = judged(&[0.0; 20], &[0.0; 8]);
-    assert_eq!((row.verdict, row.p, row.would_see), (Verdict::NotDetected, 1.0, 1.0));
+    assert_eq!((row.verdict, row.p, row.would_see), (Detection::NotDetected, 1.0, 1.0));
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn each_family_has_its_correction() {
     let rows: Vec<Pairs> = data.iter().map(|pairs| Pairs { pairs, controls: &same }).collect();
     let found = trial.judge(&rows, &rows);
     let p: Vec<f64> = found.headline.iter().map(|row| row.p).collect();
-    let adjusted = |rows: &[Row]| rows.iter().map(|row| row.adjusted).collect::<Vec<_>>();
+    let adjusted = |rows: &[TrialRow]| rows.iter().map(|row| row.adjusted).collect::<Vec<_>>();
     assert_eq!(adjusted(&found.headline), holm(&p));
     assert_eq!(adjusted(&found.secondary), benjamini_hochberg(&p));
     assert!(found.headline.iter().chain(&found.secondary).all(|row| row.family == 3));
     // By itself the second would be certain; as one of three it is not among the headlines.
     assert!(p[1] < 0.05 && found.headline[1].adjusted > 0.05, "{p:?}");
-    assert_eq!(found.headline[1].verdict, Verdict::NotDetected);
+    assert_eq!(found.headline[1].verdict, Detection::NotDetected);
     // More rows want a larger effect.
     let alone = judged(&data[2], &same);
     assert!(found.headline[2].would_see > alone.would_see);

@@ -3,28 +3,28 @@
 //! Rates of many more runs are printed by `cargo bench --bench statistics` and are in
 //! METHODOLOGY.md.
 
-use super::noise::{Machine, Noise, USUAL, measured};
+use super::noise::{SimulatedMachine, SimulatedNoise, USUAL, measured};
 use super::*;
 
 /// Runs until it says stop; how many pairs does not matter here.
-fn run(trial: &Trial, noise: Noise, effect: f64, bias: f64, seed: u64) -> Row {
+fn run(trial: &Trial, noise: SimulatedNoise, effect: f64, bias: f64, seed: u64) -> TrialRow {
     measured(trial, noise, [bias, effect + bias], seed).0
 }
 
-fn runs(count: u64, effect: f64) -> Vec<Row> {
+fn runs(count: u64, effect: f64) -> Vec<TrialRow> {
     let trial = Trial::new(Rules::default(), 1);
     (0..count).map(|seed| run(&trial, USUAL, effect.ln_1p(), 0.0, seed)).collect()
 }
 
-fn count(rows: &[Row], holds: impl Fn(&Row) -> bool) -> usize {
+fn count(rows: &[TrialRow], holds: impl Fn(&TrialRow) -> bool) -> usize {
     rows.iter().filter(|row| holds(row)).count()
 }
 
-fn is_verdict(row: &Row) -> bool {
-    row.verdict.is_up_or_down() || row.verdict == Verdict::Small
+fn is_verdict(row: &TrialRow) -> bool {
+    row.verdict.is_up_or_down() || row.verdict == Detection::Small
 }
 
-fn covers(rows: &[Row], effect: f64) -> usize {
+fn covers(rows: &[TrialRow], effect: f64) -> usize {
     let effect = f64::ln_1p(effect);
     count(rows, |row| row.log.low <= effect && effect <= row.log.high)
 }
@@ -40,7 +40,7 @@ fn four_hundred_comparisons_of_equals() {
 #[test]
 fn two_percent_are_found_and_covered() {
     let rows = runs(200, 0.02);
-    let found = count(&rows, |row| row.verdict == Verdict::Up);
+    let found = count(&rows, |row| row.verdict == Detection::Up);
     assert!(found >= 180, "{found} of 200");
     assert!(covers(&rows, 0.02) >= 186, "{} of 200", covers(&rows, 0.02));
 }
@@ -54,7 +54,7 @@ fn five_percent_are_covered() {
 #[test]
 fn what_would_have_been_seen_is_seen() {
     let trial = Trial::new(Rules { pairs: Some(40), ..Rules::default() }, 1);
-    let rows = |effect: f64| -> Vec<Row> {
+    let rows = |effect: f64| -> Vec<TrialRow> {
         (0..100).map(|seed| run(&trial, USUAL, effect, 0.0, seed)).collect()
     };
     let would_see: Vec<f64> = rows(0.0).iter().map(|row| row.would_see).collect();
@@ -71,8 +71,12 @@ fn ten_rows_of_equals_and_one_of_three_percent() {
     for seed in 0..100 {
         let rows: Vec<Vec<f64>> = (0..11)
             .map(|row| {
-                let mut own = Machine::new(Noise { slow: 0.0, ..USUAL }, 1000 * seed + row);
-                let mut shared = Machine::new(Noise { own: 0.0, accidents: 0.0, ..USUAL }, seed);
+                let mut own =
+                    SimulatedMachine::new(SimulatedNoise { slow: 0.0, ..USUAL }, 1000 * seed + row);
+                let mut shared = SimulatedMachine::new(
+                    SimulatedNoise { own: 0.0, accidents: 0.0, ..USUAL },
+                    seed,
+                );
                 let slots = Order::new(!seed).filter(|slot| !slot.is_control).take(60);
                 let effect = if row == 10 { 0.03 } else { 0.0 };
                 slots
@@ -87,7 +91,7 @@ fn ten_rows_of_equals_and_one_of_three_percent() {
             rows.iter().map(|pairs| Pairs { pairs, controls: &controls }).collect();
         let judged = trial.judge(&rows, &[]).headline;
         false_verdicts += usize::from(judged[..10].iter().any(is_verdict));
-        found += usize::from(judged[10].verdict == Verdict::Up);
+        found += usize::from(judged[10].verdict == Detection::Up);
     }
     assert!(false_verdicts <= 10, "{false_verdicts} of 100"); // 5 wanted, two deviations of 2.2
     assert!(found >= 95, "{found} of 100");
@@ -96,12 +100,12 @@ fn ten_rows_of_equals_and_one_of_three_percent() {
 #[test]
 fn a_harness_that_favours_a_place_gets_no_verdict() {
     let trial = Trial::new(Rules { pairs: Some(100), ..Rules::default() }, 1);
-    let rows: Vec<Row> = (0..50).map(|seed| run(&trial, USUAL, 0.0, 0.05, seed)).collect();
-    let off = count(&rows, |row| row.verdict == Verdict::Inconclusive(Why::ControlOff));
+    let rows: Vec<TrialRow> = (0..50).map(|seed| run(&trial, USUAL, 0.0, 0.05, seed)).collect();
+    let off = count(&rows, |row| row.verdict == Detection::Inconclusive(Why::ControlOff));
     assert!(off >= 48, "{off} of 50");
-    let wild = Noise { own: 0.5, ..USUAL };
+    let wild = SimulatedNoise { own: 0.5, ..USUAL };
     let row = run(&trial, wild, 0.0, 0.0, 1);
-    assert_eq!(row.verdict, Verdict::Inconclusive(Why::ControlWide));
+    assert_eq!(row.verdict, Detection::Inconclusive(Why::ControlWide));
 }
 
 // What follows must be caught by the counting above: each is a way to do it wrong.
@@ -114,7 +118,7 @@ fn finds(pairs: impl Fn(u64) -> Vec<f64>, looks: &[usize]) -> usize {
 }
 
 fn in_random_order(seed: u64) -> Vec<f64> {
-    let mut machine = Machine::new(USUAL, seed);
+    let mut machine = SimulatedMachine::new(USUAL, seed);
     let slots = Order::new(!seed).take(60);
     slots.map(|slot| machine.pair(0.0, slot.change_first)).collect()
 }
@@ -130,7 +134,7 @@ fn peeking_after_every_other_pair_is_caught() {
 #[test]
 fn all_of_one_side_after_all_of_the_other_is_caught() {
     let in_blocks = |seed| {
-        let mut machine = Machine::new(USUAL, seed);
+        let mut machine = SimulatedMachine::new(USUAL, seed);
         let base: Vec<f64> = (0..60).map(|_| machine.boot()).collect();
         base.iter().map(|base| machine.boot() - base).collect()
     };
@@ -141,7 +145,7 @@ fn all_of_one_side_after_all_of_the_other_is_caught() {
 #[test]
 fn the_base_always_first_is_caught_where_the_second_boot_is_warm() {
     let warm = |change_first: &dyn Fn(&Slot) -> bool, seed: u64| -> Vec<f64> {
-        let mut machine = Machine::new(USUAL, seed);
+        let mut machine = SimulatedMachine::new(USUAL, seed);
         let pair = |slot: Slot| {
             let first = change_first(&slot);
             machine.pair(if first { 0.02 } else { -0.02 }, first)

@@ -4,7 +4,7 @@ use super::barriers::Barriers;
 use super::family::{benjamini_hochberg, holm};
 use super::looks::Looks;
 use super::normal::quantile;
-use super::row::{Row, judge};
+use super::row::{TrialRow, judge};
 use super::rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 use super::spread::shamos;
 
@@ -38,9 +38,9 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// Headline rows, adjusted by Holm.
-    pub headline: Vec<Row>,
+    pub headline: Vec<TrialRow>,
     /// Secondary rows, adjusted by Benjamini and Hochberg.
-    pub secondary: Vec<Row>,
+    pub secondary: Vec<TrialRow>,
 }
 
 /// The rules, with their barriers computed. It keeps no data, so an interrupted run goes on from
@@ -128,7 +128,7 @@ impl Trial {
     }
 
     /// Whether more pairs would not change the verdict.
-    fn is_settled(&self, row: &Row) -> bool {
+    fn is_settled(&self, row: &TrialRow) -> bool {
         row.verdict.is_up_or_down() || row.log.is_within(self.barriers.rules.threshold.ln_1p())
     }
 }

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::{acpi, cpuid, load, mptable, ports};
 use crate::vmm::error::{VmmError, refused};
 use crate::vmm::machine::Machine;
-use crate::vmm::outcome::Outcome;
+use crate::vmm::outcome::GuestOutcome;
 use crate::vmm::{crew, long_mode};
 
 /// Three pages that Intel processors need, at an address without memory.
@@ -26,8 +26,8 @@ const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, d
 ///
 /// # Errors
 ///
-/// The guest does not start. How it ends is in the [`Outcome`].
-pub fn run(config: &Config) -> Result<Outcome, VmmError> {
+/// The guest does not start. How it ends is in the [`GuestOutcome`].
+pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
     let kernel = load::read(config)?;
     let bytes = usize::try_from(config.memory_mib << 20)
         .map_err(|_| VmmError::OutOfMemory { what: "so much" })?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
-use ktax::engine::{Cancel, Engine, Frozen, Answer, Request, Stop};
+use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
 use ktax::model::{Side, Step};
 use ktax::wire::Hello;
 
@@ -87,17 +87,17 @@ impl Frozen for FakeBoot<'_> {
         format!("console of {}\n", self.step.name()).into_bytes()
     }
 
-    fn run_boot(&self, order: &str) -> Result<Answer, Stop> {
+    fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
         self.answer(order, "boot of ")
     }
 
-    fn run(&self, order: &str) -> Result<Answer, Stop> {
+    fn run(&self, order: &str) -> Result<RawAnswer, Stop> {
         self.answer(order, "")
     }
 }
 
 impl FakeBoot<'_> {
-    fn answer(&self, order: &str, how: &str) -> Result<Answer, Stop> {
+    fn answer(&self, order: &str, how: &str) -> Result<RawAnswer, Stop> {
         let row = order.lines().find_map(|line| line.strip_prefix("run ")).unwrap();
         self.fake.called(self.step, &format!("{how}{row}"))?;
         let (scene, Step { side, layout, .. }) = (self.fake.scene, self.step.clone());

@@ -1,7 +1,7 @@
 //! Every kind of Failure ends as its own row and leaves the others standing.
 
 use ktax::analyse::counts;
-use ktax::engine::Answer;
+use ktax::engine::RawAnswer;
 use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
 
@@ -46,7 +46,7 @@ fn compared(root: &std::path::Path) -> Comparison {
 }
 
 /// What one Run of `pipe` comes to if the guest and the plugin leave this.
-fn judged(answer: impl Fn(Answer) -> Answer) -> Failure {
+fn judged(answer: impl Fn(RawAnswer) -> RawAnswer) -> Failure {
     let dir = scratch();
     let scene = Scene::new(&["getppid", "pipe", "stat"]).layouts(3);
     let canned = answer(scene.good("pipe", Side::Change, 1));
@@ -63,11 +63,11 @@ fn judged(answer: impl Fn(Answer) -> Answer) -> Failure {
 }
 
 fn judged_wire(wire: &str) -> Failure {
-    judged(|answer| Answer { wire: wire.into(), ..answer })
+    judged(|answer| RawAnswer { wire: wire.into(), ..answer })
 }
 
 fn judged_profile(profile: &str) -> Failure {
-    judged(|answer| Answer { profile: profile.into(), ..answer })
+    judged(|answer| RawAnswer { profile: profile.into(), ..answer })
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn another_kernel_than_the_planned_one_is_not_measured() {
 #[test]
 fn an_empty_wire_is_silence_and_the_console_is_quoted() {
     let console = text("Kernel: no init");
-    let silent = |answer| Answer { wire: Vec::new(), console_tail: console.clone(), ..answer };
+    let silent = |answer| RawAnswer { wire: Vec::new(), console_tail: console.clone(), ..answer };
     assert_eq!(judged(silent), Failure::Silent { console: console.clone() });
 }
 
@@ -216,7 +216,7 @@ fn a_region_may_last_the_limit_and_not_a_nanosecond_more() {
     assert_eq!(judged_wire(&at(u64::MAX)), too_long);
     let dir = scratch();
     let scene = Scene::new(&["pipe"]);
-    let long = Answer { wire: at(limit).into(), ..scene.good("pipe", Side::Base, 0) };
+    let long = RawAnswer { wire: at(limit).into(), ..scene.good("pipe", Side::Base, 0) };
     scene.answer("pipe", Side::Base, 0, long).run(dir.path()).complete();
     assert!(compared(dir.path()).rows[0].failures.is_empty());
 }

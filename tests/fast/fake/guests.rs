@@ -8,8 +8,8 @@ use ktax::analyse;
 use ktax::engine::{Cancel, Stop};
 use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use ktax::model::{
-    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, FORMAT, Failure, Format, GuestsPlan,
-    Identity, Key, Layout, Plan, Row, Side, Signature, Verdict,
+    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, FORMAT, Failure, GuestsPlan, Identity,
+    ImageFormat, Key, Layout, Plan, Row, Side, Signature, Verdict,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::run::{Ended, GuestsDriver};
@@ -99,7 +99,7 @@ fn identity() -> Identity {
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,
-        format: Format::Vmlinux,
+        format: ImageFormat::Vmlinux,
     }
 }
 

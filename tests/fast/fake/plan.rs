@@ -1,8 +1,8 @@
 //! The Plan that every scene begins with.
 
 use ktax::model::{
-    Arch, CountsPlan, FORMAT, Format, Identity, Key, Machine, Plan, Region, Side, Sides, Subject,
-    Workload,
+    Arch, CountsPlan, FORMAT, Identity, ImageFormat, Key, Machine, Plan, Region, Side, Sides,
+    Subject, Workload,
 };
 
 use super::scene::{OPS, hello};
@@ -40,7 +40,7 @@ fn identity(side: Side) -> Identity {
         build_id: hello(side).build_id,
         config_sha256: None,
         arch: Arch::X86_64,
-        format: Format::Vmlinux,
+        format: ImageFormat::Vmlinux,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
-use ktax::engine::{Answer, Cancel};
+use ktax::engine::{Cancel, RawAnswer};
 use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
 use ktax::run::{CountsDriver, Ended, Event};
 use ktax::rundir::{RunDir, RunDirError};
@@ -28,7 +28,7 @@ pub struct Scene {
     pub plan: Plan<CountsPlan>,
     jobs: usize,
     pub boots: BTreeMap<(Side, usize), Result<Hello, Failure>>,
-    pub runs: BTreeMap<(String, Side, usize), Result<Answer, Failure>>,
+    pub runs: BTreeMap<(String, Side, usize), Result<RawAnswer, Failure>>,
     costs: BTreeMap<(String, Side, usize, String), u64>,
     signatures: BTreeMap<(String, Side), String>,
     pub hooks: Vec<(usize, Hook)>,
@@ -105,7 +105,7 @@ impl Scene {
         self
     }
 
-    pub fn answer(self, row: &str, side: Side, layout: usize, answer: Answer) -> Scene {
+    pub fn answer(self, row: &str, side: Side, layout: usize, answer: RawAnswer) -> Scene {
         self.outcome(row, side, layout, Ok(answer))
     }
 
@@ -118,7 +118,7 @@ impl Scene {
         row: &str,
         side: Side,
         layout: usize,
-        outcome: Result<Answer, Failure>,
+        outcome: Result<RawAnswer, Failure>,
     ) -> Scene {
         self.runs.insert((row.to_owned(), side, layout), outcome);
         self
@@ -188,7 +188,7 @@ impl Scene {
     }
 
     /// What a good guest and plugin leave.
-    pub fn good(&self, row: &str, side: Side, layout: usize) -> Answer {
+    pub fn good(&self, row: &str, side: Side, layout: usize) -> RawAnswer {
         let more = self.signatures.get(&(row.to_owned(), side)).map_or("", String::as_str);
         let wire = format!("ktax 1\nstart {row}\nsig calls {OPS}\nsig failed 0\n{more}");
         let mut functions: BTreeMap<&str, u64> =
@@ -200,7 +200,7 @@ impl Scene {
         }
         let functions: Vec<(&str, u64)> = functions.into_iter().collect();
         let wire = format!("{wire}tsc {}\nend\n", 200 * OPS).into_bytes();
-        Answer { wire, profile: profile(&functions), console_tail: String::new() }
+        RawAnswer { wire, profile: profile(&functions), console_tail: String::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sweeps of a parameter: where the curves of both Sides cross.
 
 use ktax::model::{Plan, TimedEngine, TimesPlan, Verdict};
-use ktax::plan::{TimesExperiment, Value};
+use ktax::plan::{ParamValue, TimesExperiment};
 
 use super::timed::{compared, of_times, planned, scene, verdicts};
 use crate::common::scratch;
@@ -11,7 +11,7 @@ fn of_groups(groups: &[u64]) -> Plan<TimesPlan> {
     let mut experiment = TimesExperiment::new(TimedEngine::Host);
     experiment.workloads = vec!["messaging".into()];
     experiment.change.thp = Some("never".into());
-    let groups = groups.iter().copied().map(Value::Number).collect();
+    let groups = groups.iter().copied().map(ParamValue::Number).collect();
     experiment.sweep = [("groups".into(), groups)].into();
     planned("curve", experiment)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ktax::model::{
-    Arch, Boot, CountsPlan, FORMAT, Failure, Format, Identity, Key, Layout, Machine, Outcome, Plan,
-    Region, Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
+    Arch, Boot, CountsPlan, FORMAT, Failure, Identity, ImageFormat, Key, Layout, Machine, Outcome,
+    Plan, Region, Run, Sample, Side, Sides, Signature, Step, Subject, Workload,
 };
 use ktax::rundir::{RunDir, profile};
 
@@ -109,7 +109,7 @@ pub fn kernel() -> Identity {
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,
-        format: Format::BzImage,
+        format: ImageFormat::BzImage,
     }
 }
 

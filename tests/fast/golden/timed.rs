@@ -8,7 +8,7 @@ use ktax::model::{
     Comparison, Failure, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedEngine, TimedPair,
     TimedRun, TimesPlan, fact,
 };
-use ktax::plan::{Experiment, TimesExperiment, Value};
+use ktax::plan::{Experiment, ParamValue, TimesExperiment};
 use ktax::report::{CSV, JSON, MARKDOWN, Saved};
 use ktax::stats::timed::Order;
 
@@ -19,7 +19,7 @@ fn experiment() -> TimesExperiment {
     experiment.workloads = vec!["messaging".into()];
     experiment.secondary = vec!["pipe".into(), "stat".into()];
     experiment.sweep =
-        BTreeMap::from([("groups".into(), ["1", "4", "16"].map(Value::of).to_vec())]);
+        BTreeMap::from([("groups".into(), ["1", "4", "16"].map(ParamValue::of).to_vec())]);
     experiment.base.thp = Some("always".into());
     experiment.change.thp = Some("never".into());
     experiment.change.prefix = vec!["env".into(), "A=b c".into()];

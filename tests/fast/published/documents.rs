@@ -1,7 +1,7 @@
 //! The derived columns of each document, by ktax's own formulas.
 
 use ktax::stats::tables::{
-    Better, average, contest_ratio, jobs_per_minute, median, overhead_percent,
+    Direction, average, contest_ratio, jobs_per_minute, median, overhead_percent,
     per_process_per_page, percent_change, population_std_dev, share_percent,
 };
 
@@ -40,8 +40,8 @@ fn lsm_2002(tables: &Tables) -> Vec<Check> {
     let rows = tables.rows("lsm-2002").iter();
     rows.map(|row| {
         let better = match row.text("better") {
-            "smaller" => Better::Smaller,
-            "larger" => Better::Larger,
+            "smaller" => Direction::Smaller,
+            "larger" => Direction::Larger,
             other => panic!("better: {other}"),
         };
         let name = match row.text("processors") {

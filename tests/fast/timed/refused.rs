@@ -1,6 +1,6 @@
 use std::fs;
 
-use ktax::model::{Arch, CountsPlan, Format, Identity, Key, Plan, Sides, Subject};
+use ktax::model::{Arch, CountsPlan, Identity, ImageFormat, Key, Plan, Sides, Subject};
 use ktax::plan::{CountsExperiment, Experiment};
 use ktax::rundir::RunDir;
 
@@ -52,7 +52,7 @@ fn counted() -> Plan<CountsPlan> {
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,
-        format: Format::BzImage,
+        format: ImageFormat::BzImage,
     };
     let key = Key {
         engine: "exact".into(),

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::decode::decode;
 use super::hook::{Field, Hook, Only};
 use crate::exits::Per;
-use crate::exits::fold::{Event, Fold};
+use crate::exits::fold::{Fold, VcpuEvent};
 use crate::exits::recording::Recording;
 use crate::exits::recording::{Reason, Stage};
 use crate::exits::table::Recorded;
@@ -161,7 +161,7 @@ fn who_was_preempted_does_not_sleep() {
         let mut record = vec![0; 64];
         record[32..40].copy_from_slice(&state.to_ne_bytes());
         match decode(switch, &record, 1)[0].1 {
-            Event::Off { could_run } => could_run,
+            VcpuEvent::Off { could_run } => could_run,
             other => panic!("{other:?}"),
         }
     };
@@ -199,18 +199,18 @@ fn reasons_that_come_to_one_place_are_not_merged() {
 fn an_exit_is_split_into_where_its_time_went() {
     let (mut fold, exit) = (Fold::default(), Reason { code: 0x78, detail: 2 });
     let events = [
-        (100, Event::Enter),
-        (150, Event::Left(exit, Stage::Kernel)),
-        (160, Event::Off { could_run: false }),
-        (200, Event::Wakeup),
-        (205, Event::On),
-        (215, Event::Moves(Stage::User)),
-        (245, Event::Off { could_run: false }),
-        (255, Event::On),
-        (300, Event::Off { could_run: true }),
-        (400, Event::On),
-        (410, Event::Moves(Stage::Kernel)),
-        (420, Event::Enter),
+        (100, VcpuEvent::Enter),
+        (150, VcpuEvent::Left(exit, Stage::Kernel)),
+        (160, VcpuEvent::Off { could_run: false }),
+        (200, VcpuEvent::Wakeup),
+        (205, VcpuEvent::On),
+        (215, VcpuEvent::Moves(Stage::User)),
+        (245, VcpuEvent::Off { could_run: false }),
+        (255, VcpuEvent::On),
+        (300, VcpuEvent::Off { could_run: true }),
+        (400, VcpuEvent::On),
+        (410, VcpuEvent::Moves(Stage::Kernel)),
+        (420, VcpuEvent::Enter),
     ];
     events.into_iter().for_each(|(now, event)| fold.add(1, "vcpu", now, event));
     let recording = fold.recording();

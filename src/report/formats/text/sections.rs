@@ -1,7 +1,7 @@
 use super::draw::{draw, left_out};
 use super::page::{Page, align_right, indented};
 use crate::model::Warning;
-use crate::report::view::{Functions, MetricChange, Note, Reason, Section};
+use crate::report::view::{Functions, MetricChange, Note, FailureReason, Section};
 use crate::text::escape;
 
 const INDENT: u16 = 2;
@@ -72,7 +72,7 @@ fn functions(carried: &Functions, page: &Page) -> String {
 }
 
 /// Which boots and rows, why, and what to do.
-fn reason(reason: &Reason, page: &Page) -> String {
+fn reason(reason: &FailureReason, page: &Page) -> String {
     let (inner, innermost) = (page.narrower(INDENT), page.narrower(2 * INDENT));
     let boots = format!("{} {}", reason.boots, reason.name);
     let what = match boots.trim_end() {
