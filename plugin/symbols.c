@@ -2,15 +2,18 @@
 #include "symbols.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* No kernel function is larger. Code farther behind a symbol does not belong to it. */
 #define LARGEST_FUNCTION (64u << 10)
 /* The last entry function is this long at most. */
 #define LARGEST_ENTRY 4096u
+#define LONGEST_NAME 127u
 
 static struct ktax_function *functions;
 static size_t count;
@@ -77,30 +80,58 @@ static bool add(uint64_t address, const char *name)
     if (count == room) {
         room = room ? room * 2 : 65536;
         functions = realloc(functions, room * sizeof(*functions));
+        if (!functions) {
+            return false;
+        }
     }
-    char *copy = functions ? strdup(name) : NULL;
-    if (!copy) {
-        return false;
-    }
-    functions[count] = (struct ktax_function){ .begin = address, .name = copy, .slot = -1 };
+    functions[count] = (struct ktax_function){ .begin = address, .name = name, .slot = -1 };
     note_role(&functions[count], role_of(name));
     count++;
     return true;
 }
 
+static bool is_name_char(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '$';
+}
+
+/* Returns how many hexadecimal digits `text` begins with. By hand: each Run reads all symbols. */
+static size_t read_hex(const char *text, uint64_t *value)
+{
+    size_t digits = 0;
+
+    for (*value = 0;; digits++) {
+        char c = text[digits];
+        if (c >= '0' && c <= '9') {
+            *value = *value << 4 | (unsigned)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            *value = *value << 4 | (unsigned)(c - 'a' + 10);
+        } else {
+            return digits;
+        }
+    }
+}
+
+/* The line ends with NUL, and is kept. */
 static const char *add_line(const char *line)
 {
-    static const char name_chars[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$";
-    char name[128];
-    char after;
     uint64_t address;
+    size_t digits = read_hex(line, &address);
+    const char *name = line + digits + 1;
+    size_t length = 0;
 
-    if (sscanf(line, "%16" SCNx64 " %127s%c", &address, name, &after) != 3 || after != '\n') {
+    if (digits == 0 || digits > 16 || line[digits] != ' ' || !*name) {
         return "is not `ADDRESS NAME`";
     }
-    if (name[strspn(name, name_chars)] != '\0') {
+    while (is_name_char(name[length])) {
+        length++;
+    }
+    if (name[length] != '\0') {
         return "has a name with other characters than A-Z a-z 0-9 _ . $";
+    }
+    if (length > LONGEST_NAME) {
+        return "has a name that is too long";
     }
     if (count > 0 && address < functions[count - 1].begin) {
         return "is not sorted by address";
@@ -120,29 +151,58 @@ static void set_ends(void)
     }
 }
 
+/* Returns the whole file, with a NUL behind it; NULL says errno why not. */
+static char *read_file(const char *path, size_t *size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    char *text = NULL;
+
+    *size = 0;
+    if (fd >= 0 && fstat(fd, &status) == 0) {
+        text = malloc((size_t)status.st_size + 1);
+    }
+    while (text && *size < (size_t)status.st_size) {
+        ssize_t n = read(fd, text + *size, (size_t)status.st_size - *size);
+        if (n <= 0) { /* became shorter: the last line is not whole */
+            break;
+        }
+        *size += (size_t)n;
+    }
+    if (text) {
+        text[*size] = '\0';
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return text;
+}
+
 bool ktax_symbols_load(const char *path)
 {
-    char line[512];
+    size_t size;
+    char *text = read_file(path, &size); /* never freed: it has the names */
     const char *wrong = NULL;
-    FILE *file = fopen(path, "re");
 
-    if (!file) {
+    if (!text) {
         fprintf(stderr, "ktax plugin: cannot read symbols %s: %s; give symbols=FILE\n", path,
                 strerror(errno));
         return false;
     }
-    for (size_t number = 1; !wrong && fgets(line, sizeof(line), file); number++) {
-        wrong = add_line(line);
+    char *line = text;
+    for (size_t number = 1; !wrong && line < text + size; number++) {
+        char *end = memchr(line, '\n', (size_t)(text + size - line));
+        if (end) {
+            *end = '\0';
+        }
+        wrong = end ? add_line(line) : "is not whole";
         if (wrong) {
             fprintf(stderr, "ktax plugin: line %zu of symbols %s %s; write the file again\n",
                     number, path, wrong);
+        } else {
+            line = end + 1;
         }
     }
-    if (!wrong && ferror(file)) {
-        wrong = "cannot be read";
-        fprintf(stderr, "ktax plugin: cannot read symbols %s to its end; write it again\n", path);
-    }
-    fclose(file);
     set_ends();
     return wrong == NULL;
 }
