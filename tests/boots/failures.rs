@@ -6,8 +6,8 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::{
-    self, KERNEL, Need, Ran, assert_no_orphans, compare, counts_plan, ktax, require, row, run,
-    scratch,
+    self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, require,
+    row, run, scratch,
 };
 use ktax::model::{Comparison, Failure, Verdict};
 
@@ -18,7 +18,8 @@ fn failures(lines: [&str; 2], rows: &[&str], more: &[&str]) -> (Ran, Comparison)
     let mut args: Vec<&str> = rows.iter().flat_map(|row| ["-w", row]).collect();
     args.extend(["--layouts", "1"]);
     args.extend(more);
-    let result = compare(&dir.path().join("out"), lines, &args);
+    let lines = lines.map(|line| format!("{QUICK_BOOT} {line}"));
+    let result = compare(&dir.path().join("out"), [&lines[0], &lines[1]], &args);
     assert_no_orphans(dir.path());
     result
 }
@@ -54,7 +55,7 @@ fn every_misbehaving_guest_is_a_failed_row_and_other_rows_stand() {
 fn no_format_lets_an_escape_of_the_guest_through() {
     let dir = scratch();
     let out = dir.path().join("out");
-    compare(&out, ["", ""], &["-w", "bad-escape", "--layouts", "1"]);
+    compare(&out, [QUICK_BOOT; 2], &["-w", "bad-escape", "--layouts", "1"]);
     for format in ["text", "json", "csv", "markdown"] {
         let ran = run(ktax().arg("report").arg(&out).args(["--format", format]));
         assert_eq!(ran.status, 69);
@@ -65,9 +66,9 @@ fn no_format_lets_an_escape_of_the_guest_through() {
 
 #[test]
 fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
-    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "20"]);
+    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "12"]);
     assert_eq!(ran.status, 69);
-    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 20 });
+    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 12 });
     let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
     assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
 }
@@ -86,9 +87,9 @@ fn a_kernel_that_panics_at_boot_is_a_failed_row_with_its_own_words() {
 #[test]
 fn a_kernel_that_never_reports_is_stopped() {
     // The guest spins before it says hello; the base, with the same limit, is fine.
-    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "40"]);
+    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "12"]);
     assert_eq!(ran.status, 69);
-    assert_eq!(*failure(&comparison, "getppid"), Failure::RealTime { limit_s: 40 });
+    assert_eq!(*failure(&comparison, "getppid"), Failure::RealTime { limit_s: 12 });
     assert_eq!(row(&comparison, "getppid").failures.len(), 1);
     // It sleeps: virtual time flies.
     let (_, comparison) = failures(["", "ktax.never=2"], &["getppid"], &[]);
@@ -101,7 +102,7 @@ fn what_a_failure_tells_to_read_is_there() {
     let dir = scratch();
     let out = dir.path().join("out");
     let rows = ["-w", "bad-panic", "-w", "bad-garbage", "--layouts", "1"];
-    compare(&out, ["", "rdinit=/nothing"], &rows);
+    compare(&out, [QUICK_BOOT, &format!("{QUICK_BOOT} rdinit=/nothing")], &rows);
     let boot = |side: &str| {
         let name = ["000", "001"].map(|index| out.join("boots").join(format!("{index}-{side}")));
         name.into_iter().find(|path| path.exists()).unwrap()
@@ -178,7 +179,8 @@ fn a_killed_qemu_is_a_failed_row_that_a_second_run_heals() {
 fn killed_with(signal: rustix::process::Signal) {
     let dir = scratch();
     let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
-    let plan = ["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
+    let mut plan = vec!["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
+    plan.extend(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT]);
     assert_eq!(run(ktax().args(plan).arg("--cache").arg(&cache).arg("--out").arg(&out)).status, 0);
     let again = || {
         let mut command = ktax();

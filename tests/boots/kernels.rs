@@ -70,7 +70,7 @@ fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
     let path = dir.path().join("damaged");
     fs::write(&path, image).unwrap();
     let ran = run(ktax()
-        .args(["compare", "-w", "getppid", "--layouts", "1", "--time-limit", "15", "--kernel"])
+        .args(["compare", "-w", "getppid", "--layouts", "1", "--time-limit", "5", "--kernel"])
         .arg(&path)
         .arg("--out")
         .arg(dir.path().join("out")));

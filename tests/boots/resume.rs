@@ -6,13 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{self, KERNEL, assert_no_orphans, ktax, run, scratch, tree};
+use crate::common::{self, KERNEL, QUICK_BOOT, assert_no_orphans, ktax, run, scratch, tree};
 
-const ROWS: [&str; 10] =
-    ["-w", "getppid", "-w", "pipe", "-w", "fork-exit", "-w", "signal-install", "-w", "stat"];
+/// Short ones: what is tested is between them.
+const ROWS: [&str; 10] = [
+    "-w",
+    "getppid:ops=9",
+    "-w",
+    "pipe:ops=9",
+    "-w",
+    "fork-exit:ops=9",
+    "-w",
+    "signal-install:ops=9",
+    "-w",
+    "stat:ops=9",
+];
 
 fn plan(out: &Path) {
-    let lines = ["--change-boot-line", "lsm=capability", "--layouts", "2"];
+    let change = format!("{QUICK_BOOT} lsm=capability");
+    let lines = ["--base-boot-line", QUICK_BOOT, "--change-boot-line", &change, "--layouts", "2"];
     let ran =
         run(ktax().args(["plan", "--kernel", KERNEL, "--out"]).arg(out).args(ROWS).args(lines));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -86,8 +98,8 @@ fn a_half_written_result_is_made_again() {
     finish(&out);
     let wanted = result(&out);
     // What a crash of the machine may leave: a profile without its run, and a stray temporary.
-    fs::remove_file(out.join("boots/000-base/runs/pipe.json"))
-        .or_else(|_| fs::remove_file(out.join("boots/000-change/runs/pipe.json")))
+    fs::remove_file(out.join("boots/000-base/runs/pipe:ops=9.json"))
+        .or_else(|_| fs::remove_file(out.join("boots/000-change/runs/pipe:ops=9.json")))
         .unwrap();
     fs::write(out.join("boots/000-base/runs/.new-left"), "half").ok();
     fs::remove_file(out.join("comparison.json")).unwrap();
