@@ -66,9 +66,9 @@ fn no_format_lets_an_escape_of_the_guest_through() {
 
 #[test]
 fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
-    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "12"]);
+    let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "8"]);
     assert_eq!(ran.status, 69);
-    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 12 });
+    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 8 });
     let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
     assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
 }
@@ -87,9 +87,9 @@ fn a_kernel_that_panics_at_boot_is_a_failed_row_with_its_own_words() {
 #[test]
 fn a_kernel_that_never_reports_is_stopped() {
     // The guest spins before it says hello; the base, with the same limit, is fine.
-    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "12"]);
+    let (ran, comparison) = failures(["", "ktax.never=1"], &["getppid"], &["--time-limit", "8"]);
     assert_eq!(ran.status, 69);
-    assert_eq!(*failure(&comparison, "getppid"), Failure::RealTime { limit_s: 12 });
+    assert_eq!(*failure(&comparison, "getppid"), Failure::RealTime { limit_s: 8 });
     assert_eq!(row(&comparison, "getppid").failures.len(), 1);
     // It sleeps: virtual time flies.
     let (_, comparison) = failures(["", "ktax.never=2"], &["getppid"], &[]);

@@ -179,10 +179,10 @@ fn a_kernel_that_does_not_boot_is_no_boot() {
 #[test]
 fn a_guest_that_hangs_is_ended_by_the_limit() {
     // The boot is within it, too.
-    let booted = boot("", &["getppid", "bad-hang", "getppid"], 12).unwrap();
+    let booted = boot("", &["getppid", "bad-hang", "getppid"], 8).unwrap();
     done(&booted.wires[0], "getppid");
     for wire in &booted.wires[1..] {
-        assert_eq!(*wire, Err(Failure::RealTime { limit_s: 12 }));
+        assert_eq!(*wire, Err(Failure::RealTime { limit_s: 8 }));
     }
 }
 
