@@ -164,7 +164,12 @@ static char *read_file(const char *path, size_t *size)
     }
     while (text && *size < (size_t)status.st_size) {
         ssize_t n = read(fd, text + *size, (size_t)status.st_size - *size);
-        if (n <= 0) { /* became shorter: the last line is not whole */
+        if (n < 0) {
+            free(text);
+            text = NULL;
+            break;
+        }
+        if (n == 0) { /* became shorter: the last line is not whole */
             break;
         }
         *size += (size_t)n;
