@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::page::root;
-use crate::common::{ktax, run, scratch};
+use crate::common::{cache, ktax, run, scratch};
 
 /// What a shell prints behind the output of a command.
 const MARK: char = '\u{1}';
@@ -40,7 +40,9 @@ impl Shell {
             })
             .collect();
         let ran = run(self.command().arg("-c").arg(script).current_dir(self.dir.path()));
-        let outputs: Vec<&str> = ran.stdout.split(MARK).collect();
+        // A page shows what a user sees, and no path of the machine that printed it.
+        let printed = ran.stdout.replace(&cache().display().to_string(), "~/.cache/ktax");
+        let outputs: Vec<&str> = printed.split(MARK).collect();
         assert_eq!(outputs.len(), commands.len() + 1, "{}", ran.stderr);
         let shown = commands.iter().zip(outputs);
         shown.map(|(command, output)| format!("$ {command}\n{output}")).collect()
