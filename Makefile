@@ -43,7 +43,8 @@ check:
 	@cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || \
 	    { echo 'check: rustfmt or clippy is missing; on Debian 12 type: sudo apt-get install' \
 	      'rustfmt-web rust-web-clippy'; exit 1; }
-	cargo fmt --check
+	@# Also what a macro declares, which cargo fmt does not find.
+	find build.rs src tests benches fuzz -name '*.rs' -not -path '*/target/*' | xargs rustfmt --check --edition 2024
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib --quiet
 

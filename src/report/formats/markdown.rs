@@ -1,7 +1,7 @@
 //! For a mail or a review, as GitHub renders it.
 
 use super::format::Format;
-use crate::report::view::{Cell, Column, Functions, Kind, MetricChange, FailureReason, Section};
+use crate::report::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
 use crate::report::view::{SideLine, Table, View};
 use crate::text::{code, escape, html, markdown};
 

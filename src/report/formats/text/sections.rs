@@ -1,7 +1,7 @@
 use super::draw::{draw, left_out};
 use super::page::{Page, align_right, indented};
 use crate::model::Warning;
-use crate::report::view::{Functions, MetricChange, Note, FailureReason, Section};
+use crate::report::view::{FailureReason, Functions, MetricChange, Note, Section};
 use crate::text::escape;
 
 const INDENT: u16 = 2;
