@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::session::Session;
-use crate::engine::exact::Exact;
 use crate::engine::qemu::Qemu;
+use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
 use crate::model::{CountsPlan, Plan, Sides};
 use crate::plan::{self, CountsExperiment, Experiment};
@@ -15,9 +15,10 @@ pub(super) fn plan(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<CountsPlan>, Error> {
-    let CountsExperiment { workloads, machine, base, change, .. } = &experiment.method;
+    let CountsExperiment { engine, workloads, machine, base, change, .. } = &experiment.method;
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, workloads.as_deref())?;
+    let Measures::Counts { key, .. } = engine.measures else { return Err(unplanned(engine.name)) };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
@@ -29,14 +30,18 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    Ok(experiment.plan(Sides { base, change }, Exact::key(&qemu, machine))?)
+    Ok(experiment.plan(Sides { base, change }, key(&qemu, machine))?)
 }
 
 /// Makes every Boot that is missing.
 pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     let plan = &dir.plan().method;
+    let engine = engine::named(&plan.key.engine).map(|it| it.measures);
+    let Some(Measures::Counts { key, open }) = engine else {
+        return Err(unplanned(&plan.key.engine));
+    };
     let qemu = Qemu::find(session.qemu.as_deref())?;
-    let key = Exact::key(&qemu, &plan.machine);
+    let key = key(&qemu, &plan.machine);
     if key != plan.key {
         return Err(Error::usage(format!(
             "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
@@ -51,12 +56,13 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let images = Sides::try_from_fn(image)?;
     let limits = session.limits.clone();
     let virtual_s = limits.virtual_s;
-    let engine = Exact::new(qemu, &session.cache, limits, session.cancel.clone());
+    let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
+    let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
     let observer = session.observer;
     observer.begin(plan.steps.len() * plan.workloads.len());
     let driver = CountsDriver {
         dir,
-        engine: &engine.map_err(Error::Failed)?,
+        engine: &*engine,
         images,
         jobs: session.jobs,
         cancel: &session.cancel,
@@ -66,4 +72,9 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let (ended, timing) = driver.run()?;
     observer.end(&timing);
     Ok(ended)
+}
+
+fn unplanned(engine: &str) -> Error {
+    let engine = engine.escape_default();
+    Error::usage(format!("no engine for counts is called {engine:?}; plan again with `ktax plan`"))
 }

@@ -6,6 +6,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::analyse::AnalyseError;
+use crate::engine::OpenError;
 use crate::engine::host::error::SettingError;
 use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
@@ -66,6 +67,16 @@ pub enum Error {
     Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        match error {
+            OpenError::Qemu(error) => Error::Qemu(error),
+            OpenError::Setting(error) => Error::Setting(error),
+            OpenError::Failed(failure) => Error::Failed(failure),
+        }
+    }
 }
 
 impl Error {

@@ -51,7 +51,7 @@ pub use stat::{
 };
 pub use subject::{Machine, Side, Sides, Subject};
 pub use times::{
-    AaControl, Accelerator, Crossing, Facts, Noise, Ratio, TimedBlock, TimedBoot, TimedEngine,
+    AaControl, Accelerator, Crossing, Facts, Noise, Ratio, RunsOn, TimedBlock, TimedBoot,
     TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison, TimesEvidence, TimesPlan,
 };
 pub use verdict::Verdict;
@@ -59,4 +59,4 @@ pub use warning::Warning;
 pub use workload::{Region, Signature, Workload, family};
 
 /// The version of every file format that ktax writes; a reader refuses any other.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;

@@ -13,7 +13,7 @@ pub enum PlanError {
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
     #[error("{key} only applies to {applies_to}, and this experiment uses {uses}; remove {key}")]
-    Misplaced { key: String, applies_to: String, uses: &'static str },
+    Misplaced { key: String, applies_to: String, uses: String },
     #[error("{key} is missing; {next}")]
     Missing { key: &'static str, next: &'static str },
     #[error("{path}: {reason}")]
@@ -66,8 +66,10 @@ pub enum PlanError {
     NotOfEngine { what: &'static str, engine: &'static str },
     #[error("cannot sweep {name:?}: {reason}")]
     Sweep { name: String, reason: String },
-    #[error("the kvm engine needs a kernel for each side; write kernel = \"debian:cloud-amd64\"")]
-    NoKernel,
+    #[error(
+        "the {engine} engine needs a kernel for each side; write kernel = \"debian:cloud-amd64\""
+    )]
+    NoKernel { engine: &'static str },
     #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
     Memory { memory_mib: u32 },
     #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]

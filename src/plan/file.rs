@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::error::PlanError;
 use super::workloads::ParamValue;
+use crate::engine::EngineEntry;
 use crate::model::{Accelerator, HostKind, Subject};
 use crate::text::escape_lines;
 
@@ -17,7 +18,7 @@ pub struct ExperimentFile {
     /// Why it is worth asking, for people who read the file.
     pub why: String,
     /// How the Subjects run.
-    pub engine: Option<EngineName>,
+    pub engine: Option<&'static EngineEntry>,
     /// Of guests: the kind of KVM host that they run on.
     pub host: Option<HostKind>,
     /// What the Layouts, or the order of the pairs, are drawn from.
@@ -53,18 +54,6 @@ pub struct ExperimentFile {
     pub base: SubjectKeys,
     /// What is measured.
     pub change: Option<SubjectKeys>,
-}
-
-/// How Subjects run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EngineName {
-    /// Counted, under QEMU's translator.
-    Exact,
-    /// Timed, on the running kernel.
-    Host,
-    /// Timed, in guests under QEMU/KVM.
-    Kvm,
 }
 
 /// The shape of the computer.

@@ -1,13 +1,12 @@
 //! Which keys only some methods have.
 
 use super::error::PlanError;
-use super::file::{EngineName, ExperimentFile, MachineKeys, SubjectKeys};
+use super::file::{ExperimentFile, MachineKeys, SubjectKeys};
 use super::method::Method;
-use crate::model::HostKind;
+use crate::engine::{ENGINES, EngineEntry, Measures};
+use crate::model::{HostKind, RunsOn};
 
 const COUNTS: &str = "the exact engine";
-const TIMES: &str = "timed engines (host and kvm)";
-const KVM: &str = "the kvm engine";
 const GUESTS: &str = "guests of a KVM host";
 
 /// Refuses a key that would do nothing.
@@ -21,27 +20,29 @@ pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
 /// Refuses a key that this method does not have.
 pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
     let uses = match (file.host, file.engine) {
-        (Some(HostKind::Kvm), _) => "guests of a KVM host",
-        (Some(HostKind::KvmE500v2), _) => "guests of a KVM host for e500v2",
-        (None, Some(EngineName::Host)) => "the host engine",
-        (None, Some(EngineName::Kvm)) => KVM,
-        (None, _) => COUNTS,
+        (Some(HostKind::Kvm), _) => "guests of a KVM host".to_owned(),
+        (Some(HostKind::KvmE500v2), _) => "guests of a KVM host for e500v2".to_owned(),
+        (None, Some(engine)) => format!("the {} engine", engine.name),
+        (None, None) => COUNTS.to_owned(),
     };
-    let refuse = |key: String, applies_to: &[&str]| {
+    let refuse = |key: String, applies_to: &[String]| {
+        let uses = uses.clone();
         Err(PlanError::Misplaced { key, applies_to: applies_to.join(" and "), uses })
     };
-    if method == Method::Guests && file.engine.is_some_and(|engine| engine != EngineName::Exact) {
-        return refuse("engine".into(), &["an experiment without host"]);
+    if method == Method::Guests && file.engine.is_some_and(is_timed) {
+        return refuse("engine".into(), &["an experiment without host".into()]);
     }
-    let is_host = file.engine == Some(EngineName::Host);
+    let is_here = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
     for (key, is_set, methods) in of_file(file) {
         if is_set && !methods.contains(&method) {
             return refuse(key.into(), &names(methods));
         }
         // The running kernel's machine is what it is.
-        if is_set && is_host && key.starts_with("machine.") {
-            let counts = methods.contains(&Method::Counts).then_some(COUNTS);
-            return refuse(key.into(), &counts.into_iter().chain([KVM]).collect::<Vec<_>>());
+        if is_set && is_here && key.starts_with("machine.") {
+            let counts = methods.contains(&Method::Counts).then(|| COUNTS.to_owned());
+            let of_guests = timed_engines(|it| it.runs_on == RunsOn::Guests);
+            let of_guests = format!("the {of_guests} engine");
+            return refuse(key.into(), &counts.into_iter().chain([of_guests]).collect::<Vec<_>>());
         }
     }
     let sides = [("base", Some(&file.base)), ("change", file.change.as_ref())];
@@ -55,13 +56,23 @@ pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanErr
     Ok(())
 }
 
-fn names(methods: &[Method]) -> Vec<&'static str> {
+fn names(methods: &[Method]) -> Vec<String> {
     let name = |method: &Method| match method {
-        Method::Counts => COUNTS,
-        Method::Times => TIMES,
-        Method::Guests => GUESTS,
+        Method::Counts => COUNTS.to_owned(),
+        Method::Times => format!("timed engines ({})", timed_engines(|_| true)),
+        Method::Guests => GUESTS.to_owned(),
     };
     methods.iter().map(name).collect()
+}
+
+fn is_timed(engine: &EngineEntry) -> bool {
+    matches!(engine.measures, Measures::Times { .. })
+}
+
+/// The names of those timed engines: `host and kvm`.
+fn timed_engines(which: fn(&EngineEntry) -> bool) -> String {
+    let timed = ENGINES.iter().filter(|engine| is_timed(engine) && which(engine));
+    timed.map(|engine| engine.name).collect::<Vec<_>>().join(" and ")
 }
 
 type Key = (&'static str, bool, &'static [Method]);

@@ -135,8 +135,7 @@ impl Ledger {
                 layouts: self.layouts,
                 workloads: self.workloads.clone(),
                 machine: self.machine.clone(),
-                base: self.base.clone(),
-                change,
+                ..CountsExperiment::between(self.base.clone(), change)
             },
         }
     }

@@ -1,11 +1,12 @@
-use super::file::{EngineName, ExperimentFile};
+use super::file::ExperimentFile;
+use crate::engine::Measures;
 
 /// The three methods, before anything else is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// `engine = "exact"`
+    /// The engine counts, as the usual one does.
     Counts,
-    /// `engine = "host"` or `"kvm"`
+    /// The engine measures times.
     Times,
     /// `host = "…"`
     Guests,
@@ -14,10 +15,10 @@ pub enum Method {
 impl Method {
     /// The only place that decides what kind of experiment it is.
     pub fn of(file: &ExperimentFile) -> Method {
-        match (file.host, file.engine) {
+        match (file.host, file.engine.map(|engine| engine.measures)) {
             (Some(_), _) => Method::Guests,
-            (None, Some(EngineName::Host | EngineName::Kvm)) => Method::Times,
-            (None, Some(EngineName::Exact) | None) => Method::Counts,
+            (None, Some(Measures::Times { .. })) => Method::Times,
+            (None, Some(Measures::Counts { .. }) | None) => Method::Counts,
         }
     }
 }

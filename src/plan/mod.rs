@@ -18,7 +18,7 @@ pub use bisect::{chain, elements, subject_after};
 pub use counts::CountsExperiment;
 pub use error::PlanError;
 pub use experiment::{Experiment, ExperimentMethod};
-pub use file::{EngineName, ExperimentFile, MachineKeys, SubjectKeys};
+pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
 pub use keys::check_keys;
 pub use ledger::{Ledger, TOGETHER};

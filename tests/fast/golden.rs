@@ -13,7 +13,7 @@ mod timed;
 
 use std::path::Path;
 
-use ktax::model::{Comparison, Sides};
+use ktax::model::{Comparison, FORMAT, Sides};
 use ktax::report::{
     CSV, FORMATS, Format, JSON, MARKDOWN, Report, Saved, TEXT, TextOptions, parse, render,
     render_all,
@@ -125,14 +125,15 @@ fn every_result_can_be_printed_again() {
 
 #[test]
 fn what_is_no_result_is_refused_with_the_reason() {
-    let old = show(&native::one(), JSON).replacen("\"format\": 2", "\"format\": 1", 1);
+    let old =
+        show(&native::one(), JSON).replacen(&format!("\"format\": {FORMAT}"), "\"format\": 1", 1);
     let cut = show(&native::one(), JSON).replacen("\"cpus\": 2,", "", 1);
     for (text, reason) in [
         ("", "it is not a result of ktax"),
         ("[]", "it is not a result of ktax"),
         ("{\"a\": 1}", "it is not a result of ktax"),
-        ("[{\"format\": 2}]", "neither"),
-        (old.as_str(), "it has format 1, and this ktax reads format 2"),
+        (format!("[{{\"format\": {FORMAT}}}]").as_str(), "neither"),
+        (old.as_str(), format!("it has format 1, and this ktax reads format {FORMAT}").as_str()),
         (cut.as_str(), "it is damaged (missing field `cpus`"),
     ] {
         let error = parse(text).unwrap_err();

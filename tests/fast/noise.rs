@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::common::{self, Loops, Need, is_alone, may_use_all, require, run_alone, until};
 use ktax::analyse::noise::{cannot_measure, warnings};
+use ktax::engine;
 use ktax::engine::noise::{Watch, facts};
-use ktax::model::{Noise, Sides, TimedBoot, TimedEngine, TimedPair, TimesPlan, fact};
+use ktax::model::{Noise, Sides, TimedBoot, TimedPair, TimesPlan, fact};
 use ktax::plan::{Experiment, TimesExperiment};
 
 /// One at a time: what one keeps busy is noise to the others. Each in a process of its own: what a
@@ -44,7 +45,7 @@ fn pair(noise: Noise) -> TimedPair {
 }
 
 fn plan() -> TimesPlan {
-    let mut experiment = TimesExperiment::new(TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["getppid".into()];
     experiment.change.prefix = vec!["env".into()];
     let title = String::new();

@@ -121,7 +121,8 @@ fn a_directory_of_another_format_is_refused_with_what_to_do() {
         fs::write(root.join("comparison.json"), "{\"format\": 1, \"rows\": []}").unwrap();
         let ran = run(ktax().arg("report").arg(&root));
         assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
-        assert!(ran.stderr.contains("comparison.json is not of format 2"), "{}", ran.stderr);
+        let said = format!("comparison.json is not of format {FORMAT}");
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
     }
 }
 

@@ -2,7 +2,7 @@ use super::boots::{of_side, times as times_of, value};
 use super::row::{different_work, row};
 use super::{crossings, noise};
 use crate::model::{
-    Accelerator, Comparison, ComparisonMethod, FORMAT, Facts, Plan, Row, Side, Sides, TimedEngine,
+    Accelerator, Comparison, ComparisonMethod, FORMAT, Facts, Plan, Row, RunsOn, Side, Sides,
     TimedPair, TimesComparison, TimesPlan, Warning, Workload,
 };
 use crate::stats::timed::{
@@ -124,7 +124,7 @@ fn facts(pairs: &[TimedPair], side: Side) -> Facts {
 }
 
 fn is_translated(plan: &TimesPlan) -> bool {
-    plan.engine == TimedEngine::Kvm && plan.machine.accelerator == Accelerator::Tcg
+    plan.runs_on == RunsOn::Guests && plan.machine.accelerator == Accelerator::Tcg
 }
 
 /// Why no row can have an answer.

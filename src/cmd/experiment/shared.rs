@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::flow::Error;
-use crate::model::Subject;
-use crate::plan::{EngineName, ExperimentFile, SubjectKeys};
+use crate::model::{RunsOn, Subject};
+use crate::plan::{ExperimentFile, SubjectKeys};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ impl SharedArgs {
     fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = self.base.as_ref().or(self.kernel.as_ref());
         let change = self.change.as_ref().or(self.kernel.as_ref());
-        let is_host = file.engine == Some(EngineName::Host);
+        let is_host = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
         if is_host && (base.is_some() || change.is_some()) {
             return Err(Error::usage(
                 "the host engine runs the kernel that is running: --kernel, --base and --change \

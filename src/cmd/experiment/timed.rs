@@ -1,28 +1,20 @@
 //! Flags that only timed engines have.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::Error;
-use crate::plan::{EngineName, ExperimentFile, ParamValue, SubjectKeys};
-
-/// How Subjects run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineArg {
-    /// Count instructions under QEMU's translator: the same numbers everywhere
-    Exact,
-    /// Time the running kernel: settings are changed for each boot and put back
-    Host,
-    /// Time guests under QEMU/KVM
-    Kvm,
-}
+use crate::model::RunsOn;
+use crate::plan::{ExperimentFile, ParamValue, SubjectKeys};
 
 /// The flags of timed engines.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Timed engines")]
 pub struct TimedArgs {
     /// Run both sides with this engine [default: exact]
-    #[arg(long, value_enum)]
-    engine: Option<EngineArg>,
+    #[arg(long, value_parser = engine())]
+    engine: Option<&'static EngineEntry>,
     /// Set this for the base on the running kernel: a sysctl, thp, governor, prefix (a command that
     /// runs each loop: prefix='taskset -c 1') or kernel; repeat for more
     #[arg(long, value_name = "NAME=VALUE")]
@@ -60,28 +52,27 @@ pub struct TimedArgs {
     allow_differences: bool,
 }
 
-impl From<EngineArg> for EngineName {
-    fn from(engine: EngineArg) -> EngineName {
-        match engine {
-            EngineArg::Exact => EngineName::Exact,
-            EngineArg::Host => EngineName::Host,
-            EngineArg::Kvm => EngineName::Kvm,
-        }
-    }
+/// Any of [`ENGINES`], by its name.
+fn engine() -> impl TypedValueParser<Value = &'static EngineEntry> {
+    let value = |it: &EngineEntry| PossibleValue::new(it.name).help(it.about);
+    PossibleValuesParser::new(ENGINES.iter().map(value))
+        .map(|name| engine::named(&name).expect("the parser accepts no other name"))
 }
 
 impl TimedArgs {
     /// Puts the flags in the place of the file's keys.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         if let Some(engine) = self.engine {
-            file.engine = Some(engine.into());
+            file.engine = Some(engine);
         }
         let is_of_guests = self.bare_metal || self.vcpus.is_some() || self.cores.is_some();
-        if is_of_guests && file.engine == Some(EngineName::Host) {
-            return Err(Error::usage(
+        let here = file.engine.filter(|it| it.runs_on == RunsOn::RunningKernel);
+        if let Some(engine) = here.filter(|_| is_of_guests) {
+            return Err(Error::usage(format!(
                 "--bare-metal, --vcpus and --cores only apply to the kvm engine, and this is the \
-                 host engine; leave them out, or write --engine kvm",
-            ));
+                 {} engine; leave them out, or write --engine kvm",
+                engine.name
+            )));
         }
         self.base_set.iter().try_for_each(|text| set(&mut file.base, text))?;
         self.change_set.iter().try_for_each(|text| set(file.change_mut(), text))?;

@@ -10,7 +10,19 @@ mod setting;
 pub mod settings;
 #[cfg(test)]
 mod tests;
-pub mod timed;
+mod timed;
 
 pub use programs::Host;
 pub use setting::Setting;
+pub use timed::TimedHost;
+
+use super::entry::{EngineEntry, Measures};
+use crate::model::RunsOn;
+
+/// Its place in the list of engines.
+pub const ENGINE: EngineEntry = EngineEntry {
+    name: "host",
+    about: "Time the running kernel: settings are changed for each boot and put back",
+    runs_on: RunsOn::RunningKernel,
+    measures: Measures::Times { open: |setup| Ok(Box::new(TimedHost::open(setup)?)) },
+};

@@ -6,8 +6,11 @@ use std::path::Path;
 
 use super::changer::Changer;
 use super::error::SettingError;
+use super::journal;
 use super::programs::Host;
-use crate::engine::stop::Stop;
+use crate::engine::entry::{OpenError, TimedSetup};
+use crate::engine::noise;
+use crate::engine::stop::{Stop, host};
 use crate::engine::timed::{Booted, Timed};
 use crate::model::{Facts, Failure, TimedSubject, Workload};
 
@@ -19,6 +22,19 @@ pub struct TimedHost<'a> {
 }
 
 impl<'a> TimedHost<'a> {
+    /// Of both Sides of a Plan, with the journal of this machine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TimedHost::new`], or the guest program cannot be put into the cache.
+    pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
+        let TimedSetup { plan, cache, limits, cancel, note, .. } = setup;
+        let programs = Host::new(cache, limits, cancel)
+            .map_err(host("cannot put the guest program into the cache"))?;
+        let sides = [&plan.subjects.base, &plan.subjects.change];
+        Ok(TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?)
+    }
+
     /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
     /// journal, `facts` reads the facts of the machine, `note` prints a line for the user.
     ///

@@ -2,8 +2,21 @@
 
 mod answers;
 pub mod argv;
+mod bare_metal;
 mod guest;
+mod open;
 mod pin;
 
 pub use guest::{Kvm, Setup};
 pub use pin::allowed as allowed_cpus;
+
+use super::entry::{EngineEntry, Measures};
+use crate::model::RunsOn;
+
+/// Its place in the list of engines.
+pub const ENGINE: EngineEntry = EngineEntry {
+    name: "kvm",
+    about: "Time guests under QEMU/KVM",
+    runs_on: RunsOn::Guests,
+    measures: Measures::Times { open: open::open },
+};

@@ -6,7 +6,7 @@ use crate::engine::noise;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::session::Session;
-use crate::model::{Facts, Side, TimedBlock, TimedEngine, TimesPlan, fact};
+use crate::model::{Facts, RunsOn, Side, TimedBlock, TimesPlan, fact};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
 
@@ -27,9 +27,9 @@ pub fn run_block(
     let dir = match dir {
         AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => dir,
         AnyRunDir::Times(dir) => {
-            let text = match dir.plan().method.engine {
-                TimedEngine::Host => "both sides run on this kernel",
-                TimedEngine::Kvm => "ktax starts both sides itself",
+            let text = match dir.plan().method.runs_on {
+                RunsOn::RunningKernel => "both sides run on this kernel",
+                RunsOn::Guests => "ktax starts both sides itself",
             };
             return Err(Error::usage(format!("{text}; leave --side out: `ktax run {path}`")));
         }

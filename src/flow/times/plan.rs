@@ -8,7 +8,7 @@ use crate::engine::host::Host;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::session::Session;
-use crate::model::{Identity, Plan, Subject, TimedEngine, TimesPlan};
+use crate::model::{Identity, Plan, RunsOn, Subject, TimesPlan};
 use crate::plan::{Experiment, TimesExperiment};
 
 /// The Plan with its Kernels, and with operations that were tried out on the running kernel.
@@ -53,7 +53,7 @@ impl Session<'_> {
 /// The guests' Kernels, so that a run that is resumed goes on with these and no others.
 fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Identity>, Error> {
     let mut kernels = BTreeMap::new();
-    if plan.engine == TimedEngine::Kvm {
+    if plan.runs_on == RunsOn::Guests {
         for name in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel)
         {
             if !kernels.contains_key(name) {

@@ -8,4 +8,4 @@ mod subject;
 pub use comparison::{AaControl, Crossing, Ratio, TimesComparison, TimesEvidence};
 pub use pair::{Facts, Noise, TimedBlock, TimedBoot, TimedPair, TimedRun};
 pub use plan::TimesPlan;
-pub use subject::{Accelerator, TimedEngine, TimedMachine, TimedSubject};
+pub use subject::{Accelerator, RunsOn, TimedMachine, TimedSubject};

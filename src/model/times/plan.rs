@@ -3,14 +3,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Identity, Side, Sides, Workload};
-use super::{TimedEngine, TimedMachine, TimedSubject};
+use super::{RunsOn, TimedMachine, TimedSubject};
 
 /// What only timed pairs need to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimesPlan {
-    /// How both Sides run.
-    pub engine: TimedEngine,
+    /// The name of the engine.
+    pub engine: String,
+    /// What the engine runs both Sides on.
+    pub runs_on: RunsOn,
     /// So many pairs and one look; where absent, a pilot decides and there are five looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
@@ -42,12 +44,12 @@ impl TimesPlan {
     /// Whether the Sides are kernels that the user boots: no pairs then, but blocks.
     pub fn is_in_blocks(&self) -> bool {
         let Sides { base, change } = &self.subjects;
-        self.engine == TimedEngine::Host && base.kernel != change.kernel
+        self.runs_on == RunsOn::RunningKernel && base.kernel != change.kernel
     }
 
     /// Whether that Side runs in a guest.
     pub fn is_guest(&self, side: Side) -> bool {
-        self.engine == TimedEngine::Kvm && !self.subjects.get(side).bare_metal
+        self.runs_on == RunsOn::Guests && !self.subjects.get(side).bare_metal
     }
 
     /// All rows, those that decide first.

@@ -2,24 +2,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a timed Subject runs.
+/// What an engine runs Subjects on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TimedEngine {
-    /// The running kernel.
-    Host,
-    /// A guest under QEMU/KVM.
-    Kvm,
-}
-
-impl TimedEngine {
-    /// `host` or `kvm`.
-    pub fn name(self) -> &'static str {
-        match self {
-            TimedEngine::Host => "host",
-            TimedEngine::Kvm => "kvm",
-        }
-    }
+#[serde(rename_all = "kebab-case")]
+pub enum RunsOn {
+    /// The kernel that is running.
+    RunningKernel,
+    /// Guests that ktax boots.
+    Guests,
 }
 
 /// What a Side is. Of the running kernel: what is set before its Boots and put back afterwards.

@@ -5,6 +5,7 @@ use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
 use super::layouts;
 use super::workloads::{check_for_guest, check_memory, definitions, select};
+use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{CountsPlan, FORMAT, Identity, Key, Machine, Plan, Sides, Subject};
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -13,6 +14,8 @@ const LONGEST_BOOT_LINE: usize = 1800;
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountsExperiment {
+    /// The engine that counts.
+    pub engine: &'static EngineEntry,
     /// Layouts per Side.
     pub layouts: u32,
     /// Rows by name; all default rows where absent.
@@ -28,8 +31,14 @@ pub struct CountsExperiment {
 impl CountsExperiment {
     /// Two Subjects, with the defaults of a file that says no more.
     pub fn between(base: Subject, change: Subject) -> CountsExperiment {
-        let layouts = layouts::DEFAULT;
-        CountsExperiment { layouts, workloads: None, machine: Machine::default(), base, change }
+        CountsExperiment {
+            engine: &ENGINES[0],
+            layouts: layouts::DEFAULT,
+            workloads: None,
+            machine: Machine::default(),
+            base,
+            change,
+        }
     }
 
     pub(super) fn of(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
@@ -44,6 +53,7 @@ impl CountsExperiment {
             memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
         };
         let experiment = CountsExperiment {
+            engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
             workloads: file.workloads.clone(),
             machine,
@@ -85,7 +95,7 @@ impl Experiment<CountsExperiment> {
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
         let definitions = definitions()?;
-        let CountsExperiment { layouts, workloads, machine, base, change } = &self.method;
+        let CountsExperiment { layouts, workloads, machine, base, change, .. } = &self.method;
         let workloads = select(&definitions, workloads.as_deref())?;
         for workload in &workloads {
             check_for_guest(&definitions, workload)?;

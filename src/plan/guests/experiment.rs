@@ -64,7 +64,7 @@ fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
 
 fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError> {
     let refuse = |key: &str| {
-        let uses = "guests of a KVM host for e500v2";
+        let uses = "guests of a KVM host for e500v2".to_owned();
         let applies_to = "host = \"kvm\"".to_owned();
         Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
     };

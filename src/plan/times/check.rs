@@ -1,7 +1,8 @@
 //! What cannot be planned.
 
 use super::experiment::TimesExperiment;
-use crate::model::{TimedEngine, TimedMachine, TimedSubject};
+use crate::engine::EngineEntry;
+use crate::model::{RunsOn, TimedMachine, TimedSubject};
 use crate::plan::error::{PlanError, printable_line};
 use crate::stats::timed::MIN_PAIRS;
 
@@ -20,8 +21,10 @@ impl TimesExperiment {
             let (what, value) = ("loops", self.loops);
             return Err(PlanError::Range { what, value, least: 1, most: 1000 });
         }
-        if self.engine == TimedEngine::Host && self.machine != TimedMachine::default() {
-            return Err(PlanError::NotOfEngine { what: "machine", engine: "host" });
+        let is_here = self.engine.runs_on == RunsOn::RunningKernel;
+        if is_here && self.machine != TimedMachine::default() {
+            let engine = self.engine.name;
+            return Err(PlanError::NotOfEngine { what: "machine", engine });
         }
         let TimedMachine { memory_mib, vcpus, cores, .. } = self.machine;
         for (what, value, least, most) in [
@@ -34,8 +37,8 @@ impl TimesExperiment {
             }
         }
         printable_line("machine.cpu", &self.machine.cpu)?;
-        if self.change.bare_metal || (self.base.bare_metal && self.engine == TimedEngine::Host) {
-            let (what, engine) = ("bare_metal, except as the base of guests", self.engine.name());
+        if self.change.bare_metal || (self.base.bare_metal && is_here) {
+            let (what, engine) = ("bare_metal, except as the base of guests", self.engine.name);
             return Err(PlanError::NotOfEngine { what, engine });
         }
         self.check_sweep()?;
@@ -46,21 +49,23 @@ impl TimesExperiment {
     }
 }
 
-fn check_subject(engine: TimedEngine, subject: &TimedSubject) -> Result<(), PlanError> {
+fn check_subject(engine: &'static EngineEntry, subject: &TimedSubject) -> Result<(), PlanError> {
+    let runs_on = engine.runs_on;
     let is_set = !subject.sysctl.is_empty()
         || subject.thp.is_some()
         || subject.governor.is_some()
         || !subject.prefix.is_empty();
-    let wrong = |what, engine: &'static str| Err(PlanError::NotOfEngine { what, engine });
-    match engine {
-        TimedEngine::Kvm if is_set => wrong("sysctl, thp, governor or prefix", "kvm"),
-        TimedEngine::Kvm if subject.bare_metal => match *subject == bare() {
+    let engine = engine.name;
+    let wrong = |what| Err(PlanError::NotOfEngine { what, engine });
+    match runs_on {
+        RunsOn::Guests if is_set => wrong("sysctl, thp, governor or prefix"),
+        RunsOn::Guests if subject.bare_metal => match *subject == bare() {
             true => Ok(()),
-            false => wrong("settings of its own on bare metal", "kvm"),
+            false => wrong("settings of its own on bare metal"),
         },
-        TimedEngine::Kvm if subject.kernel.is_none() => Err(PlanError::NoKernel),
-        TimedEngine::Host if !subject.boot_line.is_empty() => wrong("boot_line", "host"),
-        TimedEngine::Host | TimedEngine::Kvm => {
+        RunsOn::Guests if subject.kernel.is_none() => Err(PlanError::NoKernel { engine }),
+        RunsOn::RunningKernel if !subject.boot_line.is_empty() => wrong("boot_line"),
+        RunsOn::RunningKernel | RunsOn::Guests => {
             let texts = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
             let texts = texts.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
             let texts = texts.chain(&subject.prefix).chain([&subject.boot_line]);

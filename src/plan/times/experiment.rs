@@ -1,17 +1,18 @@
 use std::collections::BTreeMap;
 
 use super::rows::rows;
-use crate::model::{FORMAT, Plan, Sides, TimedEngine, TimedMachine, TimedSubject, TimesPlan};
+use crate::engine::{EngineEntry, host};
+use crate::model::{FORMAT, Plan, Sides, TimedMachine, TimedSubject, TimesPlan};
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
-use crate::plan::file::{EngineName, ExperimentFile, SubjectKeys};
+use crate::plan::file::{ExperimentFile, SubjectKeys};
 use crate::plan::workloads::ParamValue;
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimesExperiment {
     /// How the Subjects run.
-    pub engine: TimedEngine,
+    pub engine: &'static EngineEntry,
     /// The number of pairs, with one look, instead of a pilot and five looks.
     pub pairs: Option<u32>,
     /// No more pairs than this.
@@ -37,7 +38,7 @@ pub struct TimesExperiment {
 
 impl TimesExperiment {
     /// What a file that says no more than its engine would get.
-    pub fn new(engine: TimedEngine) -> TimesExperiment {
+    pub fn new(engine: &'static EngineEntry) -> TimesExperiment {
         TimesExperiment {
             engine,
             pairs: None,
@@ -54,11 +55,7 @@ impl TimesExperiment {
     }
 
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<TimesExperiment, PlanError> {
-        let engine = match file.engine {
-            Some(EngineName::Kvm) => TimedEngine::Kvm,
-            _ => TimedEngine::Host,
-        };
-        let mut experiment = TimesExperiment::new(engine);
+        let mut experiment = TimesExperiment::new(file.engine.unwrap_or(&host::ENGINE));
         experiment.pairs = file.pairs;
         set(&mut experiment.most_pairs, &file.most_pairs);
         set(&mut experiment.loops, &file.loops);
@@ -106,17 +103,18 @@ impl Experiment<TimesExperiment> {
         let of = &self.method;
         of.check()?;
         let (points, swept) = of.points();
-        let headline = rows(of.engine, &points)?;
+        let headline = rows(of.engine.runs_on, &points)?;
         let secondary = match of.secondary.is_empty() {
             true => Vec::new(),
-            false => rows(of.engine, &of.secondary)?,
+            false => rows(of.engine.runs_on, &of.secondary)?,
         };
         let twice = secondary.iter().find(|row| headline.iter().any(|it| it.row == row.row));
         if let Some(twice) = twice {
             return Err(PlanError::Twice { row: twice.row.clone() });
         }
         let method = TimesPlan {
-            engine: of.engine,
+            engine: of.engine.name.into(),
+            runs_on: of.engine.runs_on,
             pairs: of.pairs,
             most_pairs: of.most_pairs,
             loops: of.loops,

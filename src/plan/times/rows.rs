@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{TimedEngine, Workload};
+use crate::model::{RunsOn, Workload};
 use crate::plan::error::PlanError;
 use crate::plan::workloads::{check_for_guest, definitions, each_once, find, native_rows, select};
 
@@ -20,7 +20,7 @@ pub fn has_own_ops(workload: &Workload) -> bool {
 }
 
 /// Rows by name, with the operations that they have natively.
-pub(super) fn rows(engine: TimedEngine, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+pub(super) fn rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
     for name in names {
@@ -34,7 +34,7 @@ pub(super) fn rows(engine: TimedEngine, names: &[String]) -> Result<Vec<Workload
             rows.extend(native_rows(&definitions, name, &[])?.1);
         }
     }
-    if engine == TimedEngine::Kvm {
+    if on == RunsOn::Guests {
         rows.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
     }
     match rows.is_empty() {

@@ -1,7 +1,7 @@
 //! Values of parameters become rows, values of settings become runs.
 
 use super::experiment::TimesExperiment;
-use crate::model::TimedEngine;
+use crate::model::RunsOn;
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
 use crate::plan::workloads::ParamValue;
@@ -70,8 +70,8 @@ impl TimesExperiment {
                 return wrong("a value is given twice; give it once".into());
             }
             let is_of_guests = is_of_guests(name);
-            if is_of_guests != (self.engine == TimedEngine::Kvm) {
-                let engine = self.engine.name();
+            if is_of_guests != (self.engine.runs_on == RunsOn::Guests) {
+                let engine = self.engine.name;
                 return wrong(format!("the {engine} engine does not have it; remove it"));
             }
             if let Some(value) = values.iter().find(|it| is_of_guests && cpus(it).is_none()) {

@@ -1,6 +1,6 @@
 use super::rows::{has_own_ops, rows, with_ops};
 use super::*;
-use crate::model::{TimedEngine, Workload};
+use crate::model::{RunsOn, Workload};
 use crate::plan::error::PlanError;
 use crate::plan::experiment::{Experiment, ExperimentMethod};
 use crate::plan::workloads::{definitions, select};
@@ -49,7 +49,7 @@ fn operations_change_and_nothing_else() {
     }
     // What follows from the operations does, too.
     assert_eq!(with_ops(&plan.method.secondary[0], 321).unwrap().signature["calls"], 321);
-    let named = rows(TimedEngine::Host, &["getppid:ops=7".to_owned()]).unwrap();
+    let named = rows(RunsOn::RunningKernel, &["getppid:ops=7".to_owned()]).unwrap();
     assert!(has_own_ops(&named[0]));
 }
 

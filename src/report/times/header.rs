@@ -31,7 +31,7 @@ fn subject(subject: &TimedSubject) -> String {
 
 /// How it was measured.
 pub fn how(times: &TimesComparison) -> String {
-    let engine = times.plan.engine.name();
+    let engine = &times.plan.engine;
     let loops = counted(times.plan.loops as usize, "loop");
     let pairs = counted(times.pairs, "pair");
     let controls = counted(times.controls, "A/A pair");

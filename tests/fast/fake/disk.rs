@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ktax::model::PlanMethod;
+use ktax::model::{FORMAT, PlanMethod};
 use ktax::rundir::{RunDir, RunDirError};
 
 use super::scene::{Ran, Scene};
@@ -165,7 +165,7 @@ fn a_plan_that_points_outside_itself_is_refused() {
     for (from, to) in [
         ("\"layout\": 1", "\"layout\": 2"),
         ("\"side\": \"base\"", "\"side\": \"../base\""),
-        ("\"format\": 2", "\"format\": 1"),
+        (format!("\"format\": {FORMAT}").as_str(), "\"format\": 1"),
         ("\"row\": \"pipe\"", "\"row\": \"getppid\""),
         ("\"index\": 2", "\"index\": 1"),
         (&"ab".repeat(32), "../../x"),

@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 
 use ktax::analyse::{never_ran, times, wants_more};
+use ktax::engine;
 use ktax::engine::{Booted, Cancel, Stop, Timed};
 use ktax::model::{
-    Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedEngine, TimedPair, TimedSubject,
-    TimesComparison, TimesPlan, Verdict, Workload,
+    Comparison, Facts, Failure, Noise, Plan, Row, Side, TimedPair, TimedSubject, TimesComparison,
+    TimesPlan, Verdict, Workload,
 };
 use ktax::plan::{Experiment, TimesExperiment};
 use ktax::run::{Ended, TimesDriver, TimesError};
@@ -96,7 +97,7 @@ impl Timed for Scene {
 
 /// Two rows that decide and a secondary one; the change is known by its `thp`, or by a prefix.
 pub fn plan() -> Plan<TimesPlan> {
-    let mut experiment = TimesExperiment::new(TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["getppid".into(), "pipe".into()];
     experiment.secondary = vec!["stat".into()];
     experiment.change.thp = Some("never".into());

@@ -1,6 +1,7 @@
 //! Sweeps of a parameter: where the curves of both Sides cross.
 
-use ktax::model::{Plan, TimedEngine, TimesPlan, Verdict};
+use ktax::engine;
+use ktax::model::{Plan, TimesPlan, Verdict};
 use ktax::plan::{ParamValue, TimesExperiment};
 
 use super::timed::{compared, of_times, planned, scene, verdicts};
@@ -8,7 +9,7 @@ use crate::common::scratch;
 
 /// A row of each number of groups, in this order.
 fn of_groups(groups: &[u64]) -> Plan<TimesPlan> {
-    let mut experiment = TimesExperiment::new(TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["messaging".into()];
     experiment.change.thp = Some("never".into());
     let groups = groups.iter().copied().map(ParamValue::Number).collect();

@@ -4,7 +4,7 @@ use std::fs;
 
 use ktax::cmd::Exit;
 use ktax::engine::Stop;
-use ktax::model::{Failure, Side, TimedEngine, TimedPair};
+use ktax::model::{Failure, RunsOn, Side, TimedPair};
 use ktax::report::{MARKDOWN, TextOptions, render};
 
 use super::timed::{Scene, block, compared, drive, noise_of, plan, scene};
@@ -46,7 +46,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let dir = scratch();
     let root = dir.path().join("run");
     let mut of_guests = plan();
-    of_guests.method.engine = TimedEngine::Kvm;
+    of_guests.method.runs_on = RunsOn::Guests;
     let failing = |row: &str, is_change| {
         (row == "pipe" && is_change).then(|| Failure::Panic { message: "Oops".into() })
     };

@@ -3,7 +3,8 @@
 use std::fs;
 
 use ktax::analyse::{estimates, progress, times, wants_more};
-use ktax::model::{TimedBoot, TimedEngine, TimedPair};
+use ktax::engine;
+use ktax::model::{TimedBoot, TimedPair};
 use ktax::plan::TimesExperiment;
 use ktax::run::{Ended, TimesError};
 use ktax::rundir::RunDir;
@@ -88,7 +89,7 @@ fn looking_does_not_change_when_it_stops() {
 fn the_command_that_peeks_goes_on_where_the_rule_does() {
     let dir = scratch();
     let root = dir.path().join("run");
-    let mut experiment = TimesExperiment::new(TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["control-planted:ops=50".into()];
     experiment.change.prefix = ["env", "KTAX_NONE=1"].map(str::to_owned).to_vec();
     let mut plan = planned("peek", experiment);

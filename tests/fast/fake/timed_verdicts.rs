@@ -1,7 +1,7 @@
 use std::fs;
 
 use ktax::analyse::times;
-use ktax::model::{Facts, Failure, Noise, Verdict};
+use ktax::model::{FORMAT, Facts, Failure, Noise, Verdict};
 use ktax::report::{MARKDOWN, TEXT, TextOptions, render};
 
 use super::timed::{compared, noise_of, of_times, plan, planted, scene, verdicts};
@@ -64,7 +64,7 @@ fn a_plan_that_is_none_of_ours_is_refused() {
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     for (from, to) in [
-        ("\"format\": 2", "\"format\": 1"),
+        (format!("\"format\": {FORMAT}").as_str(), "\"format\": 1"),
         ("\"loops\": 3", "\"loops\": 4294967295"),
         ("\"loops\": 3", "\"loops\": 0"),
         ("\"most_pairs\": 200", "\"most_pairs\": 4000000000"),

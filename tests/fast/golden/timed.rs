@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use ktax::analyse;
+use ktax::engine;
 use ktax::model::{
-    Comparison, Failure, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedEngine, TimedPair,
-    TimedRun, TimesPlan, fact,
+    Comparison, Failure, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedPair, TimedRun,
+    TimesPlan, fact,
 };
 use ktax::plan::{Experiment, ParamValue, TimesExperiment};
 use ktax::report::{CSV, JSON, MARKDOWN, Saved};
@@ -15,7 +16,7 @@ use ktax::stats::timed::Order;
 use super::{at, check, show};
 
 fn experiment() -> TimesExperiment {
-    let mut experiment = TimesExperiment::new(TimedEngine::Host);
+    let mut experiment = TimesExperiment::new(&engine::host::ENGINE);
     experiment.workloads = vec!["messaging".into()];
     experiment.secondary = vec!["pipe".into(), "stat".into()];
     experiment.sweep =
@@ -97,7 +98,7 @@ fn in_blocks() -> Comparison {
 
 fn on_bare_metal() -> Comparison {
     let mut guest = experiment();
-    guest.engine = TimedEngine::Kvm;
+    guest.engine = &engine::kvm::ENGINE;
     (guest.base, guest.change) = Default::default();
     guest.base.bare_metal = true;
     guest.change.kernel = Some("debian:cloud-amd64".into());

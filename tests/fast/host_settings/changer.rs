@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use ktax::engine::host::Host;
+use ktax::engine::host::TimedHost;
 use ktax::engine::host::changer::Changer;
-use ktax::engine::host::timed::TimedHost;
 use ktax::engine::{Cancel, Limits, Stop, Timed};
 use ktax::model::{Facts, TimedSubject, Workload};
 use ktax::plan::{definitions, native_rows};

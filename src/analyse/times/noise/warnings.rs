@@ -6,7 +6,7 @@ use super::declared::{after, declared};
 
 use crate::analyse::parameters::unknown;
 use crate::model::fact::{self, QUIET_PERCENT};
-use crate::model::{Facts, Side, TimedEngine, TimedPair, TimedSubject, TimesPlan, Warning};
+use crate::model::{Facts, RunsOn, Side, TimedPair, TimedSubject, TimesPlan, Warning};
 
 /// Above this share of the time of all CPUs a hypervisor's other guests are worth a word.
 const STEAL_PERCENT: f64 = 1.0;
@@ -92,13 +92,13 @@ fn settings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     }
     let has_fixed = [&plan.subjects.base, &plan.subjects.change].into_iter().all(fixes_addresses);
     if !has_fixed && seen_as(fact::ASLR).iter().any(|seen| *seen != "0") {
-        let mend = match plan.engine {
-            TimedEngine::Host => "give both sides the prefix `setarch -R`",
-            TimedEngine::Kvm if is_bare => {
+        let mend = match plan.runs_on {
+            RunsOn::RunningKernel => "give both sides the prefix `setarch -R`",
+            RunsOn::Guests if is_bare => {
                 "sudo sysctl kernel.randomize_va_space=0, and give the guest the boot line \
                  `norandmaps`"
             }
-            TimedEngine::Kvm => "give both sides the boot line `norandmaps`",
+            RunsOn::Guests => "give both sides the boot line `norandmaps`",
         };
         warnings.push(warning("ASLR is on: each process has other addresses", mend));
     }
@@ -123,12 +123,12 @@ fn meanwhile(plan: &TimesPlan, average: &Average) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let Average { others_of_one_percent, steal_percent, throttled, .. } = average;
     if *others_of_one_percent > QUIET_PERCENT {
-        let mend = match plan.engine {
-            TimedEngine::Host => {
+        let mend = match plan.runs_on {
+            RunsOn::RunningKernel => {
                 "end what else runs, or give both sides the prefix `taskset -c N` with a CPU that \
                  `ktax doctor` calls quiet"
             }
-            TimedEngine::Kvm => "end what else runs; `ktax doctor` says which CPUs are busy",
+            RunsOn::Guests => "end what else runs; `ktax doctor` says which CPUs are busy",
         };
         warnings.push(warning(
             format!("other tasks and interrupts took {others_of_one_percent:.1} % of one CPU"),

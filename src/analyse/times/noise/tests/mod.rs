@@ -1,8 +1,7 @@
 use super::average::{Average, busy_limit_percent};
 use super::*;
 use crate::model::{
-    Facts, Noise, Sides, TimedBoot, TimedEngine, TimedMachine, TimedPair, TimedSubject, TimesPlan,
-    fact,
+    Facts, Noise, RunsOn, Sides, TimedBoot, TimedMachine, TimedPair, TimedSubject, TimesPlan, fact,
 };
 use proptest::prelude::*;
 
@@ -11,7 +10,8 @@ mod warnings;
 
 fn plan(base: TimedSubject, change: TimedSubject) -> TimesPlan {
     TimesPlan {
-        engine: TimedEngine::Host,
+        engine: "host".into(),
+        runs_on: RunsOn::RunningKernel,
         pairs: None,
         most_pairs: 200,
         loops: 3,

@@ -27,7 +27,7 @@ fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
     for (name, value) in [(fact::TURBO, "boost=0"), (fact::CLOCK, "arch_sys_counter")] {
         assert_eq!(warnings(&equals(), &[pair(0, &[(name, value)], &[(name, value)])]), []);
     }
-    let guests = TimesPlan { engine: TimedEngine::Kvm, ..equals() };
+    let guests = TimesPlan { engine: "kvm".into(), runs_on: RunsOn::Guests, ..equals() };
     // The machine that guests run on is warned of as the running kernel is.
     let host = [("host governor", "powersave"), ("host ASLR", "2")];
     let warned = warnings(&guests, &[pair(0, &host, &host)]);
@@ -41,7 +41,11 @@ fn each_setting_that_spoils_is_a_line_with_what_mends_it() {
 fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
     let guests = |base: &str, change: &str| {
         let side = |line: &str| TimedSubject { boot_line: line.into(), ..Default::default() };
-        TimesPlan { engine: TimedEngine::Kvm, ..plan(side(base), side(change)) }
+        TimesPlan {
+            engine: "kvm".into(),
+            runs_on: RunsOn::Guests,
+            ..plan(side(base), side(change))
+        }
     };
     let said = |plan: &TimesPlan, pairs: &[TimedPair]| {
         let warned = warnings(plan, pairs);
@@ -64,7 +68,7 @@ fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
 #[test]
 fn addresses_on_bare_metal_are_fixed_by_a_sysctl() {
     let mut bare = planned(|guest| guest.boot_line = "norandmaps".into());
-    bare.engine = TimedEngine::Kvm;
+    bare.runs_on = RunsOn::Guests;
     bare.subjects.base.bare_metal = true;
     // A guest that has it already leaves the machine as it is.
     for guest in ["2", "0"] {

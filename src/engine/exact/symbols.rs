@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::contract::Request;
 use super::frozen::ExactBoot;
 use super::snapshot::lock;
-use super::stop::{Stop, host};
 use super::tools::Tools;
 use crate::disk::write_atomically;
+use crate::engine::contract::Request;
+use crate::engine::stop::{Stop, host};
 use crate::model::Failure;
 use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 

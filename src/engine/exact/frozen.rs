@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use super::argv::{self, Files, Plugin};
-use super::console::read_tail;
-use super::contract::{Frozen, RawAnswer, Request};
-use super::scratch::Scratch;
 use super::snapshot::Snapshot;
-use super::stop::{Stop, host};
 use super::tools::Tools;
-use super::vm::{Rest, Vm};
+use crate::engine::argv::{self, Files, Plugin};
+use crate::engine::console::read_tail;
+use crate::engine::contract::{Frozen, RawAnswer, Request};
+use crate::engine::scratch::Scratch;
+use crate::engine::stop::{Stop, host};
+use crate::engine::vm::{Rest, Vm};
 use crate::model::{Failure, Region};
 use crate::wire::{self, Hello};
 

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::argv;
-use super::contract::Request;
 use super::evict::{MARK, touch};
-use super::hello::read_hello;
-use super::limits::Limits;
-use super::scratch::Scratch;
-use super::stop::{Stop, host};
 use super::tools::Tools;
-use super::vm::Vm;
 use crate::disk::{Lock, sha256_of_file, sha256_of_parts, write_atomically};
+use crate::engine::argv;
+use crate::engine::contract::Request;
+use crate::engine::hello::read_hello;
+use crate::engine::limits::Limits;
+use crate::engine::scratch::Scratch;
+use crate::engine::stop::{Stop, host};
+use crate::engine::vm::Vm;
 use crate::model::Failure;
 use crate::wire::{self, Hello};
 

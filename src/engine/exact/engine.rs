@@ -1,20 +1,22 @@
-//! The exact engine: QEMU TCG under icount, counted by the plugin, each Run from the same Snapshot.
-
 use std::fs;
 use std::path::Path;
 
-use super::argv::{self, Plugin};
-use super::contract::{Engine, Frozen, Request};
 use super::evict::evict;
 use super::frozen::ExactBoot;
-use super::limits::{Cancel, Limits};
-use super::qemu::Qemu;
-use super::scratch::{Scratch, remove_stale};
-use super::stop::{Stop, host};
 use super::tools::Tools;
-use super::vm::Vm;
-use super::{payload, snapshot, symbols};
+use super::{snapshot, symbols};
+use crate::engine::argv::{self, Plugin};
+use crate::engine::contract::{Engine, Frozen, Request};
+use crate::engine::limits::{Cancel, Limits};
+use crate::engine::payload;
+use crate::engine::qemu::Qemu;
+use crate::engine::scratch::{Scratch, remove_stale};
+use crate::engine::stop::{Stop, host};
+use crate::engine::vm::Vm;
 use crate::model::{Failure, Key, Machine, Region};
+
+/// What the engine is called.
+pub(super) const NAME: &str = "exact";
 
 /// The engine.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Exact {
     /// The Key: counts compare only with counts of the same Key.
     pub fn key(qemu: &Qemu, machine: &Machine) -> Key {
         Key {
-            engine: "exact".into(),
+            engine: NAME.into(),
             qemu: qemu.version.clone(),
             machine: argv::MACHINE.into(),
             cpu: machine.cpu.clone(),

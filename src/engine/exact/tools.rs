@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
-use super::argv::Files;
-use super::limits::{Cancel, Limits};
-use super::payload::Payload;
-use super::qemu::Qemu;
-use super::vm::Watched;
+use crate::engine::argv::Files;
+use crate::engine::limits::{Cancel, Limits};
+use crate::engine::payload::Payload;
+use crate::engine::qemu::Qemu;
+use crate::engine::vm::Watched;
 
 /// What every part of the exact engine works with.
 #[derive(Debug)]

@@ -1,0 +1,27 @@
+//! The exact engine: QEMU TCG under icount, counted by the plugin, each Run from the same Snapshot.
+
+mod engine;
+mod evict;
+mod frozen;
+mod snapshot;
+mod symbols;
+mod tools;
+
+pub use engine::Exact;
+pub use snapshot::save_state;
+
+use super::entry::{CountsSetup, EngineEntry, Measures};
+use crate::model::RunsOn;
+
+/// Its place in the list of engines.
+pub const ENGINE: EngineEntry = EngineEntry {
+    name: engine::NAME,
+    about: "Count instructions under QEMU's translator: the same numbers everywhere",
+    runs_on: RunsOn::Guests,
+    measures: Measures::Counts {
+        key: Exact::key,
+        open: |CountsSetup { qemu, cache, limits, cancel }| {
+            Ok(Box::new(Exact::new(qemu, cache, limits, cancel)?))
+        },
+    },
+};

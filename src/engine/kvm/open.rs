@@ -1,0 +1,25 @@
+use super::bare_metal::BareMetal;
+use super::guest::{Kvm, Setup};
+use crate::engine::entry::{OpenError, TimedSetup};
+use crate::engine::host::TimedHost;
+use crate::engine::noise;
+use crate::engine::qemu::Qemu;
+use crate::engine::timed::Timed;
+
+/// The engine of a Plan: guests, and this machine beside them where it is a Side.
+pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, OpenError> {
+    let kvm = Kvm::new(Setup {
+        qemu: Qemu::find(setup.qemu)?,
+        cache: setup.cache.to_owned(),
+        images: std::mem::take(&mut setup.images),
+        shape: setup.plan.machine.clone(),
+        cpus: std::mem::take(&mut setup.cpus),
+        machine: noise::facts,
+        limits: setup.limits.clone(),
+        cancel: setup.cancel.clone(),
+    })?;
+    Ok(match setup.plan.subjects.base.bare_metal {
+        true => Box::new(BareMetal { host: TimedHost::open(setup)?, kvm }),
+        false => Box::new(kvm),
+    })
+}
