@@ -56,7 +56,7 @@ fn of(name: &str, row: &Row) -> LedgerEntry {
     }
 }
 
-/// Costs that are independent add up; each is known to what its row would have seen.
+/// Costs that are independent add up; each is known to what its row could have detected.
 fn interaction(entries: &[LedgerEntry], together: &LedgerEntry) -> Option<f64> {
     let all = || entries.iter().chain([together]);
     let measured =

@@ -12,7 +12,7 @@ pub fn over_layouts(effect: &Effect) -> String {
 }
 
 /// The smallest change that would have got a verdict; `any` where nothing is too small.
-pub fn would_see(effect: &Effect) -> String {
+pub fn detectable(effect: &Effect) -> String {
     match (effect.verdict, effect.detectable, effect.base) {
         (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => String::new(),
         (_, 0.0, _) => "any".to_owned(),

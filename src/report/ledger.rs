@@ -122,7 +122,7 @@ fn section(row: &LedgerRow) -> Section {
 
 /// One addition; nothing but the verdict where it was not measured.
 fn line(entry: &LedgerEntry, base: f64) -> Line {
-    let [delta, percent, would_see] = match entry.verdict {
+    let [delta, percent, detectable] = match entry.verdict {
         Verdict::Failed => <[String; 3]>::default(),
         _ => [
             number::delta(entry.delta),
@@ -134,7 +134,7 @@ fn line(entry: &LedgerEntry, base: f64) -> Line {
         ],
     };
     let verdict: Cell = verdict::decided(entry.verdict, &entry.decided_by);
-    Line::of([entry.name.clone(), delta, percent, would_see]).and(verdict)
+    Line::of([entry.name.clone(), delta, percent, detectable]).and(verdict)
 }
 
 /// Each once, with the additions that it is of.

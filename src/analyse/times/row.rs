@@ -45,7 +45,7 @@ pub(super) fn row(
         pairs: judged.pairs,
         family: judged.family,
         p_adjusted: judged.adjusted,
-        would_see_percent: percent_above_one(judged.would_see),
+        detectable_percent: percent_above_one(judged.detectable),
         control: judged.control.map(|control| AaControl {
             pairs: control.pairs,
             ratio: ratio(control.log),

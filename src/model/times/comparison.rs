@@ -43,7 +43,7 @@ pub struct TimesEvidence {
     /// The p-value, corrected for the looks and the family.
     pub p_adjusted: f64,
     /// The smallest change that would have been seen, in percent; absent where none would.
-    pub would_see_percent: Option<f64>,
+    pub detectable_percent: Option<f64>,
     /// The A/A pairs; absent where there are fewer than two.
     pub control: Option<AaControl>,
     /// Percent of the base's variance that lies between Boots, the rest being between loops: at 100

@@ -31,7 +31,7 @@ fn line(row: &Row) -> Line {
             number::delta(of.delta),
             number::percent(of.percent),
             effect::over_layouts(of),
-            effect::would_see(of),
+            effect::detectable(of),
         ],
     };
     let name = Cell::from(row.row.as_str());

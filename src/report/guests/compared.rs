@@ -31,7 +31,7 @@ fn line(row: &Row) -> Line {
     let [base_us, change_us] = both(effect(TIME), |ns| number::measured(ns / US));
     let [delta, range, detectable] = match effect(TIME) {
         None => <[String; 3]>::default(),
-        Some(of) => [number::percent(of.percent), effect::over_layouts(of), effect::would_see(of)],
+        Some(of) => [number::percent(of.percent), effect::over_layouts(of), effect::detectable(of)],
     };
     let cells = [row.row.clone(), base, change, base_us, change_us, delta, range, detectable];
     Line::of(cells).and(Cell::verdict(row.verdict, ""))

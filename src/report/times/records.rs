@@ -14,7 +14,7 @@ const COLUMNS: [&str; 15] = [
     "pairs",
     "family",
     "p_adjusted",
-    "would_see_percent",
+    "detectable_percent",
     "controls",
     "why",
 ];
@@ -45,7 +45,7 @@ fn line(row: &Row, times: &TimesEvidence) -> [Value; 15] {
         times.pairs.into(),
         times.family.into(),
         times.p_adjusted.into(),
-        times.would_see_percent.into(),
+        times.detectable_percent.into(),
         times.control.map_or(0, |control| control.pairs).into(),
         row.reason.as_deref().unwrap_or_default().into(),
     ]

@@ -27,7 +27,7 @@ fn line(row: &Row, times: &TimesEvidence) -> Line {
         ns(Side::Change),
         times.ratio.map(ratio).unwrap_or_default(),
         times.pairs.to_string(),
-        times.would_see_percent.map(number::limit).unwrap_or_default(),
+        times.detectable_percent.map(number::limit).unwrap_or_default(),
     ];
     let line = Line::of(cells).and(Cell::verdict(row.verdict, ""));
     Line { is_part: !row.headline, ..line }

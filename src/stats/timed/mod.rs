@@ -36,7 +36,7 @@
 //!     if !matches!(trial.next(&rows), Next::GoOn { .. }) {
 //!         let judged = trial.judge(&rows, &[]);
 //!         let [getppid, fork] = &judged.headline[..] else { unreachable!() };
-//!         assert_eq!(getppid.verdict, Detection::NotDetected); // would have seen `would_see`
+//!         assert_eq!(getppid.verdict, Detection::NotDetected); // `detectable` would have been
 //!         assert_eq!(fork.verdict, Detection::Up);
 //!         assert!(fork.ratio().low < 1.03 && 1.03 < fork.ratio().high);
 //!         break;

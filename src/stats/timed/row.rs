@@ -16,7 +16,7 @@ pub enum Detection {
     Down,
     /// The difference is significant and below the threshold.
     Small,
-    /// No detected change. A change of [`TrialRow::would_see`] would have been detected.
+    /// No detected change. A change of [`TrialRow::detectable`] would have been detected.
     NotDetected,
     /// No verdict is possible.
     Inconclusive(Why),
@@ -60,7 +60,7 @@ pub struct TrialRow {
     /// The number of rows in the family.
     pub family: usize,
     /// The minimum detectable effect as a ratio, such as 1.008; infinite if there is none.
-    pub would_see: f64,
+    pub detectable: f64,
     /// The result of the A/A pairs; `None` for fewer than two.
     pub control: Option<Control>,
 }
@@ -102,7 +102,7 @@ fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> TrialR
         p: 1.0,
         adjusted: 1.0,
         family: 1,
-        would_see: f64::INFINITY,
+        detectable: f64::INFINITY,
         control: None,
     };
     if !is_finite(row) {
@@ -118,7 +118,7 @@ fn by_itself(barriers: &Barriers, row: Pairs, cap: usize, strict: f64) -> TrialR
         // The standard deviation of the estimate, from the interval's width.
         let deviation = (log.high - log.low) / (2.0 * bound);
         let reach = barriers.looks.bound(strict, share) + quantile(1.0 - barriers.rules.power);
-        judged.would_see = (reach * deviation).exp();
+        judged.detectable = (reach * deviation).exp();
     }
     judged
 }
@@ -131,7 +131,7 @@ fn verdict(barriers: &Barriers, row: &TrialRow, of: Pairs) -> Detection {
     if !is_finite(of) {
         return Detection::Inconclusive(Why::NotFinite);
     }
-    if row.pairs < MIN_PAIRS || row.would_see.is_infinite() {
+    if row.pairs < MIN_PAIRS || row.detectable.is_infinite() {
         return Detection::Inconclusive(Why::TooFewPairs);
     }
     let Some(control) = row.control.filter(|control| control.pairs >= MIN_CONTROLS) else {

@@ -55,13 +55,13 @@ fn ten_of_a_thousand_pairs_exclude_nothing() {
     let (far, same) = (pairs(0.05), pairs(0.0));
     let row = trial.judge(&[Pairs { pairs: &far[..10], controls: &same }], &[]).headline[0];
     assert_eq!(row.verdict, Detection::Inconclusive(Why::TooFewPairs));
-    assert_eq!((row.log.low, row.would_see), (f64::NEG_INFINITY, f64::INFINITY));
+    assert_eq!((row.log.low, row.detectable), (f64::NEG_INFINITY, f64::INFINITY));
 }
 
 #[test]
 fn equal_pairs_are_not_detected_and_would_have_been() {
     let row = judged(&[0.0; 20], &[0.0; 8]);
-    assert_eq!((row.verdict, row.p, row.would_see), (Detection::NotDetected, 1.0, 1.0));
+    assert_eq!((row.verdict, row.p, row.detectable), (Detection::NotDetected, 1.0, 1.0));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn each_family_has_its_correction() {
     assert_eq!(found.headline[1].verdict, Detection::NotDetected);
     // More rows want a larger effect.
     let alone = judged(&data[2], &same);
-    assert!(found.headline[2].would_see > alone.would_see);
+    assert!(found.headline[2].detectable > alone.detectable);
 }
 
 #[test]

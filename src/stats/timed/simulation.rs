@@ -57,8 +57,8 @@ fn what_would_have_been_seen_is_seen() {
     let rows = |effect: f64| -> Vec<TrialRow> {
         (0..100).map(|seed| run(&trial, USUAL, effect, 0.0, seed)).collect()
     };
-    let would_see: Vec<f64> = rows(0.0).iter().map(|row| row.would_see).collect();
-    let rows = rows(median(&would_see).unwrap().ln());
+    let detectable: Vec<f64> = rows(0.0).iter().map(|row| row.detectable).collect();
+    let rows = rows(median(&detectable).unwrap().ln());
     let seen = count(&rows, is_verdict);
     assert!((83..=97).contains(&seen), "{seen} of 100"); // 90 wanted, and two deviations of 3
 }

@@ -22,7 +22,7 @@ fn what_was_planted_is_found_and_nothing_else() {
     }
     assert_eq!([getppid, pipe, stat].map(|row| row.times().unwrap().family), [2, 2, 1]);
     // What would have been seen is on every row, and what was seen is above it.
-    assert!(getppid.times().unwrap().would_see_percent.unwrap() < 1.0, "{getppid:?}");
+    assert!(getppid.times().unwrap().detectable_percent.unwrap() < 1.0, "{getppid:?}");
     let of = of_times(&comparison);
     assert!(of.controls >= 8 && of.pairs >= 10, "{comparison:?}");
     let text = render(&comparison, TEXT, TextOptions { width: 80, colour: false }).unwrap();
