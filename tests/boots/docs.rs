@@ -7,7 +7,7 @@
 //! | `console` | run again by `make test`; the output is the same to the byte |
 //! | `console long` | the same, by `make test-long` |
 //! | `console here` | measures this machine or this build: only the command line is checked |
-//! | `toml FILE` | the file is there when the commands below it run |
+//! | `toml FILE` | the file is there when the commands of the page run |
 //! | `sh` | only the command lines are checked |
 //!
 //! `BLESS=1 cargo test --test boots docs::` writes the output below each command that it runs.
@@ -45,12 +45,11 @@ fn check(kind: Kind) {
             continue;
         }
         let shell = Shell::new();
-        for block in page.blocks() {
-            match block.kind {
-                Kind::File => shell.write(&block.argument, &block.text),
-                it if it == kind => wrong.extend(judge(&mut page, &block, &shell)),
-                _ => (),
-            }
+        for block in page.blocks().iter().filter(|block| block.kind == Kind::File) {
+            shell.write(&block.argument, &block.text);
+        }
+        for block in page.blocks().into_iter().filter(|block| block.kind == kind) {
+            wrong.extend(judge(&mut page, &block, &shell));
         }
         if std::env::var_os("BLESS").is_some() {
             page.write();

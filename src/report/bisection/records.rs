@@ -2,7 +2,7 @@ use crate::model::{Bisection, Carrier, Point};
 use crate::report::view::Records;
 
 const COLUMNS: [&str; 8] =
-    ["place", "element", "title", "row", "metric", "cost", "delta", "share_percent"];
+    ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent"];
 
 /// One line for each place of the chain, the base first: what it costs where that was measured, and
 /// what its element carries.
