@@ -78,8 +78,13 @@ impl Ledger {
         let mut names: Vec<&str> = ledger.add.iter().map(|addition| &*addition.name).collect();
         let is_name = |name: &&str| {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
-            !name.is_empty() && name.len() <= 60 && name.bytes().all(plain) && **name != *TOGETHER
+            !name.is_empty() && name.len() <= 60 && name.bytes().all(plain)
         };
+        if names.contains(&TOGETHER) {
+            return Err(refuse(format!(
+                "{TOGETHER:?} is the name of the row of all additions; choose another name"
+            )));
+        }
         if let Some(bad) = names.iter().find(|name| !is_name(name)) {
             let bad = escape(bad);
             return Err(refuse(format!(
@@ -175,5 +180,8 @@ mod tests {
             let error = Ledger::parse(&TEXT.replace(from, to), "t.toml").unwrap_err();
             assert!(matches!(error, PlanError::Ledger { .. }), "{error}");
         }
+        let reserved = TEXT.replace("name = \"b\"", "name = \"together\"");
+        let error = Ledger::parse(&reserved, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("is the name of the row of all additions"), "{error}");
     }
 }

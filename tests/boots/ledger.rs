@@ -72,7 +72,7 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
     let ran = run(ktax().arg("ledger").arg(&ledger));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("is not a ledger file: \"together\" is not a valid name"),
+        ran.stderr.contains("is not a ledger file: \"together\" is the name of"),
         "{}",
         ran.stderr
     );

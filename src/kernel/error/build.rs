@@ -75,10 +75,10 @@ pub enum BuildError {
 impl BuildError {
     /// Who can do something about it. Source that does not compile is the guest's fault.
     pub fn blame(&self) -> Blame {
-        use BuildError::{Cache, Cancelled, Failed, Killed, Start};
+        use BuildError::{Cache, Cancelled, DiskFull, Failed, Killed, Start};
         match self {
             Failed { .. } => Blame::Guest,
-            Start { .. } | Cache { .. } | Killed | Cancelled => Blame::Host,
+            Start { .. } | Cache { .. } | DiskFull { .. } | Killed | Cancelled => Blame::Host,
             _ => Blame::User,
         }
     }
@@ -101,7 +101,8 @@ mod tests {
         let error = || io::Error::other("x");
         let start = BuildError::Start { tool: text(), error: error() };
         let cache = BuildError::Cache { action: "read", path: text(), error: error() };
-        for host in [start, cache, BuildError::Killed, BuildError::Cancelled] {
+        let full = BuildError::DiskFull { free_mib: 1, needed_mib: 2, path: text() };
+        for host in [start, cache, full, BuildError::Killed, BuildError::Cancelled] {
             assert!(host.blame() == Blame::Host && host.is_of_the_host(), "{host}");
         }
         let dropped =
