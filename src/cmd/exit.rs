@@ -34,18 +34,9 @@ impl Exit {
 
     /// The same where a slowdown is no news.
     pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
-        let verdicts: Vec<Verdict> = headline(comparisons).map(|row| row.verdict).collect();
-        let any = |verdict| verdicts.contains(&verdict);
-        if any(Verdict::Failed) {
-            Exit::NotRun
-        } else if any(Verdict::TooFewBoots)
-            || any(Verdict::DifferentWork)
-            || any(Verdict::Inconclusive)
-        {
-            Exit::Inconclusive
-        } else {
-            Exit::Ok
-        }
+        let rows: Vec<Exit> = headline(comparisons).map(|row| of_measured(row.verdict)).collect();
+        let first = [Exit::NotRun, Exit::Inconclusive].into_iter().find(|exit| rows.contains(exit));
+        first.unwrap_or(Exit::Ok)
     }
 
     /// What an error says.
@@ -75,6 +66,16 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)
+    }
+}
+
+/// What a row says where a slowdown is no news.
+fn of_measured(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
+        Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,
+        Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Inconclusive => Exit::Inconclusive,
+        Verdict::Failed => Exit::NotRun,
     }
 }
 

@@ -27,15 +27,22 @@ pub enum Verdict {
 impl Verdict {
     /// Whether a change was seen.
     pub fn is_change(self) -> bool {
-        matches!(self, Verdict::Slower | Verdict::Faster)
+        match self {
+            Verdict::Slower | Verdict::Faster => true,
+            Verdict::BelowThreshold | Verdict::NoDetectedChange | Verdict::OneSide => false,
+            Verdict::TooFewBoots | Verdict::Inconclusive => false,
+            Verdict::DifferentWork | Verdict::Failed => false,
+        }
     }
 
     /// Whether it says how the Sides compare.
     pub fn is_answer(self) -> bool {
-        matches!(
-            self,
-            Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold | Verdict::NoDetectedChange
-        )
+        match self {
+            Verdict::Slower | Verdict::Faster => true,
+            Verdict::BelowThreshold | Verdict::NoDetectedChange => true,
+            Verdict::TooFewBoots | Verdict::Inconclusive | Verdict::OneSide => false,
+            Verdict::DifferentWork | Verdict::Failed => false,
+        }
     }
 
     /// As printed: `no detected change`.
