@@ -41,16 +41,17 @@ pub fn look(
     qemu: Option<Qemu>,
     cache: &Path,
     kernel: Option<&Kernel>,
+    limits: &Limits,
     cancel: &Cancel,
 ) -> Option<Check> {
     let seen = match open() {
         Err(seen) => seen,
-        Ok(()) => match try_small(&Limits::of_a_trial(), cancel)? {
+        Ok(()) => match try_small(limits, cancel)? {
             Err(why) => Seen::NoGuest(why),
             Ok(()) => match (kernel, qemu) {
                 (None, _) => Seen::NoKernel,
                 (_, None) => Seen::NoQemu,
-                (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, cancel)?,
+                (Some(kernel), Some(qemu)) => try_kernel(qemu, cache, kernel, limits, cancel)?,
             },
         },
     };
@@ -142,7 +143,13 @@ fn said(child: &mut Child) -> String {
 }
 
 /// `None` where the user stopped it.
-fn try_kernel(qemu: Qemu, cache: &Path, kernel: &Kernel, cancel: &Cancel) -> Option<Seen> {
+fn try_kernel(
+    qemu: Qemu,
+    cache: &Path,
+    kernel: &Kernel,
+    limits: &Limits,
+    cancel: &Cancel,
+) -> Option<Seen> {
     let name = escape(kernel.identity.name());
     let setup = Setup {
         qemu,
@@ -151,7 +158,7 @@ fn try_kernel(qemu: Qemu, cache: &Path, kernel: &Kernel, cancel: &Cancel) -> Opt
         shape: TimedMachine::default(),
         cpus: Vec::new(),
         machine: noise::facts,
-        limits: Limits::of_a_trial(),
+        limits: limits.clone(),
         cancel: cancel.clone(),
     };
     let started = Instant::now();
@@ -201,14 +208,14 @@ mod tests {
     #[test]
     fn who_does_not_end_is_not_waited_for_and_who_stops_does_not_wait() {
         let endless = || Command::new("sleep").arg("600").spawn().unwrap();
-        let limits = Limits { real: Duration::from_millis(50), ..Limits::of_a_trial() };
+        let limits = Limits { real: Duration::from_millis(50), ..Limits::default() };
         let mut child = endless();
         assert_eq!(wait(&mut child, &limits, &Cancel::default()), Some(Err(())));
         let cancelled = Cancel::default();
         cancelled.cancel();
-        assert_eq!(wait(&mut child, &Limits::of_a_trial(), &cancelled), None);
+        assert_eq!(wait(&mut child, &Limits::default(), &cancelled), None);
         child.kill().unwrap();
-        let end = wait(&mut child, &Limits::of_a_trial(), &Cancel::default());
+        let end = wait(&mut child, &Limits::default(), &Cancel::default());
         assert_eq!(end, Some(Ok(false)));
     }
 }

@@ -55,7 +55,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     findings.extend([look_at_packages(), look_at_machine(&args.host), cpus::look()]);
     let bar = spinner();
     bar.set_message("trying KVM");
-    let tried = kvm::look(qemu.ok(), &cache, kernel.as_ref(), &cancel);
+    let limits = args.host.limits().of_a_trial();
+    let tried = kvm::look(qemu.ok(), &cache, kernel.as_ref(), &limits, &cancel);
     bar.finish_and_clear();
     let Some(tried) = tried else { return Ok(Exit::Cancelled) };
     findings.push(tried);
