@@ -3,10 +3,9 @@
 
 mod equals;
 
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::common::{self, Loops, QUICK_BOOT, compare, measurements, row, run, scratch};
+use crate::common::{Loops, QUICK_BOOT, compare, measurements, own_cache, row, scratch};
 use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
 use ktax::rundir::profile;
 
@@ -37,11 +36,11 @@ fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
     let mut results = Vec::new();
     for (name, loops) in [("quiet", 0), ("loaded", 2)] {
         let _loops = Loops::start(loops);
-        let cache = dir.path().join(format!("cache-{name}"));
-        // Own snapshots, so that every boot is made anew; the kernel itself is only fetched once.
-        std::fs::create_dir_all(&cache).unwrap();
-        copy(&common::cache().join("kernels"), &cache.join("kernels"));
-        let (out, cache) = (dir.path().join(name), cache.display().to_string());
+        let out = dir.path().join(name);
+        std::fs::create_dir(&out).unwrap();
+        // Every boot is made anew.
+        let cache = own_cache(&out).display().to_string();
+        let out = out.join("out");
         let more = ["--layouts", "1", "--cache", &cache];
         let change = format!("{QUICK_BOOT} lsm=capability");
         let (ran, _) = compare(&out, [QUICK_BOOT, &change], &args(&rows, &more));
@@ -54,14 +53,6 @@ fn two_runs_of_one_plan_are_byte_identical_also_under_load() {
         assert_eq!(quiet.0, loaded.0);
         assert!(quiet.1 == loaded.1, "{} differs", quiet.0.display());
     }
-}
-
-/// Fetches the kernel into the shared cache if need be, and copies it.
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    let fetched = run(common::ktax().args(["plan", "--kernel", common::KERNEL, "-w", "getppid"]));
-    assert_eq!(fetched.status, 0, "{}", fetched.stderr);
-    let status = Command::new("cp").arg("-a").args([from, to]).stdin(Stdio::null()).status();
-    assert!(status.unwrap().success());
 }
 
 #[test]

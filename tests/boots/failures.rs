@@ -3,11 +3,14 @@
 //! orphan.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::common::{
-    self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, require,
-    row, run, scratch,
+    self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, own_cache,
+    require, row, run, scratch,
 };
 use ktax::model::{Comparison, Failure, Verdict};
 
@@ -157,7 +160,7 @@ fn a_missing_and_a_dying_qemu_are_told_apart() {
     fs::write(&fake, format!("#!/bin/sh\n{version}\necho 'no such device' >&2\nexit 1\n")).unwrap();
     fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let fake = fake.display().to_string();
-    let cache = dir.path().join("cache").display().to_string();
+    let cache = own_cache(dir.path()).display().to_string();
     let more = ["--qemu", fake.as_str(), "--cache", cache.as_str()];
     let (ran, comparison) = failures(["", ""], &["pipe"], &more);
     assert_eq!(ran.status, 69);
@@ -170,40 +173,42 @@ fn a_missing_and_a_dying_qemu_are_told_apart() {
 
 #[test]
 fn a_killed_qemu_is_a_failed_row_that_a_second_run_heals() {
+    let dir = scratch();
+    let cache = own_cache(dir.path());
     // One of them QEMU catches, and exits as if its guest had shut down.
-    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::TERM] {
-        killed_with(signal);
+    for (name, signal) in [("kill", Signal::KILL), ("term", Signal::TERM)] {
+        killed_with(signal, &cache, &dir.path().join(name));
     }
 }
 
-fn killed_with(signal: rustix::process::Signal) {
-    let dir = scratch();
-    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+fn killed_with(signal: Signal, cache: &Path, out: &Path) {
+    // Of each signal its own, which nobody has booted yet.
+    let line = format!("{QUICK_BOOT} ktax.none={}", signal.as_raw());
     let mut plan = vec!["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
-    plan.extend(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT]);
-    assert_eq!(run(ktax().args(plan).arg("--cache").arg(&cache).arg("--out").arg(&out)).status, 0);
+    plan.extend(["--base-boot-line", &line, "--change-boot-line", &line]);
+    assert_eq!(run(ktax().args(plan).arg("--cache").arg(cache).arg("--out").arg(out)).status, 0);
     let again = || {
         let mut command = ktax();
-        command.args(["run", "--jobs", "1"]).arg(&out).arg("--cache").arg(&cache);
+        command.args(["run", "--jobs", "1"]).arg(out).arg("--cache").arg(cache);
         command
     };
     let child = again().spawn().unwrap();
-    while common::processes(&cache).is_empty() {
+    while common::processes(cache).is_empty() {
         std::thread::yield_now();
     }
     // The first boot of a fresh cache takes seconds: this is in the middle of it.
-    for pid in common::pids(&cache) {
+    for pid in common::pids(cache) {
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(69));
-    let ran = run(ktax().args(["analyse", "--json"]).arg(&out));
+    let ran = run(ktax().args(["analyse", "--json"]).arg(out));
     let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
     let found = failure(&comparison, "getppid");
     assert!(matches!(found, Failure::QemuDied { .. }), "{found:?}");
     assert_eq!(ran.status, 69);
     assert_eq!(run(&mut again()).status, 0);
-    assert_eq!(run(ktax().arg("analyse").arg(&out)).status, 0);
+    assert_eq!(run(ktax().arg("analyse").arg(out)).status, 0);
 }
 
 #[test]

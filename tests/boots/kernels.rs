@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{self, KERNEL, Ran, assert_no_orphans, ktax, run, scratch};
+use crate::common::{self, KERNEL, Ran, assert_no_orphans, ktax, own_cache, run, scratch};
 
 /// Runs `ktax plan` with this kernel.
 fn plan_with(kernel: &Path) -> Ran {
@@ -48,9 +48,10 @@ fn a_file_that_is_not_a_kernel_is_refused_before_anything_boots() {
 #[test]
 fn a_damaged_apt_index_is_replaced() {
     let dir = scratch();
-    let index = dir.path().join("kernels/tmp/apt.bin");
+    let cache = own_cache(dir.path());
+    let index = cache.join("kernels/tmp/apt.bin");
     let plan = || {
-        let ran = run(ktax().env("KTAX_CACHE", dir.path()).args(["plan", "--kernel", KERNEL]));
+        let ran = run(ktax().env("KTAX_CACHE", &cache).args(["plan", "--kernel", KERNEL]));
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         fs::metadata(&index).unwrap().len()
     };

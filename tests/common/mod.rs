@@ -44,6 +44,19 @@ pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
+/// A cache of a test's own, without Boots: it has the kernels of the shared one, so that apt is not
+/// asked anew, and QEMUs are known by its path.
+pub fn own_cache(dir: &Path) -> PathBuf {
+    let fetched = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
+    assert_eq!(fetched.status, 0, "{}", fetched.stderr);
+    let own = dir.join("cache");
+    fs::create_dir(&own).unwrap();
+    let mut copy = Command::new("cp");
+    copy.arg("-a").args([cache().join("kernels"), own.join("kernels")]);
+    assert_eq!(run(&mut copy).status, 0);
+    own
+}
+
 /// The sum of these fields of a /proc/PID/stat, counted from the one behind the name: 11 and 12 are
 /// utime and stime, 13 and 14 those of children that were waited for, all in ticks.
 pub fn ticks(stat: &str, fields: [usize; 2]) -> u64 {
