@@ -3,6 +3,7 @@
 
 use thiserror::Error;
 
+use super::flags::with_flag;
 use crate::model::Blame;
 
 /// Why there is no Plan. Each message ends with the next step.
@@ -12,7 +13,10 @@ pub enum PlanError {
     Experiment { path: String, reason: String },
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
-    #[error("{key} only applies to {applies_to}, and this experiment uses {uses}; remove {key}")]
+    #[error(
+        "{} only applies to {applies_to}, and this experiment uses {uses}; remove it",
+        with_flag(.key)
+    )]
     Misplaced { key: String, applies_to: String, uses: String },
     #[error("{key} is missing; {next}")]
     Missing { key: &'static str, next: &'static str },
@@ -37,7 +41,10 @@ pub enum PlanError {
     #[error("{workload}: {quantity} is more than any machine has; ask for less")]
     TooMuch { workload: String, quantity: String },
     #[error(
-        "{row} needs {needed_mib} MiB of memory, and the machine has {there_mib}; ask for less"
+        "{row} needs {needed_mib} MiB of memory, but a row can use at most {} MiB of the \
+         {there_mib} MiB that are available (three quarters); choose a smaller row, or provide \
+         more memory",
+        there_mib / 4 * 3
     )]
     TooLarge { row: String, needed_mib: u64, there_mib: u64 },
     #[error("no workload is in the group {group:?}; the groups are {known}")]
@@ -51,28 +58,53 @@ pub enum PlanError {
          `workloads` in the file"
     )]
     NoTimedWorkload,
-    #[error("layouts must be 1 to 99, not {layouts}; 5 is the default")]
+    #[error(
+        "{} must be 1 to 99, not {layouts}; remove it to use the default of 5",
+        with_flag("layouts")
+    )]
     Layouts { layouts: u32 },
-    #[error("the threshold must be 0 to 100 percent, not {threshold_percent}; 0.1 is the default")]
+    #[error(
+        "{} must be 0 to 100 percent, not {threshold_percent}; remove it to use the default of \
+         0.1",
+        with_flag("threshold_percent")
+    )]
     Threshold { threshold_percent: f64 },
     #[error(
-        "the threshold must be above 0 and at most 100 percent, not {threshold_percent}; 1 is the \
-         default of timed engines"
+        "{} must be above 0 and at most 100 percent, not {threshold_percent}; remove it to use \
+         the default of timed engines, 1",
+        with_flag("threshold_percent")
     )]
     TimedThreshold { threshold_percent: f64 },
-    #[error("{what} must be {least} to {most}, not {value}; leave it out for the default")]
-    Range { what: &'static str, value: u32, least: u32, most: u32 },
-    #[error("the {engine} engine does not have {what}; remove it, or choose another engine")]
+    #[error(
+        "{} must be {least} to {most}, not {value}; remove it to use the default",
+        with_flag(.key)
+    )]
+    Range { key: &'static str, value: u32, least: u32, most: u32 },
+    #[error("{what} cannot be used with the {engine} engine; remove it, or choose another engine")]
     NotOfEngine { what: &'static str, engine: &'static str },
+    #[error(
+        "{} cannot be used: only the base can be bare metal, and only if the change is a guest; \
+         remove it",
+        with_flag(.key)
+    )]
+    BareMetal { key: &'static str },
+    #[error(
+        "the base is bare metal, which boots no kernel; remove the base's kernel and \
+         --base-boot-line (base.boot_line)"
+    )]
+    BareMetalBoots,
     #[error("cannot sweep {name:?}: {reason}")]
     Sweep { name: String, reason: String },
     #[error(
         "the {engine} engine needs a kernel for each side; write kernel = \"debian:cloud-amd64\""
     )]
     NoKernel { engine: &'static str },
-    #[error("memory_mib must be 128 to 65536, not {memory_mib}; 512 is the default")]
+    #[error(
+        "{} must be 128 to 65536 MiB, not {memory_mib}; remove it to use the default of 512 MiB",
+        with_flag("machine.memory_mib")
+    )]
     Memory { memory_mib: u32 },
-    #[error("a boot line has {length} characters, 1800 is the most that fit; shorten it")]
+    #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]
     BootLine { length: usize },
     #[error("KVM has no feature {name:?}; it has {known}")]
     UnknownFeature { name: String, known: String },

@@ -6,6 +6,7 @@ mod counts;
 mod error;
 mod experiment;
 mod file;
+mod flags;
 mod guests;
 mod keys;
 mod layouts;

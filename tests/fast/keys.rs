@@ -49,6 +49,28 @@ const KEYS: [(&str, &str, &[&str]); 15] = [
     ("machine.accelerator", "\"kvm\"", &[TIMES]),
 ];
 
+/// The flag that sets a key, in front of it.
+fn named(key: &str) -> String {
+    let flag = match key {
+        "layouts" | "pairs" | "loops" | "secondary" | "sweep" => &format!("--{key}"),
+        "most_pairs" => "--most-pairs",
+        "allow_differences" => "--allow-differences",
+        "machine.cpu" => "--cpu",
+        "machine.memory_mib" => "--memory",
+        "machine.vcpus" => "--vcpus",
+        "machine.cores" => "--cores",
+        "base.bare_metal" => "--bare-metal",
+        "change.config" => "--config",
+        "change.patches" => "--patch",
+        "base.start_config" | "change.start_config" => "--start-config",
+        "base.tree" | "change.tree" => "--tree",
+        "base.sysctl" | "base.thp" | "base.governor" | "base.prefix" => "--base-set",
+        "change.sysctl" | "change.thp" | "change.governor" | "change.prefix" => "--change-set",
+        other => return other.to_owned(),
+    };
+    format!("{flag} ({key})")
+}
+
 /// Keys of a Subject.
 const OF_SUBJECT: [(&str, &str, &[&str]); 12] = [
     ("config", "[\"CONFIG_A=y\"]", &[COUNTS, GUESTS]),
@@ -96,8 +118,9 @@ fn check(
     if key.starts_with("machine.") && uses == "the host engine" {
         (applies, where_it_does) = (false, where_it_does.replace(TIMES, "the kvm engine"));
     }
+    let named = named(key);
     let said = format!(
-        "{key} only applies to {where_it_does}, and this experiment uses {uses}; remove {key}"
+        "{named} only applies to {where_it_does}, and this experiment uses {uses}; remove it"
     );
     match found {
         // What only guests on x86 have, guests of e500v2 refuse in words of their own.
@@ -139,8 +162,8 @@ fn a_host_has_no_timed_engine() {
         let head = format!("engine = \"{engine}\"");
         read(METHODS[3], [&head, "", ""]).map(drop).map_err(|error| error.to_string())
     };
-    let said = "engine only applies to an experiment without host, and this experiment uses guests \
-                of a KVM host; remove engine";
+    let said = "--engine (engine) only applies to an experiment without host, and this experiment \
+                uses guests of a KVM host; remove it";
     assert_eq!(of("kvm"), Err(said.to_owned()));
     assert_eq!(of("host"), Err(said.to_owned()));
 }

@@ -76,11 +76,11 @@ impl CountsExperiment {
             }
         }
         for (what, text) in [
-            ("base.boot_line", &self.base.boot_line),
-            ("change.boot_line", &self.change.boot_line),
-            ("machine.cpu", &self.machine.cpu),
-            ("base's options and patches", &self.base.beside_kernel()),
-            ("change's options and patches", &self.change.beside_kernel()),
+            ("--base-boot-line (base.boot_line)", &self.base.boot_line),
+            ("--change-boot-line (change.boot_line)", &self.change.boot_line),
+            ("--cpu (machine.cpu)", &self.machine.cpu),
+            ("the base's options and patches", &self.base.beside_kernel()),
+            ("the change's options and patches", &self.change.beside_kernel()),
         ] {
             printable_line(what, text)?;
         }

@@ -95,11 +95,11 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
             }
         }
     }
-    for (what, value, least, most) in
+    for (key, value, least, most) in
         [("cpus", u32::from(subject.cpus), 1, 16), ("memory_mib", subject.memory_mib, 64, 3072)]
     {
         if !(least..=most).contains(&value) {
-            return Err(PlanError::Range { what, value, least, most });
+            return Err(PlanError::Range { key, value, least, most });
         }
     }
     Ok(subject)

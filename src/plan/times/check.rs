@@ -10,46 +10,47 @@ impl TimesExperiment {
     /// Refuses what cannot be planned; call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         let least = MIN_PAIRS as u32;
-        for (what, pairs, least) in
-            [("pairs", self.pairs.unwrap_or(least), least), ("most_pairs", self.most_pairs, 20)]
-        {
-            if !(least..=10_000).contains(&pairs) {
-                return Err(PlanError::Range { what, value: pairs, least, most: 10_000 });
-            }
-        }
-        if !(1..=1000).contains(&self.loops) {
-            let (what, value) = ("loops", self.loops);
-            return Err(PlanError::Range { what, value, least: 1, most: 1000 });
-        }
+        range("pairs", self.pairs.unwrap_or(least), least, 10_000)?;
+        range("most_pairs", self.most_pairs, 20, 10_000)?;
+        range("loops", self.loops, 1, 1000)?;
         let is_here = self.engine.runs_on == RunsOn::RunningKernel;
         if is_here && self.machine != TimedMachine::default() {
             let engine = self.engine.name;
-            return Err(PlanError::NotOfEngine { what: "machine", engine });
+            return Err(PlanError::NotOfEngine { what: "a [machine] table", engine });
         }
         let TimedMachine { memory_mib, vcpus, cores, .. } = self.machine;
-        for (what, value, least, most) in [
-            ("vcpus", vcpus, 1, 255),
-            ("cores", cores.unwrap_or(1), 1, 1023),
-            ("memory_mib", memory_mib, 128, 65536),
-        ] {
-            if !(least..=most).contains(&value) {
-                return Err(PlanError::Range { what, value, least, most });
-            }
+        range("machine.vcpus", vcpus, 1, 255)?;
+        range("machine.cores", cores.unwrap_or(1), 1, 1023)?;
+        if !(128..=65536).contains(&memory_mib) {
+            return Err(PlanError::Memory { memory_mib });
         }
-        printable_line("machine.cpu", &self.machine.cpu)?;
-        if self.change.bare_metal || (self.base.bare_metal && is_here) {
-            let (what, engine) = ("bare_metal, except as the base of guests", self.engine.name);
-            return Err(PlanError::NotOfEngine { what, engine });
+        printable_line("--cpu (machine.cpu)", &self.machine.cpu)?;
+        if self.change.bare_metal {
+            return Err(PlanError::BareMetal { key: "change.bare_metal" });
+        }
+        if self.base.bare_metal && is_here {
+            return Err(PlanError::BareMetal { key: "base.bare_metal" });
         }
         self.check_sweep()?;
-        for subject in [&self.base, &self.change] {
-            check_subject(self.engine, subject)?;
-        }
+        check_subject(self.engine, &self.base, "the base's kernel, boot line or settings")?;
+        check_subject(self.engine, &self.change, "the change's kernel, boot line or settings")?;
         Ok(())
     }
 }
 
-fn check_subject(engine: &'static EngineEntry, subject: &TimedSubject) -> Result<(), PlanError> {
+fn range(key: &'static str, value: u32, least: u32, most: u32) -> Result<(), PlanError> {
+    match (least..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(PlanError::Range { key, value, least, most }),
+    }
+}
+
+/// `texts` names what must be printable.
+fn check_subject(
+    engine: &'static EngineEntry,
+    subject: &TimedSubject,
+    texts: &'static str,
+) -> Result<(), PlanError> {
     let runs_on = engine.runs_on;
     let is_set = !subject.sysctl.is_empty()
         || subject.thp.is_some()
@@ -58,18 +59,22 @@ fn check_subject(engine: &'static EngineEntry, subject: &TimedSubject) -> Result
     let engine = engine.name;
     let wrong = |what| Err(PlanError::NotOfEngine { what, engine });
     match runs_on {
-        RunsOn::Guests if is_set => wrong("sysctl, thp, governor or prefix"),
+        RunsOn::Guests if is_set => {
+            wrong("--base-set or --change-set (sysctl, thp, governor, prefix)")
+        }
         RunsOn::Guests if subject.bare_metal => match *subject == bare() {
             true => Ok(()),
-            false => wrong("settings of its own on bare metal"),
+            false => Err(PlanError::BareMetalBoots),
         },
         RunsOn::Guests if subject.kernel.is_none() => Err(PlanError::NoKernel { engine }),
-        RunsOn::RunningKernel if !subject.boot_line.is_empty() => wrong("boot_line"),
+        RunsOn::RunningKernel if !subject.boot_line.is_empty() => {
+            wrong("--base-boot-line or --change-boot-line (boot_line)")
+        }
         RunsOn::RunningKernel | RunsOn::Guests => {
-            let texts = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
-            let texts = texts.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
-            let texts = texts.chain(&subject.prefix).chain([&subject.boot_line]);
-            texts.into_iter().try_for_each(|text| printable_line("a Subject's setting", text))
+            let all = subject.sysctl.iter().flat_map(|(name, value)| [name, value]);
+            let all = all.chain(&subject.thp).chain(&subject.governor).chain(&subject.kernel);
+            let mut all = all.chain(&subject.prefix).chain([&subject.boot_line]);
+            all.try_for_each(|text| printable_line(texts, text))
         }
     }
 }

@@ -103,7 +103,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
         (&kvm, "\"vm.swappiness\" = [1, 2]", "kvm engine"),
         (&kvm, "cores = [\"one\"]", "is not a number of CPUs"),
         (&kvm, "vcpus = [1, 4294967296]", "is not a number of CPUs"),
-        (&kvm, "vcpus = [1, 300]", "vcpus must be 1 to 255, not 300"),
+        (&kvm, "vcpus = [1, 300]", "(machine.vcpus) must be 1 to 255, not 300"),
     ] {
         let text = format!("{file}[sweep]\n{sweep}\n");
         let error = read(&text).and_then(|it| it.of_settings()).unwrap_err().to_string();
@@ -120,8 +120,12 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
 fn mistakes_are_named() {
     for (from, to, said) in [
         ("prefix", "perfix", "unknown field `perfix`"),
-        ("title = \"Group", "loops = 0\ntitle = \"Group", "loops must be 1 to 1000, not 0"),
-        ("title = \"Group", "pairs = 9\ntitle = \"Group", "pairs must be 10 to 10000, not 9"),
+        (
+            "title = \"Group",
+            "loops = 0\ntitle = \"Group",
+            "--loops (loops) must be 1 to 1000, not 0",
+        ),
+        ("title = \"Group", "pairs = 9\ntitle = \"Group", "(pairs) must be 10 to 10000, not 9"),
         ("title = \"Group", "threshold_percent = 0\ntitle = \"G", "threshold"),
         ("[\"getppid\"]", "[\"pipe\"]", "pipe is named twice"),
         ("\"getppid\"", "\"getpid\"", "did you mean \"getppid\""),
@@ -129,7 +133,11 @@ fn mistakes_are_named() {
         ("[change]\n", "[change]\nboot_line = \"quiet\"\n", "boot_line"),
         ("[\"pipe\", \"fork-pages:pages=16\"]", "[]", "name rows with -w"),
         ("workloads = [\"pipe\", \"fork-pages:pages=16\"]\n", "", "name rows with -w"),
-        ("[base]", "[machine]\nvcpus = 2\n[base]", "machine.vcpus only applies to the kvm engine"),
+        (
+            "[base]",
+            "[machine]\nvcpus = 2\n[base]",
+            "(machine.vcpus) only applies to the kvm engine",
+        ),
         ("taskset", "task\\u001bset", "printable"),
     ] {
         let planned = read(&FILE.replace(from, to));

@@ -12,7 +12,7 @@ fn mistakes_are_refused_with_the_next_step() {
         (&["--pairs", "10", "-w", "getppid"][..], "only applies to timed engines (host and kvm)"),
         (
             &["--engine", "host", "-w", "getppid", "--layouts", "2"],
-            "layouts only applies to the exact",
+            "--layouts (layouts) only applies to the exact",
         ),
         (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "there is no `=`"),
         (
@@ -25,15 +25,18 @@ fn mistakes_are_refused_with_the_next_step() {
         (&["--engine", "host", "--kernel", "debian:x", "-w", "getppid"], "--base-set kernel="),
         (&["--engine", "host", "--base", "6.1", "-w", "getppid"], "--base-set kernel="),
         (&["--engine", "host", "--change", "6.1", "-w", "getppid"], "--base-set kernel="),
-        (&["--engine", "host", "--cpu", "max", "-w", "getppid"], "cpu only applies to the exact"),
-        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "memory_mib only applies to"),
+        (
+            &["--engine", "host", "--cpu", "max", "-w", "getppid"],
+            "--cpu (machine.cpu) only applies",
+        ),
+        (&["--engine", "host", "--memory", "512", "-w", "getppid"], "memory_mib) only applies to"),
         (&["--engine", "host", "--vcpus", "1", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--cores", "1", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--bare-metal", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--base-boot-line", "quiet", "-w", "getppid"], "boot_line"),
         (
             &["--engine", "kvm", "--kernel", "x", "--base-set", "thp=never", "-w", "pipe"],
-            "does not have",
+            "cannot be used with the kvm",
         ),
         (&["--engine", "kvm", "--bare-metal", "--base", "x", "-w", "pipe"], "--change"),
     ] {
