@@ -33,7 +33,7 @@ pub enum Failure {
     #[error("the workload did not do its work: {deviations}")]
     WrongWork { deviations: String },
     /// Another kernel than the planned one answered.
-    #[error("the guest runs {found}, planned was {planned}")]
+    #[error("the guest runs {found}, but the plan has {planned}")]
     WrongKernel { planned: String, found: String },
     /// QEMU could not be started.
     #[error("QEMU could not be started: {reason}")]
@@ -45,9 +45,9 @@ pub enum Failure {
     #[error("{operation}: {reason}")]
     Host { operation: String, reason: String },
     /// The command in front of the Workload could not be run, or did not run it. Text is escaped.
-    #[error("nothing came from the workload behind {command:?}: {reason}")]
+    #[error("the prefix {command:?} did not run the workload: {reason}")]
     Prefix { command: String, reason: String },
-    /// A setting of the running kernel could not be changed or put back.
+    /// A setting of the running kernel could not be changed or restored.
     #[error("{reason}")]
     Setting { reason: String },
     /// The plugin's profile is not of its format, or does not add up.
@@ -83,27 +83,28 @@ impl Failure {
         match self {
             Failure::Panic { .. } => "read serial.log in the boot's directory",
             Failure::RealTime { .. } | Failure::VirtualTime { .. } => {
-                "read serial.log, or run the command in argv by hand to watch it"
+                "read serial.log in the boot's directory, or run the command in argv by hand to \
+                 watch it"
             }
             Failure::Silent { .. } => {
-                "read serial.log; give the kernel initramfs support (CONFIG_BLK_DEV_INITRD) and \
-                 x86-64 ELF binaries"
+                "read serial.log in the boot's directory, and check that the kernel has initramfs \
+                 support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF binaries"
             }
-            Failure::Garbled { .. } => "look at ROW.wire.log beside the run",
-            Failure::Flood { .. } => "leave the workload out, or mend what it prints",
-            Failure::Refused { .. } => "enable what the message names, or leave the workload out",
+            Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
+            Failure::Flood { .. } => "remove the workload, or fix what it prints",
+            Failure::Refused { .. } => "enable what the message names, or remove the workload",
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
-            Failure::WrongKernel { .. } => "plan again: the kernel file has changed",
+            Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
             Failure::NoQemu { .. } => "run `ktax doctor`",
             Failure::QemuDied { .. } => {
                 "run the command in argv by hand; `ktax doctor` checks QEMU"
             }
             Failure::Host { .. } => {
-                "free space or mend the permissions, then resume with `ktax run DIR`"
+                "free disk space or fix the permissions, then resume with `ktax run DIR`"
             }
             Failure::Prefix { .. } => {
-                "install what the prefix names, try it by hand with `true` behind it, or leave it \
-                 out; then resume with `ktax run DIR`"
+                "install the program that the prefix names, and check that `PREFIX true` works; \
+                 then resume with `ktax run DIR`"
             }
             Failure::Setting { .. } => "then resume with `ktax run DIR`",
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
@@ -116,11 +117,25 @@ impl Failure {
         use Failure::{Garbled, Panic, QemuDied, RealTime, Silent, WrongWork};
         match self {
             Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } if is_guest => {
-                "if the guest's console said anything, it is in pairs/*.serial.log"
+                "read the guest's console in pairs/*.serial.log (no file if it was empty)"
             }
             RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {
                 "try the row alone with `ktax workloads run`"
             }
+            other => other.next_step(),
+        }
+    }
+
+    /// The same of a row of `ktax workloads run`, which keeps no files.
+    pub fn next_step_natively(&self) -> &'static str {
+        use Failure::{Flood, Garbled, Host, RealTime, Refused, Silent, WrongWork};
+        match self {
+            RealTime { .. } => "use a longer --time-limit, or parameters that make less work (-p)",
+            Silent { .. } | Garbled { .. } | Flood { .. } | WrongWork { .. } => {
+                "run the row again; if it fails again, report it with this message"
+            }
+            Refused { .. } => "enable what the message names, or use other parameters (-p)",
+            Host { .. } => "free disk space or fix the permissions, then run the row again",
             other => other.next_step(),
         }
     }

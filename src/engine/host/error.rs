@@ -40,7 +40,10 @@ pub enum SettingError {
          limits, in the kernel's spelling"
     )]
     Became { setting: Setting, value: String, became: String },
-    #[error("ktax could not restore {setting} after the run: {why}; remove it")]
+    #[error(
+        "ktax does not change {setting}, because it could not restore it after the run: {why}; \
+         remove it"
+    )]
     NoWayBack { setting: Setting, why: String },
     #[error("{setting} is not in the plan; plan again")]
     Unplanned { setting: Setting },

@@ -53,7 +53,7 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let ended = Scene { failure: failing, console: b"Oops\x1b[0m\n".to_vec(), ..scene(calm) };
     let comparison = compared(&root, &of_guests, &ended);
     let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
-    assert!(text.contains("it is in pairs/"), "{text}");
+    assert!(text.contains("console in pairs/"), "{text}");
     let kept = root.join("pairs/0000.change.serial.log");
     assert_eq!(fs::read(&kept).unwrap(), b"Oops\x1b[0m\n");
     assert!(root.join("pairs/0000.base.serial.log").exists());
