@@ -10,7 +10,7 @@ pub(super) fn look() -> Check {
     let looked = noise::look(LOOK_AT_CPUS);
     let (found, mend) = match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
         Ok((shares, allowed)) => cpus(&shares, &allowed),
-        Err(error) => (format!("/proc/stat: {error}"), "mount /proc to see which are quiet".into()),
+        Err(error) => (format!("/proc/stat: {error}"), "mount /proc".into()),
     };
     Check { what: "CPUs", ok: true, found, mend }
 }
@@ -34,12 +34,12 @@ fn cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
         parts.push(format!("busy: {}", each.join(", ")));
     }
     if !kept.is_empty() {
-        parts.push(format!("kept from ktax by its affinity: {}", noise::list(&kept)));
+        parts.push(format!("not in ktax's CPU affinity: {}", noise::list(&kept)));
     }
     let mend = match (quiet.is_empty(), busy.is_empty()) {
         (_, true) => String::new(),
         (false, false) => format!("to measure times: taskset -c {} COMMAND", noise::list(&quiet)),
-        (true, false) => "to measure times: end what else runs".into(),
+        (true, false) => "to measure times: end other programs".into(),
     };
     (parts.join("; "), mend)
 }
@@ -60,7 +60,7 @@ mod tests {
         let pin = |list: &str| format!("to measure times: taskset -c {list} COMMAND");
         assert_eq!(said(&[34.0, 2.0]), ("quiet: 1; busy: 0 (34 %)".into(), pin("1")));
         assert_eq!(said(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));
-        let end = "to measure times: end what else runs".to_owned();
+        let end = "to measure times: end other programs".to_owned();
         assert_eq!(said(&[34.0, 99.6]), ("busy: 1 (100 %), 0 (34 %)".into(), end.clone()));
         let (found, mend) = said(&[50.0; 9]);
         assert!(found.ends_with("7 (50 %), 1 more"), "{found}");
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn cpus_that_ktax_may_not_use_are_neither() {
         let (found, mend) = cpus(&shares(&[0.0, 99.0, 0.0, 34.0]), &[2, 3]);
-        assert_eq!(found, "quiet: 2; busy: 3 (34 %); kept from ktax by its affinity: 0-1");
+        assert_eq!(found, "quiet: 2; busy: 3 (34 %); not in ktax's CPU affinity: 0-1");
         assert_eq!(mend, "to measure times: taskset -c 2 COMMAND");
     }
 }

@@ -7,7 +7,7 @@ pub struct Check {
     /// Whether ktax can do its main job with it as it is.
     pub ok: bool,
     pub found: String,
-    /// What mends it; empty where nothing needs to be.
+    /// What fixes it; empty where nothing needs to be.
     pub mend: String,
 }
 
@@ -16,7 +16,7 @@ pub fn good(what: &'static str, found: String) -> Check {
     Check { what, ok: true, found, mend: String::new() }
 }
 
-/// What is in the way, and what mends it.
+/// What is in the way, and what fixes it.
 pub fn bad(what: &'static str, found: String, mend: &str) -> Check {
     Check { what, ok: false, found, mend: mend.to_owned() }
 }

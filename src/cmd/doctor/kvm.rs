@@ -63,25 +63,31 @@ fn sentence(seen: &Seen) -> String {
     const NOT_HERE: &str = "the kvm engine cannot measure here";
     const SMALL: &str = "runs a small guest";
     match seen {
-        Seen::Absent => format!("not there: {NOT_HERE}; the exact engine needs none"),
-        Seen::Forbidden(why) => format!("there, and cannot be opened ({why}): {NOT_HERE}"),
-        Seen::NoGuest(why) => format!("there, and runs no small guest ({why}): {NOT_HERE}"),
-        Seen::NoKernel => format!("{SMALL}; no kernel is at hand to try whether it boots one"),
-        Seen::NoQemu => format!("{SMALL}; there is no QEMU to try whether it boots a kernel"),
+        Seen::Absent => {
+            format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
+        }
+        Seen::Forbidden(why) => format!("/dev/kvm cannot be opened ({why}): {NOT_HERE}"),
+        Seen::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
+        Seen::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
+        Seen::NoQemu => format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
         Seen::NoBoot { kernel, why } => {
-            format!("{SMALL} and does not boot {kernel} {why}: {NOT_HERE}")
+            format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}")
         }
         Seen::Boots { kernel, seconds } => {
-            format!("boots {kernel} in {seconds:.1} s: engine = \"kvm\" works")
+            format!("boots {kernel} in {seconds:.1} s: the kvm engine works here")
         }
     }
 }
 
 fn mend(seen: &Seen) -> &'static str {
     match seen {
+        Seen::Absent => "load the module kvm-amd or kvm-intel",
         Seen::Forbidden(_) => "become a member of the group `kvm`",
-        Seen::NoKernel => "give one with --kernel FILE",
-        _ => "",
+        Seen::NoGuest(_) => "look for the reason at the end of `dmesg`",
+        Seen::NoKernel => "name a kernel with --kernel FILE",
+        Seen::NoQemu => "install QEMU, as above",
+        Seen::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
+        Seen::Boots { .. } => "",
     }
 }
 
@@ -187,13 +193,13 @@ mod tests {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
         let why = || "within 20 s".to_owned();
         for (seen, ending, mends) in [
-            (Seen::Absent, "cannot measure here; the exact engine needs none", false),
+            (Seen::Absent, "cannot measure here; the exact engine needs no KVM", true),
             (Seen::Forbidden("Permission denied".into()), "cannot measure here", true),
-            (Seen::NoGuest("KVM refuses a vCPU".into()), "cannot measure here", false),
-            (Seen::NoKernel, "whether it boots one", true),
-            (Seen::NoQemu, "whether it boots a kernel", false),
-            (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", false),
-            (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "engine = \"kvm\" works", false),
+            (Seen::NoGuest("KVM cannot run".into()), "cannot measure here", true),
+            (Seen::NoKernel, "because the cache has none", true),
+            (Seen::NoQemu, "because there is no QEMU", true),
+            (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
+            (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "the kvm engine works here", false),
         ] {
             let said = sentence(&seen);
             assert!(said.ends_with(ending), "{said}");

@@ -17,24 +17,31 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, payload};
 use crate::flow::Error;
 use crate::kernel::{self, Kernel};
-use crate::model::Subject;
+use crate::model::{Failure, Subject};
 use crate::report;
 
-/// Say what this machine can and cannot do, and the command that mends it.
+/// Check what this machine can and cannot do, and print how to fix it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_STATUS)]
 pub struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Put back the settings of this machine that a ktax which was killed has left changed
+    /// Restore the settings of this machine that a killed ktax left changed; check nothing
     #[arg(long)]
     restore: bool,
-    /// Kernel that is tried under KVM, a bzImage [default: the newest that the cache holds]
+    /// Boot this bzImage to test KVM [default: the newest kernel in the cache]
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
     #[command(flatten)]
     host: HostArgs,
 }
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  no check is BAD             69 at least one check is BAD
+  1  ktax or its host failed     130 stopped by Ctrl-C
+  2  usage error, or --restore while another ktax changes settings";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     if args.restore {
@@ -46,7 +53,11 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let qemu = Qemu::find(args.host.qemu.as_deref());
     let mut findings = vec![match &qemu {
         Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
-        Err(error) => bad("QEMU", error.to_string(), "sudo apt-get install qemu-system-x86"),
+        Err(error) => bad(
+            "QEMU",
+            error.to_string(),
+            "sudo apt-get install qemu-system-x86, or name another QEMU with --qemu PROGRAM",
+        ),
     }];
     findings.push(look_at_cache(&cache));
     if let Ok(qemu) = &qemu {
@@ -73,7 +84,7 @@ fn line(finding: &Check) -> String {
     let mark = if finding.ok { "ok  " } else { "BAD " };
     let mend = match finding.mend.as_str() {
         "" => String::new(),
-        mend => format!("\n             mend it: {mend}"),
+        mend => format!("\n             fix: {mend}"),
     };
     format!("{mark} {:8} {}{mend}\n", finding.what, finding.found)
 }
@@ -83,8 +94,19 @@ fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Check {
     let tried = Exact::new(qemu, cache, host.limits(), Cancel::default())
         .and_then(|engine| engine.try_plugin());
     match tried {
-        Ok(()) => good("plugin", format!("loads; guest {}", &payload::guest_sha256()[..12])),
-        Err(failure) => bad("plugin", failure.to_string(), failure.next_step()),
+        Ok(()) => {
+            good("plugin", format!("loads; guest program {}", &payload::guest_sha256()[..12]))
+        }
+        Err(failure) => bad("plugin", failure.to_string(), plugin_fix(&failure)),
+    }
+}
+
+/// What a failure says to do next may be to type what the user has just typed.
+fn plugin_fix(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Host { .. } => "name a directory that you can write with --cache DIR",
+        Failure::RealTime { .. } => "end other programs, or use a longer --time-limit",
+        _ => "name a QEMU 7.2 or later that is built with plugins, with --qemu PROGRAM",
     }
 }
 
@@ -96,11 +118,17 @@ fn look_at_cache(cache: &Path) -> Check {
             let free_mib = (space.f_bavail * space.f_frsize) >> 20;
             let found = format!("{path}, {free_mib} MiB free; a snapshot takes about 120 MiB");
             match free_mib {
-                0..2048 => bad("cache", found, "free 2 GiB there, or give --cache DIR"),
+                0..2048 => bad(
+                    "cache",
+                    found,
+                    "free 2 GiB there, or name another directory with --cache DIR",
+                ),
                 _ => good("cache", found),
             }
         }
-        Err(error) => bad("cache", format!("{path}: {error}"), "give --cache DIR"),
+        Err(error) => {
+            bad("cache", format!("{path}: {error}"), "name another directory with --cache DIR")
+        }
     }
 }
 
@@ -111,15 +139,16 @@ fn look_at_packages() -> Check {
         [] if !knows_kernels() => Check {
             what: "packages",
             ok: true,
-            found: "apt knows no linux-image-cloud-amd64: debian: kernels cannot be fetched".into(),
+            found: "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched"
+                .into(),
             mend: "sudo apt-get update".into(),
         },
         [] => good("packages", "debian: kernels can be fetched".into()),
         tools => Check {
             what: "packages",
             ok: true,
-            found: format!("no {}: debian: kernels cannot be fetched", tools.join(", ")),
-            mend: "give kernels as files".into(),
+            found: format!("{} not found: debian: kernels cannot be fetched", tools.join(", ")),
+            mend: "name kernels by their files".into(),
         },
     }
 }
@@ -143,7 +172,7 @@ fn look_at_machine(host: &HostArgs) -> Check {
     let jobs = host.jobs();
     let found = format!("{jobs} VMs at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
     if memory_mib < 512 * jobs as u64 {
-        return bad("machine", found, "give a smaller --jobs");
+        return bad("machine", found, "use a smaller --jobs (512 MiB for each VM)");
     }
     good("machine", found)
 }

@@ -10,10 +10,12 @@ use crate::report;
 pub(super) fn look() -> Check {
     let dir = journal::state_dir();
     match journal::look(&dir) {
-        Ok(Look::Nothing) => good("settings", "nothing of this machine is left changed".into()),
-        Ok(Look::InUse) => good("settings", "a ktax that runs changes them, and puts back".into()),
+        Ok(Look::Nothing) => good("settings", "no setting of this machine is left changed".into()),
+        Ok(Look::InUse) => {
+            good("settings", "a running ktax changes them, and will restore them".into())
+        }
         Ok(Look::Left) => {
-            let found = format!("changed by a ktax that was killed; a journal is in {dir:?}");
+            let found = format!("left changed by a killed ktax; the journal is in {dir:?}");
             // sudo keeps no variable that it is not asked to keep.
             let mend = match std::env::var_os("KTAX_STATE") {
                 None => "sudo ktax doctor --restore",
@@ -21,7 +23,11 @@ pub(super) fn look() -> Check {
             };
             bad("settings", found, mend)
         }
-        Err(error) => bad("settings", error.to_string(), "look at KTAX_STATE"),
+        Err(error) => bad(
+            "settings",
+            error.to_string(),
+            "set KTAX_STATE to a directory that only you can write",
+        ),
     }
 }
 
