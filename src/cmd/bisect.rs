@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             let experiment = args.experiment.experiment()?;
             let ExperimentMethod::Counts(of) = &experiment.method else {
                 return Err(Error::usage(
-                    "bisect needs exact counts: it only applies to the exact engine",
+                    "bisect needs exact counts, so it only works with the exact engine; remove \
+                     --engine (engine) and the key host",
                 ));
             };
             let experiment = experiment.with(of.clone());
@@ -99,7 +100,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error> {
     let bisection = match search {
         Search::Stopped { next } => {
-            note!("ktax: stopped; resume with `{next}`");
+            note!("ktax: stopped; to resume, {next}");
             return Ok(Exit::Cancelled);
         }
         Search::Nothing { comparison, why } => {

@@ -57,7 +57,7 @@ impl HostArgs {
 
 /// A flag that Ctrl-C raises; each command asks for one, once.
 pub fn cancel() -> Result<Cancel, Error> {
-    Cancel::on_signals().context("cannot catch signals")
+    Cancel::on_signals().context("cannot catch signals", "try again")
 }
 
 /// The first of ktax-1, ktax-2, … that is not there.

@@ -4,12 +4,12 @@ use super::error::Error;
 
 /// Says what a fault of the host's came in the way of.
 pub trait OrHost<T> {
-    /// `text: the error`
-    fn context(self, text: impl Display) -> Result<T, Error>;
+    /// `what: the error; next`
+    fn context(self, what: impl Display, next: &str) -> Result<T, Error>;
 }
 
 impl<T, E: Display> OrHost<T> for Result<T, E> {
-    fn context(self, text: impl Display) -> Result<T, Error> {
-        self.map_err(|error| Error::Host(format!("{text}: {error}")))
+    fn context(self, what: impl Display, next: &str) -> Result<T, Error> {
+        self.map_err(|error| Error::Host(format!("{what}: {error}; {next}")))
     }
 }

@@ -99,7 +99,8 @@ fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
 /// The host's machine never changes; the guests' shape is in their Subjects. In the host runs this
 /// ktax itself, so that counts belong to one build of it.
 fn key(host: HostKind, qemu: &Qemu) -> Result<Key, Error> {
-    let own = sha256_of_file(Path::new(THIS_PROGRAM)).context("cannot read ktax's own program")?;
+    let own = sha256_of_file(Path::new(THIS_PROGRAM));
+    let own = own.context("cannot read the program file of ktax", "make it readable")?;
     Ok(Key {
         engine: "exact".to_owned(),
         qemu: qemu.version.clone(),

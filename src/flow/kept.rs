@@ -23,7 +23,7 @@ pub(super) fn keep(root: &Path, name: &str, of: &dyn Report) -> Result<(), Error
     for (name, text) in [(name, json)].into_iter().chain(reports(of)?) {
         let path = root.join(name);
         write_atomically(&path, text.as_bytes())
-            .context(format!("cannot write {}; free some space", path.display()))?;
+            .context(format!("cannot write {}", path.display()), "free some disk space")?;
     }
     Ok(())
 }

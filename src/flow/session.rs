@@ -81,11 +81,15 @@ impl<'a> Session<'a> {
 /// It is not named, and the user has no directory.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let named = named.map(std::path::absolute).transpose().context("cannot use the cache")?;
+    let next = "give --cache the absolute path of a directory";
+    let named = named.map(std::path::absolute).transpose().context("cannot use the cache", next)?;
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
         .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
         .ok_or_else(|| {
-            Error::usage("there is no place for the cache; set HOME or give --cache DIR")
+            Error::usage(
+                "neither HOME nor XDG_CACHE_HOME says where the cache is; set HOME or give --cache \
+                 DIR",
+            )
         })
 }

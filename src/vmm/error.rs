@@ -11,8 +11,8 @@ pub enum VmmError {
     #[error("the monitor cannot stop itself: {error}; remove --stop-at-marks")]
     Stop { error: rustix::io::Errno },
     #[error(
-        "there is no /dev/kvm; load the module kvm-amd or kvm-intel, \
-         or run this command behind `ktax kvm-host --`"
+        "there is no /dev/kvm; load the module kvm-amd or kvm-intel, or run this command in a KVM \
+         host: `ktax kvm-host -- /ktax vmm ...`"
     )]
     NoKvm,
     #[error("cannot open /dev/kvm: {error}; become a member of the group `kvm`")]
@@ -21,7 +21,7 @@ pub enum VmmError {
     Kvm { action: &'static str, error: io::Error },
     #[error("cannot allocate {bytes} bytes of guest memory: {reason}; use a smaller --memory-mib")]
     Memory { bytes: usize, reason: String },
-    #[error("the guest's memory has no room for {what}; use a larger --memory-mib")]
+    #[error("the guest's memory is too small for {what}; use a larger --memory-mib")]
     OutOfMemory { what: &'static str },
     #[error("cannot start a thread or wait for it: {error}; end other programs and try again")]
     Thread { error: io::Error },

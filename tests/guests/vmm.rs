@@ -57,7 +57,7 @@ fn a_linux_guest_has_stdout_for_itself() {
     let linux = ["vmm", "linux", "--kernel", "x", "--account", "-"];
     let ran = run(ktax().args(linux).current_dir(dir.path()));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("leave --account out, or name a file\n"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("remove --account, or name a file\n"), "{}", ran.stderr);
     assert!(!dir.path().join("-").exists());
 }
 

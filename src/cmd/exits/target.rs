@@ -85,8 +85,7 @@ fn start(
     held.args(["exits", "hold", "--"]).args(command);
     die_with_parent(&mut held, [None, None]);
     let program = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy();
-    let failed = || format!("cannot start {program}; try again");
-    let child = held.spawn().context(failed())?;
+    let child = held.spawn().context(format!("cannot start {program}"), "try again")?;
     let of = format!("{program} (PID {})", child.id());
     let process = Process::open(child.id())?;
     let target = RecordedVmm { process, of, stops: from_stop, child: Some(child), cancel };

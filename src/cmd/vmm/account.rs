@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 /// Where the account goes.
 #[derive(Debug, clap::Args)]
 pub struct AccountArgs {
-    /// Write the account there instead of to stderr; `-` is stdout, where `raw` prints nothing else
+    /// Write the account to FILE instead of stderr; `-` is stdout, only for `raw`
     #[arg(long, value_name = "FILE")]
     pub account: Option<PathBuf>,
 }

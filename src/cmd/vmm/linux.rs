@@ -8,20 +8,20 @@ use crate::vmm::linux::{CPUS_MAX, Config, Feature, MEMORY_MIB};
 /// Boot a Linux kernel with one serial port
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// bzImage of a 64-bit kernel
+    /// Boot this bzImage of a 64-bit kernel
     #[arg(long, value_name = "FILE")]
     kernel: PathBuf,
-    /// Initial RAM disk
+    /// Give the kernel this initial RAM disk
     #[arg(long, value_name = "FILE")]
     initrd: Option<PathBuf>,
-    /// Boot line
+    /// Boot with these kernel parameters
     #[arg(long, value_name = "LINE", default_value = "console=ttyS0 reboot=k panic=-1")]
     append: String,
-    /// Memory of the guest
+    /// Give the guest this much memory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     #[arg(value_parser = clap::value_parser!(u64).range(MEMORY_MIB))]
     memory_mib: u64,
-    /// vCPUs of the guest
+    /// Give the guest N vCPUs
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(CPUS_MAX)))]
     cpus: u8,

@@ -15,10 +15,10 @@ use super::output::write_stdout;
 use crate::flow::Error;
 use crate::vmm::{Account, GuestEnd, GuestOutcome};
 
-/// Run a small guest on /dev/kvm and count how often it leaves to user space.
+/// Run a small guest on /dev/kvm and count its exits to user space.
 ///
-/// At its end one line of JSON says, for each vCPU, its wall time and how often KVM_RUN returned
-/// for each reason.
+/// When the guest ends, ktax prints the account: one line of JSON with the wall time of each vCPU,
+/// and with how often KVM_RUN returned for each reason.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Raw(args) => (crate::vmm::raw::run(&args.loops())?, &args.account),
         // The two could not be told apart.
         Command::Linux(args) if args.account.is_stdout() => {
-            let problem = "stdout is what the guest prints; leave --account out, or name a file";
+            let problem = "stdout is what the guest prints; remove --account, or name a file";
             return Err(Error::usage(problem));
         }
         Command::Linux(args) => (crate::vmm::linux::run(&args.config())?, &args.account),
@@ -55,7 +55,7 @@ fn write_account(account: &Account, to: &AccountArgs) -> Result<(), Error> {
         None => note!("{line}"),
         Some(_) if to.is_stdout() => write_stdout(&(line + "\n"))?,
         Some(path) => std::fs::write(path, line + "\n")
-            .context(format!("cannot write {}; name another file", path.display()))?,
+            .context(format!("cannot write {}", path.display()), "name another file")?,
     }
     Ok(())
 }

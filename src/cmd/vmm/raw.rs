@@ -1,19 +1,19 @@
 use super::account::AccountArgs;
 use crate::vmm::Loops;
 
-/// Run machine code without an operating system, that leaves exactly as often as it is told
+/// Run machine code without an operating system, with a known number of exits
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many OUT instructions, which leave to user space
+    /// Execute N OUT instructions; each exits to user space
     #[arg(long, value_name = "N", default_value_t = 0)]
     out: u32,
-    /// How many writes to an address without memory, which leave to user space
+    /// Write N times to an address without memory (MMIO); each exits to user space
     #[arg(long, value_name = "N", default_value_t = 0)]
     mmio: u32,
-    /// How many CPUID instructions, which KVM answers
+    /// Execute N CPUID instructions; KVM handles them in the kernel
     #[arg(long, value_name = "N", default_value_t = 0)]
     cpuid: u32,
-    /// How many HLT instructions, which leave to user space
+    /// Execute N HLT instructions; each exits to user space
     #[arg(long, value_name = "N", default_value_t = 0)]
     hlt: u32,
     #[command(flatten)]

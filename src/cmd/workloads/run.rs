@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let limits = Limits::of_real_time(args.time_limit);
     let cache = cache_directory(args.cache.as_deref())?;
     let host = Host::new(&cache, limits, cancel)
-        .context(format!("cannot put the programs below {}", cache.display()))?;
+        .context(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
     let bar = bar_of_runs(workloads.len() * args.samples as usize);
     let (mut rows, mut exit) = (Vec::new(), Exit::Ok);
     for workload in &workloads {
@@ -102,7 +102,8 @@ fn check_temporary_directory() -> Result<(), Error> {
 
 /// What the kernel says can be had without swapping.
 fn available_memory_bytes() -> Result<u64, Error> {
-    let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let text =
+        fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo", "mount /proc")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map(|kib| kib << 10)

@@ -3,9 +3,9 @@ use crate::model::{Bisection, Comparison};
 /// How a search ended.
 #[derive(Debug)]
 pub enum Search {
-    /// The user stopped it; `next` is the command that resumes it.
+    /// The user stopped it.
     Stopped {
-        /// The command.
+        /// What to type to resume it.
         next: String,
     },
     /// Base and change do not differ in a way that can be searched.

@@ -34,7 +34,7 @@ pub(super) fn search(
     session: &Session<'_>,
 ) -> Result<Search, Error> {
     let stopped =
-        || Search::Stopped { next: format!("ktax bisect run {}", store.root().display()) };
+        || Search::Stopped { next: format!("type `ktax bisect run {}`", store.root().display()) };
     while let Some(place) = next(&bisection) {
         if session.is_cancelled() {
             return Ok(stopped());

@@ -41,7 +41,8 @@ pub fn start(
     let known = known_elements(chain, of)?;
     let plan = counts::plan(&experiment, session)?;
     let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
-        let next = format!("the same command with --out {}", store.root().display());
+        let again = store.root().display();
+        let next = format!("type the same command again with --out {again}");
         return Ok(Search::Stopped { next });
     };
     let row = &comparison.rows[0];
@@ -63,7 +64,7 @@ pub fn start(
     search(&store, &plan, bisection, session)
 }
 
-/// Goes on with a search that was stopped, or returns one that is finished.
+/// Resumes a search that was stopped, or returns one that is finished.
 ///
 /// # Errors
 /// There is no search in `dir`, or something on the host failed.
@@ -87,7 +88,7 @@ fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     let text = match (rows, layouts >= MIN_LAYOUTS) {
         (1, true) => return Ok(()),
         (1, false) => format!(
-            "a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; leave --layouts out"
+            "a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts"
         ),
         _ => format!(
             "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
@@ -96,7 +97,7 @@ fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     Err(Error::Usage(text))
 }
 
-/// A search can be gone on with from another directory.
+/// A search can be resumed from another directory.
 fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
     let absolute = |path: &str| -> Result<String, Error> {
         Ok(std::path::absolute(path)?.display().to_string())

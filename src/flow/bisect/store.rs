@@ -42,7 +42,7 @@ impl Store {
     pub fn write_config(&self, place: usize, text: &str) -> Result<PathBuf, Error> {
         let path = self.config(place)?;
         write_atomically(&path, text.as_bytes())
-            .context(format!("cannot write {}; free some space", path.display()))?;
+            .context(format!("cannot write {}", path.display()), "free some disk space")?;
         Ok(path)
     }
 
@@ -65,7 +65,7 @@ impl Store {
     pub fn write(&self, bisection: &Bisection) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(bisection)? + "\n";
         write_atomically(&self.path(), text.as_bytes())
-            .context(format!("cannot write {}; free some space", self.path().display()))
+            .context(format!("cannot write {}", self.path().display()), "free some disk space")
     }
 
     pub fn read(&self) -> Result<Bisection, Error> {

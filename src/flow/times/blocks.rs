@@ -40,7 +40,7 @@ pub fn run_block(
         }
     };
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .context("cannot tell one boot from another; mount /proc")?;
+        .context("cannot read the boot ID", "mount /proc")?;
     dir.prepare_pairs()?;
     check(&dir.blocks()?, side, boot_id.trim(), &noise::facts())?;
     let ended = drive(dir, session, &|_| true, |driver| {

@@ -39,8 +39,10 @@ struct Here {
 
 impl Here {
     fn look(period: Duration) -> Result<Here, Error> {
-        let shares = noise::look(period).context("cannot look at the CPUs; mount /proc")?;
-        let allowed = allowed_cpus().context("cannot tell which CPUs ktax may use")?;
+        let shares =
+            noise::look(period).context("cannot read how busy the CPUs are", "mount /proc")?;
+        let next = "check that the system call sched_getaffinity is allowed here";
+        let allowed = allowed_cpus().context("cannot tell which CPUs ktax may use", next)?;
         Ok(Here { shares, allowed })
     }
 
@@ -58,12 +60,14 @@ fn chosen(kept: Option<Vec<u32>>, here: &Here, machine: &TimedMachine) -> Result
         return Err(Error::usage(match may_use < there {
             false => {
                 format!(
-                    "cores is {count}, and this machine has {may_use} CPUs; give at most {may_use}"
+                    "--cores (machine.cores) is {count}, but this machine has {may_use} CPUs; use \
+                     at most {may_use}"
                 )
             }
             true => format!(
-                "cores is {count}, and ktax may use {may_use} of this machine's {there} CPUs; give \
-                 at most {may_use}, or let ktax use more (taskset, cpusets)"
+                "--cores (machine.cores) is {count}, but ktax may use only {may_use} of this \
+                 machine's {there} CPUs; use at most {may_use}, or allow ktax more CPUs (taskset, \
+                 cpusets)"
             ),
         }));
     }
@@ -125,7 +129,7 @@ mod tests {
         assert_eq!(chosen(None, &two, &machine(8, None)).unwrap(), [0, 1]);
         assert_eq!(chosen(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
         let error = chosen(None, &two, &machine(1, Some(3))).unwrap_err().to_string();
-        assert!(error.contains("cores is 3, and this machine has 2 CPUs;"), "{error}");
+        assert!(error.contains("(machine.cores) is 3, but this machine has 2 CPUs;"), "{error}");
         chosen(Some(vec![0]), &two, &machine(1, Some(3))).unwrap_err();
     }
 
@@ -135,7 +139,7 @@ mod tests {
         assert_eq!(chosen(None, &half, &machine(1, None)).unwrap(), [3]);
         assert_eq!(chosen(None, &half, &machine(4, None)).unwrap(), [3, 2]);
         let error = chosen(None, &half, &machine(4, Some(3))).unwrap_err().to_string();
-        assert!(error.contains("cores is 3, and ktax may use 2 of this machine's 4"), "{error}");
+        assert!(error.contains("is 3, but ktax may use only 2 of this machine's 4"), "{error}");
         let error = chosen(Some(vec![3, 0]), &half, &machine(2, None)).unwrap_err().to_string();
         assert!(
             error.contains("CPU 0") && error.contains("may use (2-3); let ktax use it"),

@@ -46,7 +46,8 @@ impl Session<'_> {
     /// The cache cannot be written.
     pub fn native(&self) -> Result<Host, Error> {
         let host = Host::new(&self.cache, self.limits.clone(), self.cancel.clone());
-        host.context("cannot put the guest program into the cache")
+        let next = "name another directory with --cache DIR";
+        host.context("cannot write the guest program to the cache", next)
     }
 }
 

@@ -107,7 +107,7 @@ fn more_cores_than_there_are_is_refused_before_anything_is_made() {
     for command in ["compare", "plan"] {
         let ran = run(ktax().arg(command).args(of_machine).args(others).arg(&out));
         assert_eq!((ran.status, out.exists()), (2, false), "{}", ran.stderr);
-        assert!(ran.stderr.contains("cores is 1023"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--cores (machine.cores) is 1023"), "{}", ran.stderr);
     }
 }
 
@@ -133,7 +133,11 @@ fn cpus_that_ktax_may_not_use_are_not_used() {
     let ran = plan(&["--cores", "2"]);
     assert_eq!((ran.status, out.exists()), (2, false), "{}", ran.stderr);
     if let [_, other, ..] = cpus[..] {
-        assert!(ran.stderr.contains("cores is 2, and ktax may use 1 of"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("(machine.cores) is 2, but ktax may use only 1 of"),
+            "{}",
+            ran.stderr
+        );
         // A run that began elsewhere does not go on, and says so before a guest is started.
         assert_eq!(plan(&["--cores", "1"]).status, 0);
         fs::write(out.join("cpus.json"), format!("[{other}]")).unwrap();
