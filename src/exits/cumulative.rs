@@ -49,7 +49,7 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     warnings.extend(more.cloned());
     let mut leave_out = |reason: &str, which: &str| {
         warnings.push(Warning {
-            fact: format!("{reason} is missing in the {which} read, so it is left out"),
+            fact: format!("{reason} is missing in the {which} read, so ktax omits it"),
             next_step: "read the file twice again".into(),
         });
     };
@@ -113,7 +113,7 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
     let is_everywhere = |row: &ExitRow| tables.iter().all(|it| it.row(&row.reason).is_some());
     let (rows, partial): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_everywhere);
     let left_out = |row: &ExitRow| Warning {
-        fact: format!("{} is not in every vCPU's table, so it is left out", row.reason),
+        fact: format!("{} is not in every vCPU's table, so ktax omits it", row.reason),
         next_step: "use --per vcpu to see it".into(),
     };
     let mut warnings: Vec<Warning> = partial.iter().map(left_out).collect();

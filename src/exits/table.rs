@@ -113,8 +113,8 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     }
     if account.unpaired > 0 {
         let fact = format!(
-            "{} exits had no entry after them, or entries no exit; their time is in the row that \
-             was open",
+            "{} events have no partner: an exit without an entry after it, or an entry without an \
+             exit; their time is in the row before",
             account.unpaired
         );
         warn(fact, "see docs/exits.md: some kernels enter a guest without an event");

@@ -64,7 +64,7 @@ fn waiting_for_a_stop_ends_with_ctrl_c_and_a_command_without_one_is_told_so() {
     let ran = ended(waiting);
     assert_eq!((ran.status, ran.stderr.as_str()), (130, "ktax: stopped\n"));
     let ran = run(&mut exits(&["record", "--from-stop", "--", "true"]));
-    assert!(ran.stderr.contains("true ended and never stopped itself; leave"), "{ran:?}");
+    assert!(ran.stderr.contains("true ended but never stopped itself; remove"), "{ran:?}");
     assert!(!ran.stderr.contains("cannot start"), "{ran:?}");
 }
 
@@ -126,8 +126,8 @@ fn a_command_that_is_not_itself_the_vmm_is_told_so() {
     }
     let child = format!("{KTAX} vmm raw; exit 3");
     let ran = run(&mut exits(&["record", "--", "sh", "-c", &child]));
-    assert!(ran.stderr.contains("its own process entered no guest"), "{ran:?}");
-    assert!(ran.stderr.contains("let it `exec` it"), "{ran:?}");
+    assert!(ran.stderr.contains("its own process ran no guest"), "{ran:?}");
+    assert!(ran.stderr.contains("let it `exec` the VMM"), "{ran:?}");
 }
 
 #[test]
@@ -147,10 +147,10 @@ fn help_says_all_of_it() {
 #[test]
 fn what_kvm_itself_does_not_count_is_refused() {
     for (via, args, said) in [
-        ("stats", ["--per", "vcpu", "--pid", "1"], "leave --per out"),
-        ("stats", ["--level", "run", "--pid", "1"], "leave --level out"),
+        ("stats", ["--per", "vcpu", "--pid", "1"], "remove --per"),
+        ("stats", ["--level", "run", "--pid", "1"], "remove --level"),
         ("stats", ["--per", "vm", "--", "true"], "give --pid or --vm"),
-        ("timing", ["--level", "run", "--pid", "1"], "leave --level out"),
+        ("timing", ["--level", "run", "--pid", "1"], "remove --level"),
         ("timing", ["--per", "vcpu", "--", "true"], "give --pid or --vm"),
     ] {
         for command in ["record", "watch"] {

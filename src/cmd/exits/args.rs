@@ -17,22 +17,26 @@ const PER: [Choice<Per>; 3] = [
     (Per::Both, "both", "All vCPUs together, then each"),
 ];
 const LEVEL: [Choice<Level>; 2] = [
-    (Level::Exits, "exits", "The guest's exits and entries, with the processor's reasons"),
-    (Level::Run, "run", "The returns and calls of KVM_RUN, which reach the VMM, on any KVM"),
+    (
+        Level::Exits,
+        "exits",
+        "From each exit of the guest to its next entry, by the processor's reason",
+    ),
+    (Level::Run, "run", "From each return of KVM_RUN to its next call; works with any KVM"),
 ];
 const VIA: [Choice<Via>; 4] = [
-    (Via::Bpf, "bpf", "Add events up in the kernel"),
+    (Via::Bpf, "bpf", "Add up events in the kernel, with eBPF"),
     (Via::Perf, "perf", "Copy events through perf's ring buffers"),
-    (Via::Stats, "stats", "Read KVM's statistics: counts, and the time of halts alone"),
-    (Via::ExitTimes, "timing", "Read PowerPC's tables: the files timing and timings in debugfs"),
+    (Via::Stats, "stats", "Read KVM's statistics: counts of exits, but times of halts only"),
+    (Via::ExitTimes, "timing", "Read the files timing and timings in debugfs (PowerPC)"),
 ];
 
 const LAYOUTS: [Choice<Classic>; 2] = [
-    (Classic::Long, "classic", "The columns of the wiki's workloads, 2008"),
+    (Classic::Long, "classic", "The columns of kvmppc_timing.py (2008)"),
     (
         Classic::Short,
         "classic-short",
-        "The columns of its two tables before and after paravirtualization",
+        "The shorter columns of its tables before and after paravirtualization",
     ),
 ];
 
@@ -49,10 +53,10 @@ pub struct PerArgs {
 pub struct HowArgs {
     #[command(flatten)]
     per: PerArgs,
-    /// Take time between these moments [default: exits, where KVM reports them]
+    /// Measure time between these events [default: exits, if KVM reports them]
     #[arg(long, value_name = "LEVEL", value_parser = one_of(&LEVEL))]
     level: Option<Level>,
-    /// Choose how events reach ktax [default: bpf, where it is allowed]
+    /// Choose how ktax gets the data [default: bpf, if it is allowed]
     #[arg(long, value_name = "VIA", value_parser = one_of(&VIA))]
     via: Option<Via>,
 }
@@ -71,9 +75,9 @@ impl HowArgs {
             _ => return Ok(()),
         };
         let cannot = [
-            (is_one && self.per.per != Per::Vm, "have one table, of the VM; leave --per out"),
-            (self.level.is_some(), "have no times of single exits; leave --level out"),
-            (target.is_command(), "exist once the VM runs; start it, and give --pid or --vm"),
+            (is_one && self.per.per != Per::Vm, "have only one table, for the VM; remove --per"),
+            (self.level.is_some(), "have no times of single exits; remove --level"),
+            (target.is_command(), "exist only while the VM runs; start it, and give --pid or --vm"),
         ];
         match cannot.iter().find(|(is_wanted, _)| *is_wanted) {
             Some((_, why)) => Err(Error::Usage(format!("{whose} {why}"))),

@@ -13,11 +13,11 @@ use clap::Subcommand;
 use super::exit::Exit;
 use crate::flow::Error;
 
-/// Say where a virtual machine's time goes, exit by exit.
+/// Show where a virtual machine's time goes, by exit reason.
 ///
-/// `record` and `watch` look at a running VM, by the kernel's events or counts. `report` and `diff`
-/// read files: recordings, traces as text, and copies of KVM's debugfs files `timing` (e500) and
-/// `timings` (book3s HV), also from a serial line. FILE#2 is the second table of a file.
+/// `record` and `watch` observe a running VM through the kernel's events or counters. `report` and
+/// `diff` read files: recordings, traces as text, and copies of KVM's debugfs files `timing` (e500)
+/// and `timings` (book3s HV), also from a serial line. FILE#2 names the second table of a file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -88,8 +88,8 @@ fn record(args: &Args, target: RecordedVmm) -> Result<Vec<ExitTable>, Error> {
         let has_seen = tables.iter().any(|table| !table.rows.is_empty());
         if !has_seen {
             return Err(Error::host(format!(
-                "the command failed ({status}), and its own process entered no guest; if it starts \
-                 the VMM, let it `exec` it, or give the VMM's PID with --pid"
+                "the command failed ({status}), and its own process ran no guest; if it starts the \
+                 VMM, let it `exec` the VMM, or give the VMM's PID with --pid"
             )));
         }
         note!("ktax: the command failed: {status}");

@@ -95,13 +95,15 @@ fn start(
         stopped = target.stopped()?;
         if stopped == Some(false) {
             return Err(Error::host(format!(
-                "{program} ended and never stopped itself; leave --from-stop out, or let it raise \
-                 SIGSTOP where the recording is to begin"
+                "{program} ended but never stopped itself; remove --from-stop, or let the program \
+                 raise SIGSTOP where the recording should begin"
             )));
         }
     }
     if stopped == Some(false) {
-        return Err(Error::host(format!("{program} was killed before it started; try again")));
+        return Err(Error::host(format!(
+            "{program} was killed before ktax could start it; try again"
+        )));
     }
     if stopped.is_none() {
         target.end(false)?;
@@ -196,7 +198,7 @@ pub fn hold(args: &StoppedArgs) -> Result<crate::cmd::exit::Exit, Error> {
     kill_process(getpid(), Signal::STOP)?;
     let error = Command::new(&args.command[0]).args(&args.command[1..]).exec();
     Err(Error::Usage(format!(
-        "cannot start {}: {error}; give a program that is there",
+        "cannot start {}: {error}; name an existing program",
         args.command[0]
     )))
 }

@@ -79,18 +79,18 @@ fn row(number: usize, line: &str) -> Result<Raw, ExitsError> {
     let damaged = |what: &str| damaged(number, what);
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     if fields.len() != 6 {
-        return Err(damaged("not five numbers behind the name"));
+        return Err(damaged("the name is not followed by five numbers"));
     }
-    let time = |at: usize| fields[at].parse::<u64>().map_err(|_| damaged("a time is no number"));
+    let time = |at: usize| fields[at].parse::<u64>().map_err(|_| damaged("a time is not a number"));
     // Printed as signed: from 2³¹ on it looks negative.
-    let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is no number"))?;
+    let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is not a number"))?;
     Ok(Raw {
         name: fields[0].to_owned(),
         count: u64::from(count as u32),
         least_us: time(2)?,
         most_us: time(3)?,
         sum_us: time(4)?,
-        squares: fields[5].parse().map_err(|_| damaged("a sum of squares is no number"))?,
+        squares: fields[5].parse().map_err(|_| damaged("a sum of squares is not a number"))?,
     })
 }
 
@@ -100,7 +100,7 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
     let mut warnings = Vec::new();
     if ticks_per_us.is_none() {
         warnings.push(Warning {
-            fact: "no row is unused, so that the timebase is unknown and no deviation can be had"
+            fact: "every row is in use, so ktax cannot tell the timebase, and stddev is missing"
                 .into(),
             next_step: "clear the file (`echo -n c > timing`), and read it again".into(),
         });
@@ -115,7 +115,9 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         let squares_ns2 = ticks_per_us.and_then(|ticks| squares_ns2(raw, ticks));
         if ticks_per_us.is_some() && squares_ns2.is_none() && raw.count > 0 {
             warnings.push(Warning {
-                fact: format!("the sum of squares of {name} has wrapped: it has no deviation"),
+                fact: format!(
+                    "the sum of squares of {name} has overflowed, so its stddev is missing"
+                ),
                 next_step: "clear the file more often".into(),
             });
         }

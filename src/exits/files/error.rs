@@ -31,7 +31,7 @@ pub enum ExitsError {
     #[error("its table {table} has two rows for the reason {reason:?}; record again")]
     Twice { table: usize, reason: String },
     #[error(
-        "its exits have more than {REASONS_MAX} reasons, so that ktax does not know this kernel's \
+        "its exits have more than {REASONS_MAX} reasons, so ktax does not know this kernel's \
          text; record on its host with `ktax exits record`"
     )]
     Reasons,

@@ -76,7 +76,7 @@ fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
 
 fn row(number: usize, name: &str, numbers: &str) -> Result<ExitRow, ExitsError> {
     let parsed: Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
-    let damaged = || damaged(number, "not four numbers behind the name");
+    let damaged = || damaged(number, "the name is not followed by four numbers");
     let [count, sum_ns, least, most] = parsed.map_err(|_| damaged())?[..] else {
         return Err(damaged());
     };

@@ -13,12 +13,12 @@ pub enum LiveError {
     )]
     NoTracefs,
     #[error(
-        "this kernel is locked down, so that its tracepoints cannot be read (see \
+        "ktax cannot read this kernel's tracepoints, because the kernel is locked down (see \
          /sys/kernel/security/lockdown); boot it without lockdown=confidentiality, or use \
          --via stats"
     )]
     LockedDown,
-    #[error("not allowed to {what}; run it as root, or with CAP_BPF and CAP_PERFMON")]
+    #[error("not allowed to {what}; run ktax as root, or with CAP_BPF and CAP_PERFMON")]
     NotAllowed { what: &'static str },
     #[error(
         "this kernel has no tracepoint {event}; load KVM with `sudo modprobe kvm`, or use a kernel \
@@ -27,34 +27,34 @@ pub enum LiveError {
     NoEvent { event: &'static str },
     #[error("this kernel refuses eBPF ({reason}); use --via perf")]
     Bpf { reason: String },
-    #[error("cannot watch {event} ({reason}); run it as root, or with CAP_PERFMON")]
+    #[error("cannot watch {event} ({reason}); run ktax as root, or with CAP_PERFMON")]
     Attach { event: String, reason: String },
     #[error(
-        "KVM's statistics cannot be read: {reason}; use a VMM that opens them, such as QEMU 8, and \
-         run ktax as the VMM's user"
+        "ktax cannot read KVM's statistics: {reason}; use a VMM that opens them, such as QEMU 8, \
+         and run ktax as the VMM's user"
     )]
     Stats { reason: String },
     #[error(
-        "KVM's timing files cannot be read: {reason}; they need a PowerPC host whose kernel has \
-         CONFIG_KVM_EXIT_TIMING, CONFIG_KVM_BOOK3S_HV_P8_TIMING or CONFIG_KVM_BOOK3S_HV_P9_TIMING \
-         and is not locked down; run ktax as root after `sudo mount -t debugfs nodev \
-         /sys/kernel/debug`"
+        "ktax cannot read KVM's timing files: {reason}. Only PowerPC has them, on a kernel that is \
+         not locked down and has CONFIG_KVM_EXIT_TIMING, CONFIG_KVM_BOOK3S_HV_P8_TIMING or \
+         CONFIG_KVM_BOOK3S_HV_P9_TIMING; type `sudo mount -t debugfs nodev /sys/kernel/debug`, \
+         and run ktax as root"
     )]
     ExitTimes { reason: String },
     #[error("there is no process {pid}; list VMs with `ps -C qemu-system-x86_64`")]
     NoProcess { pid: u32 },
     #[error(
-        "process {pid} ({name}) has no virtual machine of KVM; give the PID of the VMM itself, \
+        "process {pid} ({name}) runs no KVM guest; give the PID of the VMM itself, \
          such as qemu-system-x86_64"
     )]
     NoVm { pid: u32, name: String },
-    #[error("no process is a VM named {name}{}", others(.there))]
+    #[error("no VM is named {name}{}", others(.there))]
     NoName { name: String, there: Vec<String> },
-    #[error("several VMs are named {name}: processes {}; use --pid", list(.pids))]
+    #[error("several VMs are named {name}: processes {}; choose one with --pid", list(.pids))]
     SeveralOfName { name: String, pids: Vec<u32> },
     #[error(
         "ktax runs in a PID namespace of its own, where the kernel's thread IDs do not match; run \
-         it on the host"
+         ktax on the host"
     )]
     Namespace,
     #[error("{operation}: {reason}; try again, or report it")]
@@ -78,8 +78,8 @@ impl LiveError {
 
 fn others(there: &[String]) -> String {
     match there {
-        [] => "; no process is a VM: start the VM first".to_owned(),
-        some => format!("; the VMs are {}: name one of them, or use --pid", some.join(", ")),
+        [] => ", and no VM is running; start the VM first".to_owned(),
+        some => format!("; name one of {}, or use --pid", some.join(", ")),
     }
 }
 

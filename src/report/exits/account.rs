@@ -18,7 +18,7 @@ pub fn account(table: &ExitTable) -> Option<String> {
         let mut reasons: Vec<&str> = account.open.iter().map(|open| open.reason.as_str()).collect();
         reasons.sort_unstable();
         reasons.dedup();
-        text += &format!(" + {} not ended ({})", us(open_ns as f64), reasons.join(", "));
+        text += &format!(" + {} in open exits ({})", us(open_ns as f64), reasons.join(", "));
     }
     let percent = share_percent(missing_ns, account.wall_ns as f64);
     text +=
@@ -30,8 +30,8 @@ fn missed(account: &ExitAccount) -> String {
     match account.missed_switches {
         0 => String::new(),
         missed => format!(
-            " {missed} task switches or wakeups of the machine were not seen: one of a vCPU's can \
-             move time between the parts of one row."
+            " ktax missed {missed} task switches or wakeups of this machine. If one was a vCPU's, \
+             time may be in another part of its row."
         ),
     }
 }

@@ -22,7 +22,7 @@ impl Report for ExitDiff<'_> {
         let warnings: Vec<Warning> =
             [self.base, self.change].iter().flat_map(|table| table.warnings.clone()).collect();
         View {
-            title: "Exits by reason, the one whose time changed most first".to_owned(),
+            title: "Exits by reason, largest change in time first".to_owned(),
             sides: vec![side("base", self.base), side("change", self.change)],
             side_heads: ["exits of", ""],
             sections: vec![Section::table(reasons(self.base, self.change))],

@@ -39,7 +39,7 @@ pub fn reasons(base: &ExitTable, change: &ExitTable) -> Table {
     };
     let whole = |table: &ExitTable| (table.count(), table.sum_ns());
     let all = ("all", whole(base), whole(change));
-    let heads = ["count base", "count change", "base µs", "change µs", "delta %"];
+    let heads = ["base count", "change count", "base µs", "change µs", "delta %"];
     let gives_way = vec![vec![1, 2]];
     let lines = both(base, change).into_iter().chain([all]).map(cells);
     Table { gives_way, names_left_out: true, ..of_reasons(&heads) }.with(lines)

@@ -12,10 +12,12 @@ pub fn times(rows: &[&ExitRow], whole_ns: u64) -> Table {
     let has_quantiles = rows.iter().any(|row| row.p50_ns.is_some());
     let (heads, gives_way): (&[&str], &[&[usize]]) = match has_quantiles {
         true => (
-            &["count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "%"],
+            &["count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "sum %"],
             &[&[3, 4], &[8], &[2, 5], &[7]],
         ),
-        false => (&["count", "min", "max", "sum", "avg", "stddev", "%"], &[&[6], &[2, 3], &[5]]),
+        false => {
+            (&["count", "min", "max", "sum", "avg", "stddev", "sum %"], &[&[6], &[2, 3], &[5]])
+        }
     };
     let lines = rows.iter().map(|row| Line::of(cells(row, whole_ns, has_quantiles)));
     let gives_way = gives_way.iter().map(|group| group.to_vec()).collect();

@@ -52,9 +52,9 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
         assert!(lines.iter().any(|said| said == line), "{line}\n{text}");
     }
     for said in [
-        "vCPU wall time 1 000 = rows 933 + 57 not ended (TIMEINGUEST) + 10 missing (1.00 %).",
+        "vCPU wall time 1 000 = rows 933 + 57 in open exits (TIMEINGUEST) + 10 missing (1.00 %).",
         "Events lost: 3.",
-        "2 task switches or wakeups of the machine were not seen",
+        "ktax missed 2 task switches or wakeups of this machine.",
         "The recorder took 260 ns for each exit, and 5 µs at task switches.",
     ] {
         assert!(lines.join(" ").contains(said), "{said}\n{text}");
@@ -89,6 +89,6 @@ fn numbers_too_large_to_be_added_are_printed() {
         ExitTable { format: FORMAT, of, source, rows, warnings: vec![], account: Some(account) };
     let shown = text(&ExitTables(std::slice::from_ref(&table)));
     let words: Vec<&str> = shown.split_whitespace().collect();
-    assert!(words.join(" ").contains("not ended (HLT)"), "{shown}");
+    assert!(words.join(" ").contains("in open exits (HLT)"), "{shown}");
     let _ = text(&ExitDiff { base: &table, change: &table });
 }

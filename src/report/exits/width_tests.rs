@@ -85,7 +85,7 @@ fn columns_go_in_their_order_and_are_named() {
             assert_eq!(gone, may_go[..gone.len()], "{width}\n{text}");
             let words: Vec<&str> = text.split_whitespace().collect();
             let notes = words.join(" ");
-            let note = format!("Left out to fit {width} columns: ");
+            let note = format!("Omitted to fit {width} columns: ");
             let first = notes.split_once(&note).map(|(_, rest)| rest.split_once(';').unwrap().0);
             assert_eq!(first.is_some(), !gone.is_empty() || !text.contains(" guest "), "{text}");
             for name in &gone {
@@ -103,7 +103,7 @@ fn columns_go_in_their_order_and_are_named() {
 #[test]
 fn what_fits_is_whole() {
     let text = exits(&table(&["npf"], true), 100);
-    assert!(!text.contains("Left out") && text.contains(" p50 "), "{text}");
+    assert!(!text.contains("Omitted") && text.contains(" p50 "), "{text}");
 }
 
 /// Files come from anywhere: a line is at most twice as long as it should be.

@@ -37,7 +37,7 @@ fn what_is_missing_is_named_with_the_next_step() {
     for (before, privileges, said) in [
         (hide, "", "type: sudo mount -t tracefs"),
         (empty, "", "load KVM with `sudo modprobe kvm`"),
-        (TRACEFS, powerless, "run it as root, or with CAP_PERFMON"),
+        (TRACEFS, powerless, "run ktax as root, or with CAP_PERFMON"),
     ] {
         let vmm = ["record", "--", KTAX, "vmm", "raw"];
         let ran = run(exits_after(before, privileges).args(vmm));
@@ -46,9 +46,9 @@ fn what_is_missing_is_named_with_the_next_step() {
     }
     let own = std::process::id().to_string();
     for (target, said) in [
-        (["--pid", own.as_str()], "has no virtual machine of KVM"),
+        (["--pid", own.as_str()], "runs no KVM guest"),
         (["--pid", "4194304"], "there is no process 4194304"),
-        (["--vm", "no such machine"], "no process is a VM named no such machine"),
+        (["--vm", "no such machine"], "no VM is named no such machine"),
         (["--", "/no/such/vmm"], "cannot start /no/such/vmm"),
     ] {
         let ran = run(exits(&["record"]).args(target));

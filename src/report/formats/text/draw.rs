@@ -51,7 +51,7 @@ pub fn left_out(table: &Table, page: &Page) -> Option<String> {
     let heads: Vec<String> = columns.iter().map(head).collect();
     (table.names_left_out && !heads.is_empty()).then(|| {
         let heads = heads.join(", ");
-        format!("Left out to fit {} columns: {heads}; --json has all.", page.width)
+        format!("Omitted to fit {} columns: {heads}; --json has all.", page.width)
     })
 }
 
