@@ -17,36 +17,37 @@ use crate::model::{Counted, FORMAT, StatCommand, StatTable};
 use crate::report::{StatPage, command_line};
 use crate::stats::random::Random;
 
-/// Count what a command does on the running kernel, and compare it with another one.
+/// Count what a command does on the running kernel, and compare it with another command.
 ///
-/// The kernel's counters of the command and all that it starts: task clock, migrations, context
-/// switches, page faults, cycles, instructions, cache and dTLB misses; and the time elapsed. What
-/// is not counted here says why. The command's stdin and stdout are /dev/null.
+/// The kernel counts the command and all processes that it starts: task clock, migrations, context
+/// switches, page faults, cycles, instructions, cache and dTLB misses. ktax also measures the
+/// elapsed time. If this machine cannot count something, the output says why. The command's stdin
+/// and stdout are /dev/null.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Runs of each command [default: 1, with --vs 10]
+    /// Run each command N times [default: 1; with --vs: 10]
     #[arg(short = 'n', long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: Option<u32>,
-    /// Compare with this command, the base; split into words as a shell would, without a shell
+    /// Compare with this command, the base; ktax splits it into words as a shell does
     #[arg(long, value_name = "COMMAND")]
     vs: Option<String>,
-    /// What says which of a pair goes first
+    /// Use this random seed for which command of a pair runs first
     #[arg(long, value_name = "N", default_value_t = 1, requires = "vs")]
     seed: u64,
-    /// Print all values of the time and of each counter that is no part of another one
+    /// Print the values of all runs, for the time and the main counters
     #[arg(long, conflicts_with = "json")]
     values: bool,
-    /// Let the command print, on stdout and stderr
+    /// Show what the command prints to stdout and stderr
     #[arg(long, conflicts_with_all = ["format", "json"])]
     show_output: bool,
-    /// Go on after runs that fail, and count them too
+    /// Continue after failed runs, and count them too
     #[arg(long)]
     ignore_failure: bool,
     #[command(flatten)]
     output: OutputArgs,
-    /// The command; with --vs, the change
+    /// Run this command; with --vs, it is the change
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -99,9 +100,10 @@ impl Args {
     fn commands(&self) -> Result<Vec<Vec<String>>, Error> {
         let Some(base) = &self.vs else { return Ok(vec![self.command.clone()]) };
         let base = shlex::split(base).filter(|words| !words.is_empty()).ok_or_else(|| {
-            let problem = "--vs is no command: it is empty, or a quote in it is not closed; write \
-                           it as for a shell";
-            Error::Usage(problem.to_owned())
+            Error::Usage(format!(
+                "--vs {base:?} is not a command: it is empty, or a quote in it is not closed; \
+                 write it as in a shell"
+            ))
         })?;
         Ok(vec![base, self.command.clone()])
     }
@@ -141,8 +143,8 @@ impl Repeated {
         if let Some(failure) = command::failure(ended.status) {
             if !args.ignore_failure {
                 return Err(Stop::Failed(Error::host(format!(
-                    "`{shown}` failed with {failure}{}; --show-output shows all that it prints, \
-                     --ignore-failure counts failed runs too",
+                    "`{shown}` failed with {failure}{}; use --show-output to see all that it \
+                     prints, or --ignore-failure to count failed runs too",
                     last_words(&ended.last_words)
                 ))));
             }

@@ -8,7 +8,7 @@ pub fn failed(table: &StatTable) -> Vec<String> {
     let failed = table.commands.iter().filter_map(|command| {
         let (first, failed) = (command.failures.first()?, command.failures.len());
         let (runs, line) = (table.runs, typed(&command.words));
-        Some(format!("{failed} of {runs} runs of `{line}` failed, first with {first}"))
+        Some(format!("{failed} of {runs} runs of `{line}` failed; the first failed with {first}"))
     });
     failed.collect()
 }
@@ -28,8 +28,9 @@ pub fn uncounted(table: &StatTable) -> Vec<String> {
         format!("Not counted here: {}: {reason}.", counters.join(", "))
     };
     let scaled = table.rows.iter().filter_map(|row| {
-        let text = format!("{} was counted {:.1} % of the time", row.counter, share(row)?);
-        Some(format!("Scaled: {text} by a CPU with too few counters."))
+        let (counter, share) = (&row.counter, share(row)?);
+        let why = "the CPU has too few counters";
+        Some(format!("Scaled: {why}, so {counter} was counted for {share:.1} % of the time."))
     });
     scaled.chain(reasons.into_iter().map(line)).collect()
 }
@@ -63,21 +64,27 @@ pub fn legend(table: &StatTable) -> Legend {
             ("base, change", "means over the runs".to_owned()),
             (
                 "change %",
-                "estimate from the ratios of the pairs, each row by itself; none for a row with a 0"
+                "estimate from the ratios of the pairs, row by row; empty if a value is 0"
                     .to_owned(),
             ),
-            ("interval", "of the change; it needs six pairs".to_owned()),
+            ("interval", "confidence interval of the change; it needs six pairs".to_owned()),
         ],
         (false, runs, Some(interval)) => {
             let level = interval.level_percent;
             let within = format!(
-                "confidence interval of the median, in percent of it ({level:.1} % for {runs} \
-                 runs that do not influence each other)"
+                "confidence interval of the median, in percent of the median ({level:.1} % for \
+                 {runs} independent runs)"
             );
             vec![spread, ("median within", within)]
         }
         (false, _, None) => {
-            vec![spread, ("median within", "six runs and more say it".to_owned())]
+            vec![
+                spread,
+                (
+                    "median within",
+                    "confidence interval of the median; it needs six runs".to_owned(),
+                ),
+            ]
         }
     })
 }
