@@ -97,7 +97,7 @@ fn after_a_kill_the_doctor_puts_back() {
         assert_eq!(told["put_back"][1]["to"], "64", "{told}");
         assert_eq!((values(), has_journal(dir), ran.status), (before, false, 0));
         let ran = doctor(dir, &["--restore"]);
-        assert_eq!((ran.status, ran.stdout.as_str()), (0, "nothing was left changed\n"));
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, "no setting was left changed\n"));
         assert_eq!(finding(dir), (true, String::new()));
     });
 }
@@ -112,7 +112,7 @@ fn after_a_kill_the_next_start_puts_back() {
         assert_eq!(values(), before);
         drop(next.stdin.take());
         let (_, said) = ended(next);
-        assert!(said.contains("net.ipv4.ip_default_ttl is 64 again (was 66)"), "{said}");
+        assert!(said.contains("restored net.ipv4.ip_default_ttl to 64 (was 66)"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         assert_eq!((values(), has_journal(dir)), (before.clone(), false));
         // One that changes nothing puts back as well.
@@ -130,7 +130,7 @@ fn after_a_power_cut_the_journal_is_enough() {
         // Between the journal and the first change.
         killed(started(dir, "begins"));
         assert_eq!((values(), has_journal(dir)), (before.clone(), true));
-        assert_eq!(doctor(dir, &["--restore"]).stdout, "nothing was left changed\n");
+        assert_eq!(doctor(dir, &["--restore"]).stdout, "no setting was left changed\n");
         assert!(!has_journal(dir));
         // Later: nothing is there but the journal.
         killed(started(dir, "changes"));
@@ -150,7 +150,7 @@ fn what_others_have_set_since_stays() {
         killed(started(dir, "changes"));
         fs::write(TTL, "99").unwrap();
         let ran = doctor(dir, &["--restore"]);
-        assert!(ran.stdout.contains("left at 99: somebody else"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("at 99: somebody else"), "{}", ran.stdout);
         assert_eq!((values(), ran.status), (["99".to_owned(), before[1].clone()], 0));
         assert!(!has_journal(dir));
     });

@@ -8,10 +8,10 @@ use crate::report;
 
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
-    /// Also the controls and the reasons
+    /// Also list the control workloads, and why each workload exists
     #[arg(short, long)]
     all: bool,
-    /// Print as JSON, with everything that is known
+    /// Print all fields as JSON
     #[arg(long)]
     json: bool,
 }
@@ -41,8 +41,8 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
 }
 
 const FOOT: &str = "
-* only when it or its group is named: -w NAME, -w @GROUP
-`ktax workloads show NAME` prints parameters, signature and origin.
+* runs only if you name it or its group: -w NAME, -w @GROUP
+`ktax workloads show NAME` prints parameters, work signature and origin.
 ";
 
 fn table(definitions: &[Definition]) -> Result<String, PlanError> {
@@ -66,7 +66,7 @@ fn table(definitions: &[Definition]) -> Result<String, PlanError> {
             definition.title.clone(),
         ]);
     }
-    Ok(report::plain_table(&["workload", "rows", "asked by", "what it is"], rows))
+    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {

@@ -23,23 +23,23 @@ use crate::text::escape;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The workload or row, as `ktax workloads` lists it
+    /// Run this workload or row, as `ktax workloads` lists it
     name: String,
-    /// Parameter, as `ktax workloads show NAME` lists it; several values make several rows
+    /// Set this parameter of `ktax workloads show NAME`; each value makes a row; repeat for more
     #[arg(short, long = "param", value_name = "NAME=VALUE[,VALUE…]")]
     params: Vec<String>,
-    /// How often each row runs, each time in a new process
+    /// Run each row N times, each time in a new process
     #[arg(short, long, value_name = "N", default_value_t = 11)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     samples: u32,
     /// Also count: task clock, migrations, cycles, instructions, cache references and misses
     #[arg(long)]
     counters: bool,
-    /// Give up on a run after this much time
+    /// Stop a run after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
-    /// The programs are kept here [default: $XDG_CACHE_HOME/ktax]
+    /// Keep the programs in this directory [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
     cache: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
     bar.finish_and_clear();
     if exit == Exit::Cancelled {
-        note!("ktax: stopped; nothing is left of what ran");
+        note!("ktax: stopped; all processes ended and their files are removed");
     }
     if !rows.is_empty() {
         let mut table = table(definition, rows);
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn check_temporary_directory() -> Result<(), Error> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
         Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(Error::Usage(format!(
-            "TMPDIR is {}, and that is no directory; set it to the absolute path of one",
+            "TMPDIR is {}, which is not the absolute path of a directory; set it to one",
             escape(&dir.to_string_lossy())
         ))),
         _ => Ok(()),

@@ -60,7 +60,7 @@ fn describe(definition: &Definition) -> Result<String, Error> {
         });
         text += "\n";
         text +=
-            &report::plain_table(&["parameter", "default", "takes", "meaning"], params.collect());
+            &report::plain_table(&["parameter", "default", "range", "meaning"], params.collect());
     }
     let rows = definition.rows()?;
     if rows.len() > 1 {

@@ -16,7 +16,7 @@ use super::settings::{Running, is_plain, is_same};
 use crate::disk::{Lock, read_up_to, remove_unfinished, write_atomically};
 use crate::text::escape_bytes;
 
-/// The journal's own: a newer ktax puts back what an older one has changed.
+/// The journal's own: a newer ktax restores what an older one has changed.
 pub(super) const FORMAT: u32 = 1;
 
 const JOURNAL: &str = "journal.json";
@@ -75,7 +75,7 @@ impl Journal {
                 Ok(now) if is_same(&now, &entry.before) => continue,
                 Ok(now) => now,
                 Err(SettingError::Absent { .. }) => {
-                    let why = "it is not there any more";
+                    let why = "it no longer exists";
                     done.left.push(Left { setting: name, now: String::new(), why });
                     continue;
                 }
@@ -87,8 +87,8 @@ impl Journal {
             let is_ours = entry.written.iter().any(|written| is_same(written, &now));
             if !is_owner && (is_rebooted || !is_ours) {
                 let why = match is_rebooted {
-                    true => "the machine was started since",
-                    false => "somebody else has set it since",
+                    true => "the machine was rebooted since",
+                    false => "somebody else has changed it since",
                 };
                 done.left.push(Left { setting: name, now, why });
                 continue;

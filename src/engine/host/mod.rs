@@ -1,5 +1,5 @@
 //! The running kernel. The guest's own programs run on it as plain processes. What a Side changes
-//! on it is written down first, and put back.
+//! on it is written down first, and restored.
 
 pub mod changer;
 pub mod error;
@@ -22,7 +22,7 @@ use crate::model::RunsOn;
 /// Its place in the list of engines.
 pub const ENGINE: EngineEntry = EngineEntry {
     name: "host",
-    about: "Time the running kernel: settings are changed for each boot and put back",
+    about: "Time the running kernel: set each side's settings, then restore them",
     runs_on: RunsOn::RunningKernel,
     measures: Measures::Times { open: |setup| Ok(Box::new(TimedHost::open(setup)?)) },
 };

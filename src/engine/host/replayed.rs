@@ -44,15 +44,15 @@ impl fmt::Display for Replayed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = |value: &str| escape_bytes(value.as_bytes());
         let back = self.put_back.iter().map(|at| {
-            format!("{} is {} again (was {})", at.setting, value(&at.to), value(&at.from))
+            format!("restored {} to {} (was {})", at.setting, value(&at.to), value(&at.from))
         });
         let left = self.left.iter().map(|at| match at.now.as_str() {
-            "" => format!("{} is left alone: {}", at.setting, at.why),
-            now => format!("{} is left at {}: {}", at.setting, value(now), at.why),
+            "" => format!("did not restore {}: {}", at.setting, at.why),
+            now => format!("left {} at {}: {}", at.setting, value(now), at.why),
         });
         let all: Vec<String> = back.chain(left).collect();
         match all.as_slice() {
-            [] => f.write_str("nothing was left changed"),
+            [] => f.write_str("no setting was left changed"),
             all => f.write_str(&all.join("; ")),
         }
     }

@@ -165,16 +165,16 @@ fn what_ktax_left_is_put_back_and_what_others_set_is_not() {
         cut(changer, &machine);
     };
     left();
-    assert_eq!(machine.replay(), "vm.swappiness is 60 again (was 10)");
+    assert_eq!(machine.replay(), "restored vm.swappiness to 60 (was 10)");
     assert_eq!(machine.read(SWAPPINESS), "60");
-    assert_eq!(machine.replay(), "nothing was left changed");
+    assert_eq!(machine.replay(), "no setting was left changed");
     left();
     machine.write(SWAPPINESS, "30\n");
-    assert_eq!(machine.replay(), "vm.swappiness is left at 30: somebody else has set it since");
+    assert_eq!(machine.replay(), "left vm.swappiness at 30: somebody else has changed it since");
     assert_eq!(machine.read(SWAPPINESS), "30");
     left();
     fs::remove_file(machine.0.path().join(SWAPPINESS)).unwrap();
-    assert_eq!(machine.replay(), "vm.swappiness is left alone: it is not there any more");
+    assert_eq!(machine.replay(), "did not restore vm.swappiness: it no longer exists");
     assert!(!machine.state().join("journal.json").exists());
 }
 
@@ -191,7 +191,7 @@ fn every_kind_of_setting_is_put_back_after_a_power_cut() {
     cut(changer, &machine);
     let said = machine.replay();
     assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{said}");
-    assert_eq!(said.matches(" again (was ").count(), 4, "{said}");
+    assert_eq!(said.matches("restored ").count(), 4, "{said}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn another_boot_of_the_machine_has_nothing_of_ktax() {
     changer.apply(&base).unwrap();
     cut(changer, &machine);
     machine.write(BOOT_ID, "two\n");
-    assert_eq!(machine.replay(), "vm.swappiness is left at 10: the machine was started since");
+    assert_eq!(machine.replay(), "left vm.swappiness at 10: the machine was rebooted since");
     assert_eq!(machine.read(SWAPPINESS), "10");
 }
 
