@@ -16,10 +16,10 @@ use crate::plan::ExperimentMethod;
 
 /// Find the commits, options, patches or parameters that carry a difference.
 ///
-/// What the change differs in from the base is a chain: commits of a history, options of a
-/// configuration, patches, or kernel parameters. Each place on it is measured once, because counts
-/// have no noise, and what lies between two places is known exactly. So every element that carries
-/// a share is found, and its share is said. Nothing is checked out: your tree is only read.
+/// The differences between base and change form a chain: commits of a history, options of a
+/// configuration, patches, or kernel parameters. ktax measures points of this chain. Each point is
+/// measured once, because counts have no noise. ktax finds every element that carries a share of
+/// the difference, and prints the share. It only reads your tree, and checks nothing out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -38,9 +38,9 @@ Examples:
 A commit that does not build or boot is skipped.
 
 Exit status:
-  0  found, or nothing to find   4  some could not be told apart
+  0  found, or nothing to find   4  some elements could not be told apart
   1  ktax or its host failed     69 base or change could not be run
-  2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` goes on";
+  2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` resumes";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -48,7 +48,7 @@ enum Command {
     Run(RunArgs),
 }
 
-/// Compare base and change, then search
+/// Compare base and change with the exact engine, then search
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub struct StartArgs {
 /// Resume a search that was stopped, or print one that is finished
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// Directory of the search
+    /// Resume or print the search in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]

@@ -12,16 +12,16 @@ use crate::model::Side;
 use crate::run::Ended;
 use crate::rundir::AnyRunDir;
 
-/// Make the boots of a plan that are not there yet.
+/// Run the boots of a plan that have no results yet.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Run directory
+    /// Run the plan in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Show estimates while pairs are measured; this does not change when the run stops
     #[arg(long)]
     peek: bool,
-    /// Measure a block of this side: only for kernels that you boot yourself
+    /// Measure a block of 20 fresh processes for this side; only for kernels that you boot yourself
     #[arg(long, value_enum, value_name = "SIDE")]
     side: Option<SideArg>,
     /// Continue with a warning if base and change differ in more than was declared (timed runs)
@@ -54,15 +54,15 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     if let Some(side) = args.side.map(Side::from) {
         if options != Options::default() {
             return Err(Error::usage(
-                "--peek and --allow-differences do not apply to a block; leave --peek out, and \
-                 give --allow-differences to `ktax analyse`",
+                "--peek and --allow-differences do not apply to a block; remove --peek, and give \
+                 --allow-differences to `ktax analyse`",
             ));
         }
         let _lock = dir.lock()?;
         return Ok(match flow::run_block(&dir, side, &session)? {
             None => cancelled(dir.root(), &format!(" --side {}", side.name())),
             Some(next) => {
-                note!("ktax: the block is there; {next}");
+                note!("ktax: measured the block; {next}");
                 Exit::Ok
             }
         });

@@ -77,13 +77,13 @@ pub fn planned(dir: &AnyRunDir) -> String {
         AnyRunDir::Counts(dir) => {
             let plan = &dir.plan().method;
             let (boots, rows) = (plan.steps.len(), plan.workloads.len());
-            format!("planned {boots} boots of {rows} rows; `ktax run {path}` makes them")
+            format!("planned {boots} boots with {rows} rows; run them with `ktax run {path}`")
         }
         AnyRunDir::Times(dir) => times::planned(dir),
         AnyRunDir::Guests(dir) => {
             let plan = &dir.plan().method;
             let guests = plan.steps.len() * plan.rows.len();
-            format!("planned {guests} guests; `ktax run {path}` runs them")
+            format!("planned {guests} guests; run them with `ktax run {path}`")
         }
     }
 }
@@ -105,7 +105,7 @@ pub fn next_step(dir: &AnyRunDir) -> Result<(String, usize), Error> {
         }
     };
     let next = match failures {
-        0 => format!("every run is there; compare them with `ktax analyse {path}`"),
+        0 => format!("all runs are complete; compare them with `ktax analyse {path}`"),
         failures => format!("{failures} boots or runs failed; `ktax analyse {path}` says why"),
     };
     Ok((next, failures))

@@ -13,7 +13,8 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     if base.kernel != change.kernel || base.tree != change.tree {
         if base.revision().is_none() || change.revision().is_none() || base.tree != change.tree {
             return refuse(
-                "between two kernels there are no commits; name two revisions of a tree",
+                "ktax knows no commits between these kernels; name each as git:REVISION of one \
+                 --tree",
             );
         }
         kinds.push(Chain::Commits);
@@ -23,23 +24,28 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
     }
     if base.patches != change.patches {
         if !change.patches.starts_with(&base.patches) {
-            return refuse("the change's patches do not begin with the base's");
+            return refuse(
+                "the change's patches do not begin with the base's; list the base's patches first",
+            );
         }
         kinds.push(Chain::Patches);
     }
     if base.boot_line != change.boot_line {
         if added(base, change).is_none() {
-            return refuse("the change's boot line does not begin with the base's");
+            return refuse(
+                "the change's boot line does not begin with the base's; write the base's \
+                 parameters first",
+            );
         }
         kinds.push(Chain::Parameters);
     }
     match kinds[..] {
         [chain] => Ok(chain),
-        [] => refuse("base and change are the same"),
+        [] => refuse("base and change are the same; change one thing between them"),
         _ => {
             let words: Vec<&str> = kinds.iter().map(|kind| kind.words().1).collect();
             refuse(&format!(
-                "base and change differ in {}; let them differ in one",
+                "base and change differ in {}; let them differ in only one",
                 words.join(" and ")
             ))
         }

@@ -16,7 +16,8 @@ pub enum RunDirError {
     )]
     Exists { path: String },
     #[error(
-        "{path} is no run directory (it has no plan.json); make one with `ktax plan --out {path}`"
+        "{path} is not a run directory, because it has no plan.json; make one with \
+         `ktax plan --out {path}`"
     )]
     NoPlan { path: String },
     #[error("cannot create {path}: {reason}; give --out another place")]
@@ -25,7 +26,7 @@ pub enum RunDirError {
     InUse { path: String },
     #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
     Format { path: String, reason: String },
-    #[error("{operation} {path}: {reason}; check the permissions and the space left")]
+    #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
     Io { operation: &'static str, path: String, reason: io::Error },
 }
 

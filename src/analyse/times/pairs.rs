@@ -142,8 +142,8 @@ fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     (!all.is_empty() && !plan.allow_differences).then(|| {
         format!(
-            "base and change differ in more than was declared: {}; make them alike, or go on with \
-             --allow-differences",
+            "base and change differ in more than was declared: {}; make them alike, or continue \
+             with --allow-differences",
             all.join("; ")
         )
     })

@@ -11,7 +11,7 @@ use crate::plan::{ExperimentFile, SubjectKeys};
 /// What to compare.
 #[derive(Debug, Args)]
 pub struct SharedArgs {
-    /// Experiment file; flags override its keys
+    /// Read the experiment from this file; flags override its keys
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
     /// Use this kernel for both sides: a bzImage or vmlinux file, debian:PACKAGE, or source to
@@ -31,13 +31,14 @@ pub struct SharedArgs {
     /// Boot the change with these kernel parameters
     #[arg(long, value_name = "PARAMETERS", help_heading = "Subjects")]
     change_boot_line: Option<String>,
-    /// Build the change with this option: CONFIG_NAME=VALUE, or a file of them
+    /// Build the change with this option: CONFIG_NAME=VALUE, or a file of them; repeat for more
     #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
     config: Vec<String>,
-    /// Build the change with this patch
+    /// Build the change with this patch; repeat for more
     #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
     patch: Vec<String>,
-    /// Start both configurations from base (small), defconfig, running, or a file [default: base]
+    /// Start both configurations from base (a small one of ktax), defconfig, running (the running
+    /// kernel's) or a file [default: base]
     #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
     start_config: Option<String>,
     /// Look up git:REVISION in this repository [default: the current directory]
@@ -56,7 +57,7 @@ pub struct SharedArgs {
     /// Boot each side N times under different layouts [default: 5]
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
     layouts: Option<u32>,
-    /// Random seed for the layouts (exact) or the order of pairs (timed) [default: 1]
+    /// Use this random seed for the layouts (exact) or the order of pairs (timed) [default: 1]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     seed: Option<u64>,
     /// Give no verdict on changes smaller than this [default: 0.1; timed: 1]
@@ -111,15 +112,15 @@ impl SharedArgs {
         let is_host = file.engine.is_some_and(|it| it.runs_on == RunsOn::RunningKernel);
         if is_host && (base.is_some() || change.is_some()) {
             return Err(Error::usage(
-                "the host engine runs the kernel that is running: --kernel, --base and --change \
-                 do not apply; for kernels that you boot write --base-set kernel=6.1 --change-set \
-                 kernel=6.12, or for guests --engine kvm",
+                "--kernel, --base and --change do not apply to the host engine, because it \
+                 measures the running kernel; name kernels that you boot with --base-set \
+                 kernel=6.1 --change-set kernel=6.12, or use --engine kvm",
             ));
         }
         if file.base.bare_metal && self.base.is_some() {
             return Err(Error::usage(
-                "--base does not apply: the base is bare metal, which has no kernel to boot; name \
-                 the change's with --change",
+                "--base does not apply, because the base is bare metal and boots no kernel; name \
+                 the change's kernel with --change",
             ));
         }
         if !file.base.bare_metal {
@@ -136,8 +137,8 @@ impl SharedArgs {
         *kernel = kernel.take().or(base);
         if kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal) {
             return Err(Error::usage(
-                "nothing to compare: name an experiment file, or kernels, such as --kernel \
-                 debian:cloud-amd64 --change-boot-line mitigations=off",
+                "there is nothing to compare; name an experiment file, or kernels, such as \
+                 --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
             ));
         }
         Ok(())
@@ -151,8 +152,8 @@ impl SharedArgs {
         let mut sides = std::iter::once(&file.base).chain(&file.change);
         match self.tree.is_some() && !sides.any(is_revision) {
             true => Err(Error::usage(
-                "--tree only applies to kernels named git:REVISION; name one so, or leave --tree \
-                 out",
+                "--tree only applies to kernels named git:REVISION; name such a kernel, or remove \
+                 --tree",
             )),
             false => Ok(()),
         }

@@ -15,11 +15,12 @@ pub struct TimedArgs {
     /// Run both sides with this engine [default: exact]
     #[arg(long, value_parser = engine())]
     engine: Option<&'static EngineEntry>,
-    /// Set this for the base on the running kernel: a sysctl, thp, governor, prefix (a command that
-    /// runs each loop: prefix='taskset -c 1') or kernel; repeat for more
+    /// Use this setting of the running kernel for the base; NAME is a sysctl, thp, governor, prefix
+    /// (a command that runs each loop: prefix='taskset -c 1') or kernel (one that you boot); repeat
+    /// for more
     #[arg(long, value_name = "NAME=VALUE")]
     base_set: Vec<String>,
-    /// Set this for the change on the running kernel
+    /// Use this setting of the running kernel for the change; repeat for more
     #[arg(long, value_name = "NAME=VALUE")]
     change_set: Vec<String>,
     /// Compare the guest with this machine itself, without virtualization
@@ -31,7 +32,7 @@ pub struct TimedArgs {
     /// Run the vCPUs on N quiet CPUs; fewer than vCPUs is overcommit [default: one for each vCPU]
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
-    /// Measure N pairs of boots, instead of as many as are needed
+    /// Measure exactly N pairs of boots [default: as many as are needed]
     #[arg(long, value_name = "N")]
     pairs: Option<u32>,
     /// Stop after N pairs at the latest [default: 200]
@@ -40,11 +41,11 @@ pub struct TimedArgs {
     /// Run each row N times in each boot [default: 5]
     #[arg(long, value_name = "N")]
     loops: Option<u32>,
-    /// Also measure this row, without effect on the exit status; repeat for more
+    /// Also measure this row, but exclude it from the exit status; repeat for more
     #[arg(long, value_name = "ROW")]
     secondary: Vec<String>,
-    /// Measure each of these values: of a workload's parameter as rows of a curve, of a setting as
-    /// runs; repeat for more
+    /// Measure each value: one row for each value of a workload's parameter, one run for each value
+    /// of a setting; repeat for more
     #[arg(long, value_name = "NAME=VALUE,…")]
     sweep: Vec<String>,
     /// Continue with a warning if base and change differ in more than was declared
@@ -70,12 +71,13 @@ impl TimedArgs {
         if let Some(engine) = here.filter(|_| is_of_guests) {
             return Err(Error::usage(format!(
                 "--bare-metal, --vcpus and --cores only apply to the kvm engine, and this is the \
-                 {} engine; leave them out, or write --engine kvm",
+                 {} engine; remove them, or use --engine kvm",
                 engine.name
             )));
         }
-        self.base_set.iter().try_for_each(|text| set(&mut file.base, text))?;
-        self.change_set.iter().try_for_each(|text| set(file.change_mut(), text))?;
+        self.base_set.iter().try_for_each(|text| set("--base-set", &mut file.base, text))?;
+        let change = |text: &String| set("--change-set", file.change_mut(), text);
+        self.change_set.iter().try_for_each(change)?;
         file.base.bare_metal |= self.bare_metal;
         file.machine.vcpus = self.vcpus.or(file.machine.vcpus);
         file.machine.cores = self.cores.or(file.machine.cores);
@@ -88,7 +90,9 @@ impl TimedArgs {
         for text in &self.sweep {
             let (name, values) = text.split_once('=').ok_or_else(|| {
                 let text = text.escape_default();
-                Error::usage(format!("{text} is not a sweep; write users=500,1000,2000"))
+                Error::usage(format!(
+                    "--sweep {text} has no `=`; write values as in --sweep users=500,1000,2000"
+                ))
             })?;
             let values = values.split(',').map(ParamValue::of).collect();
             file.sweep.insert(name.to_owned(), values);
@@ -100,10 +104,13 @@ impl TimedArgs {
     }
 }
 
-fn set(keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
+/// `flag` is what the text was typed behind.
+fn set(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
     let wrong = |reason: &str| {
         let text = text.escape_default();
-        Error::usage(format!("{text}: {reason}; write thp=never or vm.swappiness=10"))
+        Error::usage(format!(
+            "{flag} {text}: {reason}; write {flag} thp=never or {flag} vm.swappiness=10"
+        ))
     };
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
     let owned = value.to_owned();

@@ -32,8 +32,8 @@ pub(in crate::flow) fn analyse(
 pub(in crate::flow) fn next_step(dir: &RunDir<TimesPlan>) -> Result<String, Error> {
     let path = dir.root().display();
     Ok(match why_ended(dir.plan(), &dir.pairs()?) {
-        Some(why) => format!("stopped early: {why}. `ktax analyse {path}` has more"),
-        None => format!("every pair is there; compare them with `ktax analyse {path}`"),
+        Some(why) => format!("stopped early: {why}; see `ktax analyse {path}`"),
+        None => format!("all pairs are complete; compare them with `ktax analyse {path}`"),
     })
 }
 
@@ -41,6 +41,6 @@ pub(in crate::flow) fn next_step(dir: &RunDir<TimesPlan>) -> Result<String, Erro
 pub(in crate::flow) fn planned(dir: &RunDir<TimesPlan>) -> String {
     match dir.plan().method.is_in_blocks() {
         true => format!("planned blocks; {}", blocks::how(dir)),
-        false => format!("planned timed pairs; `ktax run {}` runs them", dir.root().display()),
+        false => format!("planned timed pairs; run them with `ktax run {}`", dir.root().display()),
     }
 }

@@ -31,7 +31,9 @@ pub fn run_block(
                 RunsOn::RunningKernel => "both sides run on this kernel",
                 RunsOn::Guests => "ktax starts both sides itself",
             };
-            return Err(Error::usage(format!("{text}; leave --side out: `ktax run {path}`")));
+            return Err(Error::usage(format!(
+                "--side does not apply, because {text}; type `ktax run {path}`"
+            )));
         }
         AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
             return Err(Error::usage(format!(
@@ -55,12 +57,13 @@ pub fn run_block(
 /// What to do for Sides that are kernels to be booted.
 pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
     let subjects = &dir.plan().method.subjects;
-    let [base, change] = [&subjects.base, &subjects.change]
-        .map(|side| side.kernel.as_deref().unwrap_or("the other one").escape_default().to_string());
+    let [base, change] = [&subjects.base, &subjects.change].map(|side| {
+        side.kernel.as_deref().unwrap_or("the other kernel").escape_default().to_string()
+    });
     let path = dir.root().display();
     format!(
-        "boot {base}, `ktax run {path} --side base`; boot {change}, `ktax run {path} --side \
-         change`; and in turns again, as often as you can; then `ktax analyse {path}`"
+        "boot {base} and type `ktax run {path} --side base`; boot {change} and type `ktax run \
+         {path} --side change`; repeat both as often as you can; then type `ktax analyse {path}`"
     )
 }
 
@@ -69,7 +72,7 @@ pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
 fn check(blocks: &[TimedBlock], side: Side, boot_id: &str, facts: &Facts) -> Result<(), Error> {
     if let Some(block) = blocks.iter().find(|block| block.boot_id == boot_id) {
         return Err(Error::usage(format!(
-            "this is still the boot in which the {} was measured; reboot first",
+            "the {} was already measured since this machine booted; reboot first",
             block.side.name()
         )));
     }
@@ -77,16 +80,16 @@ fn check(blocks: &[TimedBlock], side: Side, boot_id: &str, facts: &Facts) -> Res
         let there = block.boots.first().map(|boot| &boot.facts);
         there.is_some_and(|there| KERNEL.iter().all(|name| there.get(*name) == facts.get(*name)))
     };
-    let here = facts.get(fact::KERNEL).map_or("no known", String::as_str).escape_default();
+    let here = facts.get(fact::KERNEL).map_or("(unknown)", String::as_str).escape_default();
     match blocks.iter().find(|block| (block.side == side) != is_here(block)) {
         None => Ok(()),
         Some(block) if block.side == side => Err(Error::usage(format!(
-            "this is kernel {here}, and not the one (with its build and boot line) that the {} was \
-             measured on before; boot that one",
+            "this is kernel {here}, but the {} was measured on a kernel with another release, \
+             build or boot line; boot that one",
             side.name()
         ))),
         Some(block) => Err(Error::usage(format!(
-            "this is kernel {here}, on which the {} was measured; boot the {}",
+            "this is kernel {here}, on which the {} was measured; boot the kernel of the {}",
             block.side.name(),
             side.name()
         ))),
@@ -103,19 +106,19 @@ pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
     let why = why_ended(plan, &pairs);
     let is_whole = blocks.len() % 2 == 0 && !pairs.is_empty();
     if is_whole && why.is_none() && !wants_more(plan, &pairs) {
-        return format!("that is enough: `ktax analyse {path}`");
+        return format!("no more blocks are needed; type `ktax analyse {path}`");
     }
-    let but = why.map(|why| format!("but {why}. To go on anyway: ")).unwrap_or_default();
+    let but = why.map(|why| format!("but {why}. To continue anyway: ")).unwrap_or_default();
     let turn = turns(plan).nth(blocks.len()).unwrap_or(Side::Base).name();
     let drawn = match is_drawn(plan, blocks) {
-        true => "the next block in the randomized order is of",
+        true => "the next block in the randomized order measures",
         false => {
             "the blocks were not run in the planned order, so there is no verdict; the next block \
-             is of"
+             measures"
         }
     };
     format!(
-        "{but}{drawn} the {turn}: boot it and type `ktax run {path} --side {turn}`; `ktax analyse \
-         {path}` says what is known"
+        "{but}{drawn} the {turn}: boot its kernel and type `ktax run {path} --side {turn}`; `ktax \
+         analyse {path}` shows the results so far"
     )
 }

@@ -19,7 +19,7 @@ pub(in crate::flow) fn run(
 ) -> Result<Ended, Error> {
     if dir.plan().method.is_in_blocks() {
         let how = blocks::how(dir);
-        return Err(Error::usage(format!("the sides are kernels that you boot: {how}")));
+        return Err(Error::usage(format!("the sides are kernels that you boot; {how}")));
     }
     let plan = judged(dir, options.allow_differences);
     let ask = |pairs: &[TimedPair]| {

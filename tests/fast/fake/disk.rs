@@ -49,7 +49,7 @@ fn a_directory_that_stops_taking_files_ends_the_run_and_says_what_to_do() {
         };
         let message = refused(&ran);
         assert!(message.contains(RUNS), "{message}");
-        assert!(message.contains("check the permissions and the space left"), "{message}");
+        assert!(message.contains("check the permissions and the free disk space"), "{message}");
         if jobs == 1 {
             assert_eq!(ran.calls.last().unwrap(), "001-change pipe", "nothing is started after it");
         }

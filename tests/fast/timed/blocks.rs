@@ -61,8 +61,13 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
     assert_eq!(planned.status, 0, "{}", planned.stderr);
     assert!(planned.stderr.contains("--side base"), "{}", planned.stderr);
     for (boot, arguments, status, said) in [
-        (&one, &["run", out][..], 2, "the sides are kernels that you boot: boot old, `ktax run"),
-        (&one, &["run", out, "--side", "base", "--peek"], 2, "leave --peek out"),
+        (
+            &one,
+            &["run", out][..],
+            2,
+            "the sides are kernels that you boot; boot old and type `ktax run",
+        ),
+        (&one, &["run", out, "--side", "base", "--peek"], 2, "remove --peek"),
         (&one, &["analyse", out], 2, "no pair yet"),
         (&one, &["run", out, "--side", "base"], 0, "the next block in the randomized order"),
         (&one, &["run", out, "--side", "change"], 2, "reboot first"),

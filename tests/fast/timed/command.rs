@@ -188,7 +188,7 @@ fn who_peeks_sees_estimates_and_changes_nothing() {
         (ran.stderr, pairs, fs::read(out.join("plan.json")).unwrap())
     };
     let (said, pairs, plan) = compared("peek", &["--peek"]);
-    assert!(said.contains("this does not change when it stops"), "{said}");
+    assert!(said.contains("this does not change when the run stops"), "{said}");
     assert!(
         said.contains("pairs: 10 of at most 10; A/A pairs: 8; control-planted:ops=50 "),
         "{said}"
