@@ -5,10 +5,10 @@ use super::output::OutputArgs;
 use crate::flow::{self, Error, Options};
 use crate::rundir::AnyRunDir;
 
-/// Work out what changed from the boots that were made.
+/// Compare base and change, from the boots that a run has made.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Run directory
+    /// Analyse the run in this directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Judge with a warning if base and change differ in more than was declared (timed runs)

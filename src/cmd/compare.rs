@@ -21,7 +21,7 @@ pub struct Args {
     /// Make this run directory [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Exit for `git bisect run`: 0 not slower, 3 slower, 125 cannot be judged, 128 and more stops
+    /// Exit as `git bisect run` expects: 0 not slower, 3 slower, 125 skip, 128 or more stop
     #[arg(long, help_heading = "Output")]
     pub(super) bisect: bool,
     /// Show estimates while pairs are measured; this does not change when the run stops
@@ -117,7 +117,7 @@ fn stopped(dirs: &[AnyRunDir], at: usize, ended: Result<(), Error>) -> Result<Ex
     ended.map(|()| Exit::Cancelled)
 }
 
-/// Says how to go on; `more` is what the command needs behind the directory.
+/// Says how to resume; `more` is what the command needs behind the directory.
 pub fn cancelled(root: &Path, more: &str) -> Exit {
     note!("ktax: stopped; resume with `ktax run {}{more}`", root.display());
     Exit::Cancelled

@@ -28,7 +28,7 @@ pub struct Args {
     /// Boot this kernel as the host
     #[arg(long, value_name = "KERNEL", default_value = "debian:cloud-amd64")]
     kernel: String,
-    /// Add TEXT to the host kernel's command line, such as lockdown=confidentiality
+    /// Add TEXT to the boot line of the host's kernel, such as lockdown=confidentiality
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(value_parser = printable)]
     boot_line: String,
@@ -89,7 +89,7 @@ fn printable(text: &str) -> Result<String, Error> {
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(text.to_owned()),
         false => Err(Error::Usage(
-            "the boot line has a character that is not printable ASCII; leave it out".into(),
+            "the boot line has a character that is not printable ASCII; remove it".into(),
         )),
     }
 }

@@ -12,10 +12,10 @@ use crate::plan::Ledger;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// Ledger file: a base, and what is added to it, one at a time
+    /// Read the base and its additions from this ledger file
     #[arg(value_name = "LEDGER.toml")]
     ledger: PathBuf,
-    /// Directory for a run directory each; one that is there already is gone on with [default: the
+    /// Keep a run directory for each addition in DIR, and resume those that exist [default: the
     /// first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,

@@ -31,11 +31,12 @@ pub use exit::Exit;
 use crate::cmd::note::note;
 use crate::flow::Error;
 
-/// Say what a Linux kernel change costs, to the instruction.
+/// Measure what a Linux kernel change costs, to the instruction.
 ///
-/// ktax boots two kernels, or one kernel with two boot lines, under QEMU, runs the workloads that
-/// kernel people argue with, and prints what changed, by how much, how sure it is, and in which
-/// kernel functions the difference sits. It needs no root, no KVM and no performance counters.
+/// ktax boots two kernels, or one kernel with two boot lines, under QEMU. It runs the workloads
+/// that kernel developers cite, and prints what changed, by how much, how sure the result is, and
+/// which kernel functions carry the difference. It needs no root, no KVM and no performance
+/// counters.
 #[derive(Debug, Parser)]
 #[command(name = "ktax", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -105,7 +106,7 @@ impl Cli {
 pub fn run(cli: &Cli) -> Result<Exit, Error> {
     match command(cli) {
         Err(Error::Cancelled) => {
-            note!("ktax: stopped; the same command continues with what is done");
+            note!("ktax: stopped; finished work is kept: type the same command to continue");
             Ok(Exit::Cancelled)
         }
         ended => ended,

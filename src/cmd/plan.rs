@@ -10,12 +10,12 @@ use crate::flow::{self, Error};
 use crate::report;
 use crate::rundir::AnyRunDir;
 
-/// Write the list of boots to make, without making any.
+/// Plan which boots to run, without running any.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Make this run directory [default: print the plan]
+    /// Write the plan to this new run directory [default: print the plan]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -129,7 +129,7 @@ impl Observer for Terminal {
     fn pairs(&self, plan: &Plan<TimesPlan>, pairs: &[TimedPair], peek: bool) {
         if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
             self.note(
-                "estimates are shown while the run goes on; this does not change when it stops",
+                "estimates are shown during the run; this does not change when the run stops",
             );
         }
         let done = analyse::progress(plan, pairs);

@@ -7,13 +7,13 @@ use crate::flow::{self, Error};
 use crate::model::Comparison;
 use crate::report::{Report, Saved, Shape};
 
-/// Print results that ktax has kept.
+/// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory of a run, of a search or of a ledger; or a file that ktax wrote with --json
+    /// Read this directory of a run, a search or a ledger, or this file of --json
     #[arg(value_name = "DIR|FILE", required = true)]
     paths: Vec<PathBuf>,
-    /// Print in the shape of a published table
+    /// Print the columns of a published table (unrelated to --layouts)
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
     layout: Option<Shape>,
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {
     let all: Option<Vec<&Comparison>> = results.iter().map(counted).collect();
     let all = all.ok_or_else(|| {
-        Error::usage("--layout only applies to runs of the exact engine; leave it out")
+        Error::usage("--layout only applies to runs of the exact engine; remove it")
     })?;
     let text = all.into_iter().map(|it| shape.render(it, output.text_options()));
     Ok(write_stdout(&text.collect::<String>())?)

@@ -9,11 +9,11 @@ use crate::model::{Blame, Failure};
 #[non_exhaustive]
 pub enum HostError {
     #[error(
-        "cannot prepare {path} for the KVM host: {error}; make it readable, and free \
-         space on the disk"
+        "cannot prepare {path} for the KVM host: {error}; check that it is readable and that the \
+         disk has free space"
     )]
     File { path: String, error: io::Error },
-    #[error("the KVM host cannot run {path} ({reason}); build ktax for this machine")]
+    #[error("the KVM host cannot run {path}: {reason}; use a ktax that is built for this machine")]
     Program { path: String, reason: &'static str },
     #[error("the KVM host cannot be used: {reason}; give a kernel with KVM for AMD (--kernel)")]
     Unusable { reason: String },
@@ -35,7 +35,7 @@ pub enum HostError {
          sudo apt-get install --no-install-recommends {packages}"
     )]
     Missing { name: &'static str, missing: String, packages: String },
-    #[error("{compiler}-gcc cannot compile the host's program: {said}; install it again")]
+    #[error("{compiler}-gcc cannot compile the host's program: {said}; install the compiler again")]
     Compiler { compiler: &'static str, said: String },
     #[error(transparent)]
     Qemu(#[from] QemuError),

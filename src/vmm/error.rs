@@ -17,7 +17,7 @@ pub enum VmmError {
     NoKvm,
     #[error("cannot open /dev/kvm: {error}; become a member of the group `kvm`")]
     Forbidden { error: io::Error },
-    #[error("KVM refuses {action}: {error}; look for the reason at the end of `dmesg`")]
+    #[error("KVM cannot {action}: {error}; look for the reason at the end of `dmesg`")]
     Kvm { action: &'static str, error: io::Error },
     #[error("cannot allocate {bytes} bytes of guest memory: {reason}; use a smaller --memory-mib")]
     Memory { bytes: usize, reason: String },
@@ -83,7 +83,7 @@ impl VmmError {
     }
 }
 
-/// The error of a refused ioctl; `action` says what was refused.
+/// The error of a refused ioctl; `action` is a verb and its object.
 pub(super) fn refused<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> VmmError {
     move |error| VmmError::Kvm { action, error: error.into() }
 }

@@ -44,12 +44,12 @@ pub(super) fn write_tables(memory: &Memory) -> Result<(), VmmError> {
 
 /// Sets the registers with which the vCPU starts.
 pub(super) fn enter(vcpu: &VcpuFd, registers: kvm_regs) -> Result<(), VmmError> {
-    let mut system = vcpu.get_sregs().map_err(refused("to read registers"))?;
+    let mut system = vcpu.get_sregs().map_err(refused("read registers"))?;
     set(&mut system);
-    vcpu.set_sregs(&system).map_err(refused("64-bit mode"))?;
+    vcpu.set_sregs(&system).map_err(refused("enable 64-bit mode"))?;
     // Bit 1 of the flags is always set.
     let registers = kvm_regs { rflags: 2, ..registers };
-    vcpu.set_regs(&registers).map_err(refused("registers"))
+    vcpu.set_regs(&registers).map_err(refused("set registers"))
 }
 
 fn set(system: &mut kvm_sregs) {

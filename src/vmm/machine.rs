@@ -21,11 +21,11 @@ pub(super) struct Machine {
 impl Machine {
     pub fn new(bytes: usize) -> Result<Machine, VmmError> {
         let kvm = open()?;
-        let vm = kvm.create_vm().map_err(refused("a virtual machine"))?;
+        let vm = kvm.create_vm().map_err(refused("create a virtual machine"))?;
         let memory = Memory::from_ranges(&[(GuestAddress(0), bytes)])
             .map_err(|error| VmmError::Memory { bytes, reason: error.to_string() })?;
         let address = memory.get_host_address(GuestAddress(0));
-        let address = address.map_err(|_| VmmError::OutOfMemory { what: "anything" })?;
+        let address = address.map_err(|_| VmmError::OutOfMemory { what: "a single page" })?;
         let region = kvm_userspace_memory_region {
             slot: 0,
             flags: 0,
@@ -35,7 +35,7 @@ impl Machine {
         };
         // SAFETY: the mapping is `bytes` long and private to `memory`, which the Machine holds as
         // long as the VM; the vCPUs have ended before the Machine goes.
-        unsafe { vm.set_user_memory_region(region) }.map_err(refused("the guest's memory"))?;
+        unsafe { vm.set_user_memory_region(region) }.map_err(refused("map the guest's memory"))?;
         Ok(Machine { kvm, vm, memory })
     }
 }

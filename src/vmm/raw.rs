@@ -28,9 +28,9 @@ fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
     let machine = Machine::new(MEMORY)?;
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", code, CODE)?;
-    let vcpu = machine.vm.create_vcpu(0).map_err(refused("a vCPU"))?;
+    let vcpu = machine.vm.create_vcpu(0).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
-    vcpu.set_cpuid2(&cpuid.map_err(refused("to say its CPUID"))?).map_err(refused("CPUID"))?;
+    vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
     long_mode::enter(&vcpu, kvm_regs { rip: CODE, ..kvm_regs::default() })?;
     crew::run(vec![vcpu], &Arc::new(Ports))
 }

@@ -30,19 +30,20 @@ const MTRR_DEFAULT: kvm_msr_entry = kvm_msr_entry { index: 0x2ff, reserved: 0, d
 pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
     let kernel = load::read(config)?;
     let bytes = usize::try_from(config.memory_mib << 20)
-        .map_err(|_| VmmError::OutOfMemory { what: "so much" })?;
+        .map_err(|error| VmmError::Memory { bytes: usize::MAX, reason: error.to_string() })?;
     let machine = Machine::new(bytes)?;
     let vm = &machine.vm;
-    vm.set_tss_address(TSS).map_err(refused("a task state segment"))?;
-    vm.create_irq_chip().map_err(refused("interrupt controllers"))?;
+    vm.set_tss_address(TSS).map_err(refused("place a task state segment"))?;
+    vm.create_irq_chip().map_err(refused("create interrupt controllers"))?;
     let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..kvm_pit_config::default() };
-    vm.create_pit2(pit).map_err(refused("a timer"))?;
+    vm.create_pit2(pit).map_err(refused("create a timer"))?;
     let entry = load::load(config, &kernel, &machine.memory)?;
     long_mode::write_tables(&machine.memory)?;
     acpi::write_tables(&machine.memory, config.cpus)?;
     mptable::write_table(&machine.memory, config.cpus)?;
-    let interrupt = EventFd::new(0).map_err(refused("an event"))?;
-    vm.register_irqfd(&interrupt, SERIAL_IRQ).map_err(refused("the serial port's interrupt"))?;
+    let interrupt = EventFd::new(0).map_err(refused("create an event"))?;
+    vm.register_irqfd(&interrupt, SERIAL_IRQ)
+        .map_err(refused("connect the serial port's interrupt"))?;
     let vcpus: Result<Vec<_>, _> = (0..config.cpus).map(|id| vcpu(&machine, config, id)).collect();
     let vcpus = vcpus?;
     // The other vCPUs wait for a start-up interrupt from the first.
@@ -59,14 +60,14 @@ pub fn run(config: &Config) -> Result<GuestOutcome, VmmError> {
 }
 
 fn vcpu(machine: &Machine, config: &Config, id: u8) -> Result<VcpuFd, VmmError> {
-    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("a vCPU"))?;
+    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
-    let mut cpuid = cpuid.map_err(refused("to say its CPUID"))?;
+    let mut cpuid = cpuid.map_err(refused("report its CPUID"))?;
     let without = [&config.without, cpuid::unusable()].concat();
     cpuid::describe(cpuid.as_mut_slice(), id, &without);
-    vcpu.set_cpuid2(&cpuid).map_err(refused("CPUID"))?;
+    vcpu.set_cpuid2(&cpuid).map_err(refused("set CPUID"))?;
     let msrs = Msrs::from_entries(&[MTRR_DEFAULT]);
     let msrs = msrs.map_err(|_| VmmError::OutOfMemory { what: "registers" })?;
-    vcpu.set_msrs(&msrs).map_err(refused("memory types"))?;
+    vcpu.set_msrs(&msrs).map_err(refused("set memory types"))?;
     Ok(vcpu)
 }
