@@ -108,7 +108,7 @@ pub enum PlanError {
     BootLine { length: usize },
     #[error("KVM has no feature {name:?}; it has {known}")]
     UnknownFeature { name: String, known: String },
-    #[error("ktax cannot bisect this: {reason}")]
+    #[error("cannot bisect: {reason}")]
     NoChain { reason: String },
     #[error("{what} must be one printable line of ASCII; remove all other characters")]
     Unprintable { what: &'static str },

@@ -41,7 +41,7 @@ pub enum SettingError {
     )]
     Became { setting: Setting, value: String, became: String },
     #[error(
-        "ktax does not change {setting}, because it could not restore it after the run: {why}; \
+        "cannot change {setting}, because ktax could not restore it after the run: {why}; \
          remove it"
     )]
     NoWayBack { setting: Setting, why: String },

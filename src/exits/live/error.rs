@@ -13,7 +13,7 @@ pub enum LiveError {
     )]
     NoTracefs,
     #[error(
-        "ktax cannot read this kernel's tracepoints, because the kernel is locked down (see \
+        "cannot read this kernel's tracepoints, because the kernel is locked down (see \
          /sys/kernel/security/lockdown); boot it without lockdown=confidentiality, or use \
          --via stats"
     )]
@@ -30,12 +30,12 @@ pub enum LiveError {
     #[error("cannot watch {event} ({reason}); run ktax as root, or with CAP_PERFMON")]
     Attach { event: String, reason: String },
     #[error(
-        "ktax cannot read KVM's statistics: {reason}; use a VMM that opens them, such as QEMU 8, \
+        "cannot read KVM's statistics: {reason}; use a VMM that opens them, such as QEMU 8, \
          and run ktax as the VMM's user"
     )]
     Stats { reason: String },
     #[error(
-        "ktax cannot read KVM's timing files: {reason}. Only PowerPC has them, on a kernel that is \
+        "cannot read KVM's timing files: {reason}. Only PowerPC has them, on a kernel that is \
          not locked down and has CONFIG_KVM_EXIT_TIMING, CONFIG_KVM_BOOK3S_HV_P8_TIMING or \
          CONFIG_KVM_BOOK3S_HV_P9_TIMING; type `sudo mount -t debugfs nodev /sys/kernel/debug`, \
          and run ktax as root"
