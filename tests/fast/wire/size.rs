@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 /// Time of the CPU: several times what the largest needs; quadratic time passes it before.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The largest is ten times what a guest may say. The smaller ones fail sooner.
-const SIZES: [usize; 3] = [256 << 10, 1 << 20, 10 << 20];
+/// The largest is four times what a guest may say. The smaller ones fail sooner.
+const SIZES: [usize; 3] = [256 << 10, 1 << 20, 4 << 20];
 
 /// That this thread has had: not what others had meanwhile.
 fn cpu_time() -> Duration {
