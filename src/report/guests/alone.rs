@@ -22,7 +22,11 @@ const US: f64 = 1000.0;
 /// same work.
 pub fn table(rows: &[Row]) -> Table {
     let gives_way = vec![vec![3], vec![4, 5]];
-    Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))
+    let table = Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line));
+    match has_host(rows) {
+        true => table,
+        false => table.without(&[4, 5, 6]),
+    }
 }
 
 /// Whether a row has the host itself to be compared with.

@@ -5,6 +5,7 @@ use ktax::model::{
     GuestRow, GuestSide, GuestSubject, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan,
     HostKind, Key, Layout, Row, RowFailure, Side, Sides, Subject, TIME, Verdict,
 };
+use ktax::report::{TEXT, TextOptions, render};
 
 use super::exits::plain;
 use super::fixtures::{kernel, key};
@@ -132,4 +133,15 @@ pub fn alone() -> Comparison {
         row("messaging", Verdict::Failed, GuestsEvidence::default()),
     ];
     comparison("Where does a guest's time go?", None, rows)
+}
+
+#[test]
+fn what_no_row_has_is_no_column() {
+    let show = |comparison: &Comparison| render(comparison, TEXT, TextOptions::default()).unwrap();
+    let (with, mut without) = (alone(), alone());
+    without.rows.retain(|row| row.effects().is_empty());
+    assert!(show(&with).contains("guest     bare"), "{}", show(&with));
+    for absent in ["host ns", "guest ns", "bare", "metal %"] {
+        assert!(!show(&without).contains(absent), "{absent}: {}", show(&without));
+    }
 }
