@@ -83,7 +83,7 @@ fuzz:
 # The controls on all rows, also those of which one run takes a minute; and the documents' long examples.
 test-long: setup
 	cd fuzz && cargo check --locked
-	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long'
+	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::'
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build

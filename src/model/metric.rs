@@ -1,22 +1,4 @@
-use serde::Serialize;
-
 use super::{Context, Counts, Sample};
-
-/// Which direction is an improvement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// Less is better.
-    Lower,
-}
-
-/// What may be assumed of repeated values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Assumption {
-    /// The same Boot gives the same value to the last digit; only the Layout moves it.
-    Exact,
-}
 
 /// One column: how a number is taken from a Sample, and what it means.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +7,6 @@ pub struct Metric {
     pub name: &'static str,
     /// The unit of one value, per operation.
     pub unit: &'static str,
-    /// Which direction is an improvement.
-    pub better: Better,
-    /// What may be assumed of repeats.
-    pub assumption: Assumption,
     /// Whose counts it reads.
     pub context: Context,
     /// Which of the two counts it reads.
@@ -55,8 +33,7 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    let (better, assumption) = (Better::Lower, Assumption::Exact);
-    Metric { name, unit, better, assumption, context, count, whole: count }
+    Metric { name, unit, context, count, whole: count }
 }
 
 /// A few iterations where there are hardly any are nothing beside a million instructions.

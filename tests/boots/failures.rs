@@ -9,8 +9,8 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::common::{
-    self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, own_cache,
-    require, row, run, scratch,
+    self, KERNEL, Loops, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax,
+    own_cache, require, row, run, scratch,
 };
 use ktax::model::{Comparison, Failure, Verdict};
 
@@ -74,6 +74,20 @@ fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
     assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 8 });
     let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
     assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
+}
+
+#[test]
+#[ignore = "keeps all CPUs busy: make test-long"]
+fn a_busy_machine_fails_no_boot_and_no_run() {
+    let dir = scratch();
+    let cache = own_cache(dir.path()).display().to_string();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let _loops = Loops::start(8 * cpus);
+    // Alone, the boot takes half of this on a slow machine; now it waits eight times as long.
+    let more = ["--time-limit", "10", "--jobs", "1", "--cache", &cache];
+    let (ran, comparison) = failures(["", ""], &["getppid"], &more);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);
 }
 
 #[test]

@@ -82,11 +82,6 @@ impl BuildError {
             _ => Blame::User,
         }
     }
-
-    /// Whether the host is to blame.
-    pub fn is_of_the_host(&self) -> bool {
-        self.blame() == Blame::Host
-    }
 }
 
 #[cfg(test)]
@@ -103,12 +98,12 @@ mod tests {
         let cache = BuildError::Cache { action: "read", path: text(), error: error() };
         let full = BuildError::DiskFull { free_mib: 1, needed_mib: 2, path: text() };
         for host in [start, cache, full, BuildError::Killed, BuildError::Cancelled] {
-            assert!(host.blame() == Blame::Host && host.is_of_the_host(), "{host}");
+            assert_eq!(host.blame(), Blame::Host, "{host}");
         }
         let dropped =
             BuildError::Dropped { name: text(), wanted: text(), found: text(), why: text() };
         for user in [dropped, BuildError::Option { text: text() }] {
-            assert!(user.blame() == Blame::User && !user.is_of_the_host(), "{user}");
+            assert_eq!(user.blame(), Blame::User, "{user}");
         }
     }
 }

@@ -179,11 +179,6 @@ impl KernelError {
         }
     }
 
-    /// Whether the host is to blame.
-    pub fn is_of_the_host(&self) -> bool {
-        self.blame() == Blame::Host
-    }
-
     /// Whether the user has cancelled: nothing has failed then.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
