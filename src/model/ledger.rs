@@ -50,7 +50,7 @@ pub struct LedgerEntry {
     pub delta: f64,
     /// In percent of the base.
     pub percent: Option<f64>,
-    /// The smallest delta that would have got a verdict.
+    /// The smallest delta that would have been slower or faster.
     pub detectable: f64,
     /// The row's.
     pub verdict: Verdict,

@@ -11,7 +11,7 @@ pub fn over_layouts(effect: &Effect) -> String {
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 
-/// The smallest change that would have got a verdict; `any` where nothing is too small.
+/// The smallest change that would have been slower or faster; `any` where nothing is too small.
 pub fn detectable(effect: &Effect) -> String {
     match (effect.verdict, effect.detectable, effect.base) {
         (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => String::new(),

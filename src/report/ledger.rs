@@ -79,7 +79,10 @@ fn legend() -> Legend {
     ])
     .with([
         ("delta %", "delta in percent of base".to_owned()),
-        ("MDE %", format!("{}: the smallest change that would have got a verdict", words::MDE)),
+        (
+            "MDE %",
+            format!("{}: the smallest change that would have been slower or faster", words::MDE),
+        ),
     ])
 }
 

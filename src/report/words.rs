@@ -26,10 +26,15 @@ pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
     let mut terms = vec![
         ("delta %", "delta in percent of base".to_owned()),
         ("range %", "the smallest and the largest delta over all layouts".to_owned()),
-        ("MDE %", format!("{MDE}: the smallest change that would have got a verdict")),
+        ("MDE %", format!("{MDE}: the smallest change that would have been slower or faster")),
     ];
     if threshold_percent > 0.0 {
-        terms.push(("verdict", format!("needs a change of at least {threshold_percent} %")));
+        terms.push((
+            "verdict",
+            format!(
+                "slower or faster: by at least {threshold_percent} %, and by more than layouts move"
+            ),
+        ));
     }
     terms
 }

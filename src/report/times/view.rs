@@ -46,7 +46,7 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
         rows => format!("; Benjamini-Hochberg-corrected over {}", counted(rows, "secondary row")),
     };
     let verdict = format!(
-        "needs a change of at least {threshold} % that is significant at 5 % (Holm-corrected over \
+        "slower or faster: by at least {threshold} %, and significant at 5 % (Holm-corrected over \
          {}{secondary})",
         counted(family(true), "row")
     );
