@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ktax::model::{Signature, Workload};
-use ktax::plan::{Definition, definitions};
+use ktax::plan::{Definition, definitions, with_ops};
 use ktax::wire::{Answer, Done, arguments, parse_answer};
 use rustix::io::{ioctl_fionread, write};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -38,7 +38,9 @@ fn answer(workload: &Workload) -> Done {
 fn every_workload_does_exactly_its_work_and_leaves_nothing() {
     let rows = rows();
     assert!(rows.len() > 30, "{}", rows.len());
-    for workload in &rows {
+    // Fewer operations than a measurement has: what is checked is that each is done.
+    for workload in rows.iter().map(|row| with_ops(row, (row.ops / 8).max(1)).unwrap()) {
+        let workload = &workload;
         let done = answer(workload);
         let deviations = workload.deviations(&done.signature);
         assert!(deviations.is_empty(), "{}: {deviations:?}", workload.row);
