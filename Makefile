@@ -80,7 +80,7 @@ fuzz:
 	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
 	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
-# The controls on all rows, also those of which one run takes a minute; and the documents' long examples.
+# The controls on all rows, also those of which one run takes a minute; the documents' long examples; a busy machine.
 test-long: setup
 	cd fuzz && cargo check --locked
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::'

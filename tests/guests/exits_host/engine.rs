@@ -77,10 +77,11 @@ fn a_layout_repeats_to_the_byte_and_another_moves_the_numbers() {
     };
     let (first, again, second) = (rows(&FIRST), rows(&FIRST), rows(&SECOND));
     assert_eq!(first, again);
-    for (one, other) in first.iter().zip(&second) {
-        assert_whole(&one.run.table);
-        assert_ne!(one.run.table.sum_ns(), other.run.table.sum_ns(), "{}", one.run.row);
-    }
+    first.iter().for_each(|one| assert_whole(&one.run.table));
+    // Some hundred exits of a guest without a kernel can take as long by chance.
+    let times =
+        |rows: &[Recorded]| rows.iter().map(|one| one.run.table.sum_ns()).collect::<Vec<_>>();
+    assert_ne!(times(&first), times(&second));
     assert_eq!(count(&first[RAW].run.table, "cpuid"), 500);
     assert_eq!(first[PROGRAM].signature, second[PROGRAM].signature);
     assert!(first[PROGRAM].run.guest_ns < Some(first[PROGRAM].run.table.sum_ns()));
