@@ -6,8 +6,8 @@ use super::context::OrHost;
 use super::error::Error;
 use super::session::Session;
 use crate::disk::{sha256_of_file, sha256_of_parts};
-use crate::engine::payload;
 use crate::engine::qemu::Qemu;
+use crate::engine::{exact, payload};
 use crate::kernel::{self, Target};
 use crate::kvmhost::{
     Board, E500v2Guests, E500v2Setup, E500v2Work, Guest, GuestEngine, HostKernel, MODULES,
@@ -102,7 +102,7 @@ fn key(host: HostKind, qemu: &Qemu) -> Result<Key, Error> {
     let own = sha256_of_file(Path::new(THIS_PROGRAM));
     let own = own.context("cannot read the program file of ktax", "make it readable")?;
     Ok(Key {
-        engine: "exact".to_owned(),
+        engine: exact::ENGINE.name.to_owned(),
         qemu: qemu.version.clone(),
         machine: host.name().to_owned(),
         cpu: "host".to_owned(),

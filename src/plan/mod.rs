@@ -15,6 +15,8 @@ mod method;
 mod times;
 mod workloads;
 
+#[doc(inline)]
+pub use crate::engine::{ENGINES, EngineEntry};
 pub use bisect::{chain, elements, subject_after};
 pub use counts::CountsExperiment;
 pub use error::PlanError;
