@@ -2,6 +2,8 @@
 
 use ktax::plan::{Experiment, PlanError};
 
+use crate::common::{ktax, run};
+
 /// An experiment of each method: its name here, its head, its base and its change.
 const METHODS: [(&str, &str, &str, &str); 5] = [
     ("the exact engine", "", "kernel = \"x\"\n", "kernel = \"x\"\n"),
@@ -166,4 +168,23 @@ fn a_host_has_no_timed_engine() {
                 uses guests of a KVM host; remove it";
     assert_eq!(of("kvm"), Err(said.to_owned()));
     assert_eq!(of("host"), Err(said.to_owned()));
+}
+
+#[test]
+fn the_flags_that_messages_name_are_flags() {
+    let help = run(ktax().args(["compare", "--help"])).stdout;
+    let of_subject =
+        OF_SUBJECT.iter().flat_map(|(key, ..)| ["base", "change"].map(|side| (side, key)));
+    let keys = KEYS.iter().map(|(key, ..)| (*key).to_owned());
+    let keys = keys.chain(of_subject.map(|(side, key)| format!("{side}.{key}")));
+    let named: Vec<String> = keys.map(|key| named(&key)).collect();
+    let flags: Vec<&str> =
+        named.iter().filter_map(|it| it.split_once(" (")).map(|it| it.0).collect();
+    assert!(flags.len() > 15, "{flags:?}");
+    for flag in flags {
+        assert!(
+            help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+            "{flag}"
+        );
+    }
 }
