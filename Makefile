@@ -33,7 +33,8 @@ demo: build
 # One test more than CPUs: some wait for a guest that hangs.
 test: setup check
 	-@$(MAKE) --no-print-directory newer-qemu
-	@sh scripts/tests.sh '--lib --test tidy --test fast' "--test boots -- --test-threads $$(($$(nproc) + 1))" --doc
+	@sh scripts/tests.sh "--lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
+	    "--test boots -- --test-threads $$(($$(nproc) + 1))" --doc
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
