@@ -18,7 +18,9 @@ pub(super) fn plan(
     let CountsExperiment { engine, workloads, machine, base, change, .. } = &experiment.method;
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, workloads.as_deref())?;
-    let Measures::Counts { key, .. } = engine.measures else { return Err(unplanned(engine.name)) };
+    let Measures::Counts { key, .. } = engine.measures else {
+        return Err(Error::no_engine("counts", engine.name));
+    };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
@@ -38,7 +40,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let plan = &dir.plan().method;
     let engine = engine::named(&plan.key.engine).map(|it| it.measures);
     let Some(Measures::Counts { key, open }) = engine else {
-        return Err(unplanned(&plan.key.engine));
+        return Err(Error::no_engine("counts", &plan.key.engine));
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let key = key(&qemu, &plan.machine);
@@ -72,9 +74,4 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let (ended, timing) = driver.run()?;
     observer.end(&timing);
     Ok(ended)
-}
-
-fn unplanned(engine: &str) -> Error {
-    let engine = engine.escape_default();
-    Error::usage(format!("no engine for counts is called {engine:?}; plan again with `ktax plan`"))
 }

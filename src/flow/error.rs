@@ -85,6 +85,14 @@ impl Error {
         Error::Usage(text.into())
     }
 
+    /// A Plan names an engine that this ktax does not have.
+    pub(super) fn no_engine(measures: &str, name: &str) -> Error {
+        let name = name.escape_default();
+        let text =
+            format!("no engine for {measures} is called {name:?}; plan again with `ktax plan`");
+        Error::Usage(text)
+    }
+
     /// A fault of the host's that has no type of its own.
     pub fn host(text: impl Into<String>) -> Error {
         Error::Host(text.into())

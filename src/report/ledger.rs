@@ -77,13 +77,7 @@ fn legend() -> Legend {
          exactly; they are not time.",
         "Each addition is added to the base alone.",
     ])
-    .with([
-        ("delta %", "delta in percent of base".to_owned()),
-        (
-            "MDE %",
-            format!("{}: the smallest change that would have been slower or faster", words::MDE),
-        ),
-    ])
+    .with([("delta %", "delta in percent of base".to_owned()), words::detectable()])
 }
 
 fn record(row: &LedgerRow, entry: &LedgerEntry) -> [Value; 8] {

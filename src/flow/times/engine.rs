@@ -17,7 +17,7 @@ pub(super) fn engine<'a>(
 ) -> Result<Box<dyn Timed + 'a>, Error> {
     let plan = &dir.plan().method;
     let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|it| it.measures) else {
-        return Err(unplanned("timed engine", &plan.engine));
+        return Err(Error::no_engine("times", &plan.engine));
     };
     let (images, cpus) = match plan.runs_on {
         RunsOn::RunningKernel => Default::default(),
@@ -38,13 +38,13 @@ pub(super) fn engine<'a>(
 fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut images = BTreeMap::new();
     for kernel in [&plan.subjects.base, &plan.subjects.change].into_iter().flat_map(|s| &s.kernel) {
-        let planned = plan.kernels.get(kernel).ok_or_else(|| unplanned("kernel", kernel))?;
+        let planned = plan.kernels.get(kernel).ok_or_else(|| unplanned(kernel))?;
         images.insert(kernel.clone(), session.image(planned, &Subject::of(kernel, ""))?);
     }
     Ok(images)
 }
 
-fn unplanned(what: &str, name: &str) -> Error {
-    let name = name.escape_default();
-    Error::usage(format!("plan.json has no {what} {name:?}; plan again with `ktax plan`"))
+fn unplanned(kernel: &str) -> Error {
+    let kernel = kernel.escape_default();
+    Error::usage(format!("plan.json has no kernel {kernel:?}; plan again with `ktax plan`"))
 }
