@@ -125,7 +125,11 @@ fn mistakes_are_named() {
             "loops = 0\ntitle = \"Group",
             "--loops (loops) must be 1 to 1000, not 0",
         ),
-        ("title = \"Group", "pairs = 9\ntitle = \"Group", "(pairs) must be 10 to 10000, not 9"),
+        (
+            "title = \"Group",
+            "pairs = 9\ntitle = \"Group",
+            "--pairs (pairs) must be 10 to 10000, not 9",
+        ),
         ("title = \"Group", "threshold_percent = 0\ntitle = \"G", "threshold"),
         ("[\"getppid\"]", "[\"pipe\"]", "pipe is named twice"),
         ("\"getppid\"", "\"getpid\"", "did you mean \"getppid\""),
