@@ -32,7 +32,8 @@ pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
         terms.push((
             "verdict",
             format!(
-                "slower or faster: by at least {threshold_percent} %, and by more than layouts move"
+                "slower or faster: by at least {threshold_percent} %, and by more than a side \
+                 varies over layouts"
             ),
         ));
     }
