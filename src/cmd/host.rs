@@ -19,7 +19,7 @@ pub struct HostArgs {
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
-    /// Fail a boot or a run that takes longer than this, in seconds of real time
+    /// Fail a boot or a run after this many seconds, not counting waits for a CPU
     #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: u64,

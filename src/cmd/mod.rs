@@ -49,7 +49,7 @@ Examples:
   ktax compare experiments/lsm.toml
   ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off
   ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
-  ktax compare --engine host --change-set thp=never -w page-fault
+  sudo ktax compare --engine host --change-set thp=never -w page-fault
   ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file
 
 Environment:

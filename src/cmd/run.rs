@@ -21,7 +21,7 @@ pub struct Args {
     /// Show estimates while pairs are measured; this does not change when the run stops
     #[arg(long)]
     peek: bool,
-    /// Measure a block of 20 fresh processes for this side; only for kernels that you boot yourself
+    /// Measure a block of 20 boots for this side; only for kernels that you boot yourself
     #[arg(long, value_enum, value_name = "SIDE")]
     side: Option<SideArg>,
     /// Continue with a warning if base and change differ in more than was declared (timed runs)

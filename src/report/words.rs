@@ -32,8 +32,8 @@ pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
         terms.push((
             "verdict",
             format!(
-                "slower or faster: by at least {threshold_percent} %, and by more than a side \
-                 varies over layouts"
+                "slower or faster: by at least {threshold_percent} %, and the gap between the \
+                 sides exceeds each side's range over layouts"
             ),
         ));
     }

@@ -60,7 +60,7 @@ pub struct SharedArgs {
     /// Use this random seed for the layouts (exact) or the order of pairs (timed) [default: 1]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     seed: Option<u64>,
-    /// Give no verdict on changes smaller than this [default: 0.1; timed: 1]
+    /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
     #[arg(long, value_name = "PERCENT", help_heading = "Measuring")]
     threshold: Option<f64>,
 }
