@@ -16,7 +16,11 @@ pub struct Clock {
 impl Clock {
     /// A clock for this process that starts now.
     pub fn of(process: u32) -> Clock {
-        let tasks = PathBuf::from(format!("/proc/{process}/task"));
+        Clock::by(PathBuf::from(format!("/proc/{process}/task")))
+    }
+
+    /// By what is in such a directory.
+    pub(super) fn by(tasks: PathBuf) -> Clock {
         let mut clock = Clock { tasks, since: Instant::now(), waited: Duration::ZERO };
         clock.restart();
         clock

@@ -1,6 +1,6 @@
 //! QEMU's monitor (QMP), as far as ktax needs it.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -9,20 +9,44 @@ use qapi::qmp::{
 };
 use qapi::{Command, Qmp, Stream};
 
+use super::clock::Clock;
+
 /// A connection to the monitor. Every error means that QEMU has ended or does not answer.
 pub struct Monitor {
     socket: UnixStream,
     ended_by_host: bool,
-    qmp: Qmp<Stream<BufReader<UnixStream>, UnixStream>>,
+    qmp: Qmp<Stream<BufReader<Patient>, UnixStream>>,
+}
+
+/// What QEMU says. It has `limit` for each answer, without the time that it waits for a CPU.
+struct Patient<R = UnixStream> {
+    stream: R,
+    clock: Clock,
+    limit: Duration,
+}
+
+impl<R: Read> Read for Patient<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.clock.restart();
+        loop {
+            match self.stream.read(buffer) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock
+                        && !self.clock.has_passed(self.limit) => {}
+                other => return other,
+            }
+        }
+    }
 }
 
 impl Monitor {
-    /// Connects to a QEMU at the other end of `stream`.
-    pub fn connect(stream: UnixStream, timeout: Duration) -> io::Result<Monitor> {
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
+    /// Connects to a QEMU at the other end of `stream`. It must answer within `limit` by its
+    /// `clock`.
+    pub fn connect(stream: UnixStream, clock: Clock, limit: Duration) -> io::Result<Monitor> {
+        stream.set_read_timeout(Some(limit))?;
+        stream.set_write_timeout(Some(limit))?;
         let socket = stream.try_clone()?;
-        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut reader = BufReader::new(Patient { stream: stream.try_clone()?, clock, limit });
         // qapi expects a greeting, and a QEMU that dies at once sends none.
         if reader.fill_buf()?.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
@@ -128,5 +152,43 @@ impl Monitor {
         let answer = self.qmp.execute(&command);
         self.note_events();
         Ok(answer?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says nothing in time at first. Meanwhile QEMU has waited so long for a CPU.
+    struct Late {
+        schedstat: std::path::PathBuf,
+        waited: &'static str,
+        is_first: bool,
+    }
+
+    impl Read for Late {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match std::mem::take(&mut self.is_first) {
+                true => {
+                    std::fs::write(&self.schedstat, self.waited)?;
+                    Err(io::ErrorKind::WouldBlock.into())
+                }
+                false => (&b"{}"[..]).read(buffer),
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_is_late_only_if_qemu_had_a_cpu() {
+        for (waited, is_answer) in [("0 0 0", false), ("0 60000000000 1", true)] {
+            let tasks = tempfile::tempdir().unwrap();
+            std::fs::create_dir(tasks.path().join("7")).unwrap();
+            let schedstat = tasks.path().join("7/schedstat");
+            std::fs::write(&schedstat, "0 0 0").unwrap();
+            let clock = Clock::by(tasks.path().to_owned());
+            let stream = Late { schedstat, waited, is_first: true };
+            let mut late = Patient { stream, clock, limit: Duration::ZERO };
+            assert_eq!(late.read(&mut [0; 9]).is_ok(), is_answer, "{waited}");
+        }
     }
 }

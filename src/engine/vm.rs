@@ -80,8 +80,9 @@ impl Vm {
         drop(theirs);
         let pid = Pid::from_child(&child);
         let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let clock = || Clock::of(child.id());
         let connected =
-            opened.and_then(|pidfd| Ok((pidfd, Monitor::connect(ours, limits.monitor)?)));
+            opened.and_then(|pidfd| Ok((pidfd, Monitor::connect(ours, clock(), limits.monitor)?)));
         let (pidfd, monitor) = match connected {
             Ok(connected) => connected,
             Err(error) => {
@@ -181,13 +182,17 @@ impl Vm {
     /// QEMU fails, or does not quit in time.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.quit());
-        let timeout = timespec(limits.monitor);
-        let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
-        match self.child.try_wait() {
-            Ok(Some(status)) if status.success() => Ok(()),
-            Ok(Some(status)) => Err(died(status, &self.stderr, "")),
-            Ok(None) => Err(self.lost("it does not quit")),
-            Err(error) => Err(self.lost(&error.to_string())),
+        self.clock.restart();
+        loop {
+            let timeout = timespec(limits.monitor);
+            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
+            return match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => Ok(()),
+                Ok(Some(status)) => Err(died(status, &self.stderr, "")),
+                Ok(None) if !self.clock.has_passed(limits.monitor) => continue,
+                Ok(None) => Err(self.lost("it does not quit")),
+                Err(error) => Err(self.lost(&error.to_string())),
+            };
         }
     }
 

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::{
-    self, KERNEL, QUICK_BOOT, assert_no_orphans, ktax, own_cache, run, scratch, tree,
+    self, KERNEL, QUICK_BOOT, assert_no_orphans, ktax, own_cache, run, scratch, tree, until,
 };
 
 /// Short ones: what is tested is between them.
@@ -100,6 +102,17 @@ fn a_half_written_result_is_made_again() {
     assert!(result(&out) == wanted);
 }
 
+/// Whether a process has the lock on a file that it has open: `/proc/PID/fdinfo` says it.
+fn has_lock(process: u32, file: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let mut of_file = open.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == file));
+    of_file.any(|fd| {
+        let number = fd.file_name().into_string().unwrap();
+        let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"));
+        info.is_ok_and(|info| info.contains("lock:"))
+    })
+}
+
 #[test]
 fn a_second_writer_is_refused() {
     let dir = scratch();
@@ -107,10 +120,9 @@ fn a_second_writer_is_refused() {
     plan(&out);
     let mut first = start(&out);
     let lock = out.join("lock");
-    while !lock.exists() {
-        assert!(first.try_wait().unwrap().is_none());
-        std::thread::yield_now();
-    }
+    until("the first has the lock", || has_lock(first.id(), &lock));
+    // So that it is not done before the others come.
+    kill_process(Pid::from_child(&first), Signal::STOP).unwrap();
     let second = run(ktax().arg("run").arg(&out));
     let third = run(ktax().arg("analyse").arg(&out));
     drop(first.kill());
@@ -134,9 +146,9 @@ fn ctrl_c_cleans_up_and_says_how_to_resume() {
     while common::processes(&cache).is_empty() {
         std::thread::yield_now();
     }
-    let pid = rustix::process::Pid::from_child(&child);
+    let pid = Pid::from_child(&child);
     // As a terminal does: to everything that ktax has started as well.
-    rustix::process::kill_process_group(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process_group(pid, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -73,7 +73,7 @@ impl Kvm {
     ///
     /// The guest or the host failed, or the user cancelled.
     pub fn try_boot(&self, image: &Path) -> Result<Hello, Stop> {
-        Ok(self.start(image, &argv::boot_line(""), "")?.hello)
+        Ok(self.start(image, &argv::boot_line(self.setup.shape.accelerator, ""), "")?.hello)
     }
 
     /// Does work on the CPUs that the vCPUs are pinned to.
@@ -196,7 +196,7 @@ impl Kvm {
 impl Timed for Kvm {
     fn boot(&self, subject: &TimedSubject, loops: &[&Workload]) -> Result<Booted, Stop> {
         let (image, orders) = (self.image(subject)?, orders(loops)?);
-        let boot_line = argv::boot_line(&subject.boot_line);
+        let boot_line = argv::boot_line(self.setup.shape.accelerator, &subject.boot_line);
         let mut guest = self.start(image, &boot_line, &orders)?;
         pin::vcpus(&mut guest.vm, &self.setup.cpus)?;
         let ended = match self.carry_out(&mut guest, loops.len()) {
