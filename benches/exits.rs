@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
-/// In the host, so many that perf writes to its file while they come; on this machine, of one round.
+/// In the host, so many that perf writes to its file while they come; on this machine, of one
+/// round.
 const EXACT_EXITS: u32 = 200_000;
 const EXITS: u32 = 4000;
 const ROUNDS: usize = 40;

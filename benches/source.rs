@@ -1,6 +1,6 @@
-//! How long the questions about source take, in a cache that begins empty: the first comparison, the
-//! everyday one (a patch of one file), an option, and everything once more. Seconds of this machine;
-//! each line also says its share of the first.
+//! How long the questions about source take, in a cache that begins empty: the first comparison,
+//! the everyday one (a patch of one file), an option, and everything once more. Seconds of this
+//! machine; each line also says its share of the first.
 
 use std::fs;
 use std::path::Path;

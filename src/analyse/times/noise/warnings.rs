@@ -92,17 +92,20 @@ fn settings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     }
     let has_fixed = [&plan.subjects.base, &plan.subjects.change].into_iter().all(fixes_addresses);
     if !has_fixed && seen_as(fact::ASLR).iter().any(|seen| *seen != "0") {
-        let mend = match plan.runs_on {
-            RunsOn::RunningKernel => "give both sides the prefix `setarch -R`",
-            RunsOn::Guests if is_bare => {
-                "sudo sysctl kernel.randomize_va_space=0, and give the guest the boot line \
-                 `norandmaps`"
-            }
-            RunsOn::Guests => "give both sides the boot line `norandmaps`",
-        };
-        warnings.push(warning("ASLR is on: each process has other addresses", mend));
+        warnings.push(random_addresses(plan));
     }
     warnings
+}
+
+fn random_addresses(plan: &TimesPlan) -> Warning {
+    let mend = match plan.runs_on {
+        RunsOn::RunningKernel => "give both sides the prefix `setarch -R`",
+        RunsOn::Guests if plan.subjects.base.bare_metal => {
+            "sudo sysctl kernel.randomize_va_space=0, and give the guest the boot line `norandmaps`"
+        }
+        RunsOn::Guests => "give both sides the boot line `norandmaps`",
+    };
+    warning("ASLR is on: each process has other addresses", mend)
 }
 
 /// Whether each loop is run by `setarch -R`: the machine's own setting is not used then.
