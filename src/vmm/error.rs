@@ -72,11 +72,6 @@ impl VmmError {
         }
     }
 
-    /// Whether this machine has no usable KVM.
-    pub fn is_without_kvm(&self) -> bool {
-        self.blame() == Blame::Guest
-    }
-
     /// Whether the command line is the reason.
     pub fn is_usage(&self) -> bool {
         self.blame() == Blame::User
@@ -97,6 +92,6 @@ mod tests {
         assert_eq!(VmmError::NoKvm.blame(), Blame::Guest);
         assert_eq!(VmmError::LongLine { found: 9, limit: 8 }.blame(), Blame::User);
         assert_eq!(VmmError::Panicked { vcpu: 0 }.blame(), Blame::Host);
-        assert!(VmmError::NoKvm.is_without_kvm() && !VmmError::NoKvm.is_usage());
+        assert!(!VmmError::NoKvm.is_usage());
     }
 }

@@ -24,7 +24,12 @@ pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
     run_code(&code::assemble(loops))
 }
 
-fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
+/// Runs machine code from its first byte on, in long mode.
+///
+/// # Errors
+///
+/// As of [`run`].
+pub fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
     let machine = Machine::new(MEMORY)?;
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", code, CODE)?;
@@ -49,37 +54,5 @@ impl Bus for Ports {
 
     fn may_shut_down(&self) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How a guest with this code ends; `None` without KVM.
-    fn ended(code: &[u8]) -> Option<VmmError> {
-        match run_code(code) {
-            Err(error) if error.is_without_kvm() => {
-                println!("skipped: {error}");
-                None
-            }
-            other => Some(other.unwrap().ended.unwrap_err()),
-        }
-    }
-
-    #[test]
-    fn a_triple_fault_is_said_with_its_place() {
-        // nop; ud2, and there is no table of handlers
-        if let Some(error) = ended(&[0x90, 0x0f, 0x0b]) {
-            assert!(matches!(error, VmmError::Shutdown { vcpu: 0, .. }), "{error}");
-        }
-    }
-
-    #[test]
-    fn code_where_there_is_no_memory_is_an_error() {
-        // mov eax, MMIO_ADDRESS; jmp rax
-        if let Some(error) = ended(&[0xb8, 0, 0, 0x20, 0, 0xff, 0xe0]) {
-            assert!(matches!(error, VmmError::GaveUp { vcpu: 0, .. }), "{error}");
-        }
     }
 }

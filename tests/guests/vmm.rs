@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use crate::common::kvm::has_kvm;
 use crate::common::{Ran, ktax, run, scratch, ticks, until};
+use ktax::vmm::{VmmError, raw};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -129,4 +130,18 @@ fn it_is_not_in_the_list_of_commands_and_has_its_own_help() {
     let ran = vmm(&["linux", "--help"]);
     assert!(ran.stdout.contains("--without <FEATURE>"), "{}", ran.stdout);
     assert!(ran.stdout.contains("kvm-pv-eoi"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_guest_that_cannot_go_on_ends_with_its_place() {
+    if !has_kvm() {
+        return;
+    }
+    let ended = |code: &[u8]| raw::run_code(code).unwrap().ended.unwrap_err();
+    // nop; ud2, and there is no table of handlers
+    let error = ended(&[0x90, 0x0f, 0x0b]);
+    assert!(matches!(error, VmmError::Shutdown { vcpu: 0, .. }), "{error}");
+    // mov eax, MMIO_ADDRESS; jmp rax: there is no memory
+    let error = ended(&[0xb8, 0, 0, 0x20, 0, 0xff, 0xe0]);
+    assert!(matches!(error, VmmError::GaveUp { vcpu: 0, .. }), "{error}");
 }
