@@ -37,11 +37,7 @@ A ledger file:
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();
-    let text = std::fs::read_to_string(&args.ledger).map_err(|reason| Error::Unreadable {
-        path: name.clone(),
-        reason,
-        wanted: "a ledger file",
-    })?;
+    let text = flow::text(&args.ledger, "a ledger file")?;
     let ledger = Ledger::parse(&text, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
     let terminal = Terminal::new();

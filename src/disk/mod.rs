@@ -11,4 +11,4 @@ pub use atomic::{
 };
 pub use hash::{sha256, sha256_of_file, sha256_of_parts};
 pub use lock::Lock;
-pub use read::{read_limited, read_up_to};
+pub use read::{read_limited, read_text, read_up_to};

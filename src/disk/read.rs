@@ -28,6 +28,16 @@ pub fn read_up_to(from: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Reads a text file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// As of [`read_limited`]; `InvalidData` where it is no UTF-8.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let text = String::from_utf8(read_limited(path, limit)?);
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +53,8 @@ mod tests {
             let error = read_limited(path, limit).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         }
+        assert_eq!(read_text(&path, 3).unwrap(), "abc");
+        std::fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_text(&path, 3).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

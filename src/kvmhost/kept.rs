@@ -5,9 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
-
-use crate::engine::scratch::Scratch;
+use crate::disk::{remove_unfinished, sha256, write_atomically};
 
 /// How long after its last use a file may be wanted again.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -17,16 +15,14 @@ pub(super) fn keep(cache: &Path, archive: &[u8]) -> io::Result<PathBuf> {
     let dir = cache.join("hosts");
     fs::create_dir_all(&dir)?;
     remove_old(&dir);
-    let path = dir.join(format!("{:x}.cpio", Sha256::digest(archive)));
+    let path = dir.join(format!("{}.cpio", sha256(archive)));
     // The content is compared, not the name trusted: a damaged file is replaced.
     if fs::read(&path).is_ok_and(|found| found == archive) {
         File::options().append(true).open(&path)?.set_modified(SystemTime::now())?;
         return Ok(path);
     }
-    let scratch = Scratch::create(&dir)?;
-    let new = scratch.file("initramfs");
-    fs::write(&new, archive)?;
-    fs::rename(&new, &path)?;
+    remove_unfinished(&dir)?;
+    write_atomically(&path, archive)?;
     Ok(path)
 }
 

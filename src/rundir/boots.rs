@@ -1,6 +1,5 @@
 //! The files of Boots: one directory for each Step of a Plan.
 
-use std::fs;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -8,8 +7,9 @@ use serde::de::DeserializeOwned;
 
 use super::dir::RunDir;
 use super::error::{Result, RunDirError};
-use super::files::{make_dir, read_json, remove, tidy, to_json, write};
+use super::files::{FILE_MAX, make_dir, read_json, remove, tidy, to_json, write};
 use super::profile;
+use crate::disk::read_text;
 use crate::model::{Boot, CountsPlan, Outcome, Profile, Run, Step};
 
 impl<M> RunDir<M> {
@@ -108,7 +108,7 @@ impl RunDir<CountsPlan> {
     /// The profile of a Run that has a Sample.
     pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
-        let text = fs::read_to_string(&path).map_err(RunDirError::io("cannot read", &path))?;
+        let text = read_text(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))?;
         profile::parse(&text).map(|parsed| parsed.profile).map_err(|reason| RunDirError::Format {
             path: path.display().to_string(),
             reason: reason.to_string(),

@@ -12,6 +12,9 @@ use crate::disk::{self, Lock};
 use crate::model::{Comparison, FORMAT, Plan};
 use crate::text::escape;
 
+/// More than any file of a run directory has: the largest is that of a whole comparison.
+pub(super) const FILE_MAX: u64 = 1 << 30;
+
 /// Refuses a directory in which there is something already.
 ///
 /// # Errors
@@ -110,7 +113,7 @@ pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match fs::read(path) {
+    let text = match disk::read_limited(path, FILE_MAX) {
         Ok(text) => text,
         Err(error) if is_absent(error.kind()) => return Ok(None),
         Err(error) => return Err(RunDirError::io("cannot read", path)(error)),

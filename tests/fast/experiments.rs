@@ -83,3 +83,15 @@ fn every_experiment_has_an_answer_that_names_its_versions() {
         assert!(!failed.iter().any(|verdict| answer.contains(verdict)), "{name}");
     }
 }
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    for (command, wanted) in [("compare", "an experiment file"), ("ledger", "a ledger file")] {
+        let dir = crate::common::scratch();
+        let mut ktax = crate::common::ktax();
+        ktax.args([command, "/dev/zero", "--out"]).arg(dir.path().join("out"));
+        let ran = crate::common::run(&mut ktax);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(wanted) && ran.stderr.contains("bytes"), "{}", ran.stderr);
+    }
+}

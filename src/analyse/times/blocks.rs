@@ -43,7 +43,7 @@ pub fn of_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Vec<TimedPair
     pairs
 }
 
-/// The Sides in the order that the Plan's lot draws, without end: of an A/A pair the base twice.
+/// The Sides in the Plan's randomized order, without end: of an A/A pair the base twice.
 pub fn turns(plan: &Plan<TimesPlan>) -> impl Iterator<Item = Side> + use<> {
     Order::new(plan.seed).flat_map(|slot| match (slot.is_control, slot.change_first) {
         (true, _) => [Side::Base, Side::Base],
@@ -57,8 +57,8 @@ pub fn is_drawn(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> bool {
     turns(plan).zip(blocks).all(|(turn, block)| turn == block.side)
 }
 
-/// Compares Sides that were measured in blocks. Without the lot there is no verdict: what drifts
-/// from boot to boot could look like the change.
+/// Compares Sides that were measured in blocks. In any other order there is no verdict: what
+/// drifts from boot to boot could look like the change.
 pub fn in_blocks(plan: &Plan<TimesPlan>, blocks: &[TimedBlock]) -> Comparison {
     let mut comparison = times(plan, &of_blocks(plan, blocks));
     comparison.warnings.extend(blocks.iter().flat_map(changed_within));

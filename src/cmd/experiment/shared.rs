@@ -1,10 +1,10 @@
 //! Flags that all engines share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::flow::Error;
+use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
 use crate::plan::{ExperimentFile, SubjectKeys};
 
@@ -69,7 +69,7 @@ impl SharedArgs {
     /// What the experiment file says, if one is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
-        let text = text(path)?;
+        let text = flow::text(path, "an experiment file")?;
         Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
     }
 
@@ -185,14 +185,6 @@ fn side(keys: &SubjectKeys) -> String {
     }
     words.retain(|word| !word.is_empty());
     if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
-}
-
-fn text(path: &Path) -> Result<String, Error> {
-    let wanted = "an experiment file";
-    std::fs::read_to_string(path).map_err(|reason| {
-        let path = path.display().to_string();
-        Error::Unreadable { path, reason, wanted }
-    })
 }
 
 fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {

@@ -1,17 +1,16 @@
 //! One place after the other.
 
-use std::path::PathBuf;
-
-use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
 
 use super::outcome::Search;
 use super::store::Store;
-use crate::flow::counts;
+use crate::disk::sha256;
 use crate::flow::error::Error;
 use crate::flow::kept::keep;
 use crate::flow::kernels::why_unbuilt;
 use crate::flow::session::Session;
 use crate::flow::whole::compare;
+use crate::flow::{counts, file};
 use crate::kernel;
 use crate::model::{
     Bisection, Carrier, Chain, CountsPlan, Effect, Plan, Point, Row, Side, Verdict,
@@ -96,12 +95,8 @@ fn measure(
 
 /// What a patch is, whatever its name.
 pub(super) fn content(patch: &str) -> Result<String, Error> {
-    let bytes = std::fs::read(patch).map_err(|reason| Error::Unreadable {
-        path: patch.to_owned(),
-        reason,
-        wanted: "a patch",
-    })?;
-    Ok(format!("sha256 {:.12}", format!("{:x}", Sha256::digest(bytes))))
+    let bytes = file::bytes(Path::new(patch), "a patch")?;
+    Ok(format!("sha256 {:.12}", sha256(bytes)))
 }
 
 /// Refuses patches that were edited while they are searched.

@@ -3,10 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::write_atomically;
+use crate::disk::{read_text, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::model::{Bisection, FORMAT};
+
+/// More than the points of any search take.
+const FILE_MAX: u64 = 1 << 30;
 
 pub(super) struct Store {
     root: PathBuf,
@@ -76,7 +79,7 @@ impl Store {
                  start`"
             ))
         };
-        let text = std::fs::read_to_string(self.path()).map_err(|e| refuse(e.to_string()))?;
+        let text = read_text(&self.path(), FILE_MAX).map_err(|e| refuse(e.to_string()))?;
         let bisection: Bisection =
             serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
         match bisection.format == FORMAT && bisection.is_sound() {

@@ -42,7 +42,7 @@ pub struct TimesEvidence {
     pub family: usize,
     /// The p-value, corrected for the looks and the family.
     pub p_adjusted: f64,
-    /// The smallest change that would have been seen, in percent; absent where none would.
+    /// The minimum detectable effect, in percent; absent where there is none.
     pub detectable_percent: Option<f64>,
     /// The A/A pairs; absent where there are fewer than two.
     pub control: Option<AaControl>,

@@ -16,7 +16,7 @@ const COLUMNS: [(&str, Kind); 8] = [
 /// One line for each row, in the Plan's order.
 ///
 /// Where it is narrow these give way: the change, which is base plus delta; the range, which a
-/// changed row says again with its functions; what would have been seen; the base.
+/// changed row says again with its functions; the MDE; the base.
 pub fn table(rows: &[Row]) -> Table {
     let gives_way = [2, 5, 6, 1].map(|column| vec![column]).to_vec();
     Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))

@@ -20,7 +20,7 @@ const US: f64 = 1000.0;
 
 /// One line for each row: the exits, and the time that decides.
 pub fn table(rows: &[Row]) -> Table {
-    // The range and what would have been seen first; the exits are in the tables of reasons.
+    // The range and the MDE first; the exits are in the tables of reasons.
     let gives_way = vec![vec![6], vec![7], vec![1, 2], vec![3]];
     Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))
 }

@@ -6,9 +6,9 @@ pub(super) fn check(plan: &TimesPlan, threshold_percent: f64) -> Result<(), &'st
     let within = |value: u32, most: u32| (1..=most).contains(&value);
     let rows = plan.workloads().count();
     if !within(*loops, 1000) || plan.headline.is_empty() || rows > 10_000 {
-        Err("its loops or rows are none, or too many")
+        Err("it has no loops or no rows, or too many of them")
     } else if !within(*most_pairs, 10_000) || !within(pairs.unwrap_or(1), 10_000) {
-        Err("its pairs are none, or too many")
+        Err("it has no pairs, or too many of them")
     } else if !(threshold_percent > 0.0 && threshold_percent <= 100.0) {
         Err("its threshold is not above 0 and at most 100 percent")
     } else if plan.workloads().any(|workload| workload.ops == 0) {

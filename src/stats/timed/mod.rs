@@ -1,7 +1,7 @@
 //! Timed pairs: what runs next, when to stop, and what to say.
 //!
-//! A pair is two fresh Boots, one of each Side, next to each other in time and in an order drawn by
-//! lot; its value is `ln(change / base)`, each the median of the Boot's loops ([`log_ratio`]). Some
+//! A pair is two fresh Boots, one of each Side, next to each other in time and in randomized order;
+//! its value is `ln(change / base)`, each the median of the Boot's loops ([`log_ratio`]). Some
 //! pairs are A/A pairs: the base on both sides. METHODOLOGY.md says how verdicts are reached and
 //! how often they are wrong; each formula is in the module that computes it.
 //!

@@ -1,0 +1,44 @@
+//! What stands once, in a leaf, and nowhere else.
+
+use std::collections::BTreeMap;
+
+use super::{complain, texts};
+
+/// What only `src/disk/` does, and the files that do it for something else than a file of ours: a
+/// directory that is moved as a whole, and git's index.
+const OF_DISK: [(&str, &[&str]); 5] = [
+    ("sha2::", &[]),
+    ("flock(", &[]),
+    ("NamedTempFile", &[]),
+    (".persist(", &[]),
+    ("fs::rename(", &["src/engine/exact/snapshot.rs", "src/kernel/source/directory.rs"]),
+];
+
+fn complaints(files: &BTreeMap<String, String>) -> Vec<String> {
+    let of_file = |(path, text): (&String, &String)| {
+        let does = |(what, allowed): &&(&str, &[&str])| {
+            text.contains(what) && !allowed.contains(&path.as_str())
+        };
+        let found: Vec<String> = OF_DISK
+            .iter()
+            .filter(does)
+            .map(|(what, _)| format!("{path}: {what} belongs to src/disk/"))
+            .collect();
+        found
+    };
+    files.iter().filter(|(path, _)| !path.starts_with("src/disk/")).flat_map(of_file).collect()
+}
+
+#[test]
+fn files_are_written_locked_and_hashed_in_one_place() {
+    complain(&complaints(&texts("src", &["rs"])));
+    let planted = |path: &str, text: &str| BTreeMap::from([(path.to_owned(), text.to_owned())]);
+    for (path, text, found) in [
+        ("src/plan/a.rs", "use sha2::Digest;", 1),
+        ("src/disk/a.rs", "use sha2::Digest;", 0),
+        ("src/plan/a.rs", "fs::rename(a, b)", 1),
+        ("src/engine/exact/snapshot.rs", "fs::rename(a, b)", 0),
+    ] {
+        assert_eq!(complaints(&planted(path, text)).len(), found, "{path}: {text}");
+    }
+}
