@@ -87,7 +87,6 @@ impl Error {
 
     /// A Plan names an engine that this ktax does not have.
     pub(super) fn no_engine(measures: &str, name: &str) -> Error {
-        let name = name.escape_default();
         let text =
             format!("no engine for {measures} is called {name:?}; plan again with `ktax plan`");
         Error::Usage(text)
@@ -123,5 +122,20 @@ impl Error {
     /// Whether the user stopped it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_engine_is_quoted_and_escaped() {
+        let said = Error::no_engine("times", "warp\x1b\n").to_string();
+        let name = "\"warp\\u{1b}\\n\"";
+        assert_eq!(
+            said,
+            format!("no engine for times is called {name}; plan again with `ktax plan`")
+        );
     }
 }

@@ -45,6 +45,17 @@ fn images(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, Pa
 }
 
 fn unplanned(kernel: &str) -> Error {
-    let kernel = kernel.escape_default();
     Error::usage(format!("plan.json has no kernel {kernel:?}; plan again with `ktax plan`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_kernel_is_quoted_and_escaped() {
+        let said = unplanned("linux\x1b\n").to_string();
+        let name = "\"linux\\u{1b}\\n\"";
+        assert_eq!(said, format!("plan.json has no kernel {name}; plan again with `ktax plan`"));
+    }
 }
