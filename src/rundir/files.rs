@@ -48,7 +48,15 @@ pub(super) fn create(root: &Path, plan: &[u8]) -> Result<()> {
 pub(super) fn lock(root: &Path) -> Result<Lock> {
     let path = root.join("lock");
     let file = fs::File::create(&path).map_err(RunDirError::io("cannot create", &path))?;
-    Lock::take(file).map_err(|_| RunDirError::InUse { path: root.display().to_string() })
+    lock_by(root, file)
+}
+
+/// Only `WouldBlock` means that another process holds the lock.
+fn lock_by(root: &Path, file: fs::File) -> Result<Lock> {
+    Lock::take(file).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => RunDirError::InUse { path: root.display().to_string() },
+        _ => RunDirError::io("cannot lock", &root.join("lock"))(error),
+    })
 }
 
 /// Removes what analyse has made.
@@ -127,4 +135,25 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 /// Nothing there, also because what should be a directory is a file.
 fn is_absent(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_somebody_holds_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = lock(dir.path()).unwrap();
+        assert!(matches!(lock(dir.path()), Err(RunDirError::InUse { .. })));
+        drop(held);
+        // The kernel refuses to lock a file that is open as a path only.
+        let mut as_path = fs::File::options();
+        let file = as_path.read(true).custom_flags(libc::O_PATH).open(dir.path().join("lock"));
+        let error = lock_by(dir.path(), file.unwrap()).unwrap_err();
+        assert!(matches!(error, RunDirError::Io { .. }), "{error}");
+        assert!(error.to_string().contains("lock: Bad file descriptor"), "{error}");
+    }
 }

@@ -144,12 +144,31 @@ pub fn look(dir: &Path) -> Result<Look> {
     if !is_there(dir)? {
         return Ok(Look::Nothing);
     }
-    let Ok(lock) = File::open(dir.join(LOCK)) else {
-        return Ok(Look::Left);
-    };
-    match Lock::share(lock) {
+    let path = dir.join(LOCK);
+    match File::open(&path) {
+        Ok(lock) => holder(&path, lock),
+        Err(_) => Ok(Look::Left),
+    }
+}
+
+/// Whether a running ktax holds the lock of a journal that exists.
+fn holder(path: &Path, lock: File) -> Result<Look> {
+    match Lock::share(lock).map_err(refused(path)) {
         Ok(_) => Ok(Look::Left),
-        Err(_) => Ok(Look::InUse),
+        Err(SettingError::Busy { .. }) => Ok(Look::InUse),
+        Err(error) => Err(error),
+    }
+}
+
+fn take(path: &Path, lock: File) -> Result<Lock> {
+    Lock::take(lock).map_err(refused(path))
+}
+
+/// Only `WouldBlock` means that another process holds the lock.
+fn refused(path: &Path) -> impl FnOnce(io::Error) -> SettingError {
+    move |error| match error.kind() {
+        io::ErrorKind::WouldBlock => SettingError::Busy { path: path.display().to_string() },
+        _ => SettingError::state(path)(error),
     }
 }
 
@@ -189,8 +208,7 @@ impl State {
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.custom_flags(libc::O_NOFOLLOW).open(&path);
         let lock = lock.map_err(SettingError::state(&path))?;
-        let lock = Lock::take(lock)
-            .map_err(|_| SettingError::Busy { path: path.display().to_string() })?;
+        let lock = take(&path, lock)?;
         remove_unfinished(dir).map_err(SettingError::state(dir))?;
         Ok(State { dir: dir.to_owned(), _lock: lock })
     }
@@ -252,5 +270,28 @@ impl State {
         let reasons: Vec<String> = failed.iter().map(SettingError::to_string).collect();
         let (path, reasons) = (path.display().to_string(), reasons.join("; "));
         Err(SettingError::NotBack { path, reasons })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_somebody_holds_is_busy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOCK);
+        let held = take(&path, File::create(&path).unwrap()).unwrap();
+        let again = take(&path, File::create(&path).unwrap());
+        assert!(matches!(again, Err(SettingError::Busy { .. })), "{again:?}");
+        assert_eq!(holder(&path, File::open(&path).unwrap()).unwrap(), Look::InUse);
+        drop(held);
+        // The kernel refuses to lock a file that is open as a path only.
+        let as_path = || File::options().read(true).custom_flags(libc::O_PATH).open(&path).unwrap();
+        let errors = [take(&path, as_path()).unwrap_err(), holder(&path, as_path()).unwrap_err()];
+        for error in errors {
+            assert!(matches!(error, SettingError::State { .. }), "{error}");
+            assert!(error.to_string().contains("lock: Bad file descriptor"), "{error}");
+        }
     }
 }
