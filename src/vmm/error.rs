@@ -71,11 +71,6 @@ impl VmmError {
             FailEntry { .. } | GaveUp { .. } | Panicked { .. } => Blame::Host,
         }
     }
-
-    /// Whether the command line is the reason.
-    pub fn is_usage(&self) -> bool {
-        self.blame() == Blame::User
-    }
 }
 
 /// The error of a refused ioctl; `action` is a verb and its object.
@@ -92,6 +87,5 @@ mod tests {
         assert_eq!(VmmError::NoKvm.blame(), Blame::Guest);
         assert_eq!(VmmError::LongLine { found: 9, limit: 8 }.blame(), Blame::User);
         assert_eq!(VmmError::Panicked { vcpu: 0 }.blame(), Blame::Host);
-        assert!(!VmmError::NoKvm.is_usage());
     }
 }

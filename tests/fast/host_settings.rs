@@ -14,7 +14,7 @@ use self::changer::{
 use crate::common::{Ran, ktax, processes_below, run, scratch, until};
 use ktax::engine::Timed;
 use ktax::engine::host::changer::Changer;
-use ktax::model::{Failure, TimedSubject};
+use ktax::model::{Blame, Failure, TimedSubject};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
@@ -236,7 +236,8 @@ fn one_ktax_at_a_time_changes_this_machine() {
         assert!(ran.stderr.contains("another ktax"), "{}", ran.stderr);
         assert!(ran.stderr.ends_with("wait until it ends\n"), "{}", ran.stderr);
         let second = Changer::new(dir, [&sides()[0], &sides()[1]], |_| ()).err().unwrap();
-        assert!(second.is_usage() && second.to_string().contains("another ktax"), "{second}");
+        assert_eq!(second.blame(), Blame::User);
+        assert!(second.to_string().contains("another ktax"), "{second}");
         assert_eq!(finding(dir), (true, String::new()));
         is_changed();
         assert!(has_journal(dir));

@@ -116,9 +116,4 @@ impl SettingError {
             Shared { .. } | Garbled { .. } | NotBack { .. } => Blame::Host,
         }
     }
-
-    /// Whether the user can do something about it.
-    pub fn is_usage(&self) -> bool {
-        self.blame() == Blame::User
-    }
 }
