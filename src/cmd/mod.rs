@@ -129,7 +129,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),
         Command::KvmHostInit => {
-            crate::kvmhost::init().map_err(|error| Error::host(error.to_string()))?;
+            crate::kvmhost::init()?;
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),

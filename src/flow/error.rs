@@ -11,7 +11,7 @@ use crate::engine::host::error::SettingError;
 use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::kernel::{BuildError, KernelError};
-use crate::kvmhost::HostError;
+use crate::kvmhost::{HostError, InitError};
 use crate::model::{Blame, Failure};
 use crate::plan::PlanError;
 use crate::report::ReportError;
@@ -49,6 +49,8 @@ pub enum Error {
     Setting(#[from] SettingError),
     #[error(transparent)]
     KvmHost(#[from] HostError),
+    #[error(transparent)]
+    KvmHostInit(#[from] InitError),
     #[error(transparent)]
     Vmm(#[from] VmmError),
     #[error(transparent)]
@@ -108,6 +110,7 @@ impl Error {
             Error::Qemu(error) => error.blame(),
             Error::Setting(error) => error.blame(),
             Error::KvmHost(error) => error.blame(),
+            Error::KvmHostInit(error) => error.blame(),
             Error::Vmm(error) => error.blame(),
             Error::Live(error) => error.blame(),
             Error::System(_) => Blame::Host,

@@ -7,6 +7,7 @@ use ktax::cmd::Exit;
 use ktax::engine::qemu::QemuError;
 use ktax::flow::Error;
 use ktax::kernel::{BuildError, KernelError};
+use ktax::kvmhost::InitError;
 use ktax::model::{Blame, Failure};
 use ktax::plan::PlanError;
 use ktax::run::TimesError;
@@ -64,6 +65,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (full().into(), Host),
         (sum.into(), Host),
         (BuildError::Killed.into(), Host),
+        (InitError::NotInit.into(), Host),
         (Error::host("no signals"), Host),
         (Error::Failed(panic()), Host),
         (io::Error::other("x").into(), Host),
