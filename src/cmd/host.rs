@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::engine::{Cancel, Limits};
-use crate::flow::{Error, Observer, OrHost, Session, cache_directory};
+use crate::flow::{Cancel, Error, Limits, Observer, OrHost, Session, cache_directory};
 
 /// Where things are and how hard to work.
 #[derive(Debug, Clone, Args)]

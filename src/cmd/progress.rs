@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::analyse;
 use crate::cmd::note::note;
-use crate::flow::Observer;
+use crate::flow::{Moment, Observer};
 use crate::model::{Plan, TimedPair, TimesPlan};
 use crate::run::{Event, Timing};
 use crate::text::escape;
@@ -41,6 +41,14 @@ pub fn spinner() -> ProgressBar {
 /// Says what is running: rows and kernels have names from files, which do nothing to a terminal.
 pub fn say(bar: &ProgressBar, message: &str) {
     bar.set_message(escape(message));
+}
+
+/// Shows what goes on.
+pub fn show(bar: &ProgressBar, moment: Moment<'_>) {
+    match moment {
+        Moment::Runs(what) => say(bar, what),
+        Moment::Done => bar.inc(1),
+    }
 }
 
 /// Tells a person at a terminal what is going on: notes are lines of stderr, all else is one line

@@ -5,6 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
+use super::stat::StatError;
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
 use crate::engine::host::error::SettingError;
@@ -53,6 +54,8 @@ pub enum Error {
     KvmHostInit(#[from] InitError),
     #[error(transparent)]
     Vmm(#[from] VmmError),
+    #[error(transparent)]
+    Stat(#[from] StatError),
     #[error(transparent)]
     Live(#[from] LiveError),
     #[error(transparent)]
@@ -112,6 +115,7 @@ impl Error {
             Error::KvmHost(error) => error.blame(),
             Error::KvmHostInit(error) => error.blame(),
             Error::Vmm(error) => error.blame(),
+            Error::Stat(error) => error.blame(),
             Error::Live(error) => error.blame(),
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),

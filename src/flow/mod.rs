@@ -15,10 +15,12 @@ mod guests;
 mod kept;
 mod kernels;
 pub mod ledger;
+mod moment;
 mod options;
 mod phases;
 mod saved;
 mod session;
+mod stat;
 mod sweep;
 mod times;
 mod whole;
@@ -28,13 +30,19 @@ pub use context::OrHost;
 pub use error::Error;
 pub use file::text;
 pub use kernels::why_unbuilt;
+pub use moment::Moment;
 pub use options::Options;
 pub use phases::{analyse, next_step, plan, planned, run};
 pub use saved::saved;
 pub use session::{Observer, Session, Silent, cache_directory};
+pub use stat::{StatError, StatOrder, stat};
 pub use sweep::{directories, left, points};
 pub use times::{BOOTS_OF_A_BLOCK, run_block};
 pub use whole::compare;
+
+// What a Session is made of, and the command that becomes another one to be counted.
+pub use crate::engine::command::become_command;
+pub use crate::engine::{Cancel, Limits};
 
 /// What a flow says, or why it could not.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -4,8 +4,9 @@ use std::io;
 
 use ktax::analyse::AnalyseError;
 use ktax::cmd::Exit;
+use ktax::engine::command::CommandError;
 use ktax::engine::qemu::QemuError;
-use ktax::flow::Error;
+use ktax::flow::{Error, StatError};
 use ktax::kernel::{BuildError, KernelError};
 use ktax::kvmhost::InitError;
 use ktax::model::{Blame, Failure};
@@ -42,7 +43,14 @@ fn errors() -> Vec<(Error, Blame)> {
     };
     let sum = AnalyseError::Sum { row: text("a"), boot: text("b"), functions: 1, sample: 2 };
     let no_pair = AnalyseError::NoPair { dir: text("out"), next: text("measure") };
+    let absent = CommandError::Start { program: text("gone"), reason: text("No such file") };
+    let full_disk = io::Error::other("no space");
+    let unmade = CommandError::Host { operation: "make a temporary file", error: full_disk };
+    let [command, failure, last_words] = ["false", "exit status 1", ""].map(text);
     vec![
+        (StatError::from(absent).into(), User),
+        (StatError::from(unmade).into(), Host),
+        (StatError::Failed { command, failure, last_words }.into(), Host),
         (Error::usage("wrong"), User),
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
