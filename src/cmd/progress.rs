@@ -9,9 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::analyse;
 use crate::cmd::note::note;
-use crate::flow::{Moment, Observer};
+use crate::flow::{Event, Moment, Observer, Timing};
 use crate::model::{Plan, TimedPair, TimesPlan};
-use crate::run::{Event, Timing};
 use crate::text::escape;
 
 /// A bar over so many Runs.

@@ -7,9 +7,8 @@ use super::exit::Exit;
 use super::host::HostArgs;
 use super::progress::Terminal;
 use crate::cmd::note::note;
-use crate::flow::{self, Error, Options};
+use crate::flow::{self, Ended, Error, Options};
 use crate::model::Side;
-use crate::run::Ended;
 use crate::rundir::AnyRunDir;
 
 /// Run the boots of a plan that have no results yet.

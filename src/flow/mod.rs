@@ -16,6 +16,7 @@ mod kept;
 mod kernels;
 pub mod ledger;
 mod moment;
+mod native;
 mod options;
 mod phases;
 mod saved;
@@ -31,6 +32,7 @@ pub use error::Error;
 pub use file::text;
 pub use kernels::why_unbuilt;
 pub use moment::Moment;
+pub use native::NativeOrder;
 pub use options::Options;
 pub use phases::{analyse, next_step, plan, planned, run};
 pub use saved::saved;
@@ -40,9 +42,11 @@ pub use sweep::{directories, left, points};
 pub use times::{BOOTS_OF_A_BLOCK, run_block};
 pub use whole::compare;
 
-// What a Session is made of, and the command that becomes another one to be counted.
+// What the functions here are given and give, and the command that becomes another one to be
+// counted.
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
+pub use crate::run::{Ended, Event, Timing};
 
 /// What a flow says, or why it could not.
 pub type Result<T> = std::result::Result<T, Error>;

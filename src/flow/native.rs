@@ -1,0 +1,123 @@
+//! A workload on the running kernel: its rows, their samples, the table.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::context::OrHost;
+use super::error::Error;
+use super::moment::Moment;
+use crate::analyse::{derive_columns, usual_columns};
+use crate::engine::host::Host;
+use crate::engine::{Cancel, Limits};
+use crate::model::{FORMAT, NativeRow, NativeTable, Workload};
+use crate::plan::{self, Definition};
+use crate::run::{Ended, run_natively};
+use crate::text::escape;
+
+/// A workload and its rows, which this machine has room for.
+#[derive(Debug)]
+pub struct NativeOrder {
+    definition: Definition,
+    workloads: Vec<Workload>,
+    samples: usize,
+    counters: bool,
+}
+
+impl NativeOrder {
+    /// The rows that a name and parameters stand for: each runs `samples` times, with counters or
+    /// without.
+    ///
+    /// # Errors
+    /// There is no such row, or this machine cannot run it.
+    pub fn new(
+        name: &str,
+        params: &[String],
+        samples: u32,
+        counters: bool,
+    ) -> Result<NativeOrder, Error> {
+        let definitions = plan::definitions()?;
+        let (definition, workloads) = plan::native_rows(&definitions, name, params)?;
+        check_temporary_directory()?;
+        plan::check_memory(&workloads, available_memory_bytes()?)?;
+        let definition = definition.clone();
+        Ok(NativeOrder { definition, workloads, samples: samples as usize, counters })
+    }
+
+    /// How many runs that makes.
+    pub fn runs(&self) -> usize {
+        self.workloads.len() * self.samples
+    }
+
+    /// Runs one row after the other. The table has the rows that are complete, also where the user
+    /// stopped it.
+    ///
+    /// # Errors
+    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    pub fn run(
+        &self,
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+        observe: &dyn Fn(Moment<'_>),
+    ) -> Result<(NativeTable, Ended), Error> {
+        let host = Host::new(cache, limits, cancel)
+            .context(format!("cannot write programs to {}", cache.display()), "give --cache DIR")?;
+        let mut rows = Vec::new();
+        let done = || observe(Moment::Done);
+        for workload in &self.workloads {
+            observe(Moment::Runs(&workload.row));
+            match run_natively(&host, workload, self.samples, self.counters, &done) {
+                Some(row) => rows.push(row),
+                None => return Ok((self.table(rows), Ended::Cancelled)),
+            }
+        }
+        Ok((self.table(rows), Ended::Complete))
+    }
+
+    fn table(&self, rows: Vec<NativeRow>) -> NativeTable {
+        let definition = &self.definition;
+        let mut table = NativeTable {
+            format: FORMAT,
+            workload: definition.name.clone(),
+            title: definition.title.clone(),
+            operation: definition.operation.clone(),
+            original: definition.original.clone(),
+            release: rustix::system::uname().release().to_string_lossy().into_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            columns: Vec::new(),
+            rows,
+            growth: Vec::new(),
+        };
+        derive_columns(&mut table, &columns(definition));
+        table
+    }
+}
+
+/// The workloads' files go below it; who is told so now need not look for the reason later.
+fn check_temporary_directory() -> Result<(), Error> {
+    match std::env::var_os("TMPDIR").map(PathBuf::from) {
+        Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(Error::Usage(format!(
+            "TMPDIR is {}, which is not the absolute path of a directory; set it to one",
+            escape(&dir.to_string_lossy())
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What the kernel says can be had without swapping.
+fn available_memory_bytes() -> Result<u64, Error> {
+    let text =
+        fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo", "mount /proc")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| Error::host("/proc/meminfo has no MemAvailable; run a newer kernel"))
+}
+
+/// The names of what the workload is judged by.
+fn columns(definition: &Definition) -> Vec<String> {
+    match definition.columns.is_empty() {
+        true => usual_columns(definition.bandwidth),
+        false => definition.columns.clone(),
+    }
+}
