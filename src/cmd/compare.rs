@@ -6,10 +6,8 @@ use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::progress::Terminal;
 use crate::cmd::note::note;
-use crate::flow::{self, Error, Options, Session};
-use crate::model::Comparison;
+use crate::flow::{self, Error, Options};
 use crate::report::{CSV, Named, Report};
-use crate::run::Ended;
 use crate::rundir::{AnyRunDir, check_free};
 
 /// Plan, run, analyse and report in one command.
@@ -57,25 +55,17 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let out = args.out.clone().unwrap_or_else(first_free);
     let paths = flow::directories(&out, points.iter().map(|(name, _)| name.as_str()));
     paths.iter().try_for_each(|path| check_free(path))?;
-    // All of them are there before the first is measured: what is wrong with the last is said at
-    // once, and each can be resumed.
-    let mut dirs = Vec::new();
-    for ((_, experiment), path) in points.iter().zip(&paths) {
-        match flow::plan(experiment, &session) {
-            Ok(plan) => dirs.push((path, plan)),
-            // A commit that does not have the option cannot be judged.
-            Err(error) if args.bisect && !error.is_cancelled() => {
-                note!("ktax: {}", flow::why_unbuilt(error)?);
-                return Ok(Exit::NotRun);
-            }
-            Err(error) => return Err(error),
+    let dirs = match flow::prepare(&points, &paths, &session) {
+        // A commit that does not have the option cannot be judged.
+        Err(error) if args.bisect && !error.is_cancelled() => {
+            note!("ktax: {}", flow::why_unbuilt(error)?);
+            return Ok(Exit::NotRun);
         }
-    }
-    let dirs = dirs.into_iter().map(|(path, plan)| AnyRunDir::create(path, plan));
-    let dirs = dirs.collect::<Result<Vec<_>, _>>()?;
+        prepared => prepared?,
+    };
     let mut comparisons = Vec::new();
     for (at, dir) in dirs.iter().enumerate() {
-        match measure(dir, options, &session) {
+        match flow::measure(dir, options, &session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
             ended => return stopped(&dirs, at, ended.map(drop)),
         }
@@ -87,19 +77,6 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     args.output.print_all(&named)?;
     note!("ktax: everything is in {}", out.display());
     Ok(Exit::of_comparisons(&comparisons))
-}
-
-/// Runs and analyses; `None` where the user stopped that.
-fn measure(
-    dir: &AnyRunDir,
-    options: Options,
-    session: &Session<'_>,
-) -> Result<Option<Comparison>, Error> {
-    let _lock = dir.lock()?;
-    match flow::run(dir, options, session)? {
-        Ended::Cancelled => Ok(None),
-        Ended::Complete => flow::analyse(dir, Options::default()).map(Some),
-    }
 }
 
 /// Says what there is of the runs of which one stopped early.

@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::analyse;
 use crate::cmd::note::note;
-use crate::flow::{Event, Moment, Observer, Timing};
-use crate::model::{Plan, TimedPair, TimesPlan};
+use crate::flow::{Event, Moment, Observer, Progress, Timing};
 use crate::text::escape;
 
 /// A bar over so many Runs.
@@ -133,17 +131,16 @@ impl Observer for Terminal {
         note!("ktax: longest runs: {}", slowest.join(", "));
     }
 
-    fn pairs(&self, plan: &Plan<TimesPlan>, pairs: &[TimedPair], peek: bool) {
+    fn pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) {
+        let peek = estimates.is_some();
         if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
             self.note(
                 "estimates are shown during the run; this does not change when the run stops",
             );
         }
-        let done = analyse::progress(plan, pairs);
         let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
         let mut message = format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
-        if peek {
-            let known = analyse::estimates(plan, pairs);
+        if let Some(known) = estimates {
             let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
             message += &format!("; {}", known.collect::<Vec<_>>().join(", "));
         }

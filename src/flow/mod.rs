@@ -38,12 +38,13 @@ pub use phases::{analyse, next_step, plan, planned, run};
 pub use saved::saved;
 pub use session::{Observer, Session, Silent, cache_directory};
 pub use stat::{StatError, StatOrder, stat};
-pub use sweep::{directories, left, points};
+pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, run_block};
-pub use whole::compare;
+pub use whole::{compare, measure};
 
 // What the functions here are given and give, and the command that becomes another one to be
 // counted.
+pub use crate::analyse::Progress;
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
 pub use crate::run::{Ended, Event, Timing};

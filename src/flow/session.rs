@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 
 use super::context::OrHost;
 use super::error::Error;
+use crate::analyse::Progress;
 use crate::engine::{Cancel, Limits};
-use crate::model::{Plan, TimedPair, TimesPlan};
 use crate::run::{Event, Timing};
 
 /// Is told what is going on. Every method does nothing unless it is overridden.
@@ -18,8 +18,9 @@ pub trait Observer: Sync {
     fn event(&self, _event: &Event<'_>) {}
     /// All of them ended.
     fn end(&self, _timing: &Timing) {}
-    /// These pairs are done.
-    fn pairs(&self, _plan: &Plan<TimesPlan>, _pairs: &[TimedPair], _peek: bool) {}
+    /// So many pairs are done. If the user peeks, also what is known of each row so far: its name,
+    /// and change over base.
+    fn pairs(&self, _done: &Progress, _estimates: Option<&[(String, f64)]>) {}
 }
 
 /// An [`Observer`] that says nothing.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::phases::plan;
+use super::session::Session;
 use crate::plan::{Experiment, ExperimentMethod, TimesExperiment};
+use crate::rundir::AnyRunDir;
 
 /// The Experiments that an Experiment makes, each with what it is called: one for each value of a
 /// swept setting. Without any it is the one, without a name.
@@ -40,6 +43,22 @@ pub fn directories<'a>(out: &Path, points: impl Iterator<Item = &'a str>) -> Vec
         out.join(name)
     };
     points.map(&mut unique).collect()
+}
+
+/// Plans all points, then makes their directories. All of them are there before the first is
+/// measured: what is wrong with the last is said at once, and each can be resumed.
+///
+/// # Errors
+/// A point cannot be planned, or a directory cannot be made.
+pub fn prepare(
+    points: &[(String, Experiment)],
+    paths: &[PathBuf],
+    session: &Session<'_>,
+) -> Result<Vec<AnyRunDir>, Error> {
+    let plans = points.iter().map(|(_, experiment)| plan(experiment, session));
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    let dirs = paths.iter().zip(plans).map(|(path, plan)| AnyRunDir::create(path, plan));
+    Ok(dirs.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// What there is of runs that ended in the middle of one: a line for each.

@@ -18,11 +18,22 @@ pub fn compare(
     plan: Plan,
     session: &Session<'_>,
 ) -> Result<Option<Comparison>, Error> {
-    let dir = directory(path, plan)?;
+    measure(&directory(path, plan)?, Options::default(), session)
+}
+
+/// Runs and analyses the Plan of a directory; `None` where the user stopped it.
+///
+/// # Errors
+/// The directory is in use, or something on the host failed.
+pub fn measure(
+    dir: &AnyRunDir,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Option<Comparison>, Error> {
     let _lock = dir.lock()?;
-    match run(&dir, Options::default(), session)? {
+    match run(dir, options, session)? {
         Ended::Cancelled => Ok(None),
-        Ended::Complete => analyse(&dir, Options::default()).map(Some),
+        Ended::Complete => analyse(dir, Options::default()).map(Some),
     }
 }
 

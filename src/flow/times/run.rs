@@ -3,7 +3,7 @@
 use super::blocks;
 use super::drive::drive;
 use super::judged::judged;
-use crate::analyse::wants_more;
+use crate::analyse::{estimates, progress, wants_more};
 use crate::flow::error::Error;
 use crate::flow::options::Options;
 use crate::flow::session::Session;
@@ -23,7 +23,8 @@ pub(in crate::flow) fn run(
     }
     let plan = judged(dir, options.allow_differences);
     let ask = |pairs: &[TimedPair]| {
-        session.observer.pairs(&plan, pairs, options.peek);
+        let known = options.peek.then(|| estimates(&plan, pairs));
+        session.observer.pairs(&progress(&plan, pairs), known.as_deref());
         wants_more(&plan, pairs)
     };
     let ended = drive(dir, session, &ask, |driver| driver.run());
