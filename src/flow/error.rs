@@ -5,6 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
+use super::exits::{ExitFileError, RecordError};
 use super::stat::StatError;
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
@@ -18,6 +19,7 @@ use crate::plan::PlanError;
 use crate::report::ReportError;
 use crate::run::TimesError;
 use crate::rundir::RunDirError;
+use crate::text::escape;
 use crate::vmm::VmmError;
 
 /// Why something could not be done. The message says what failed, why, and what to do next.
@@ -30,7 +32,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A file that the user named cannot be read.
-    #[error("cannot read {path}: {reason}; give the path of {wanted}")]
+    #[error("cannot read {}: {reason}; give the path of {wanted}", escape(.path))]
     Unreadable { path: String, reason: io::Error, wanted: &'static str },
     /// The host does not do what ktax needs.
     #[error("{0}")]
@@ -57,6 +59,11 @@ pub enum Error {
     #[error(transparent)]
     Stat(#[from] StatError),
     #[error(transparent)]
+    ExitFile(#[from] ExitFileError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Its message has names of other people's processes.
+    #[error("{}", escape(&.0.to_string()))]
     Live(#[from] LiveError),
     #[error(transparent)]
     System(#[from] rustix::io::Errno),
@@ -116,6 +123,8 @@ impl Error {
             Error::KvmHostInit(error) => error.blame(),
             Error::Vmm(error) => error.blame(),
             Error::Stat(error) => error.blame(),
+            Error::ExitFile(error) => error.blame(),
+            Error::Record(error) => error.blame(),
             Error::Live(error) => error.blame(),
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),

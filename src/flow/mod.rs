@@ -10,6 +10,7 @@ mod check;
 mod context;
 mod counts;
 mod error;
+pub mod exits;
 mod file;
 mod guests;
 mod kept;

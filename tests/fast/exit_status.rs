@@ -6,6 +6,10 @@ use ktax::analyse::AnalyseError;
 use ktax::cmd::Exit;
 use ktax::engine::command::CommandError;
 use ktax::engine::qemu::QemuError;
+use ktax::exits::SinceError;
+use ktax::exits::files::ExitsError;
+use ktax::exits::live::LiveError;
+use ktax::flow::exits::{ExitFileError, RecordError};
 use ktax::flow::{Error, StatError};
 use ktax::kernel::{BuildError, KernelError};
 use ktax::kvmhost::InitError;
@@ -47,7 +51,15 @@ fn errors() -> Vec<(Error, Blame)> {
     let full_disk = io::Error::other("no space");
     let unmade = CommandError::Host { operation: "make a temporary file", error: full_disk };
     let [command, failure, last_words] = ["false", "exit status 1", ""].map(text);
+    let [path, name, since, program, reason] = ["x", "x", "y", "qemu", "all gone"].map(text);
+    let cleared = SinceError::Less { reason };
+    let gone = io::ErrorKind::NotFound.into();
     vec![
+        (ExitFileError::Content { path, error: ExitsError::Unknown }.into(), User),
+        (ExitFileError::Since { name, since, error: cleared }.into(), User),
+        (RecordError::NoProgram { program: text("gone"), reason: gone }.into(), User),
+        (RecordError::Killed { program }.into(), Host),
+        (LiveError::NoTracefs.into(), Host),
         (StatError::from(absent).into(), User),
         (StatError::from(unmade).into(), Host),
         (StatError::Failed { command, failure, last_words }.into(), Host),

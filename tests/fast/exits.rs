@@ -184,6 +184,7 @@ fn what_is_no_table_is_refused_with_the_next_step() {
     for (args, said) in [
         (&["report", none][..], "it has no exit timing that ktax knows"),
         (&["report", "/no/such"], "give the path of a recording"),
+        (&["report", "/no/such\nfile"], "cannot read /no/such\\nfile: No such"),
         (&["report", &format!("{CAPTURE}#3")], "has no table 3; give 1 to 2"),
         (&["diff", CAPTURE, CAPTURE], "name one of them"),
     ] {

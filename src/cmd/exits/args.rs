@@ -5,9 +5,8 @@ use std::time::Duration;
 use super::target::TargetArgs;
 use crate::cmd::choice::{Choice, one_of};
 use crate::cmd::output::{OutputArgs, write_stdout};
-use crate::exits::Per;
-use crate::exits::live::{Level, RecorderChoice, Via};
 use crate::flow::Error;
+use crate::flow::exits::{Level, Per, RecorderChoice, Via};
 use crate::model::ExitTable;
 use crate::report::{Classic, ExitTables, exits_classic};
 

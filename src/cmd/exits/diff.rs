@@ -1,7 +1,7 @@
-use super::file::only_table;
 use crate::cmd::exit::Exit;
 use crate::cmd::output::OutputArgs;
 use crate::flow::Error;
+use crate::flow::exits::only_table;
 use crate::report::ExitDiff;
 
 /// Compare two tables, reason by reason

@@ -2,7 +2,6 @@
 
 mod args;
 mod diff;
-mod file;
 mod record;
 mod report;
 mod target;
@@ -37,19 +36,6 @@ enum Command {
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    command(args).map_err(|error| escaped(&error))
-}
-
-/// In an error are names of other people's processes and files, which reach a terminal.
-fn escaped(error: &Error) -> Error {
-    let text = crate::text::escape(&error.to_string());
-    match Exit::of_error(error) {
-        Exit::Usage => Error::Usage(text),
-        _ => Error::Host(text),
-    }
-}
-
-fn command(args: &Args) -> Result<Exit, Error> {
     match &args.command {
         Command::Record(args) => record::run(args),
         Command::Watch(args) => watch::run(args),

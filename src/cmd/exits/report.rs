@@ -1,8 +1,7 @@
 use super::args::{PerArgs, PrintArgs};
-use super::file::tables;
 use crate::cmd::exit::Exit;
-use crate::exits::since;
 use crate::flow::Error;
+use crate::flow::exits::{tables, tables_since};
 
 /// Print the tables of a file
 ///
@@ -24,25 +23,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let later = tables(&args.file, args.per.per)?;
-    let Some(name) = &args.since else {
-        args.print.print(&later)?;
-        return Ok(Exit::Ok);
+    let per = args.per.per;
+    let tables = match &args.since {
+        None => tables(&args.file, per)?,
+        Some(earlier) => tables_since(&args.file, earlier, per)?,
     };
-    let earlier = tables(name, args.per.per)?;
-    if earlier.len() != later.len() {
-        let several = if later.len() > 1 { &args.file } else { name };
-        return Err(Error::Usage(format!(
-            "{name} has {} tables, and {} has {}; name one of each, such as {several}#1",
-            earlier.len(),
-            args.file,
-            later.len()
-        )));
-    }
-    let both = earlier.iter().zip(&later).map(|(earlier, later)| since(earlier, later));
-    let tables = both
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Error::Usage(format!("{} since {name}: {error}", args.file)))?;
     args.print.print(&tables)?;
     Ok(Exit::Ok)
 }

@@ -1,13 +1,15 @@
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::args::{HowArgs, seconds};
 use super::target::TargetArgs;
 use crate::cmd::exit::Exit;
 use crate::cmd::host::cancel;
+use crate::cmd::note::note;
 use crate::cmd::output::{offer_stdout, text_options};
-use crate::exits::live::Recorder;
 use crate::flow::Error;
+use crate::flow::exits::watch;
+use crate::model::ExitTable;
 use crate::report::{ExitTables, TEXT, render};
 
 /// Show the exits of a running virtual machine, counted since the start of `watch`
@@ -30,29 +32,18 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let cancel = cancel()?;
     args.how.check(&args.target)?;
-    let Some(target) = args.target.open(cancel)? else { return Ok(Exit::Cancelled) };
-    let mut recorder = Recorder::attach(&target.process, &target.of, args.how.choice())?;
-    target.go()?;
-    let (mut is_over, mut is_marked, mut is_read) = (false, false, true);
-    while is_read && !is_over && !is_marked && !target.is_cancelled() {
-        let shown = Instant::now();
-        while !is_over && !is_marked && !target.is_cancelled() && shown.elapsed() < args.interval {
-            let left = args.interval.saturating_sub(shown.elapsed());
-            is_over = target.process.ended_within(left.min(Duration::from_millis(100)))?;
-            recorder.poll()?;
-            is_marked = !is_over && target.has_marked_its_end()?;
+    let (vmm, how) = (args.target.vmm(), &args.how);
+    let show = |tables: &[ExitTable]| {
+        let text = render(&ExitTables(tables), TEXT, text_options())?;
+        Ok(offer_stdout(&screen(&text))?)
+    };
+    match watch(&vmm, how.choice(), how.per(), args.interval, cancel, &show)? {
+        true => Ok(Exit::Ok),
+        false => {
+            note!("ktax: stopped");
+            Ok(Exit::Cancelled)
         }
-        let tables = recorder.tables(args.how.per())?;
-        let text = render(&ExitTables(&tables), TEXT, text_options())?;
-        is_read = offer_stdout(&screen(&text))?;
     }
-    recorder.finish(args.how.per(), is_marked)?;
-    if is_marked {
-        target.go_to_the_end()?;
-        is_over = !target.is_cancelled();
-    }
-    target.end(is_over)?;
-    Ok(Exit::Ok)
 }
 
 /// On a terminal one screen of it, in the place of the last.
