@@ -9,6 +9,7 @@ pub mod bisect;
 mod check;
 mod context;
 mod counts;
+pub mod doctor;
 mod error;
 pub mod exits;
 mod file;

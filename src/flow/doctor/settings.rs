@@ -1,11 +1,9 @@
 //! What a ktax that was killed has left changed.
 
 use super::finding::{Check, bad, good};
-use crate::cmd::exit::Exit;
-use crate::cmd::output::write_stdout;
 use crate::engine::host::journal::{self, Look};
-use crate::flow::Error;
-use crate::report;
+use crate::engine::host::replayed::Replayed;
+use crate::flow::error::Error;
 
 pub(super) fn look() -> Check {
     let dir = journal::state_dir();
@@ -31,11 +29,10 @@ pub(super) fn look() -> Check {
     }
 }
 
-pub(super) fn restore(json: bool) -> Result<Exit, Error> {
-    let replayed = journal::replay(&journal::state_dir())?;
-    write_stdout(&match json {
-        true => report::to_json(&replayed)?,
-        false => format!("{replayed}\n"),
-    })?;
-    Ok(Exit::Ok)
+/// Restores the settings that a killed ktax left changed.
+///
+/// # Errors
+/// Another ktax changes settings, or one cannot be restored.
+pub fn restore() -> Result<Replayed, Error> {
+    Ok(journal::replay(&journal::state_dir())?)
 }

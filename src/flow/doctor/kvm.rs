@@ -37,7 +37,7 @@ enum Seen {
 }
 
 /// Tries KVM with a kernel, if there is one; `None` where the user stopped it.
-pub fn look(
+pub(super) fn look(
     qemu: Option<Qemu>,
     cache: &Path,
     kernel: Option<&Kernel>,

@@ -1,97 +1,55 @@
-mod cpus;
-mod finding;
-mod kvm;
-mod settings;
+//! Everything that ktax needs of a machine, one look at each.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use finding::{Check, bad, good};
-
-use super::exit::Exit;
-use super::host::{HostArgs, cancel};
-use super::output::write_stdout;
-use super::progress::{Terminal, spinner};
+use super::finding::{Check, bad, good};
+use super::{cpus, kvm, settings};
 use crate::engine::exact::Exact;
-use crate::engine::qemu::Qemu;
+use crate::engine::qemu::{Qemu, QemuError};
 use crate::engine::{Cancel, payload};
-use crate::flow::Error;
+use crate::flow::error::Error;
+use crate::flow::session::Session;
 use crate::kernel::{self, Kernel};
 use crate::model::{Failure, Subject};
-use crate::report;
 
-/// Check what this machine can and cannot do, and print how to fix it.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_STATUS)]
-pub struct Args {
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
-    /// Restore the settings of this machine that a killed ktax left changed; check nothing
-    #[arg(long)]
-    restore: bool,
-    /// Boot this bzImage to test KVM [default: the newest kernel in the cache]
-    #[arg(long, value_name = "FILE")]
-    kernel: Option<PathBuf>,
-    #[command(flatten)]
-    host: HostArgs,
+/// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
+/// named; `None` where the user stopped it.
+///
+/// # Errors
+/// The named kernel cannot be used.
+pub fn look(kernel: Option<&Path>, session: &Session<'_>) -> Result<Option<Vec<Check>>, Error> {
+    let kernel = kernel_to_try(kernel, session)?;
+    let qemu = Qemu::find(session.qemu.as_deref());
+    let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache)];
+    if let Ok(qemu) = &qemu {
+        findings.push(look_at_engine(qemu.clone(), session));
+    }
+    findings.extend([look_at_packages(), look_at_machine(session.jobs), cpus::look()]);
+    session.observer.status("trying KVM");
+    let limits = session.limits.clone().of_a_trial();
+    let tried = kvm::look(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
+    session.observer.status("");
+    let Some(tried) = tried else { return Ok(None) };
+    findings.push(tried);
+    findings.push(settings::look());
+    Ok(Some(findings))
 }
 
-const EXIT_STATUS: &str = "\
-Exit status:
-  0  no check is BAD             69 at least one check is BAD
-  1  ktax or its host failed     130 stopped by Ctrl-C
-  2  usage error, or --restore while another ktax changes settings";
-
-pub fn run(args: &Args) -> Result<Exit, Error> {
-    if args.restore {
-        return settings::restore(args.json);
-    }
-    let cancel = cancel()?;
-    let cache = args.host.cache()?;
-    let kernel = kernel_to_try(args, &cache)?;
-    let qemu = Qemu::find(args.host.qemu.as_deref());
-    let mut findings = vec![match &qemu {
+fn look_at_qemu(qemu: &Result<Qemu, QemuError>) -> Check {
+    match qemu {
         Ok(qemu) => good("QEMU", format!("{} at {}", qemu.version, qemu.program.display())),
         Err(error) => bad(
             "QEMU",
             error.to_string(),
             "sudo apt-get install qemu-system-x86, or name another QEMU with --qemu PROGRAM",
         ),
-    }];
-    findings.push(look_at_cache(&cache));
-    if let Ok(qemu) = &qemu {
-        findings.push(look_at_engine(qemu.clone(), &cache, &args.host));
     }
-    findings.extend([look_at_packages(), look_at_machine(&args.host), cpus::look()]);
-    let bar = spinner();
-    bar.set_message("trying KVM");
-    let limits = args.host.limits().of_a_trial();
-    let tried = kvm::look(qemu.ok(), &cache, kernel.as_ref(), &limits, &cancel);
-    bar.finish_and_clear();
-    let Some(tried) = tried else { return Ok(Exit::Cancelled) };
-    findings.push(tried);
-    findings.push(settings::look());
-    let healthy = findings.iter().all(|finding| finding.ok);
-    write_stdout(&match args.json {
-        true => report::to_json(&findings)?,
-        false => findings.iter().map(line).collect(),
-    })?;
-    Ok(if healthy { Exit::Ok } else { Exit::NotRun })
-}
-
-fn line(finding: &Check) -> String {
-    let mark = if finding.ok { "ok  " } else { "BAD " };
-    let mend = match finding.mend.as_str() {
-        "" => String::new(),
-        mend => format!("\n             fix: {mend}"),
-    };
-    format!("{mark} {:8} {}{mend}\n", finding.what, finding.found)
 }
 
 /// Starts QEMU with the plugin and without a machine: enough for it to refuse what it cannot do.
-fn look_at_engine(qemu: Qemu, cache: &Path, host: &HostArgs) -> Check {
-    let tried = Exact::new(qemu, cache, host.limits(), Cancel::default())
+fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
+    let tried = Exact::new(qemu, &session.cache, session.limits.clone(), Cancel::default())
         .and_then(|engine| engine.try_plugin());
     match tried {
         Ok(()) => {
@@ -166,10 +124,9 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn look_at_machine(host: &HostArgs) -> Check {
+fn look_at_machine(jobs: usize) -> Check {
     let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
     let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
-    let jobs = host.jobs();
     let found = format!("{jobs} VMs at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
     if memory_mib < 512 * jobs as u64 {
         return bad("machine", found, "use a smaller --jobs (512 MiB for each VM)");
@@ -178,10 +135,9 @@ fn look_at_machine(host: &HostArgs) -> Check {
 }
 
 /// The kernel that the user names, else what the cache has: nothing is downloaded for this.
-fn kernel_to_try(args: &Args, cache: &Path) -> Result<Option<Kernel>, Error> {
-    let Some(path) = &args.kernel else { return Ok(kernel::at_hand(cache)) };
+fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
+    let Some(path) = path else { return Ok(kernel::at_hand(&session.cache)) };
     // A path that begins like the name of a package is one all the same.
     let path = std::path::absolute(path)?.display().to_string();
-    let terminal = Terminal::new();
-    args.host.session(&terminal)?.obtain(&Subject::of(&path, "")).map(Some)
+    session.obtain(&Subject::of(&path, "")).map(Some)
 }

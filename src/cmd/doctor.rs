@@ -1,0 +1,67 @@
+use std::path::PathBuf;
+
+use super::exit::Exit;
+use super::host::HostArgs;
+use super::output::write_stdout;
+use super::progress::Terminal;
+use crate::flow::Error;
+use crate::flow::doctor::{self, Check};
+use crate::report;
+
+/// Check what this machine can and cannot do, and print how to fix it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_STATUS)]
+pub struct Args {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    /// Restore the settings of this machine that a killed ktax left changed; check nothing
+    #[arg(long)]
+    restore: bool,
+    /// Boot this bzImage to test KVM [default: the newest kernel in the cache]
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  no check is BAD             69 at least one check is BAD
+  1  ktax or its host failed     130 stopped by Ctrl-C
+  2  usage error, or --restore while another ktax changes settings";
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    if args.restore {
+        return restore(args.json);
+    }
+    let terminal = Terminal::new();
+    let session = args.host.session(&terminal)?;
+    let Some(findings) = doctor::look(args.kernel.as_deref(), &session)? else {
+        return Ok(Exit::Cancelled);
+    };
+    let healthy = findings.iter().all(|finding| finding.ok);
+    write_stdout(&match args.json {
+        true => report::to_json(&findings)?,
+        false => findings.iter().map(line).collect(),
+    })?;
+    Ok(if healthy { Exit::Ok } else { Exit::NotRun })
+}
+
+fn restore(json: bool) -> Result<Exit, Error> {
+    let replayed = doctor::restore()?;
+    write_stdout(&match json {
+        true => report::to_json(&replayed)?,
+        false => format!("{replayed}\n"),
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn line(finding: &Check) -> String {
+    let mark = if finding.ok { "ok  " } else { "BAD " };
+    let mend = match finding.mend.as_str() {
+        "" => String::new(),
+        mend => format!("\n             fix: {mend}"),
+    };
+    format!("{mark} {:8} {}{mend}\n", finding.what, finding.found)
+}

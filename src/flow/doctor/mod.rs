@@ -1,0 +1,11 @@
+//! What this machine can and cannot do, and what fixes it.
+
+mod cpus;
+mod finding;
+mod kvm;
+mod look;
+mod settings;
+
+pub use finding::Check;
+pub use look::look;
+pub use settings::restore;
