@@ -1,6 +1,5 @@
 //! `ktax kvm-host`: run a command in a KVM host within QEMU.
 
-use std::io;
 use std::path::PathBuf;
 
 use super::exit::Exit;
@@ -8,10 +7,8 @@ use super::host::HostArgs;
 use super::output::write_foreign;
 use super::progress::Terminal;
 use crate::cmd::note::note;
-use crate::disk::read_limited;
-use crate::engine::qemu::Qemu;
 use crate::flow::Error;
-use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN, Said};
+use crate::flow::kvm_host::{self, FileForHost, HostOrder, Said};
 use crate::model::Subject;
 use crate::text::escape;
 
@@ -34,7 +31,7 @@ pub struct Args {
     boot_line: String,
     /// Put a file at /files/NAME; repeat for more
     #[arg(long, value_name = "NAME=PATH", value_parser = named)]
-    file: Vec<Named>,
+    file: Vec<FileForHost>,
     #[command(flatten)]
     host: HostArgs,
     /// Run this command, by its path in the host
@@ -64,24 +61,14 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 }
 
 fn boot(args: &Args) -> Result<Said, Error> {
-    let files = read(&args.file, GIVEN_MAX)?;
     let terminal = Terminal::new();
-    let session = args.host.session(&terminal)?;
-    let qemu = Qemu::find(session.qemu.as_deref())?;
-    let kernel = session.kvm_host(&Subject::of(&args.kernel, &args.boot_line))?;
-    let host = KvmHost {
-        qemu: &qemu,
-        kernel: &kernel.image,
-        boot_line: &kernel.boot_line,
-        modules: &kernel.modules,
+    let order = HostOrder {
+        kernel: Subject::of(&args.kernel, &args.boot_line),
         exact: args.exact,
-        layout: &PLAIN,
-        limits: &session.limits,
-        cancel: &session.cancel,
-        scratch: &session.cache.join("runs"),
+        files: args.file.clone(),
+        command: args.command.clone(),
     };
-    let said = session.unless_cancelled(host.run(std::slice::from_ref(&args.command), &files))?;
-    Ok(said.into_iter().next().expect("there is an answer to each command"))
+    kvm_host::run(&order, &args.host.session(&terminal)?)
 }
 
 /// What QEMU and the kernel take as it is.
@@ -94,71 +81,20 @@ fn printable(text: &str) -> Result<String, Error> {
     }
 }
 
-/// A file, by its name in the host and its path here.
-#[derive(Debug, Clone)]
-struct Named {
-    name: String,
-    path: PathBuf,
-}
-
-/// All of them before anything is booted, and whatever they are: `/dev/zero` has no end.
-fn read(files: &[Named], most: u64) -> Result<Vec<Given>, Error> {
-    let mut left = most;
-    let mut read = |Named { name, path }: &Named| {
-        let shown = escape(&path.display().to_string());
-        let wanted = "a file for the host";
-        let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
-        let content = read_limited(path, left).map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => {
-                let most = most >> 20;
-                let problem = format!("with {shown} the host's files exceed {most} MiB");
-                Error::Usage(format!("{problem}; give fewer or smaller files"))
-            }
-            _ => unreadable(error),
-        })?;
-        left -= content.len() as u64;
-        Ok(Given { name: name.clone(), content })
-    };
-    files.iter().map(&mut read).collect()
-}
-
 /// A name is one of a directory's: the archive's paths are made of it.
-fn named(text: &str) -> Result<Named, Error> {
+fn named(text: &str) -> Result<FileForHost, Error> {
     let wrong =
         |problem: &str| Error::Usage(format!("`{}` {problem}; write NAME=PATH", escape(text)));
     let (name, path) = text.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
     if matches!(name, "" | "." | "..") || name.contains('/') || name.chars().any(char::is_control) {
         return Err(wrong("has a NAME that is not a file name"));
     }
-    Ok(Named { name: name.to_owned(), path: PathBuf::from(path) })
+    Ok(FileForHost { name: name.to_owned(), path: PathBuf::from(path) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_have_a_limit_together_and_one_without_an_end_has_it_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("three");
-        std::fs::write(&path, "abc").unwrap();
-        let files = |paths: &[&str]| -> Vec<Named> {
-            let named = |path: &&str| Named { name: "a".into(), path: PathBuf::from(path) };
-            paths.iter().map(named).collect()
-        };
-        let three = path.to_str().unwrap();
-        let given = read(&files(&[three, three]), 6).unwrap();
-        assert_eq!(
-            given.iter().map(|file| file.content.as_slice()).collect::<Vec<_>>(),
-            [b"abc"; 2]
-        );
-        for (paths, most) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
-            let error = read(&files(paths), most).unwrap_err().to_string();
-            assert!(error.contains(" MiB; give fewer or smaller files"), "{error}");
-        }
-        let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();
-        assert!(error.starts_with("cannot read /no/such\\u{1b}: No such file"), "{error}");
-    }
 
     #[test]
     fn names_of_files() {

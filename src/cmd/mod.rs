@@ -29,7 +29,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub use exit::Exit;
 
 use crate::cmd::note::note;
-use crate::flow::Error;
+use crate::flow::{self, Error};
 
 /// Measure what a Linux kernel change costs, to the instruction.
 ///
@@ -129,7 +129,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),
         Command::KvmHostInit => {
-            crate::kvmhost::init()?;
+            flow::kvm_host::init()?;
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),

@@ -16,6 +16,7 @@ mod file;
 mod guests;
 mod kept;
 mod kernels;
+pub mod kvm_host;
 pub mod ledger;
 mod moment;
 mod native;

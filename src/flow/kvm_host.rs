@@ -1,0 +1,108 @@
+//! A command in a KVM host within QEMU.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::error::Error;
+use super::session::Session;
+use crate::disk::read_limited;
+use crate::engine::qemu::Qemu;
+use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN};
+use crate::model::Subject;
+use crate::text::escape;
+
+pub use crate::kvmhost::{Said, init};
+
+/// A command, and the host that it runs in.
+#[derive(Debug)]
+pub struct HostOrder {
+    /// The host's kernel and its boot line.
+    pub kernel: Subject,
+    /// Whether time is counted in instructions of one CPU.
+    pub exact: bool,
+    /// What the host has below /files.
+    pub files: Vec<FileForHost>,
+    /// The command, by its path in the host.
+    pub command: Vec<String>,
+}
+
+/// A file, by its name in the host and its path here.
+#[derive(Debug, Clone)]
+pub struct FileForHost {
+    /// The name of a file in a directory.
+    pub name: String,
+    /// Where it is here.
+    pub path: PathBuf,
+}
+
+/// Boots the host, runs the command, and returns what it said.
+///
+/// # Errors
+/// A file cannot be read, a kernel cannot be had, or the host does not answer.
+pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<Said, Error> {
+    let files = read(&order.files, GIVEN_MAX)?;
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let kernel = session.kvm_host(&order.kernel)?;
+    let host = KvmHost {
+        qemu: &qemu,
+        kernel: &kernel.image,
+        boot_line: &kernel.boot_line,
+        modules: &kernel.modules,
+        exact: order.exact,
+        layout: &PLAIN,
+        limits: &session.limits,
+        cancel: &session.cancel,
+        scratch: &session.cache.join("runs"),
+    };
+    let said = session.unless_cancelled(host.run(std::slice::from_ref(&order.command), &files))?;
+    Ok(said.into_iter().next().expect("there is an answer to each command"))
+}
+
+/// All of them before anything is booted, and whatever they are: `/dev/zero` has no end.
+fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
+    let mut left = most;
+    let mut read = |FileForHost { name, path }: &FileForHost| {
+        let shown = escape(&path.display().to_string());
+        let wanted = "a file for the host";
+        let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
+        let content = read_limited(path, left).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let most = most >> 20;
+                let problem = format!("with {shown} the host's files exceed {most} MiB");
+                Error::Usage(format!("{problem}; give fewer or smaller files"))
+            }
+            _ => unreadable(error),
+        })?;
+        left -= content.len() as u64;
+        Ok(Given { name: name.clone(), content })
+    };
+    files.iter().map(&mut read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_a_limit_together_and_one_without_an_end_has_it_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("three");
+        std::fs::write(&path, "abc").unwrap();
+        let files = |paths: &[&str]| -> Vec<FileForHost> {
+            let named = |path: &&str| FileForHost { name: "a".into(), path: PathBuf::from(path) };
+            paths.iter().map(named).collect()
+        };
+        let three = path.to_str().unwrap();
+        let given = read(&files(&[three, three]), 6).unwrap();
+        assert_eq!(
+            given.iter().map(|file| file.content.as_slice()).collect::<Vec<_>>(),
+            [b"abc"; 2]
+        );
+        for (paths, most) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
+            let error = read(&files(paths), most).unwrap_err().to_string();
+            assert!(error.contains(" MiB; give fewer or smaller files"), "{error}");
+        }
+        let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /no/such\\u{1b}: No such file"), "{error}");
+    }
+}
