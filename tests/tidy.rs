@@ -4,6 +4,8 @@
 mod c;
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/cmd.rs"]
+mod cmd;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/leaves.rs"]

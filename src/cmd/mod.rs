@@ -1,4 +1,4 @@
-//! One file per subcommand; the only place where the phases are joined.
+//! One file or folder for each subcommand. It parses arguments, asks [`crate::flow`], and prints.
 
 mod analyse;
 mod bisect;

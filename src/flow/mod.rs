@@ -1,4 +1,5 @@
-//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method.
+//! Joins the phases: an [`Experiment`] is planned, run and analysed, whatever its method. What
+//! needs no plan is here too: commands that are counted, native runs, recordings, the doctor.
 //!
 //! The commands call this, and so can a program that uses the library: a [`Session`] says what may
 //! be used and who is told what is going on.

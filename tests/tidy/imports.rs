@@ -63,12 +63,27 @@ impl Crate<'_> {
 
     /// The modules below the root that a room names, by the room's name.
     pub fn rooms(&self) -> BTreeMap<String, BTreeSet<String>> {
+        self.rooms_by(|_, room| room.to_owned())
+    }
+
+    /// The same, by the file.
+    pub fn rooms_of_files(&self) -> BTreeMap<String, BTreeSet<String>> {
+        self.rooms_by(|module, _| module.file.clone())
+    }
+
+    fn rooms_by(
+        &self,
+        key: impl Fn(&Module, &str) -> String,
+    ) -> BTreeMap<String, BTreeSet<String>> {
         let mut rooms = BTreeMap::new();
         for (at, module) in self.modules.iter().enumerate() {
             let Some(room) = self.room(at) else { continue };
-            let used: &mut BTreeSet<String> = rooms.entry(room.clone()).or_default();
+            let used: &mut BTreeSet<String> = rooms.entry(key(module, &room)).or_default();
             let imported = module.imports.iter().map(|import| &import.path);
-            for path in imported.chain(&module.named) {
+            // A name that is imported leads where its import leads, which is counted already.
+            let is_import = |name: &String| module.imports.iter().any(|it| it.name == *name);
+            let named = module.named.iter().filter(|path| !path.first().is_some_and(is_import));
+            for path in imported.chain(named) {
                 used.extend(self.first_room(at, path).filter(|used| *used != room));
             }
         }

@@ -154,13 +154,13 @@ fn what_cannot_be_followed_is_an_error() {
 #[test]
 fn planted_differences_from_the_table_are_seen() {
     let table = "| `src/a/` | first, [it](x) `b/` | nothing of ours |\n\
-                 | `src/b/` | second | `a` |\n| `src/cmd/` | all | everything |\n\
+                 | `src/b/` | second | `a` |\n| `src/cmd/` | all | `a`, `b` |\n\
                  | `guest/` | C | |";
-    let room = |name: &str, uses: Option<&[&str]>| Room {
+    let room = |name: &str, uses: &[&str]| Room {
         name: name.into(),
-        uses: uses.map(|uses| uses.iter().map(|name| (*name).to_owned()).collect()),
+        uses: uses.iter().map(|name| (*name).to_owned()).collect(),
     };
-    let expected = [room("a", Some(&[])), room("b", Some(&["a"])), room("cmd", None)];
+    let expected = [room("a", &[]), room("b", &["a"]), room("cmd", &["a", "b"])];
     assert_eq!(rooms(table), expected);
     let lib = ("lib", "pub mod a;\npub mod b;\npub mod cmd;");
     let found = |a: &str, b: &str| {

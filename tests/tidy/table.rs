@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Room {
     pub name: String,
-    /// `None`: everything.
-    pub uses: Option<BTreeSet<String>>,
+    pub uses: BTreeSet<String>,
 }
 
 /// The rows of `src/NAME/`, in their order.
@@ -18,7 +17,7 @@ pub fn rooms(document: &str) -> Vec<Room> {
         // A cell may have a link, but no bar.
         let last = row.trim_end_matches([' ', '|']).rsplit('|').next()?;
         let quoted = last.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        Some(Room { name, uses: (last.trim() != "everything").then_some(quoted) })
+        Some(Room { name, uses: quoted })
     };
     rows.filter_map(row).collect()
 }
@@ -40,11 +39,10 @@ pub fn differences(rooms: &[Room], used: &BTreeMap<String, BTreeSet<String>>) ->
             found.push(format!("src/{name}/ uses `{upwards}`, which is not above it in the table"));
         }
         above.insert(name);
-        let Some(allowed) = uses else { continue };
-        for other in used.difference(allowed) {
+        for other in used.difference(uses) {
             found.push(format!("src/{name}/ uses `{other}`, and its row does not say so"));
         }
-        for other in allowed.difference(used) {
+        for other in uses.difference(used) {
             found.push(format!("src/{name}/ does not use `{other}`, and its row says so"));
         }
     }
