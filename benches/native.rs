@@ -132,7 +132,7 @@ impl Bench {
         command.arg(&self.cache).args(["-p", &format!("ops={}", row.ops)]);
         command.args(row.params.iter().flat_map(|param| ["-p", param]));
         let table: serde_json::Value = serde_json::from_str(&output(&mut command)).expect("JSON");
-        let time = table.pointer("/rows/0/samples/0/values/nanoseconds");
+        let time = table.pointer("/result/native/rows/0/samples/0/values/nanoseconds");
         let time = time.unwrap_or_else(|| panic!("{table:#}"));
         time.as_f64().expect("a number") / row.ops as f64
     }

@@ -1,6 +1,6 @@
 //! Comparisons of several additions with one base become a table that ranks them.
 
-use crate::model::{Comparison, FORMAT, LedgerEntry, LedgerRow, LedgerTable, Row, Side, Verdict};
+use crate::model::{Comparison, LedgerEntry, LedgerRow, LedgerTable, Row, Side, Verdict};
 
 /// Ranks the additions for each Workload. `together` is the Comparison of all at once, `not_built`
 /// has those that have none, with the reason. Nothing if no addition could be built.
@@ -18,7 +18,6 @@ pub fn ledger(
     let base = counts.subjects.get(Side::Base);
     let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
     Some(LedgerTable {
-        format: FORMAT,
         title: title.to_owned(),
         key: counts.key.clone(),
         layouts: counts.layouts,

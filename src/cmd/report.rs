@@ -4,8 +4,8 @@ use super::choice::{Choice, one_of};
 use super::exit::Exit;
 use super::output::{OutputArgs, write_stdout};
 use crate::flow::{self, Error};
-use crate::model::Comparison;
-use crate::report::{Report, Saved, Shape};
+use crate::model::{Comparison, Saved, SavedResult};
+use crate::report::{Report, Shape};
 
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
@@ -29,10 +29,7 @@ const SHAPES: [Choice<Shape>; 3] = [
 
 /// Prints one after the other; the exit status is that of all rows of comparisons together.
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let mut results = Vec::new();
-    for path in &args.paths {
-        results.extend(flow::saved(path)?);
-    }
+    let results = flow::saved(&args.paths)?;
     match args.layout {
         Some(shape) => print_in(shape, &results, &args.output)?,
         None => {
@@ -40,8 +37,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             args.output.print_all(&results)?;
         }
     }
-    let comparisons = results.into_iter().filter_map(|result| match result {
-        Saved::Comparison(comparison) => Some(*comparison),
+    let comparisons = results.into_iter().filter_map(|result| match result.result {
+        SavedResult::Comparison(comparison) => Some(*comparison),
         _ => None,
     });
     Ok(Exit::of_comparisons(&comparisons.collect::<Vec<_>>()))
@@ -57,8 +54,8 @@ fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), 
 }
 
 fn counted(result: &Saved) -> Option<&Comparison> {
-    match result {
-        Saved::Comparison(comparison) if comparison.counts().is_some() => Some(comparison),
+    match &result.result {
+        SavedResult::Comparison(comparison) if comparison.counts().is_some() => Some(comparison),
         _ => None,
     }
 }

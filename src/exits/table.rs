@@ -1,7 +1,7 @@
 //! Makes tables of a Recording.
 
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
-use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, Warning};
+use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
 use crate::stats::histogram::quantile;
 
 /// What a table is of.
@@ -71,7 +71,6 @@ impl Recorded<'_> {
             .map(|reason| row((self.name)(*reason), *reason == Reason::GUEST, &times(*reason)));
         let account = self.account(tids);
         ExitTable {
-            format: FORMAT,
             of,
             source: self.source.to_owned(),
             rows: rows.collect(),

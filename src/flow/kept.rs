@@ -7,6 +7,12 @@ use super::error::Error;
 use crate::disk::write_atomically;
 use crate::report::{CSV, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
 
+/// What is kept of a search.
+pub(super) const BISECTION: &str = "bisection.json";
+
+/// What is kept of a ledger.
+pub(super) const LEDGER: &str = "ledger.json";
+
 /// The reports that are kept beside a result.
 const KEPT: [(&str, Format); 3] =
     [("report.txt", TEXT), ("report.csv", CSV), ("report.md", MARKDOWN)];

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::counts;
 use super::error::Error;
-use super::kept::keep;
+use super::kept::{LEDGER, keep};
 use super::kernels::why_unbuilt;
 use super::session::Session;
 use super::whole::compare;
@@ -53,7 +53,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let table = table.ok_or_else(|| {
         Error::usage("no addition could be built; correct the ledger file and try again")
     })?;
-    keep(out, "ledger.json", &table)?;
+    keep(out, LEDGER, &table)?;
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
     Ok(Some(Ranked { table, comparisons }))
 }

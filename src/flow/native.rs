@@ -9,7 +9,7 @@ use super::moment::Moment;
 use crate::analyse::{derive_columns, usual_columns};
 use crate::engine::host::Host;
 use crate::engine::{Cancel, Limits};
-use crate::model::{FORMAT, NativeRow, NativeTable, Workload};
+use crate::model::{NativeRow, NativeTable, Workload};
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
 use crate::text::escape;
@@ -77,7 +77,6 @@ impl NativeOrder {
     fn table(&self, rows: Vec<NativeRow>) -> NativeTable {
         let definition = &self.definition;
         let mut table = NativeTable {
-            format: FORMAT,
             workload: definition.name.clone(),
             title: definition.title.clone(),
             operation: definition.operation.clone(),

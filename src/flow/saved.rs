@@ -1,36 +1,57 @@
 //! Results that ktax wrote, to be printed again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
-use crate::report::{self, Saved};
+use crate::model::{Saved, read_results};
 use crate::rundir::AnyRunDir;
 use crate::text::escape;
 
 /// A result has never been a hundredth of this.
 const FILE_MAX: u64 = 1 << 30;
 
-/// The results of a file, or that of a directory: of a run, a search or a ledger.
+/// The results of files, and those of directories: of a run, a search or a ledger. Of several each
+/// has a name.
 ///
 /// # Errors
-/// There is none, or the file is none of ktax's.
-pub fn saved(path: &Path) -> Result<Vec<Saved>, Error> {
-    if !path.is_dir() {
-        return file(path);
+/// There is none, or a file is none of ktax's.
+pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
+    let mut all = Vec::new();
+    for path in paths {
+        let mut of_path = if path.is_dir() { vec![directory(path)?] } else { file(path)? };
+        name(&mut of_path, path, paths.len() > 1);
+        all.extend(of_path);
     }
-    let finished = ["bisection.json", "ledger.json"].map(|name| path.join(name));
-    match finished.iter().find(|path| path.is_file()) {
-        Some(path) => file(path),
-        None => Ok(vec![Saved::Comparison(Box::new(comparison(path)?))]),
+    Ok(all)
+}
+
+/// Names results by their path and by their place in it, where one of these tells them apart.
+fn name(results: &mut [Saved], path: &Path, has_others: bool) {
+    let path = path.display().to_string();
+    let is_one = results.len() == 1;
+    for (at, saved) in results.iter_mut().enumerate() {
+        saved.name = match (saved.name.as_str(), has_others) {
+            ("", false) if is_one => String::new(),
+            ("", true) if is_one => path.clone(),
+            ("", _) => format!("{path}#{}", at + 1),
+            (own, true) => format!("{path}, {own}"),
+            (own, false) => own.to_owned(),
+        };
     }
 }
 
-fn comparison(path: &Path) -> Result<crate::model::Comparison, Error> {
-    AnyRunDir::open(path)?.comparison()?.ok_or_else(|| {
+fn directory(path: &Path) -> Result<Saved, Error> {
+    let finished = [BISECTION, LEDGER].map(|name| path.join(name));
+    if let Some(finished) = finished.iter().find(|path| path.is_file()) {
+        return Ok(file(finished)?.remove(0));
+    }
+    let comparison = AnyRunDir::open(path)?.comparison()?.ok_or_else(|| {
         let path = path.display();
         Error::usage(format!("{path} has no comparison yet; make it with `ktax analyse {path}`"))
-    })
+    })?;
+    Ok(Saved::from(&comparison))
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {
@@ -38,10 +59,8 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
     let bytes = read_limited(path, FILE_MAX).map_err(unreadable)?;
-    report::parse(&String::from_utf8_lossy(&bytes)).map_err(|reason| {
-        Error::usage(format!(
-            "cannot print {shown}: {}; give a file that ktax wrote with --json",
-            escape(&reason)
-        ))
+    read_results(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        let (reason, next) = (escape(&error.to_string()), error.next_step());
+        Error::usage(format!("cannot print {shown}: {reason}; {next}"))
     })
 }

@@ -4,7 +4,7 @@ use super::moment::Moment;
 use crate::analyse;
 use crate::engine::Cancel;
 use crate::engine::command::{self, CommandError};
-use crate::model::{Blame, Counted, FORMAT, StatCommand, StatTable};
+use crate::model::{Blame, Counted, StatCommand, StatTable};
 use crate::report::command_line;
 use crate::stats::random::Random;
 use crate::text::escape;
@@ -131,7 +131,6 @@ fn table(sides: Vec<Repeated>, order: &StatOrder) -> StatTable {
     let (commands, counted): (Vec<StatCommand>, Vec<Vec<Counted>>) =
         sides.into_iter().map(|side| (side.command, side.counted)).unzip();
     StatTable {
-        format: FORMAT,
         release: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         commands,

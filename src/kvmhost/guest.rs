@@ -9,7 +9,10 @@ use super::frame::Said;
 use crate::engine::Stop;
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use crate::engine::payload;
-use crate::model::{ExitRun, ExitTable, Failure, Identity, Layout, Signature, Subject, Workload};
+use crate::model::{
+    ExitRun, ExitTable, Failure, Identity, Layout, SavedResult, Signature, Subject, Workload,
+    read_results,
+};
 use crate::wire::{self, Answer, arguments, parse_answer};
 
 /// The guest's first process: it runs one program between two marks, and switches the guest off.
@@ -125,8 +128,7 @@ pub(super) fn outcome(row: &str, task: &Task, said: &[Said]) -> Result<Recorded,
         let message = |said| format!("the recording failed: {said}");
         return Err(failed(recorded, |said| Failure::Refused { message: message(said) }));
     }
-    let tables: Result<Vec<ExitTable>, _> = serde_json::from_slice(&reported.stdout);
-    let table = tables.ok().and_then(|tables| tables.into_iter().next());
+    let table = exit_tables(&reported.stdout).and_then(|tables| tables.into_iter().next());
     let no_table = || {
         failed(reported, |said| Failure::Garbled { reason: format!("there is no table: {said}") })
     };
@@ -140,6 +142,15 @@ pub(super) fn outcome(row: &str, task: &Task, said: &[Said]) -> Result<Recorded,
         run.native_ns = native.map(|(ns, _)| ns);
     }
     Ok(Recorded { run, signature, console: console(recorded) })
+}
+
+/// What `ktax exits report --json` printed.
+fn exit_tables(stdout: &[u8]) -> Option<Vec<ExitTable>> {
+    let saved = read_results(std::str::from_utf8(stdout).ok()?).ok()?.pop()?;
+    match saved.result {
+        SavedResult::Exits(tables) => Some(tables),
+        _ => None,
+    }
 }
 
 /// A failed row of what a command printed; a panic of the guest's kernel comes before all else.

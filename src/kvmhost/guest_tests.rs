@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Arch, ImageFormat, Region};
+use crate::model::{Arch, ImageFormat, Region, Saved};
 
 const PLAIN: Layout = Layout { seed: 1, padding: 0, phase: 0 };
 
@@ -40,14 +40,13 @@ fn said(stdout: &str) -> Said {
 /// A table as `ktax exits report --json` prints it.
 fn table() -> Said {
     let table = ExitTable {
-        format: crate::model::FORMAT,
         of: String::new(),
         source: "a test".into(),
         rows: Vec::new(),
         warnings: Vec::new(),
         account: None,
     };
-    said(&serde_json::to_string(&[table]).unwrap())
+    said(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())
 }
 
 const ANSWER: &str = "ktax 1\nstart getppid\nsig calls 9\nvalue nanoseconds 70\nend\n";

@@ -68,8 +68,6 @@ pub struct Carrier {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bisection {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// One line for people.
     pub title: String,
     /// What the elements are.

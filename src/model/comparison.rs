@@ -130,8 +130,6 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// One line for people.
     pub title: String,
     /// A change below this many percent gets no verdict.

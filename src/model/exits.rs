@@ -6,8 +6,6 @@ use super::Warning;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// What it says it is of: a path, a VM; empty where nothing is said.
     pub of: String,
     /// Who counted: `e500 timing`, `book3s HV timings`.

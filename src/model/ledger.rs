@@ -6,8 +6,6 @@ use super::{Key, Verdict, Warning};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerTable {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// One line for people.
     pub title: String,
     /// What the counts compare with.

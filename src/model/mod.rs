@@ -18,6 +18,7 @@ mod metric;
 mod native;
 mod plan;
 mod run;
+mod saved;
 mod stat;
 mod subject;
 mod times;
@@ -45,6 +46,9 @@ pub use metric::{METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Plan, PlanMethod};
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
+pub use saved::{
+    EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
+};
 pub use stat::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
     StatRow, StatTable,

@@ -61,8 +61,6 @@ pub struct NativeColumn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NativeTable {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// The Workload's name.
     pub workload: String,
     /// One line for people.

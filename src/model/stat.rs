@@ -138,8 +138,6 @@ pub struct StatRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatTable {
-    /// [`super::FORMAT`].
-    pub format: u32,
     /// `uname -r` of the running kernel.
     pub release: String,
     /// CPUs that may be used.

@@ -1,6 +1,6 @@
 use super::view::{Records, Report, View};
 use super::{counts, guests, times};
-use crate::model::{Comparison, ComparisonMethod};
+use crate::model::{Comparison, ComparisonMethod, Saved};
 
 impl Report for Comparison {
     fn view(&self) -> View {
@@ -19,7 +19,7 @@ impl Report for Comparison {
         }
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+    fn saved(&self) -> Saved {
+        self.into()
     }
 }

@@ -4,7 +4,7 @@ use super::view::{
     Cell, Kind, Legend, Line, Records, Report, Section, SideLine, Table, Value, View,
 };
 use super::{number, verdict, words};
-use crate::model::{LedgerEntry, LedgerRow, LedgerTable, Verdict, Warning};
+use crate::model::{LedgerEntry, LedgerRow, LedgerTable, Saved, SavedResult, Verdict, Warning};
 use crate::stats::tables::share_percent;
 
 impl Report for LedgerTable {
@@ -66,8 +66,8 @@ impl Report for LedgerTable {
         records
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+    fn saved(&self) -> Saved {
+        SavedResult::Ledger(Box::new(self.clone())).into()
     }
 }
 

@@ -36,7 +36,6 @@ pub use formats::{
 pub use named::Named;
 pub use native::NativePage;
 pub use options::TextOptions;
-pub use saved::{Saved, parse};
 pub use shapes::Shape;
 pub use stat::{StatPage, command_line};
 pub use view::Report;

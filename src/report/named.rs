@@ -1,4 +1,5 @@
 use super::view::{Records, Report, View};
+use crate::model::Saved;
 
 /// A report with a name that tells it from others beside it: a point of a sweep.
 #[derive(Clone, Copy)]
@@ -22,7 +23,7 @@ impl Report for Named<'_> {
         self.report.records()
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        self.report.json()
+    fn saved(&self) -> Saved {
+        Saved { name: self.name.to_owned(), ..self.report.saved() }
     }
 }

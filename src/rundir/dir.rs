@@ -6,7 +6,7 @@ use super::files::{
     create, forget_comparison, lock, read_comparison, read_plan, tidy, to_json, write,
 };
 use crate::disk::Lock;
-use crate::model::{Comparison, CountsPlan, GuestsPlan, Plan, PlanMethod, TimesPlan};
+use crate::model::{Comparison, CountsPlan, GuestsPlan, Plan, PlanMethod, Saved, TimesPlan};
 
 /// A run directory with its Plan. [`RunDir::lock`] it before writing.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl AnyRunDir {
 
     /// Records the Comparison.
     pub fn write_comparison(&self, comparison: &Comparison) -> Result<()> {
-        write(&self.root().join("comparison.json"), &to_json(comparison))
+        write(&self.root().join("comparison.json"), &to_json(&Saved::from(comparison)))
     }
 
     /// Writes a report beside the Comparison.

@@ -26,6 +26,8 @@ pub enum RunDirError {
     InUse { path: String },
     #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
     Format { path: String, reason: String },
+    #[error("cannot read {path}: {reason}; make it again with `ktax analyse {root}`")]
+    Comparison { path: String, reason: String, root: String },
     #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
     Io { operation: &'static str, path: String, reason: io::Error },
 }

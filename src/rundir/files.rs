@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Result, RunDirError};
 use crate::disk::{self, Lock};
-use crate::model::{Comparison, FORMAT, Plan};
+use crate::model::{Comparison, FORMAT, Plan, SavedResult, read_results};
 use crate::text::escape;
 
 /// More than any file of a run directory has: the largest is that of a whole comparison.
@@ -67,16 +67,23 @@ pub(super) fn forget_comparison(root: &Path) -> Result<()> {
 
 /// A Comparison of this format; `None` if there is none.
 pub(super) fn read_comparison(root: &Path) -> Result<Option<Comparison>> {
-    read_versioned(&root.join("comparison.json"))
+    let path = root.join("comparison.json");
+    let Some(text) = read(&path)? else { return Ok(None) };
+    let refuse = |reason: &str| RunDirError::Comparison {
+        path: path.display().to_string(),
+        reason: escape(reason),
+        root: root.display().to_string(),
+    };
+    let saved = read_results(&String::from_utf8_lossy(&text));
+    match saved.map_err(|error| refuse(&error.to_string()))?.pop().map(|one| one.result) {
+        Some(SavedResult::Comparison(comparison)) => Ok(Some(*comparison)),
+        _ => Err(refuse("it is not a comparison")),
+    }
 }
 
 /// A Plan of this format; `None` if there is none.
 pub(super) fn read_plan(path: &Path) -> Result<Option<Plan>> {
-    read_versioned(path)
-}
-
-/// The version comes first: a file of another one has other keys, too.
-fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    // The version comes first: a file of another one has other keys, too.
     #[derive(serde::Deserialize)]
     struct Version {
         format: u32,
@@ -121,15 +128,20 @@ pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match disk::read_limited(path, FILE_MAX) {
-        Ok(text) => text,
-        Err(error) if is_absent(error.kind()) => return Ok(None),
-        Err(error) => return Err(RunDirError::io("cannot read", path)(error)),
-    };
+    let Some(text) = read(path)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
         path: path.display().to_string(),
         reason: escape(&error.to_string()),
     })
+}
+
+/// What is in a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match disk::read_limited(path, FILE_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if is_absent(error.kind()) => Ok(None),
+        Err(error) => Err(RunDirError::io("cannot read", path)(error)),
+    }
 }
 
 /// Nothing there, also because what should be a directory is a file.

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, run, scratch, until};
-use ktax::model::{Bisection, Chain};
+use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, printed, run, scratch, until};
+use ktax::model::Chain;
+use ktax::report::Report;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Two of them cost getppid something: audit=1 most, and pti=on.
@@ -31,7 +32,7 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     let whole = dir.path().join("whole");
     let ran = run(&mut start(&whole));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let bisection: Bisection = serde_json::from_str(&ran.stdout).unwrap();
+    let bisection = printed::bisection(&ran.stdout);
     assert_eq!((bisection.chain, bisection.elements.len()), (Chain::Parameters, 5));
     let found = bisection.found.as_deref().unwrap();
     let names: Vec<_> = found.iter().map(|one| &*bisection.elements[one.after].name).collect();
@@ -75,10 +76,10 @@ fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     // As if it had been stopped before its last place.
     let path = out.join("bisection.json");
-    let mut bisection: Bisection = serde_json::from_slice(&finished(&out)).unwrap();
+    let mut bisection = printed::bisection(&String::from_utf8(finished(&out)).unwrap());
     bisection.found = None;
     bisection.points.remove(&1).unwrap();
-    fs::write(path, serde_json::to_vec(&bisection).unwrap()).unwrap();
+    fs::write(path, serde_json::to_vec(&bisection.saved()).unwrap()).unwrap();
     fs::remove_dir_all(out.join("00001")).unwrap();
     let mut other = fs::read(&kernel).unwrap();
     other.push(0);

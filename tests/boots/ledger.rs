@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::common::{KERNEL, ktax, run, scratch};
-use ktax::model::{LedgerTable, Verdict};
+use crate::common::{KERNEL, ktax, printed, run, scratch};
+use ktax::model::Verdict;
 
 const ADDITIONS: [(&str, &str); 2] = [("nothing", "ktax.none=a"), ("one", "ktax.extra=1")];
 
@@ -25,7 +25,7 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     fs::write(&ledger, file(&ADDITIONS)).unwrap();
     let measure = || run(ktax().arg("ledger").arg(&ledger).arg("--json").arg("--out").arg(&out));
     let first = measure();
-    let table: LedgerTable = serde_json::from_str(&first.stdout).expect(&first.stderr);
+    let table = printed::ledger(&first.stdout);
     let row = &table.rows[0];
     let ranked: Vec<_> = row.entries.iter().map(|one| (one.name.as_str(), one.delta)).collect();
     assert_eq!(ranked, [("one", 1.0), ("nothing", 0.0)]);
@@ -52,7 +52,7 @@ fn an_addition_that_fails_says_nothing_of_the_base_and_a_misspelt_one_is_no_free
         .arg("--json")
         .arg("--out")
         .arg(dir.path().join("out")));
-    let table: LedgerTable = serde_json::from_str(&ran.stdout).expect(&ran.stderr);
+    let table = printed::ledger(&ran.stdout);
     assert_eq!((table.rows[0].base.round(), ran.status), (3.0, 69));
     let broken = table.rows[0].entries.iter().find(|one| one.name == "broken").unwrap();
     assert_eq!(broken.verdict, Verdict::Failed);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Ran, ktax, run, scratch};
+use crate::common::{Ran, ktax, printed, run, scratch};
 use ktax::model::ExitTable;
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/e500v2-timing.txt");
@@ -109,7 +109,7 @@ fn the_difference_of_the_last_two_is_the_documents_conclusion() {
 #[test]
 fn a_capture_of_two_tables_has_each_by_its_number_and_its_true_deviation() {
     let said = exits(&["report", CAPTURE, "--json"]).stdout;
-    let tables: Vec<ExitTable> = serde_json::from_str(&said).unwrap();
+    let tables = printed::exits(&said);
     assert_eq!(tables.len(), 2);
     let text = exits(&["report", &format!("{CAPTURE}#1")]).stdout;
     let line = text.lines().find(|line| line.starts_with("EMUL_MTSPR")).unwrap();
@@ -158,7 +158,7 @@ fn two_reads_of_a_file_are_what_came_between() {
 fn a_trace_of_perf_has_every_return_of_kvm_run() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/perf-script-kvm-run.txt");
     let read = |path: &str| -> Vec<ExitTable> {
-        serde_json::from_str(&exits(&["report", path, "--json"]).stdout).unwrap()
+        printed::exits(&exits(&["report", path, "--json"]).stdout)
     };
     let table = read(trace).remove(0);
     assert_eq!(table.source, "KVM_RUN, from a trace");

@@ -1,6 +1,7 @@
 //! Comparisons as they are shown; `BLESS=1 cargo test --test fast golden::` rewrites what is
 //! expected.
 
+mod again;
 mod cases;
 mod exits;
 mod fixtures;
@@ -13,11 +14,8 @@ mod timed;
 
 use std::path::Path;
 
-use ktax::model::{Comparison, FORMAT, Sides};
-use ktax::report::{
-    CSV, FORMATS, Format, JSON, MARKDOWN, Report, Saved, TEXT, TextOptions, parse, render,
-    render_all,
-};
+use ktax::model::{Comparison, Saved, SavedResult, Sides};
+use ktax::report::{CSV, FORMATS, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
 
@@ -57,20 +55,20 @@ fn every_format_looks_as_expected() {
 
 /// Results that are no comparison of counts.
 fn others() -> Vec<(&'static str, Saved)> {
-    let of = |comparison| Saved::Comparison(Box::new(comparison));
     let diff = Sides { base: exits::base(), change: exits::change() };
+    let (base, vcpu) = (exits::base(), exits::plain("vCPU 1", true));
     vec![
-        ("bisection", Saved::Bisection(Box::new(searches::bisection()))),
-        ("ledger", Saved::Ledger(Box::new(searches::ledger()))),
-        ("guests", of(guests::compared())),
-        ("guests-alone", of(guests::alone())),
-        ("native-one", Saved::Native(Box::new(native::one()))),
-        ("native-many", Saved::Native(Box::new(native::many()))),
-        ("exits", Saved::Exits(vec![exits::base()])),
-        ("exits-two", Saved::Exits(vec![exits::base(), exits::plain("vCPU 1", true)])),
-        ("exits-diff", Saved::ExitDiff(Box::new(diff))),
-        ("stat-two", Saved::Stat(Box::new(stat::two()))),
-        ("stat-pairs", Saved::Stat(Box::new(stat::pairs()))),
+        ("bisection", searches::bisection().saved()),
+        ("ledger", searches::ledger().saved()),
+        ("guests", guests::compared().saved()),
+        ("guests-alone", guests::alone().saved()),
+        ("native-one", native::one().saved()),
+        ("native-many", native::many().saved()),
+        ("exits", SavedResult::Exits(vec![exits::base()]).into()),
+        ("exits-two", SavedResult::Exits(vec![base, vcpu]).into()),
+        ("exits-diff", SavedResult::ExitDiff(Box::new(diff)).into()),
+        ("stat-two", stat::two().saved()),
+        ("stat-pairs", stat::pairs().saved()),
     ]
 }
 
@@ -92,8 +90,7 @@ fn may_be_wide(line: &str) -> bool {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    let counted = cases::all().iter().map(|(name, it)| (*name, of_counts(it)));
-    for (name, result) in counted.chain(others()).chain(timed::all()) {
+    for (name, result) in every() {
         for width in [60, 72, 80, 100, 120, 160, 200] {
             for line in at(&result, width, false).lines() {
                 let is_narrow = line.chars().count() <= usize::from(width);
@@ -104,47 +101,15 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-fn of_counts(comparison: &Comparison) -> Saved {
-    Saved::Comparison(Box::new(comparison.clone()))
-}
-
-#[test]
-fn every_result_can_be_printed_again() {
-    let counted = cases::all().iter().map(|(name, it)| (*name, of_counts(it)));
-    for (name, result) in counted.chain(others()).chain(timed::all()) {
-        let read = parse(&show(&result, JSON)).unwrap();
-        assert_eq!(read.len(), 1, "{name}");
-        for format in FORMATS {
-            assert_eq!(show(&read[0], *format), show(&result, *format), "{name} as {format:?}");
-        }
-    }
-    let all = [&of_counts(&cases::changes()) as &dyn Report, &guests::alone()];
-    let sweep = render_all(&all, JSON, TextOptions::default()).unwrap();
-    assert_eq!(parse(&sweep).unwrap().len(), 2);
-}
-
-#[test]
-fn what_is_no_result_is_refused_with_the_reason() {
-    let old =
-        show(&native::one(), JSON).replacen(&format!("\"format\": {FORMAT}"), "\"format\": 1", 1);
-    let cut = show(&native::one(), JSON).replacen("\"cpus\": 2,", "", 1);
-    for (text, reason) in [
-        ("", "it is not a result of ktax"),
-        ("[]", "it is not a result of ktax"),
-        ("{\"a\": 1}", "it is not a result of ktax"),
-        (format!("[{{\"format\": {FORMAT}}}]").as_str(), "neither"),
-        (old.as_str(), format!("it has format 1, and this ktax reads format {FORMAT}").as_str()),
-        (cut.as_str(), "it is damaged (missing field `cpus`"),
-    ] {
-        let error = parse(text).unwrap_err();
-        assert!(error.contains(reason), "{error}");
-    }
+/// Every result by the name of its files.
+fn every() -> impl Iterator<Item = (&'static str, Saved)> {
+    let counted = cases::all().iter().map(|(name, it)| (*name, it.saved()));
+    counted.chain(others()).chain(timed::all())
 }
 
 #[test]
 fn no_control_character_gets_through() {
-    let counted = cases::all().iter().map(|(name, it)| (*name, of_counts(it)));
-    for (name, result) in counted.chain(others()).chain(timed::all()) {
+    for (name, result) in every() {
         for format in FORMATS {
             let shown = show(&result, *format);
             let bad =

@@ -61,7 +61,7 @@ fn a_workload_prints_its_samples_and_the_words_of_the_original() {
     assert!(ran.stdout.contains("Pipe latency: "), "{}", ran.stdout);
     let ran = workloads(&["run", "getppid", "-p", "ops=1000", "--samples", "4", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let row = &json["rows"][0];
+    let row = &json["result"]["native"]["rows"][0];
     assert_eq!(row["samples"].as_array().unwrap().len(), 4, "{json}");
     assert_eq!(row["samples"][0]["signature"]["calls"], 1000);
     let cell = &row["cells"][0];
@@ -86,7 +86,7 @@ fn several_values_make_several_rows() {
         "--json",
     ]);
     let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let rows = json["rows"].as_array().unwrap();
+    let rows = json["result"]["native"]["rows"].as_array().unwrap();
     let pages: Vec<u64> =
         rows.iter().map(|row| row["workload"]["params"]["pages"].as_u64().unwrap()).collect();
     assert_eq!(pages, [0, 16, 64]);

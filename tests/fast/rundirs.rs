@@ -121,8 +121,13 @@ fn a_directory_of_another_format_is_refused_with_what_to_do() {
         fs::write(root.join("comparison.json"), "{\"format\": 1, \"rows\": []}").unwrap();
         let ran = run(ktax().arg("report").arg(&root));
         assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
-        let said = format!("comparison.json is not of format {FORMAT}");
-        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        let said = format!(
+            "ktax: cannot read {}: it has format 1, and this ktax reads format {FORMAT}; make it \
+             again with `ktax analyse {}`\n",
+            root.join("comparison.json").display(),
+            root.display()
+        );
+        assert_eq!(ran.stderr, said, "{name}");
     }
 }
 

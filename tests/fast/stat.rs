@@ -8,7 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{self, Need, Ran, ktax, processes_below, require, run, scratch, until};
+use crate::common::{
+    self, Need, Ran, ktax, printed, processes_below, require, run, scratch, until,
+};
 use ktax::model::{COUNTERS, ELAPSED, StatRow, StatTable};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use rustix::thread::sched_getaffinity;
@@ -20,7 +22,7 @@ fn stat(args: &[&str]) -> Ran {
 fn table(args: &[&str]) -> StatTable {
     let ran = stat(&[&["--json"], args].concat());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    serde_json::from_str(&ran.stdout).unwrap()
+    printed::stat(&ran.stdout)
 }
 
 fn row<'a>(table: &'a StatTable, name: &str) -> &'a StatRow {
@@ -136,7 +138,7 @@ fn who_may_not_count_is_told_what_to_type() {
     command.args(["stat", "--json", "--", "sleep", "0"]).uid(65534).gid(65534).current_dir("/");
     let ran = run(command.env("TMPDIR", "/tmp"));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let counted: StatTable = serde_json::from_str(&ran.stdout).unwrap();
+    let counted = printed::stat(&ran.stdout);
     // A zero that nobody saw would be a lie: these are filtered out, not refused, for user code.
     for name in ["context-switches", "cpu-migrations", "page-faults", "cache-misses"] {
         let reason = row(&counted, name).uncounted.as_deref().unwrap_or_default();

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::common::kvm::{LINE, assert_whole, count, initrd, initrd_of, kernel, kvm_host};
-use crate::common::{Ran, cache, ktax, run, scratch};
-use ktax::model::{Comparison, ExitTable, Verdict};
+use crate::common::{Ran, cache, ktax, printed, run, scratch};
+use ktax::model::{ExitTable, Verdict};
 use serde_json::Value;
 
 const GUEST: [&str; 8] = ["--out", "2000", "--mmio", "2000", "--cpuid", "2000", "--hlt", "1000"];
@@ -25,8 +25,7 @@ fn record(host: &[&str], options: &[&str], guest: &[&str]) -> (ExitTable, Value)
 
 fn table(ran: &Ran) -> ExitTable {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let tables: Vec<ExitTable> = serde_json::from_str(&ran.stdout).unwrap();
-    tables.into_iter().next().unwrap()
+    printed::exits(&ran.stdout).into_iter().next().unwrap()
 }
 
 #[test]
@@ -69,8 +68,8 @@ fn record_linux(initrd: &Path, options: &[&str], guest: &[&str]) -> (Ran, Vec<Ex
     let host = ["--exact", "--file", &vmlinuz, "--file", &initrd];
     let ran = kvm_host(&host, &[&record[..], options, &vmm, &rest, guest].concat());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let start = ran.stdout.find("\n[\n").expect("there are tables") + 1;
-    let tables = serde_json::from_str(&ran.stdout[start..]).unwrap();
+    let start = ran.stdout.find("\n{\n").expect("there are tables") + 1;
+    let tables = printed::exits(&ran.stdout[start..]);
     (ran, tables)
 }
 
@@ -211,7 +210,7 @@ fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
     // One layout is too few for a verdict, and enough for the tables.
     let ran = compare(GUESTS);
     assert_eq!(ran.status, 4, "{}", ran.stderr);
-    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison = printed::comparison(&ran.stdout);
     let verdicts: Vec<Verdict> = comparison.rows.iter().map(|row| row.verdict).collect();
     assert_eq!(verdicts, [Verdict::OneSide, Verdict::TooFewBoots]);
     let run = |row: usize| comparison.rows[row].guests().unwrap().runs.base.clone().unwrap();

@@ -12,8 +12,7 @@ use std::process::Stdio;
 
 use self::guest::{Endless, GUEST, record, records, tables};
 use crate::common::kvm::{assert_whole, can_record, count, exits};
-use crate::common::{run, until};
-use ktax::model::ExitTable;
+use crate::common::{printed, run, until};
 use ktax::vmm::{Loops, raw};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -154,7 +153,7 @@ fn vcpus_that_come_and_go_are_all_in_the_table() {
     kill_process(Pid::from_child(&record), Signal::INT).unwrap();
     let output = record.wait_with_output().unwrap();
     drop(vcpu);
-    let tables: Vec<ExitTable> = serde_json::from_slice(&output.stdout).unwrap();
+    let tables = printed::exits(&String::from_utf8_lossy(&output.stdout));
     // The last OUT of each is the end of its guest, after which nothing is called: it has not
     // ended, and is in no row.
     let counts: Vec<u64> = tables.iter().map(|table| count(table, "KVM_EXIT_IO")).collect();

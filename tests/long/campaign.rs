@@ -2,7 +2,7 @@
 //! differs, and how often 5 % are found where they were planted. `make controls` runs it; it takes
 //! a machine that is otherwise idle, and says what it saw in the words of METHODOLOGY.md.
 
-use crate::common::{ktax, run, scratch};
+use crate::common::{ktax, printed, run, scratch};
 use ktax::model::{Comparison, Verdict};
 
 /// The comparisons of equals, and of 5 %.
@@ -24,7 +24,8 @@ fn comparison(seed: u32, change: &[&str]) -> Comparison {
         .args(change)
         .arg("--out")
         .arg(dir.path().join("run")));
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::comparison(&ran.stdout)
 }
 
 fn is_found(verdict: Verdict) -> bool {

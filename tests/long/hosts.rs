@@ -8,7 +8,7 @@ mod traced;
 
 use std::path::Path;
 
-use crate::common::{Ran, ktax, run};
+use crate::common::{Ran, ktax, printed, run};
 use ktax::model::ExitTable;
 
 fn exits(arguments: &[&str]) -> Ran {
@@ -18,8 +18,7 @@ fn exits(arguments: &[&str]) -> Ran {
 }
 
 fn tables(file: &Path) -> Vec<ExitTable> {
-    let said = exits(&["report", "--json", &file.display().to_string()]).stdout;
-    serde_json::from_str(&said).unwrap()
+    printed::exits(&exits(&["report", "--json", &file.display().to_string()]).stdout)
 }
 
 /// What the host says between a line with this title and one that ends it.

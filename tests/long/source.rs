@@ -8,7 +8,7 @@ mod history;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{ktax, row, run, scratch};
+use crate::common::{ktax, printed, row, run, scratch};
 use ktax::model::{Comparison, Verdict};
 
 const SOURCE: &str = "debian-src:6.12";
@@ -16,7 +16,8 @@ fn compare(out: &Path, args: &[&str]) -> Comparison {
     let mut command = ktax();
     command.args(["compare", "--kernel", SOURCE, "--json", "--out"]).arg(out).args(args);
     let ran = run(&mut command);
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::comparison(&ran.stdout)
 }
 
 /// A hunk for kernel/sys.c that adds these lines at the beginning of getppid.

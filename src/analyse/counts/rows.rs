@@ -5,8 +5,8 @@ use crate::analyse::error::Result;
 use crate::analyse::{growth, parameters, work};
 use crate::model::{
     Comparison, ComparisonMethod, Context, CountsComparison, CountsEvidence, CountsPlan, Effect,
-    Evidence, FORMAT, Growth, METRICS, Metric, Plan, Row, Side, Sides, Signature, Subjects,
-    Verdict, Warning, Workload,
+    Evidence, Growth, METRICS, Metric, Plan, Row, Side, Sides, Signature, Subjects, Verdict,
+    Warning, Workload,
 };
 use crate::rundir::RunDir;
 
@@ -31,7 +31,7 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
     });
     let Plan { title, threshold_percent, .. } = dir.plan();
     let (title, threshold_percent) = (title.clone(), *threshold_percent);
-    Ok(Comparison { format: FORMAT, title, threshold_percent, method, rows, warnings })
+    Ok(Comparison { title, threshold_percent, method, rows, warnings })
 }
 
 /// How each Side's headline grows over the rows that were measured.

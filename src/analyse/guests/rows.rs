@@ -3,9 +3,8 @@ use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::work;
 use crate::model::{
-    Comparison, ComparisonMethod, EXITS, Effect, Evidence, FORMAT, GUEST_TIME, GuestRow,
-    GuestSample, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, Plan, Row, Sides, TIME,
-    Verdict,
+    Comparison, ComparisonMethod, EXITS, Effect, Evidence, GUEST_TIME, GuestRow, GuestSample,
+    GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, Plan, Row, Sides, TIME, Verdict,
 };
 use crate::rundir::RunDir;
 
@@ -21,7 +20,6 @@ pub fn guests(dir: &RunDir<GuestsPlan>) -> Result<Comparison> {
         rows.push(compared(plan, row, boots.gather(row)?, *threshold_percent));
     }
     Ok(Comparison {
-        format: FORMAT,
         title: title.clone(),
         threshold_percent: *threshold_percent,
         method: ComparisonMethod::Guests(GuestsComparison { plan: plan.clone() }),

@@ -2,8 +2,8 @@ use super::boots::{of_side, times as times_of, value};
 use super::row::{different_work, row};
 use super::{crossings, noise};
 use crate::model::{
-    Accelerator, Comparison, ComparisonMethod, FORMAT, Facts, Plan, Row, RunsOn, Side, Sides,
-    TimedPair, TimesComparison, TimesPlan, Warning, Workload,
+    Accelerator, Comparison, ComparisonMethod, Facts, Plan, Row, RunsOn, Side, Sides, TimedPair,
+    TimesComparison, TimesPlan, Warning, Workload,
 };
 use crate::stats::timed::{
     MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial, TrialRow, log_ratio,
@@ -115,7 +115,7 @@ pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
     });
     let (title, threshold_percent) = (plan.title.clone(), plan.threshold_percent);
     let warnings = warnings(&plan.method, pairs);
-    Comparison { format: FORMAT, title, threshold_percent, method, rows, warnings }
+    Comparison { title, threshold_percent, method, rows, warnings }
 }
 
 /// Of a Side's first Boot; what changes later is a warning.

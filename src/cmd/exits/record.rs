@@ -11,7 +11,7 @@ use crate::cmd::progress::Terminal;
 use crate::disk::{check_writable, write_atomically};
 use crate::flow::Error;
 use crate::flow::exits::record;
-use crate::report;
+use crate::report::{ExitTables, JSON, TextOptions, render};
 use crate::text::escape_path;
 
 /// Record a virtual machine and print where its time went
@@ -48,8 +48,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     // What was recorded is not lost with the file.
     let printed = args.print.print(&tables);
     if let Some(path) = &args.out {
-        write_atomically(path, report::to_json(&tables)?.as_bytes())
-            .map_err(|error| unwritable(path, &error))?;
+        let json = render(&ExitTables(&tables), JSON, TextOptions::default())?;
+        write_atomically(path, json.as_bytes()).map_err(|error| unwritable(path, &error))?;
     }
     printed?;
     Ok(Exit::Ok)

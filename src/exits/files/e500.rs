@@ -3,7 +3,7 @@
 
 use super::error::{ExitsError, damaged};
 use super::lines::lines;
-use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
+use crate::model::{ExitRow, ExitTable, Warning};
 
 /// The source that a table names.
 pub(super) const SOURCE: &str = "e500 timing";
@@ -124,14 +124,7 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    ExitTable {
-        format: FORMAT,
-        of: of.to_owned(),
-        source: SOURCE.into(),
-        rows,
-        warnings,
-        account: None,
-    }
+    ExitTable { of: of.to_owned(), source: SOURCE.into(), rows, warnings, account: None }
 }
 
 fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {

@@ -1,9 +1,6 @@
 use thiserror::Error;
 
-use crate::model::Blame;
-
-/// No architecture has a tenth of this. A text with more has addresses among its reasons.
-pub const REASONS_MAX: usize = 4096;
+use crate::model::{Blame, EXIT_REASONS_MAX, ExitFault, SavedError};
 
 /// Why a file has no table.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -19,19 +16,14 @@ pub enum ExitsError {
          kvm:kvm_exit, or syscalls:sys_enter_ioctl and kvm:kvm_userspace_exit"
     )]
     NoPairs,
+    #[error("{0}; record again with this version of ktax")]
+    Saved(#[from] SavedError),
+    #[error("it has no exit tables but another result; print it with `ktax report`")]
+    OtherResult,
+    #[error("{0}; record again")]
+    Table(#[from] ExitFault),
     #[error(
-        "it has file format {found}, which this ktax does not read; record again with this ktax"
-    )]
-    Format { found: u32 },
-    #[error(
-        "the rows of its table {table} add up to {rows_ns} ns, more than its wall time of \
-         {wall_ns} ns; record again"
-    )]
-    TooMuch { table: usize, rows_ns: u128, wall_ns: u64 },
-    #[error("its table {table} has two rows for the reason {reason:?}; record again")]
-    Twice { table: usize, reason: String },
-    #[error(
-        "its exits have more than {REASONS_MAX} reasons, so ktax does not know this kernel's \
+        "its exits have more than {EXIT_REASONS_MAX} reasons, so ktax does not know this kernel's \
          text; record on its host with `ktax exits record`"
     )]
     Reasons,

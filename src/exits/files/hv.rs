@@ -5,7 +5,7 @@ use std::mem;
 
 use super::error::{ExitsError, damaged};
 use super::lines::lines;
-use crate::model::{ExitRow, ExitTable, FORMAT, Warning};
+use crate::model::{ExitRow, ExitTable, Warning};
 
 /// The source that a table names.
 pub(super) const SOURCE: &str = "book3s HV timings";
@@ -70,7 +70,7 @@ fn is_cut_row(line: &str, text: &str) -> bool {
 /// The table of these rows; nothing where there are none.
 fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     let (of, source) = (String::new(), SOURCE.to_owned());
-    let table = ExitTable { format: FORMAT, of, source, rows, warnings, account: None };
+    let table = ExitTable { of, source, rows, warnings, account: None };
     (!table.rows.is_empty()).then_some(table)
 }
 

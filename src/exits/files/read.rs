@@ -1,9 +1,7 @@
-use std::collections::BTreeSet;
-
-use super::error::{ExitsError, REASONS_MAX};
+use super::error::ExitsError;
 use super::{e500, hv, recorded, trace};
 use crate::exits::table::Per;
-use crate::model::ExitTable;
+use crate::model::{ExitTable, check_exits};
 
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
@@ -12,28 +10,15 @@ pub const FILE_MAX: u64 = 1 << 30;
 pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let tables = match text {
         text if recorded::is_one(text) => recorded::read(text)?,
-        text if e500::is_one(text) => each_once(e500::read(text)?)?,
+        text if e500::is_one(text) => e500::read(text)?,
         text => match hv::read(text)? {
             // A trace is tried last: any number of other events may come before KVM's first.
             none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
             tables => tables,
         },
     };
+    check_exits(&tables)?;
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
-}
-
-/// Refuses a table that has a reason twice, or more reasons than there can be.
-fn each_once(tables: Vec<ExitTable>) -> Result<Vec<ExitTable>, ExitsError> {
-    for (at, table) in tables.iter().enumerate() {
-        if table.rows.len() > REASONS_MAX {
-            return Err(ExitsError::Reasons);
-        }
-        let mut seen = BTreeSet::new();
-        if let Some(row) = table.rows.iter().find(|row| !seen.insert(&row.reason)) {
-            return Err(ExitsError::Twice { table: at + 1, reason: row.reason.clone() });
-        }
-    }
-    Ok(tables)
 }
 
 /// Whether a table is of a file to which the kernel only adds.
@@ -47,6 +32,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::ExitFault;
 
     #[test]
     fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
@@ -63,7 +49,8 @@ mod tests {
         let row = "MMIO\t1\t1\t1\t1\t400\n";
         let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}{row}");
         let error = read(&text, Per::Vm).unwrap_err();
-        assert_eq!(error, ExitsError::Twice { table: 1, reason: "MMIO".into() });
+        let fault = ExitFault::Twice { table: 1, reason: "MMIO".into() };
+        assert_eq!(error, ExitsError::Table(fault));
     }
 
     proptest! {

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::error::{ExitsError, REASONS_MAX};
+use super::error::ExitsError;
 use crate::exits::fold::{Fold, VcpuEvent};
 use crate::exits::recording::{Reason, Stage};
 use crate::exits::scause;
 use crate::exits::table::{Per, Recorded};
-use crate::model::{ExitTable, Warning};
+use crate::model::{EXIT_REASONS_MAX, ExitTable, Warning};
 
 /// One event's line.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     let mut events: Vec<Happened> = Vec::new();
     for line in &lines {
         events.extend(happened(line, has_exits, &mut reasons));
-        if reasons.names.len() > REASONS_MAX {
+        if reasons.names.len() > EXIT_REASONS_MAX {
             return Err(ExitsError::Reasons);
         }
     }

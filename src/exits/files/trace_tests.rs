@@ -95,8 +95,8 @@ fn a_trace_of_other_events_is_an_error() {
 fn texts_that_hold_addresses_are_an_error() {
     let exits =
         |n| (0..n).map(|at| format!("a-1 [000] 1.5: kvm_exit: at {at:#x}\n")).collect::<String>();
-    assert!(read(&exits(REASONS_MAX), Per::Vm).is_ok());
-    assert_eq!(read(&exits(REASONS_MAX + 1), Per::Vm), Err(ExitsError::Reasons));
+    assert!(read(&exits(EXIT_REASONS_MAX), Per::Vm).is_ok());
+    assert_eq!(read(&exits(EXIT_REASONS_MAX + 1), Per::Vm), Err(ExitsError::Reasons));
 }
 
 proptest! {

@@ -12,7 +12,7 @@ use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
 use super::error::LiveError;
 use super::process::Process;
-use crate::model::{ExitRow, ExitTable, FORMAT};
+use crate::model::{ExitRow, ExitTable};
 
 /// The largest description that is read, in bytes; no kernel has so much.
 const DESCRIPTORS_MAX: usize = 1 << 20;
@@ -75,7 +75,6 @@ impl Stats {
             }
         }
         Ok(vec![ExitTable {
-            format: FORMAT,
             of: self.of.clone(),
             source: "KVM's statistics".to_owned(),
             rows: rows(&all),

@@ -10,7 +10,7 @@ use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::flow::whole::compare;
 use crate::kernel;
-use crate::model::{Bisection, Chain, Effect, Element, FORMAT, Point, Row, Side, Subject, Verdict};
+use crate::model::{Bisection, Chain, Effect, Element, Point, Row, Side, Subject, Verdict};
 use crate::plan::{self, CountsExperiment, Experiment};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
@@ -202,7 +202,6 @@ fn begin(
     let end = |side| Point::Cost(cost(row, effect, side));
     let points = [(0, end(Side::Base)), (elements.len(), end(Side::Change))];
     Bisection {
-        format: FORMAT,
         title: title.to_owned(),
         chain,
         elements,

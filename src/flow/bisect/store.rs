@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::disk::{read_text, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
-use crate::model::{Bisection, FORMAT};
+use crate::flow::kept::BISECTION;
+use crate::model::{Bisection, SavedResult, read_results};
+use crate::report::{JSON, TextOptions, render};
+use crate::text::escape;
 
 /// More than the points of any search take.
 const FILE_MAX: u64 = 1 << 30;
@@ -62,11 +65,11 @@ impl Store {
     }
 
     fn path(&self) -> PathBuf {
-        self.root.join("bisection.json")
+        self.root.join(BISECTION)
     }
 
     pub fn write(&self, bisection: &Bisection) -> Result<(), Error> {
-        let text = serde_json::to_string_pretty(bisection)? + "\n";
+        let text = render(bisection, JSON, TextOptions::default())?;
         write_atomically(&self.path(), text.as_bytes())
             .context(format!("cannot write {}", self.path().display()), "free some disk space")
     }
@@ -80,11 +83,10 @@ impl Store {
             ))
         };
         let text = read_text(&self.path(), FILE_MAX).map_err(|e| refuse(e.to_string()))?;
-        let bisection: Bisection =
-            serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
-        match bisection.format == FORMAT && bisection.is_sound() {
-            true => Ok(bisection),
-            false => Err(refuse("it is of another version of ktax, or damaged".into())),
+        let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
+        match saved.map(|saved| saved.result) {
+            Some(SavedResult::Bisection(bisection)) => Ok(*bisection),
+            _ => Err(refuse("its bisection.json is another result".into())),
         }
     }
 }

@@ -1,13 +1,11 @@
-use serde::Serialize;
-
 use super::reasons::{both, reasons};
 use super::sections::title;
-use crate::model::{ExitTable, Warning};
+use crate::model::{ExitTable, Saved, SavedResult, Sides, Warning};
 use crate::report::view::{Legend, Records, Report, Section, SideLine, View};
 use crate::stats::tables::change_percent;
 
 /// Two exit tables, reason by reason.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
 pub struct ExitDiff<'a> {
     /// Before.
     pub base: &'a ExitTable,
@@ -52,7 +50,8 @@ impl Report for ExitDiff<'_> {
         records
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+    fn saved(&self) -> Saved {
+        let both = Sides { base: self.base.clone(), change: self.change.clone() };
+        SavedResult::ExitDiff(Box::new(both)).into()
     }
 }

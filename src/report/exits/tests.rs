@@ -1,7 +1,7 @@
 //! What is printed of an exit table.
 
 use super::{ExitDiff, ExitTables};
-use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, RecorderCost};
+use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost};
 use crate::report::view::Report;
 use crate::report::{TEXT, TextOptions, render};
 
@@ -38,7 +38,7 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
     };
     let (of, source) = (String::new(), "a test".to_owned());
     let account = Some(account);
-    let table = ExitTable { format: FORMAT, of, source, rows, warnings: vec![], account };
+    let table = ExitTable { of, source, rows, warnings: vec![], account };
     let text = text(&ExitTables(&[table]));
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(words).collect();
@@ -85,8 +85,7 @@ fn numbers_too_large_to_be_added_are_printed() {
     };
     let (of, source) = (String::new(), "a test".to_owned());
     let rows = vec![row("HLT"), row("IO")];
-    let table =
-        ExitTable { format: FORMAT, of, source, rows, warnings: vec![], account: Some(account) };
+    let table = ExitTable { of, source, rows, warnings: vec![], account: Some(account) };
     let shown = text(&ExitTables(std::slice::from_ref(&table)));
     let words: Vec<&str> = shown.split_whitespace().collect();
     assert!(words.join(" ").contains("in open exits (HLT)"), "{shown}");

@@ -1,6 +1,6 @@
 use super::records::records;
 use super::sections::{legend, sections, title};
-use crate::model::{ExitTable, Warning};
+use crate::model::{ExitTable, Saved, SavedResult, Warning};
 use crate::report::view::{Records, Report, View};
 
 /// The exit tables of a recording or of a file.
@@ -29,7 +29,7 @@ impl Report for ExitTables<'_> {
         records(self.0)
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self.0)
+    fn saved(&self) -> Saved {
+        SavedResult::Exits(self.0.to_vec()).into()
     }
 }

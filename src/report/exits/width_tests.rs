@@ -1,7 +1,7 @@
 //! Tables on pages of every width.
 
 use super::{ExitDiff, ExitTables};
-use crate::model::{ExitParts, ExitRow, ExitTable, FORMAT};
+use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::view::Report;
 use crate::report::{TEXT, TextOptions, render};
 
@@ -39,7 +39,7 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
     };
     let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));
     let (of, source, rows) = (String::new(), "a test".to_owned(), rows.collect());
-    ExitTable { format: FORMAT, of, source, rows, warnings: vec![], account: None }
+    ExitTable { of, source, rows, warnings: vec![], account: None }
 }
 
 fn text(report: &dyn Report, width: u16) -> String {

@@ -1,6 +1,6 @@
 use super::records::records;
 use super::view::view;
-use crate::model::NativeTable;
+use crate::model::{NativeTable, Saved, SavedResult};
 use crate::report::view::{Records, Report, View};
 
 /// A native table, with or without what the kernel counted.
@@ -21,8 +21,8 @@ impl Report for NativePage<'_> {
         records(self.table)
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self.table)
+    fn saved(&self) -> Saved {
+        self.table.saved()
     }
 }
 
@@ -35,7 +35,7 @@ impl Report for NativeTable {
         records(self)
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+    fn saved(&self) -> Saved {
+        SavedResult::Native(Box::new(self.clone())).into()
     }
 }

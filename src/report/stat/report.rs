@@ -1,6 +1,6 @@
 use super::records::records;
 use super::view::view;
-use crate::model::StatTable;
+use crate::model::{Saved, SavedResult, StatTable};
 use crate::report::view::{Records, Report, View};
 
 /// A table of counters, with or without all values below it.
@@ -21,8 +21,8 @@ impl Report for StatPage<'_> {
         records(self.table)
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self.table)
+    fn saved(&self) -> Saved {
+        self.table.saved()
     }
 }
 
@@ -35,7 +35,7 @@ impl Report for StatTable {
         records(self)
     }
 
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+    fn saved(&self) -> Saved {
+        SavedResult::Stat(Box::new(self.clone())).into()
     }
 }

@@ -1,5 +1,6 @@
 use super::page::View;
 use super::records::Records;
+use crate::model::Saved;
 
 /// A result that can be shown in every format.
 pub trait Report {
@@ -10,8 +11,5 @@ pub trait Report {
     fn records(&self) -> Records;
 
     /// Everything, as it is kept on disk.
-    ///
-    /// # Errors
-    /// A number is not finite, or the like; no result that ktax makes is.
-    fn json(&self) -> serde_json::Result<String>;
+    fn saved(&self) -> Saved;
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ktax::engine::kvm::allowed_cpus;
-use ktax::model::{Comparison, TimedPair, TimesComparison, fact};
+use ktax::model::{TimedPair, TimesComparison, fact};
 
 use super::kernel;
 use crate::common::{self, KERNEL, ktax, run, scratch, times_plan};
@@ -29,7 +29,7 @@ fn compared_by(mut ktax: Command, sides: &str) -> (TimesComparison, Vec<TimedPai
         pairs.push(serde_json::from_slice(&pair).unwrap());
     }
     let text = run(common::ktax().arg("report").arg(&out)).stdout;
-    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison = common::printed::comparison(&ran.stdout);
     (comparison.times().unwrap().clone(), pairs, text)
 }
 

@@ -8,7 +8,7 @@ use ktax::analyse;
 use ktax::engine::{Cancel, Stop};
 use ktax::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use ktax::model::{
-    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, FORMAT, Failure, GuestsPlan, Identity,
+    Arch, Blame, Comparison, ExitRow, ExitRun, ExitTable, Failure, GuestsPlan, Identity,
     ImageFormat, Key, Layout, Plan, Row, Side, Signature, Verdict,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
@@ -78,7 +78,6 @@ impl ReadyHost for Ready<'_> {
             ExitRow { is_guest: true, count: 20, sum_ns: ns - ns / 2, ..ExitRow::default() },
         ];
         let table = ExitTable {
-            format: FORMAT,
             of: String::new(),
             source: "fake".into(),
             rows,

@@ -1,8 +1,6 @@
 //! Exit tables: of a recording with quantiles, parts and an account, and of the same later.
 
-use ktax::model::{
-    ExitAccount, ExitParts, ExitRow, ExitTable, FORMAT, OpenExit, RecorderCost, Warning,
-};
+use ktax::model::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost, Warning};
 
 /// Reason, count, µs in the kernel, in the VMM, halted and preempted.
 type Row = (&'static str, u64, [u64; 4]);
@@ -45,7 +43,6 @@ fn table(of: &str, rows: &[Row]) -> ExitTable {
     let rows: Vec<ExitRow> = rows.iter().map(row).collect();
     let wall_ns = rows.iter().map(|row| row.sum_ns).sum::<u64>() + 61_000;
     ExitTable {
-        format: FORMAT,
         of: of.to_owned(),
         source: "kvm_exit and kvm_entry, added up in the kernel".to_owned(),
         rows,

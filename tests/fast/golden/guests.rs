@@ -1,9 +1,9 @@
 //! Guests of a KVM host: one feature against none, and a guest beside its host.
 
 use ktax::model::{
-    Comparison, ComparisonMethod, EXITS, Effect, Evidence, ExitRun, FORMAT, Failure, GUEST_TIME,
-    GuestRow, GuestSide, GuestSubject, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan,
-    HostKind, Key, Layout, Row, RowFailure, Side, Sides, Subject, TIME, Verdict,
+    Comparison, ComparisonMethod, EXITS, Effect, Evidence, ExitRun, Failure, GUEST_TIME, GuestRow,
+    GuestSide, GuestSubject, GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, HostKind,
+    Key, Layout, Row, RowFailure, Side, Sides, Subject, TIME, Verdict,
 };
 use ktax::report::{TEXT, TextOptions, render};
 
@@ -76,7 +76,6 @@ fn comparison(title: &str, change: Option<GuestSide>, rows: Vec<Row>) -> Compari
         steps: Vec::new(),
     };
     Comparison {
-        format: FORMAT,
         title: title.to_owned(),
         threshold_percent: 0.1,
         method: ComparisonMethod::Guests(GuestsComparison { plan }),

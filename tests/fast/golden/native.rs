@@ -2,9 +2,7 @@
 //! fails.
 
 use ktax::analyse::derive_columns;
-use ktax::model::{
-    FORMAT, Failure, NativeRow, NativeSample, NativeTable, Region, Signature, Workload,
-};
+use ktax::model::{Failure, NativeRow, NativeSample, NativeTable, Region, Signature, Workload};
 
 fn row(name: &str, ns: &[u64]) -> NativeRow {
     let pages = name.split("pages=").nth(1).and_then(|pages| pages.parse().ok());
@@ -29,7 +27,6 @@ fn row(name: &str, ns: &[u64]) -> NativeRow {
 
 fn table(rows: Vec<NativeRow>) -> NativeTable {
     let mut table = NativeTable {
-        format: FORMAT,
         workload: "fork-pages".to_owned(),
         title: "Fork of a process with pages\u{1b}[2J".to_owned(),
         operation: "one fork with its exit and wait".to_owned(),

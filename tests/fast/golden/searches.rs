@@ -1,7 +1,7 @@
 //! A search that found two commits and a pair, and a ledger of which one addition is not built.
 
 use ktax::analyse;
-use ktax::model::{Bisection, Carrier, Chain, Element, FORMAT, LedgerTable, METRICS, Point};
+use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point};
 
 use super::cases;
 
@@ -22,7 +22,6 @@ pub fn bisection() -> Bisection {
     };
     let skipped = |why: &str| Point::Skipped(why.to_owned());
     Bisection {
-        format: FORMAT,
         title: "git:v1 against git:v2".into(),
         chain: Chain::Commits,
         elements: (1..=16).map(element).collect(),

@@ -2,7 +2,7 @@
 //! make of them: parts that may not be counted, no TLB counter, a cache counter that is shared.
 
 use ktax::analyse;
-use ktax::model::{Count, Counted, FORMAT, StatCommand, StatTable};
+use ktax::model::{Count, Counted, StatCommand, StatTable};
 use ktax::report::{JSON, StatPage};
 
 use super::{at, check, show};
@@ -57,7 +57,6 @@ fn table(commands: &[&[&str]], runs: &[Vec<Counted>]) -> StatTable {
         failures: Vec::new(),
     };
     StatTable {
-        format: FORMAT,
         release: "2.6.29".to_owned(),
         cpus: 2,
         commands: commands.iter().map(command).collect(),

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use ktax::analyse;
 use ktax::engine;
 use ktax::model::{
-    Comparison, Failure, Noise, Plan, Side, Sides, TimedBlock, TimedBoot, TimedPair, TimedRun,
-    TimesPlan, fact,
+    Comparison, Failure, Noise, Plan, Saved, Side, Sides, TimedBlock, TimedBoot, TimedPair,
+    TimedRun, TimesPlan, fact,
 };
 use ktax::plan::{Experiment, ParamValue, TimesExperiment};
-use ktax::report::{CSV, JSON, MARKDOWN, Saved};
+use ktax::report::{CSV, JSON, MARKDOWN, Report};
 use ktax::stats::timed::Order;
 
 use super::{at, check, show};
@@ -109,7 +109,7 @@ fn on_bare_metal() -> Comparison {
 pub fn all() -> Vec<(&'static str, Saved)> {
     let all =
         [("timed", swept()), ("timed-blocks", in_blocks()), ("timed-bare-metal", on_bare_metal())];
-    all.map(|(name, comparison)| (name, Saved::Comparison(Box::new(comparison)))).into()
+    all.map(|(name, comparison)| (name, comparison.saved())).into()
 }
 
 #[test]

@@ -1,9 +1,9 @@
 use std::fs;
 use std::process::Command;
 
-use ktax::model::{Comparison, Verdict};
+use ktax::model::Verdict;
 
-use crate::common::{self, Need, own, require, run, scratch};
+use crate::common::{self, Need, own, printed, require, run, scratch};
 
 /// `ktax ARGUMENTS` in a mount namespace in which the kernel's names of this boot and of its boot
 /// line are others.
@@ -81,7 +81,7 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
         assert!(ran.stderr.contains(said) || status == 4, "{arguments:?}: {}", ran.stderr);
     }
     let report = booted(&two, &["report", "--json", out]);
-    let comparison: Comparison = serde_json::from_str(&report.stdout).unwrap();
+    let comparison = printed::comparison(&report.stdout);
     assert_eq!(comparison.title, "old against new");
     assert!(comparison.rows[0].times().unwrap().ns.change.is_some(), "{comparison:?}");
     // A machine that is too busy to measure says so first.

@@ -3,10 +3,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ktax::engine::noise::Watch;
-use ktax::model::{Comparison, TimedPair, Verdict};
+use ktax::model::{TimedPair, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Loops, ktax, may_use_all, run, scratch, times_plan, until};
+use crate::common::{Loops, ktax, may_use_all, printed, run, scratch, times_plan, until};
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times.
 const QUICK: [&str; 6] = ["--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
@@ -25,7 +25,7 @@ fn the_four_phases_are_the_one_command() {
     let reported = run(ktax().args(["report", "--json"]).arg(&out));
     assert_eq!(analysed.stdout, reported.stdout, "{}{}", analysed.stderr, reported.stderr);
     assert_eq!(analysed.status, reported.status);
-    let comparison: Comparison = serde_json::from_str(&reported.stdout).unwrap();
+    let comparison = printed::comparison(&reported.stdout);
     // All A/A pairs of the pilot, too: without them there is no verdict.
     let of = comparison.times().unwrap();
     assert_eq!((of.pairs, of.controls), (10, 8), "{comparison:?}");
@@ -53,7 +53,7 @@ fn a_command_in_front_is_what_differs() {
         .arg("--json")
         .arg("--out")
         .arg(&out));
-    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison = printed::comparison(&ran.stdout);
     match comparison.rows[0].verdict {
         Verdict::Slower => assert_eq!(ran.status, 3, "{}", ran.stderr),
         // A machine that cannot measure says so.
@@ -83,7 +83,7 @@ fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
         .args(["--sweep", "pages=0,8", "--json"])
         .arg("--out")
         .arg(&out));
-    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison = printed::comparison(&ran.stdout);
     let rows: Vec<&str> = comparison.rows.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(rows, ["fork-pages:pages=0,ops=3", "fork-pages:pages=8,ops=3"], "{}", ran.stderr);
     // A setting's values are runs of their own, which cannot be one plan.
@@ -156,7 +156,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     let ran = run(ktax().arg("run").arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let ran = run(ktax().args(["analyse", "--json"]).arg(&out));
-    let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+    let comparison = printed::comparison(&ran.stdout);
     // A machine that cannot measure is left after the pilot.
     let of = comparison.times().unwrap();
     assert!(of.pairs >= 40 || of.unfit.is_some(), "{comparison:?}");
@@ -231,7 +231,7 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     let plan = fs::read(out.join("plan.json")).unwrap();
     let refuses = |flags: &[&str]| {
         let ran = run(ktax().args(["analyse", "--json"]).arg(&out).args(flags));
-        let comparison: Comparison = serde_json::from_str(&ran.stdout).unwrap();
+        let comparison = printed::comparison(&ran.stdout);
         let warned = comparison.warnings.iter().any(|it| it.fact.contains("sometimes"));
         assert!(warned, "{comparison:?}");
         let unfit = comparison.times().unwrap().unfit.as_ref();

@@ -7,14 +7,15 @@ use ktax::model::ExitTable;
 use serde_json::Value;
 
 use crate::common::kvm::exits;
-use crate::common::{Ran, run, scratch, until};
+use crate::common::{Ran, printed, run, scratch, until};
 
 pub const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 pub const BTF: &str = "/sys/kernel/btf";
 pub const ENDLESS: [&str; 5] = [KTAX, "vmm", "raw", "--out", "4000000000"];
 
 pub fn tables(ran: &Ran) -> Vec<ExitTable> {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::exits(&ran.stdout)
 }
 
 /// Records a raw guest from its first exit to its last; the table, and the VMM's own account.

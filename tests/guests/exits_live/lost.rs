@@ -3,13 +3,12 @@
 use std::fs;
 use std::process::Stdio;
 
-use ktax::model::ExitTable;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::guest::{KTAX, record};
 use crate::common::kvm::{assert_whole, can_record, count, exits};
-use crate::common::{Need, parent_in, require, until};
+use crate::common::{Need, parent_in, printed, require, until};
 
 /// The highest rate that there is: two vCPUs' threads that do nothing else.
 #[test]
@@ -90,7 +89,7 @@ fn what_found_no_room_is_counted_and_said() {
     until("the guest ends", || stat(&child).is_some_and(|stat| stat.contains(") Z ")));
     drop(stopped);
     let output = record.wait_with_output().unwrap();
-    let tables: Vec<ExitTable> = serde_json::from_slice(&output.stdout).unwrap();
+    let tables = printed::exits(&String::from_utf8_lossy(&output.stdout));
     let (table, lost) = (&tables[0], tables[0].account.as_ref().unwrap().lost);
     assert!(lost > 0, "{table:?}");
     assert!(count(table, "KVM_EXIT_IO") + lost >= EXITS, "{table:?}");

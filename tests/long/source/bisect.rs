@@ -8,14 +8,15 @@ use ktax::model::{Bisection, Point};
 
 use super::history::{COMMITS, History, PLANTED};
 use super::{SOURCE, hunk_of_getppid};
-use crate::common::{cache, ktax, run, scratch, tree};
+use crate::common::{cache, ktax, printed, run, scratch, tree};
 
 fn bisect(out: &Path, args: &[&str]) -> Bisection {
     let ran = run(ktax()
         .args(["bisect", "start", "--json", "-w", "getppid", "--out"])
         .arg(out)
         .args(args));
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::bisection(&ran.stdout)
 }
 
 /// The number of places that were built and measured.

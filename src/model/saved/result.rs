@@ -1,0 +1,51 @@
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Bisection, Comparison, ExitTable, FORMAT, LedgerTable, NativeTable, Sides, StatTable,
+};
+
+/// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What tells it from others beside it; empty where there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The result.
+    pub result: SavedResult,
+}
+
+/// A result of any kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SavedResult {
+    /// `comparison.json`
+    Comparison(Box<Comparison>),
+    /// `bisection.json`
+    Bisection(Box<Bisection>),
+    /// `ledger.json`
+    Ledger(Box<LedgerTable>),
+    /// What `ktax stat --json` prints.
+    Stat(Box<StatTable>),
+    /// What `ktax workloads run --json` prints.
+    Native(Box<NativeTable>),
+    /// What `ktax exits record --out` writes.
+    Exits(Vec<ExitTable>),
+    /// What `ktax exits diff --json` prints.
+    ExitDiff(Box<Sides<ExitTable>>),
+}
+
+impl From<SavedResult> for Saved {
+    /// Without a name.
+    fn from(result: SavedResult) -> Saved {
+        Saved { format: FORMAT, name: String::new(), result }
+    }
+}
+
+impl From<&Comparison> for Saved {
+    fn from(comparison: &Comparison) -> Saved {
+        SavedResult::Comparison(Box::new(comparison.clone())).into()
+    }
+}

@@ -1,0 +1,53 @@
+//! What ktax printed with --json.
+
+use ktax::model::{
+    Bisection, Comparison, ExitTable, LedgerTable, SavedResult, StatTable, read_results,
+};
+
+/// The only result.
+#[track_caller]
+pub fn result(text: &str) -> SavedResult {
+    let mut all = read_results(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(all.len(), 1, "{text}");
+    all.remove(0).result
+}
+
+#[track_caller]
+pub fn comparison(text: &str) -> Comparison {
+    match result(text) {
+        SavedResult::Comparison(comparison) => *comparison,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn bisection(text: &str) -> Bisection {
+    match result(text) {
+        SavedResult::Bisection(bisection) => *bisection,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn ledger(text: &str) -> LedgerTable {
+    match result(text) {
+        SavedResult::Ledger(table) => *table,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn stat(text: &str) -> StatTable {
+    match result(text) {
+        SavedResult::Stat(table) => *table,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn exits(text: &str) -> Vec<ExitTable> {
+    match result(text) {
+        SavedResult::Exits(tables) => tables,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,171 @@
+//! Whatever ktax wrote, ktax prints again, alone and beside others; all else is refused.
+
+use std::fs;
+use std::path::Path;
+
+use ktax::model::{FORMAT, Saved, SavedError, SavedResult, Sides, read_results};
+use ktax::report::{FORMATS, JSON, Report, TEXT};
+
+use super::{every, exits, native, searches, show};
+use crate::common::{Ran, ktax, run, scratch};
+
+fn report(paths: &[&Path], options: &[&str]) -> Ran {
+    run(ktax().arg("report").args(paths).args(options))
+}
+
+#[test]
+fn every_result_can_be_printed_again() {
+    for (name, result) in every() {
+        let read = read_results(&show(&result, JSON)).unwrap();
+        assert_eq!(read, std::slice::from_ref(&result), "{name}");
+        for format in FORMATS {
+            assert_eq!(show(&read[0], *format), show(&result, *format), "{name} as {format:?}");
+        }
+    }
+}
+
+/// What each file says first, without which no reader knows what the rest is.
+#[test]
+fn every_result_has_one_version_and_says_what_it_is() {
+    for (name, result) in every() {
+        let value: serde_json::Value = serde_json::from_str(&show(&result, JSON)).unwrap();
+        let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["format", "result"], "{name}");
+        assert_eq!(value["format"], FORMAT, "{name}");
+        assert_eq!(value["result"].as_object().unwrap().len(), 1, "{name}");
+        let inside = value["result"].to_string();
+        assert!(!inside.contains(&format!("\"format\":{FORMAT}")), "{name}: {inside}");
+    }
+}
+
+/// Every two results, of the same kind or not: two of stat, a comparison and an exit table.
+#[test]
+fn what_report_prints_of_several_files_it_can_print_again() {
+    let dir = scratch();
+    let write = |(name, result): (&str, Saved)| {
+        let path = dir.path().join(name);
+        fs::write(&path, show(&result, JSON)).unwrap();
+        path
+    };
+    let paths: Vec<_> = every().map(write).collect();
+    let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
+    let together = dir.path().join("together");
+    let first = report(&paths, &["--json"]);
+    fs::write(&together, &first.stdout).unwrap();
+    for format in ["json", "text", "csv", "markdown"] {
+        let [all, again] = [&paths[..], &[&together]].map(|it| report(it, &["--format", format]));
+        assert_eq!(all.stderr, "", "{format}");
+        assert_eq!((again.stdout, again.status), (all.stdout, all.status), "{format}");
+    }
+    let read = read_results(&first.stdout).unwrap();
+    assert_eq!(read.len(), paths.len());
+    for (saved, path) in read.iter().zip(&paths) {
+        assert_eq!(saved.name, path.display().to_string());
+    }
+}
+
+#[test]
+fn what_is_no_result_is_refused_with_the_reason() {
+    let table = show(&native::one(), JSON);
+    let cut = table.replacen("\"cpus\": 2,", "", 1);
+    let more = table.replacen("\"result\"", "\"more\": 1, \"result\"", 1);
+    let other = table.replacen("\"native\"", "\"magic\"", 1);
+    for (text, reason) in [
+        ("", "it is not a result of this version of ktax"),
+        ("[]", "it is not a result of this version of ktax"),
+        ("{\"a\": 1}", "it is not a result of this version of ktax"),
+        (format!("[{{\"format\": {FORMAT}}}]").as_str(), "it does not say what it is"),
+        (cut.as_str(), "it is damaged (missing field `cpus`"),
+        (more.as_str(), "it is damaged (unknown field `more`"),
+        (other.as_str(), "it is damaged (unknown variant `magic`"),
+    ] {
+        let error = read_results(text).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn every_kind_of_another_format_is_refused_with_what_to_do() {
+    let dir = scratch();
+    let path = dir.path().join("old.json");
+    let now = format!("\"format\": {FORMAT}");
+    for (name, result) in every() {
+        for found in [2, FORMAT + 1] {
+            let old = show(&result, JSON).replacen(&now, &format!("\"format\": {found}"), 1);
+            assert_eq!(read_results(&old), Err(SavedError::Format { found }), "{name}");
+            fs::write(&path, old).unwrap();
+            let ran = report(&[&path], &[]);
+            let said = format!(
+                "ktax: cannot print {}: it has format {found}, and this ktax reads format \
+                 {FORMAT}; make it again with this version of ktax\n",
+                path.display()
+            );
+            assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
+        }
+    }
+}
+
+/// As ktax wrote them before results said what they are: a diff had no version of its own.
+#[test]
+fn what_an_earlier_ktax_wrote_is_refused() {
+    let old = format!("{{\"format\": {FORMAT}, \"of\": \"\", \"rows\": []}}");
+    let table = format!("[{old}]");
+    let diff = format!("{{\"base\": {old}, \"change\": {old}}}");
+    assert_eq!(read_results(&table), Err(SavedError::Untagged));
+    assert!(matches!(read_results(&diff), Err(SavedError::NotAResult(_))));
+}
+
+/// `ktax report` and `ktax exits report` judge exit tables alike.
+#[test]
+fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
+    let dir = scratch();
+    let path = dir.path().join("tables.json");
+    let mut twice = exits::base();
+    twice.rows.push(twice.rows[0].clone());
+    let diff = Sides { base: exits::base(), change: twice.clone() };
+    let both = [&["report"][..], &["exits", "report"]];
+    for (result, commands) in [
+        (SavedResult::ExitDiff(Box::new(diff)), &both[..1]),
+        (SavedResult::Exits(vec![twice]), &both),
+    ] {
+        fs::write(&path, show(&Saved::from(result), JSON)).unwrap();
+        for command in commands {
+            let ran = run(ktax().args(*command).arg(&path));
+            assert_eq!(ran.status, 2, "{command:?}: {}", ran.stdout);
+            assert!(ran.stderr.contains("has two rows for the reason"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
+    let dir = scratch();
+    let found = FORMAT - 1;
+    let refused = format!("it has format {found}, and this ktax reads format {FORMAT}");
+    for (name, result) in
+        [("bisection", searches::bisection().saved()), ("ledger", searches::ledger().saved())]
+    {
+        let root = dir.path().join(name);
+        let path = root.join(format!("{name}.json"));
+        fs::create_dir(&root).unwrap();
+        fs::write(&path, show(&result, JSON)).unwrap();
+        assert_eq!(report(&[&root], &[]).stdout, show(&result, TEXT));
+        let now = format!("\"format\": {FORMAT}");
+        let old = show(&result, JSON).replacen(&now, &format!("\"format\": {found}"), 1);
+        fs::write(&path, old).unwrap();
+        let ran = report(&[&root], &[]);
+        assert_eq!(ran.status, 2, "{}", ran.stdout);
+        assert!(ran.stderr.contains(&refused), "{}", ran.stderr);
+    }
+    let root = dir.path().join("bisection");
+    for (text, why) in [
+        (fs::read_to_string(root.join("bisection.json")).unwrap(), &*refused),
+        (show(&searches::ledger(), JSON), "its bisection.json is another result"),
+    ] {
+        fs::write(root.join("bisection.json"), text).unwrap();
+        let ran = run(ktax().args(["bisect", "run"]).arg(&root));
+        assert_eq!(ran.status, 2, "{}", ran.stdout);
+        let next = format!("{why}; start one with `ktax bisect start`");
+        assert!(ran.stderr.contains(&next), "{}", ran.stderr);
+    }
+}
