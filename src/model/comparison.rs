@@ -116,6 +116,11 @@ impl Row {
         }
     }
 
+    /// How many Boots have no measurement.
+    pub fn failed_boots(&self) -> usize {
+        self.failures.iter().map(|failed| failed.boots).sum()
+    }
+
     /// The Effect that decided the Verdict.
     pub fn deciding(&self) -> Option<&Effect> {
         let decided_by = match &self.evidence {

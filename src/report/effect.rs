@@ -73,7 +73,7 @@ fn line(
         Some(effect) => cells.extend(numbers(effect, unit(&effect.metric))),
         None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
     }
-    cells.push(row.failures.len().into());
+    cells.push(row.failed_boots().into());
     for samples in effect.map(|it| [&it.samples.base, &it.samples.change]).into_iter().flatten() {
         cells.extend((0..layouts).map(|i| Value::from(samples.get(i).copied())));
     }

@@ -48,7 +48,7 @@ fn alone(rows: &[Row]) -> Records {
             table.map(|table| table.sum_ns()).into(),
             of_host.map(|effect| effect.base).into(),
             of_host.map(|effect| effect.change).into(),
-            row.failures.len().into(),
+            row.failed_boots().into(),
         ];
         records.push(fixed.into_iter().chain(times(row).into_iter().map(Value::from)));
     }

@@ -1,7 +1,7 @@
 use crate::model::{Comparison, Ratio, Row, TimesEvidence};
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "workload",
     "operation",
     "headline",
@@ -17,6 +17,7 @@ const COLUMNS: [&str; 15] = [
     "detectable_percent",
     "controls",
     "why",
+    "failures",
 ];
 
 /// Unrounded, one line for each row.
@@ -30,7 +31,7 @@ pub fn records(comparison: &Comparison) -> Records {
     records
 }
 
-fn line(row: &Row, times: &TimesEvidence) -> [Value; 15] {
+fn line(row: &Row, times: &TimesEvidence) -> [Value; 16] {
     let ratio = |part: fn(Ratio) -> Option<f64>| Value::from(times.ratio.and_then(part));
     [
         (&row.row).into(),
@@ -48,5 +49,6 @@ fn line(row: &Row, times: &TimesEvidence) -> [Value; 15] {
         times.detectable_percent.into(),
         times.control.map_or(0, |control| control.pairs).into(),
         row.reason.as_deref().unwrap_or_default().into(),
+        row.failed_boots().into(),
     ]
 }

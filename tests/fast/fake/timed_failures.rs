@@ -4,8 +4,8 @@ use std::fs;
 
 use ktax::cmd::Exit;
 use ktax::engine::Stop;
-use ktax::model::{Failure, RunsOn, Side, TimedPair};
-use ktax::report::{MARKDOWN, TextOptions, render};
+use ktax::model::{Failure, Row, RunsOn, Side, TimedPair};
+use ktax::report::{CSV, MARKDOWN, TextOptions, render};
 
 use super::timed::{Scene, block, compared, drive, noise_of, plan, scene};
 use crate::common::{open_times, scratch};
@@ -54,6 +54,15 @@ fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let comparison = compared(&root, &of_guests, &ended);
     let text = render(&comparison, MARKDOWN, TextOptions::default()).unwrap();
     assert!(text.contains("console in pairs/"), "{text}");
+    // As in the CSV of counts, a number of boots.
+    let table = render(&comparison, CSV, TextOptions::default()).unwrap();
+    let mut reader = csv::Reader::from_reader(table.as_bytes());
+    let column = reader.headers().unwrap().iter().position(|head| head == "failures").unwrap();
+    let counted: Vec<usize> =
+        reader.records().map(|line| line.unwrap()[column].parse().unwrap()).collect();
+    let failed: Vec<usize> = comparison.rows.iter().map(Row::failed_boots).collect();
+    assert_eq!(counted, failed, "{table}");
+    assert!(failed.iter().any(|boots| *boots > 1) && failed.contains(&0), "{table}");
     let kept = root.join("pairs/0000.change.serial.log");
     assert_eq!(fs::read(&kept).unwrap(), b"Oops\x1b[0m\n");
     assert!(root.join("pairs/0000.base.serial.log").exists());
