@@ -5,7 +5,7 @@ use std::path::Path;
 use super::context::OrHost;
 use super::error::Error;
 use crate::disk::write_atomically;
-use crate::report::{CSV, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
+use crate::report::{FORMATS, JSON, Report, TextOptions, render};
 
 /// What is kept of a search.
 pub(super) const BISECTION: &str = "bisection.json";
@@ -13,14 +13,10 @@ pub(super) const BISECTION: &str = "bisection.json";
 /// What is kept of a ledger.
 pub(super) const LEDGER: &str = "ledger.json";
 
-/// The reports that are kept beside a result.
-const KEPT: [(&str, Format); 3] =
-    [("report.txt", TEXT), ("report.csv", CSV), ("report.md", MARKDOWN)];
-
-/// Each with the name of its file.
+/// The report of each format that has a file beside the result, with the name of that file.
 pub(super) fn reports(of: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
-    let report = |(name, format)| Ok((name, render(of, format, TextOptions::default())?));
-    KEPT.into_iter().map(report).collect()
+    let files = FORMATS.iter().filter_map(|format| Some((format.file?, *format)));
+    files.map(|(name, format)| Ok((name, render(of, format, TextOptions::default())?))).collect()
 }
 
 /// Keeps a result in a directory: as JSON under its name, and the reports.

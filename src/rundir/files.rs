@@ -59,10 +59,13 @@ fn lock_by(root: &Path, file: fs::File) -> Result<Lock> {
     })
 }
 
-/// Removes what analyse has made.
+/// Removes what analyse has made: the Comparison and a report in each format.
 pub(super) fn forget_comparison(root: &Path) -> Result<()> {
-    let names = ["comparison.json", "report.txt", "report.csv", "report.md"];
-    names.iter().try_for_each(|name| remove(&root.join(name)))
+    remove(&root.join("comparison.json"))?;
+    let entries = root.read_dir().map_err(RunDirError::io("cannot read", root))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut reports = names.filter(|name| name.as_encoded_bytes().starts_with(b"report."));
+    reports.try_for_each(|name| remove(&root.join(name)))
 }
 
 /// A Comparison of this format; `None` if there is none.

@@ -8,8 +8,12 @@ use crate::report::view::{Records, Value};
 use crate::text::csv_cell;
 
 /// The records; several reports with the same columns have one header.
-pub const FORMAT: Format =
-    Format { name: "csv", write: |report, _| write(&report.records()), join };
+pub const FORMAT: Format = Format {
+    name: "csv",
+    file: Some("report.csv"),
+    write: |report, _| write(&report.records()),
+    join,
+};
 
 fn write(records: &Records) -> Result<String, ReportError> {
     to_text(records).map_err(|error| ReportError::Csv(error.to_string()))

@@ -9,6 +9,8 @@ use crate::report::view::Report;
 pub struct Format {
     /// What `--format` calls it.
     pub name: &'static str,
+    /// The file that is kept beside a result; none of what is kept as the result itself.
+    pub file: Option<&'static str>,
     /// One report, ending in a newline.
     pub write: fn(&dyn Report, TextOptions) -> Result<String, ReportError>,
     /// Several of them, one after the other.

@@ -9,6 +9,7 @@ use crate::text::escape_json;
 /// What is kept on disk, safe to print on a terminal; of several an array.
 pub const FORMAT: Format = Format {
     name: "json",
+    file: None,
     write: |report, _| to_json(&report.saved()),
     join: |all| {
         let all: Vec<&str> = all.iter().map(|one| one.trim_end()).collect();

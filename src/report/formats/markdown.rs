@@ -10,6 +10,7 @@ const FUNCTIONS: usize = 20;
 /// Tables, lists, and what carries a row folded away.
 pub const FORMAT: Format = Format {
     name: "markdown",
+    file: Some("report.md"),
     write: |report, _| Ok(write(&report.view())),
     join: |all| all.join("\n"),
 };

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use ktax::analyse::{AnalyseError, counts};
+use ktax::flow::{self, Options};
 use ktax::model::{
     Boot, Comparison, CountsPlan, Failure, METRICS, Outcome, Run, Sample, Side, Verdict,
 };
-use ktax::rundir::RunDir;
+use ktax::report::{FORMATS, Format};
+use ktax::rundir::{AnyRunDir, RunDir};
 
 use super::{cases, fixtures};
 
@@ -120,4 +122,28 @@ fn samples_that_do_not_fit_are_refused() {
         dir.write_run(step, &run, None).unwrap();
     }
     assert!(matches!(counts(&dir), Err(AnalyseError::Sum { .. })));
+}
+
+#[test]
+fn every_format_has_its_report_beside_the_comparison_until_the_run_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    let made = small(&root);
+    let opened = AnyRunDir::open(&root).unwrap();
+    let comparison = flow::analyse(&opened, Options::default()).unwrap();
+    let files: Vec<(&str, Format)> =
+        FORMATS.iter().filter_map(|format| Some((format.file?, *format))).collect();
+    assert_eq!(files.len() + 1, FORMATS.len(), "JSON is the comparison itself");
+    for (file, format) in &files {
+        let kept = std::fs::read_to_string(root.join(file)).unwrap();
+        assert_eq!(kept, super::show(&comparison, *format));
+    }
+    let analysed = || {
+        let names = root.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        names.filter(|name| name.starts_with("report") || name.starts_with("comparison")).count()
+    };
+    assert_eq!(analysed(), FORMATS.len());
+    made.forget_comparison().unwrap();
+    assert_eq!(analysed(), 0);
 }

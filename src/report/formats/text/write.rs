@@ -7,6 +7,7 @@ use crate::text::escape;
 /// Fitted to the terminal's width.
 pub const FORMAT: Format = Format {
     name: "text",
+    file: Some("report.txt"),
     write: |report, options| Ok(write(&report.view(), &Page::new(options))),
     join: |all| all.join("\n"),
 };
