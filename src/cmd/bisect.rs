@@ -98,6 +98,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 }
 
 fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error> {
+    if let Some(result) = search.result() {
+        output.print(result)?;
+    }
     let bisection = match search {
         Search::Stopped { next } => {
             note!("ktax: stopped; to resume, {next}");
@@ -109,7 +112,6 @@ fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error>
         }
         Search::Found(bisection) => bisection,
     };
-    output.print(&*bisection)?;
     note!("ktax: everything is in {}", out.display());
     let mut found = bisection.found.iter().flatten();
     let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);

@@ -7,7 +7,7 @@ use super::output::OutputArgs;
 use super::progress::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error, Options};
-use crate::report::{CSV, Named, Report};
+use crate::report::{Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
 
 /// Plan, run, analyse and report in one command.
@@ -42,12 +42,6 @@ An experiment file:
 /// value.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let points = flow::points(&args.experiment.experiment()?)?;
-    if points.len() > 1 && args.output.format() == CSV {
-        return Err(Error::usage(
-            "--format csv prints one table, and a sweep of settings has several runs; the \
-             directory of each run has its report.csv",
-        ));
-    }
     let options = Options { peek: args.peek, ..Options::default() };
     points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options))?;
     let terminal = Terminal::new();

@@ -56,8 +56,7 @@ impl OutputArgs {
         Ok(write_stdout(&text)?)
     }
 
-    /// What to print.
-    pub fn format(&self) -> Format {
+    fn format(&self) -> Format {
         if self.json { JSON } else { self.format }
     }
 

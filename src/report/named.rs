@@ -1,7 +1,7 @@
 use super::view::{Records, Report, View};
 use crate::model::Saved;
 
-/// A report with a name that tells it from others beside it: a point of a sweep.
+/// A report with a name that tells it from others beside it: a point of a sweep, a path.
 #[derive(Clone, Copy)]
 pub struct Named<'a> {
     /// The name; empty where there are no others.
@@ -19,8 +19,14 @@ impl Report for Named<'_> {
         }
     }
 
+    /// The first column has the name, where there is one.
     fn records(&self) -> Records {
-        self.report.records()
+        let mut records = self.report.records();
+        if !self.name.is_empty() {
+            records.header.insert(0, "name".to_owned());
+            records.lines.iter_mut().for_each(|line| line.insert(0, self.name.into()));
+        }
+        records
     }
 
     fn saved(&self) -> Saved {

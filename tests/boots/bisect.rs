@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, printed, run, scratch, until};
-use ktax::model::Chain;
+use ktax::model::{Chain, Verdict};
 use ktax::report::Report;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -114,8 +114,10 @@ fn without_a_difference_there_is_nothing_to_search() {
     let ran = run(ktax()
         .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
         .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
-        .arg("--out")
+        .args(["--json", "--out"])
         .arg(dir.path().join("out")));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("no detected change; there is nothing"), "{}", ran.stderr);
+    let comparison = printed::comparison(&ran.stdout);
+    assert_eq!(comparison.rows[0].verdict, Verdict::NoDetectedChange);
 }

@@ -1,4 +1,5 @@
 use crate::model::{Bisection, Comparison};
+use crate::report::Report;
 
 /// How a search ended.
 #[derive(Debug)]
@@ -17,4 +18,15 @@ pub enum Search {
     },
     /// What carries the difference.
     Found(Box<Bisection>),
+}
+
+impl Search {
+    /// What there is to print; nothing of a search that was stopped.
+    pub fn result(&self) -> Option<&dyn Report> {
+        match self {
+            Search::Stopped { .. } => None,
+            Search::Nothing { comparison, .. } => Some(&**comparison),
+            Search::Found(bisection) => Some(&**bisection),
+        }
+    }
 }

@@ -127,7 +127,8 @@ fn nothing_to_search(row: &Row, store: &Store) -> String {
     };
     let bounds = store.bounds();
     format!(
-        "{}: {why}; there is nothing to search for; `ktax report {}` has more",
+        "{}: {why}; there is nothing to search for; `ktax report {}` prints the comparison \
+         again",
         row.row,
         bounds.display()
     )

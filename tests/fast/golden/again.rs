@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use ktax::model::{FORMAT, Saved, SavedError, SavedResult, Sides, read_results};
-use ktax::report::{FORMATS, JSON, Report, TEXT};
+use ktax::report::{FORMATS, JSON, Named, Report, TEXT, TextOptions, render_all};
 
-use super::{every, exits, native, searches, show};
+use super::{every, exits, native, searches, show, stat};
 use crate::common::{Ran, ktax, run, scratch};
 
 fn report(paths: &[&Path], options: &[&str]) -> Ran {
@@ -168,4 +168,49 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
         let next = format!("{why}; start one with `ktax bisect start`");
         assert!(ran.stderr.contains(&next), "{}", ran.stderr);
     }
+}
+
+/// Rows of two results are told apart; those of one need no name.
+#[test]
+fn only_several_results_have_names_in_csv() {
+    let dir = scratch();
+    let json = show(&stat::two(), JSON);
+    let [one, other] = ["one.json", "other.json"].map(|name| dir.path().join(name));
+    [&one, &other].iter().for_each(|path| fs::write(path, &json).unwrap());
+    let named = |paths: &[&Path]| -> Vec<String> {
+        let said = report(paths, &["--format", "csv"]).stdout;
+        let mut reader = csv::Reader::from_reader(said.as_bytes());
+        let column = reader.headers().unwrap().iter().position(|head| head == "name");
+        let Some(column) = column else { return Vec::new() };
+        reader.records().map(|line| line.unwrap()[column].to_owned()).collect()
+    };
+    assert_eq!(named(&[&one]), Vec::<String>::new());
+    let rows = stat::two().records().lines.len();
+    let names = [&one, &other].map(|path| vec![path.display().to_string(); rows]);
+    assert_eq!(named(&[&one, &other]), names.concat());
+    // Of a file that has several they are numbered, where they have no names of their own.
+    let both = dir.path().join("both.json");
+    fs::write(&both, format!("[{json}, {json}]")).unwrap();
+    let numbered = [1, 2].map(|number| vec![format!("{}#{number}", both.display()); rows]);
+    assert_eq!(named(&[&both]), numbered.concat());
+}
+
+/// As `ktax compare` prints a sweep.
+#[test]
+fn results_keep_the_names_that_they_were_printed_with() {
+    let (one, other) = (stat::two(), stat::pairs());
+    let named = [("thp=never", &one), ("thp=always", &other)];
+    let named = named.map(|(name, report)| Named { name, report });
+    let all = named.each_ref().map(|one| one as &dyn Report);
+    let dir = scratch();
+    let path = dir.path().join("sweep.json");
+    let print = |format| render_all(&all, format, TextOptions::default()).unwrap();
+    fs::write(&path, print(JSON)).unwrap();
+    for format in FORMATS {
+        let ran = report(&[&path], &["--format", format.name]);
+        assert_eq!(ran.stdout, print(*format), "{format:?}: {}", ran.stderr);
+    }
+    let names: Vec<String> =
+        read_results(&print(JSON)).unwrap().into_iter().map(|saved| saved.name).collect();
+    assert_eq!(names, ["thp=never", "thp=always"]);
 }

@@ -1,9 +1,11 @@
 //! A search that found two commits and a pair, and a ledger of which one addition is not built.
 
 use ktax::analyse;
+use ktax::flow::bisect::Search;
 use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point};
+use ktax::report::FORMATS;
 
-use super::cases;
+use super::{cases, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -54,4 +56,17 @@ pub fn ledger() -> LedgerTable {
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
     analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap()
+}
+
+/// Without a difference the answer is the comparison, in every format.
+#[test]
+fn every_search_that_ended_has_something_to_print() {
+    let comparison = cases::changes();
+    let nothing = Search::Nothing { comparison: Box::new(comparison.clone()), why: "x".into() };
+    let found = Search::Found(Box::new(bisection()));
+    for format in FORMATS {
+        assert_eq!(show(nothing.result().unwrap(), *format), show(&comparison, *format));
+        assert_eq!(show(found.result().unwrap(), *format), show(&bisection(), *format));
+    }
+    assert!(Search::Stopped { next: "x".into() }.result().is_none());
 }

@@ -82,6 +82,27 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
     assert_eq!(ran.status, worst, "{}", ran.stderr);
 }
 
+/// In CSV as in text, by `ktax compare` as by `ktax report` of the same directories.
+#[test]
+fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
+    let dir = scratch();
+    let out = dir.path().join("run");
+    let Some(mut command) = alone(dir.path()) else { return };
+    let sweep = format!("{TTL}=70,71");
+    command.args(QUICK).args(["10", "--sweep", &sweep, "--format", "csv", "--out"]).arg(&out);
+    let ran = run(&mut command);
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    let names = ["70", "71"].map(|value| format!("{TTL}={value}"));
+    let first = |line: &str| line.split(',').next().unwrap().to_owned();
+    let column: Vec<String> = ran.stdout.lines().map(first).collect();
+    assert_eq!(column, ["name", &names[0], &names[1]], "{}", ran.stdout);
+    let paths = names.each_ref().map(|name| out.join(name));
+    let again = run(ktax().args(["report", "--format", "csv"]).args(&paths));
+    let below = format!("{}/", out.display());
+    assert_eq!(again.stdout.replace(&below, ""), ran.stdout, "{}", again.stderr);
+    assert_eq!(again.status, ran.status);
+}
+
 #[test]
 fn an_error_in_a_later_run_leaves_the_others_and_says_where() {
     let dir = scratch();
