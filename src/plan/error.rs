@@ -1,6 +1,8 @@
 // The messages say what the fields are.
 #![allow(missing_docs)]
 
+use std::ops::RangeInclusive;
+
 use thiserror::Error;
 
 use super::flags::with_flag;
@@ -130,5 +132,18 @@ pub(super) fn printable_line(what: &'static str, text: &str) -> Result<(), PlanE
     match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         true => Ok(()),
         false => Err(PlanError::Unprintable { what }),
+    }
+}
+
+/// Refuses a number out of bounds; `key` is its name in a file.
+pub(super) fn range(
+    key: &'static str,
+    value: u32,
+    bounds: RangeInclusive<u32>,
+) -> Result<(), PlanError> {
+    let (least, most) = bounds.into_inner();
+    match (least..=most).contains(&value) {
+        true => Ok(()),
+        false => Err(PlanError::Range { key, value, least, most }),
     }
 }

@@ -203,8 +203,15 @@ fn a_plan_of_guests_that_points_outside_itself_is_refused() {
     planted(&|it| it["host_kernel"]["source"] = "\u{1b}[31m".into());
     planted(&|it| it["base"]["kernel"]["sha256"] = "".into());
     planted(&|it| it["base"]["kernel"]["source"] = "\u{1b}[31m".into());
-    planted(&|it| it["change"]["subject"]["memory_mib"] = 4_000_000.into());
-    planted(&|it| it["change"]["subject"]["cpus"] = 255.into());
+    // What an experiment's file may not ask for: 64 GiB, no CPU, no operation, no such host.
+    for mib in [63, 3073, 65_536, 4_000_000] {
+        planted(&|it| it["change"]["subject"]["memory_mib"] = mib.into());
+    }
+    for cpus in [0, 17, 255] {
+        planted(&|it| it["change"]["subject"]["cpus"] = cpus.into());
+    }
+    planted(&|it| it["rows"][2]["work"]["program"]["ops"] = 0.into());
+    planted(&|it| it["host"] = "kvm-e500v2".into());
     planted(&|it| it["change"]["subject"]["without"][0] = "\u{1b}[31m".into());
     planted(&|it| it["host_subject"]["kernel"] = "\u{7}".into());
     planted(&|it| it["steps"][1] = it["steps"][0].clone());

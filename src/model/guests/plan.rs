@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::{Identity, Key, Layout, Side, Step, Subject, Workload};
@@ -37,6 +39,13 @@ pub struct GuestSubject {
     pub cpus: u8,
     /// Memory in MiB.
     pub memory_mib: u32,
+}
+
+impl GuestSubject {
+    /// How many vCPUs a guest can have.
+    pub const CPUS: RangeInclusive<u32> = 1..=16;
+    /// How much memory a guest can have, in MiB.
+    pub const MEMORY_MIB: RangeInclusive<u32> = 64..=3072;
 }
 
 /// A Side's guest, with its Kernel as it was found.

@@ -4,7 +4,7 @@ use crate::model::{
     Subject,
 };
 use crate::plan::asked::Experiment;
-use crate::plan::error::{PlanError, printable_line};
+use crate::plan::error::{PlanError, printable_line, range};
 use crate::plan::file::{ExperimentFile, SubjectKeys};
 use crate::plan::layouts;
 
@@ -95,13 +95,8 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
             }
         }
     }
-    for (key, value, least, most) in
-        [("cpus", u32::from(subject.cpus), 1, 16), ("memory_mib", subject.memory_mib, 64, 3072)]
-    {
-        if !(least..=most).contains(&value) {
-            return Err(PlanError::Range { key, value, least, most });
-        }
-    }
+    range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
+    range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
     Ok(subject)
 }
 

@@ -1,13 +1,10 @@
 use std::collections::BTreeSet;
 
+use super::names::{is_hash, is_printable, is_row};
 use crate::model::{CountsPlan, Side, Step};
 
 /// A plan may come from anywhere, and its row names and hashes become file names.
 pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> {
-    let of_row =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
-    let is_row = |row: &str| (1..=100).contains(&row.len()) && row.bytes().all(of_row);
-    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let rows = plan.workloads.iter().map(|workload| &workload.row).collect::<BTreeSet<_>>();
     let names = plan.steps.iter().map(Step::name).collect::<BTreeSet<_>>();
     if !Side::BOTH.iter().all(|side| is_hash(&plan.kernels.get(*side).sha256)) {
@@ -18,6 +15,8 @@ pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> 
         Err("a step is there twice")
     } else if !plan.workloads.iter().all(|workload| is_row(&workload.row)) {
         Err("a row's name is not of [a-z0-9:=,-]")
+    } else if plan.workloads.iter().any(|workload| workload.ops == 0) {
+        Err("a row has no operations")
     } else if !plan.steps.iter().all(|step| step.layout < plan.layouts.len()) {
         Err("a step's layout does not exist")
     } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
@@ -39,8 +38,4 @@ fn texts(plan: &CountsPlan) -> impl Iterator<Item = &str> {
     });
     let key = &plan.key;
     sides.chain([plan.machine.cpu.as_str(), &key.qemu, &key.machine, &key.cpu])
-}
-
-fn is_printable(text: &str) -> bool {
-    !text.chars().any(char::is_control)
 }

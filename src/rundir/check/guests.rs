@@ -1,13 +1,10 @@
 use std::collections::BTreeSet;
 
-use crate::model::{GuestWork, GuestsPlan, Step};
+use super::names::{is_hash, is_printable, is_row};
+use crate::model::{GuestSubject, GuestWork, GuestsPlan, HostKind, Step};
 
 /// Row names and hashes become file names.
 pub(super) fn check(plan: &GuestsPlan) -> Result<(), &'static str> {
-    let of_row =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-:=,".contains(&byte);
-    let is_row = |row: &str| (1..=100).contains(&row.len()) && row.bytes().all(of_row);
-    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let sides = || std::iter::once(&plan.base).chain(&plan.change);
     let kernels = sides().filter_map(|side| side.kernel.as_ref());
     let mut kernels = kernels.chain([&plan.host_kernel]);
@@ -25,14 +22,25 @@ pub(super) fn check(plan: &GuestsPlan) -> Result<(), &'static str> {
         Err("a step's layout does not exist")
     } else if !plan.layouts.iter().all(|layout| layout.padding <= 4096) {
         Err("a layout's padding is above 4096")
-    } else if !sides().all(|side| (1..=16).contains(&side.subject.cpus)) {
+    } else if !sides().all(|side| GuestSubject::CPUS.contains(&side.subject.cpus.into())) {
         Err("a guest's CPUs are not 1 to 16")
-    } else if !sides().all(|side| (64..=65536).contains(&side.subject.memory_mib)) {
-        Err("a guest's memory is not of 64 to 65536 MiB")
-    } else if !texts(plan).all(|text| !text.chars().any(char::is_control)) {
+    } else if !sides().all(|side| GuestSubject::MEMORY_MIB.contains(&side.subject.memory_mib)) {
+        Err("a guest's memory is not of 64 to 3072 MiB")
+    } else if !plan.rows.iter().all(|row| is_work(plan.host, &row.work)) {
+        Err("a row has no operations, or is not for this host")
+    } else if !texts(plan).all(is_printable) {
         Err("a text has control characters")
     } else {
         Ok(())
+    }
+}
+
+/// Whether there is something to do, and a host of this kind can do it.
+fn is_work(host: HostKind, work: &GuestWork) -> bool {
+    match work {
+        GuestWork::Raw { .. } => true,
+        GuestWork::Boot => host == HostKind::Kvm,
+        GuestWork::Program(workload) => host == HostKind::Kvm && workload.ops > 0,
     }
 }
 

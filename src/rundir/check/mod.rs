@@ -2,13 +2,16 @@
 
 mod counts;
 mod guests;
+mod names;
 mod times;
+
+use names::is_printable;
 
 use crate::model::{Plan, PlanMethod};
 
 /// Refuses what would leave the directory, act on a terminal, take all memory, or never end.
 pub(super) fn check(plan: &Plan) -> Result<(), &'static str> {
-    if plan.title.chars().any(char::is_control) {
+    if !is_printable(&plan.title) {
         return Err("the title has control characters");
     }
     match &plan.method {

@@ -6,7 +6,7 @@ use std::path::Path;
 use ktax::model::{FORMAT, PlanMethod};
 use ktax::rundir::{RunDir, RunDirError};
 
-use super::scene::{Ran, Scene};
+use super::scene::{OPS, Ran, Scene};
 use crate::common::{open_counts, scratch, tree};
 
 const RUNS: &str = "boots/001-change/runs";
@@ -169,6 +169,7 @@ fn a_plan_that_points_outside_itself_is_refused() {
         ("\"row\": \"pipe\"", "\"row\": \"getppid\""),
         ("\"index\": 2", "\"index\": 1"),
         (&"ab".repeat(32), "../../x"),
+        (format!("\"ops\": {OPS}").as_str(), "\"ops\": 0"),
         ("\"seed\": 1,", "\"seed\": 1, \"\\u001b]0;evil\\u0007\": 1,"),
     ] {
         assert!(text.contains(from), "{from}");
