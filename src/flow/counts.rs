@@ -45,13 +45,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let key = key(&qemu, &plan.machine);
     if key != plan.key {
-        return Err(Error::usage(format!(
-            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
-             would not compare; plan again with `ktax plan`",
-            dir.root().display(),
-            plan.key.qemu,
-            key.qemu
-        )));
+        return Err(Error::other_key(dir.root(), &plan.key, &key));
     }
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use std::io;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -14,7 +15,7 @@ use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
-use crate::model::{Blame, Failure};
+use crate::model::{Blame, Failure, Key};
 use crate::plan::PlanError;
 use crate::report::ReportError;
 use crate::run::TimesError;
@@ -102,6 +103,17 @@ impl Error {
         let text =
             format!("no engine for {measures} is called {name:?}; plan again with `ktax plan`");
         Error::Usage(text)
+    }
+
+    /// Exact counts belong to one QEMU and one build of ktax: these are not the Plan's.
+    pub(super) fn other_key(dir: &Path, planned: &Key, found: &Key) -> Error {
+        Error::Usage(format!(
+            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
+             would not compare; plan again with `ktax plan`",
+            dir.display(),
+            planned.qemu,
+            found.qemu
+        ))
     }
 
     /// A fault of the host's that has no type of its own.

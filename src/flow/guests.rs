@@ -47,13 +47,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     let qemu = qemu(plan.host, session)?;
     let key = key(plan.host, &qemu)?;
     if key != plan.key {
-        return Err(Error::usage(format!(
-            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
-             would not compare; plan again with `ktax plan`",
-            dir.root().display(),
-            plan.key.qemu,
-            key.qemu
-        )));
+        return Err(Error::other_key(dir.root(), &plan.key, &key));
     }
     let engine: Box<dyn GuestEngine> = match plan.host {
         HostKind::Kvm => Box::new(x86(plan, qemu, session)?),

@@ -1,6 +1,7 @@
 //! A run directory of each method is what its Plan says, and of this format.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ktax::model::{FORMAT, Identity, Key, Plan, PlanMethod};
@@ -144,6 +145,25 @@ fn a_plan_as_an_earlier_ktax_wrote_it_is_refused_with_what_to_do() {
         assert_eq!(ran.status, 2, "{}", ran.stderr);
         let said = "it is of format 1; plan again with this version of ktax\n";
         assert!(ran.stderr.ends_with(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_plan_for_another_qemu_is_not_resumed() {
+    let dir = scratch();
+    let qemu = dir.path().join("qemu");
+    fs::write(&qemu, "#!/bin/sh\necho 'QEMU emulator version 99.1'\n").unwrap();
+    fs::set_permissions(&qemu, PermissionsExt::from_mode(0o755)).unwrap();
+    for (name, plan) in [&plans()[0], &plans()[2]] {
+        let root = dir.path().join(name);
+        AnyRunDir::create(&root, plan.clone()).unwrap();
+        let ran = run(ktax().arg("run").arg(&root).arg("--qemu").arg(&qemu));
+        let said = format!(
+            "ktax: {} was planned for QEMU 7.2 and the ktax of that time, and this is QEMU 99.1: \
+             counts would not compare; plan again with `ktax plan`\n",
+            root.display()
+        );
+        assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
     }
 }
 
