@@ -52,7 +52,7 @@ pub enum Error {
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
-    KvmHost(#[from] HostError),
+    KvmHost(HostError),
     #[error(transparent)]
     KvmHostInit(#[from] InitError),
     #[error(transparent)]
@@ -88,6 +88,16 @@ impl From<OpenError> for Error {
             OpenError::Qemu(error) => Error::Qemu(error),
             OpenError::Setting(error) => Error::Setting(error),
             OpenError::Failed(failure) => Error::Failed(failure),
+        }
+    }
+}
+
+impl From<HostError> for Error {
+    /// Maps a host that the user stopped to `Cancelled`, so that it is nobody's fault.
+    fn from(error: HostError) -> Error {
+        match error {
+            HostError::Cancelled => Error::Cancelled,
+            error => Error::KvmHost(error),
         }
     }
 }
@@ -165,5 +175,13 @@ mod tests {
             said,
             format!("no engine for times is called {name}; plan again with `ktax plan`")
         );
+    }
+
+    #[test]
+    fn a_host_that_the_user_stopped_is_no_error() {
+        let stopped = Error::from(HostError::Cancelled);
+        assert!(stopped.is_cancelled() && stopped.blame().is_none());
+        let failed = Error::from(HostError::Unusable { reason: "no KVM".into() });
+        assert_eq!(failed.blame(), Some(Blame::Guest));
     }
 }

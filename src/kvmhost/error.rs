@@ -48,9 +48,15 @@ fn on(board: &Option<&'static str>) -> String {
 }
 
 impl HostError {
-    /// Who can do something about it: without a host no guest can run.
+    /// Who can do something about it. A host that does not run is a guest's kernel that does not.
     pub fn blame(&self) -> Blame {
-        Blame::Guest
+        use HostError::*;
+        match self {
+            File { .. } | Program { .. } | Compiler { .. } | Cancelled => Blame::Host,
+            Failed { failure: Failure::Host { .. }, .. } => Blame::Host,
+            Failed { .. } | Unusable { .. } | Missing { .. } => Blame::Guest,
+            Qemu(error) => error.blame(),
+        }
     }
 
     /// A reader or writer of files, as an error about `path`.
@@ -95,6 +101,32 @@ impl From<HostError> for Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_error_blames_the_one_who_can_act() {
+        let failed = |failure| HostError::Failed { board: None, failure, console: Vec::new() };
+        let (operation, reason) = ("cannot write x".to_owned(), "it is full".to_owned());
+        let (path, said) = (String::new(), String::new());
+        for host in [
+            HostError::of_file("/x")(io::ErrorKind::StorageFull.into()),
+            failed(Failure::Host { operation, reason: reason.clone() }),
+            HostError::Program { path, reason: "no 64-bit ELF file" },
+            HostError::Compiler { compiler: "powerpc-linux-gnu", said },
+            HostError::Cancelled,
+        ] {
+            assert_eq!(host.blame(), Blame::Host, "{host}");
+        }
+        let (missing, packages) = ("QEMU".to_owned(), "qemu-system-ppc".to_owned());
+        for guest in [
+            failed(Failure::Panic { message: "oops".into() }),
+            failed(Failure::RealTime { limit_s: 3 }),
+            HostError::Unusable { reason },
+            HostError::Missing { name: "e500v2", missing, packages },
+            HostError::Qemu(QemuError::TooOld { found: "6.0".into() }),
+        ] {
+            assert_eq!(guest.blame(), Blame::Guest, "{guest}");
+        }
+    }
 
     #[test]
     fn an_error_of_a_host_becomes_a_row() {
