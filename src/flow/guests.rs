@@ -123,8 +123,7 @@ fn x86(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests
         let kernel = side.kernel.clone().ok_or_else(missing)?;
         Ok(Guest {
             image: session.image(&kernel, &subject)?,
-            subject,
-            kernel,
+            boot_line: subject.boot_line,
             without: side.subject.without.clone(),
             cpus: side.subject.cpus,
             memory_mib: side.subject.memory_mib,
@@ -196,11 +195,9 @@ fn e500v2(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<E500v2
         }
         GuestWork::Boot | GuestWork::Program(_) => None,
     };
-    let named = [plan.host_kernel.name(), &plan.host_subject.beside_kernel()].join(" ");
     Ok(E500v2Guests::new(E500v2Setup {
         qemu,
         kernel: kernel.image,
-        kernel_name: named.trim_end().to_owned(),
         has_page: [&plan.base, plan.change.as_ref().unwrap_or(&plan.base)].map(has_page),
         works: plan.rows.iter().filter_map(work).collect(),
         limits: session.limits.clone(),

@@ -25,8 +25,6 @@ pub struct E500v2Setup {
     pub qemu: Qemu,
     /// The host's kernel.
     pub kernel: PathBuf,
-    /// The same for people.
-    pub kernel_name: String,
     /// Whether the guest of the base uses the magic page, and that of the change.
     pub has_page: [bool; 2],
     /// The rows, by name.
@@ -71,12 +69,6 @@ impl E500v2Guests {
 }
 
 impl GuestEngine for E500v2Guests {
-    fn name(&self, side: Side) -> String {
-        let page = if self.has_page(side) { "with" } else { "without" };
-        let (host, qemu) = (&self.setup.kernel_name, &self.setup.qemu.version);
-        format!("{page} the magic page, on KVM for e500v2 of {host}, exact, QEMU {qemu}")
-    }
-
     fn script(&self, _: Side, layout: &Layout) -> String {
         self.host().script(&self.initrd, layout)
     }

@@ -6,8 +6,6 @@ use crate::model::{ExitRun, Layout, Side, Signature};
 ///
 /// The same Side, Layout and row give the same table, to the byte.
 pub trait GuestEngine: Sync {
-    /// Which versions a Side is of, for people.
-    fn name(&self, side: Side) -> String;
     /// A shell script that boots the host by hand; `$1` names a file with a row's order.
     fn script(&self, side: Side, layout: &Layout) -> String;
     /// Boots a Side's host under a Layout, up to where its guests can start.

@@ -10,8 +10,7 @@ use crate::engine::Stop;
 use crate::engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
 use crate::engine::payload;
 use crate::model::{
-    ExitRun, ExitTable, Failure, Identity, Layout, SavedResult, Signature, Subject, Workload,
-    read_results,
+    ExitRun, ExitTable, Failure, Layout, SavedResult, Signature, Workload, read_results,
 };
 use crate::wire::{self, Answer, arguments, parse_answer};
 
@@ -21,28 +20,14 @@ const INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
 /// A guest's machine.
 #[derive(Debug, Clone)]
 pub struct Guest {
-    /// The kernel and boot line as the experiment names them.
-    pub subject: Subject,
-    /// Which kernel that is.
-    pub kernel: Identity,
-    /// Its bzImage.
+    /// Its kernel, a bzImage.
     pub image: PathBuf,
+    /// Added to its kernel's command line.
+    pub boot_line: String,
     /// Features of KVM that are hidden from it.
     pub without: Vec<String>,
     pub cpus: u8,
     pub memory_mib: u32,
-}
-
-impl Guest {
-    /// The kernel's name, and how the guest differs from a usual one.
-    pub(super) fn name(&self) -> String {
-        let cpus = if self.cpus == 1 { "1 vCPU".into() } else { format!("{} vCPUs", self.cpus) };
-        let mut beside = format!("{}, {cpus}", self.subject.beside_kernel());
-        if !self.without.is_empty() {
-            beside += &format!(", without {}", self.without.join(" "));
-        }
-        format!("{} ({})", self.kernel.name(), beside.trim_start_matches([',', ' ']))
-    }
 }
 
 /// What a guest does while it is recorded.
@@ -100,7 +85,7 @@ pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<S
 
 fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
     let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
-    let (pad, more) = (padding(layout), &guest.subject.boot_line);
+    let (pad, more) = (padding(layout), &guest.boot_line);
     let mut line = [own, &pad, more, "--"].map(str::to_owned).to_vec();
     line.retain(|words| !words.is_empty());
     // Before the first mark, so that it moves what is recorded and is not in it.

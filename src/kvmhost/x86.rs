@@ -111,11 +111,6 @@ impl X86Guests {
 }
 
 impl GuestEngine for X86Guests {
-    fn name(&self, side: Side) -> String {
-        let (host, qemu) = (self.setup.host.identity.name(), &self.setup.qemu.version);
-        format!("{} on KVM of {host}, exact, QEMU {qemu}", self.guest(side).name())
-    }
-
     fn script(&self, side: Side, layout: &Layout) -> String {
         let host = self.host(layout);
         x86_script(&host.qemu.program, &host.machine(self.initrd(side)))

@@ -40,10 +40,6 @@ struct Fake<'a> {
 struct Ready<'a>(&'a Fake<'a>, Side, usize);
 
 impl GuestEngine for Fake<'_> {
-    fn name(&self, side: Side) -> String {
-        side.name().to_owned()
-    }
-
     fn script(&self, _: Side, _: &Layout) -> String {
         "qemu\n".to_owned()
     }

@@ -36,9 +36,8 @@ fn engine(cancel: &Cancel) -> X86Guests {
         kernel
     });
     let guest = |boot_line: &str| Guest {
-        subject: Subject::of(KERNEL, boot_line),
-        kernel: kernel.identity.clone(),
         image: kernel.image.clone(),
+        boot_line: boot_line.to_owned(),
         without: Vec::new(),
         cpus: 1,
         memory_mib: 256,
