@@ -86,8 +86,8 @@ struct E500v2Ready<'a> {
 }
 
 impl ReadyHost for E500v2Ready<'_> {
-    fn console(&self) -> Vec<u8> {
-        Vec::new()
+    fn console(&self) -> Option<Vec<u8>> {
+        None
     }
 
     fn order(&self, row: usize) -> String {

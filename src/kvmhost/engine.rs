@@ -18,8 +18,8 @@ pub trait GuestEngine: Sync {
 /// A host that has booted. Each row runs in a host of its own that is equal to this one, so that
 /// no guest sees what another left.
 pub trait ReadyHost {
-    /// The console of the boot, as far as the rows have it in common.
-    fn console(&self) -> Vec<u8>;
+    /// The console of the boot that the rows go on from; `None` where each row boots.
+    fn console(&self) -> Option<Vec<u8>>;
     /// What the host is told to do for this row: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
     /// Runs the work of this row, an index into the engine's rows, as a guest and records it.
@@ -36,6 +36,6 @@ pub struct Recorded {
     pub run: ExitRun,
     /// What a program says that it did; of other work nothing.
     pub signature: Signature,
-    /// What host and guest said meanwhile.
+    /// The console of the row's own host, and that of its guest where it has one.
     pub console: Vec<u8>,
 }

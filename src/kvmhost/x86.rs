@@ -139,8 +139,8 @@ impl X86Ready<'_> {
 }
 
 impl ReadyHost for X86Ready<'_> {
-    fn console(&self) -> Vec<u8> {
-        self.frozen.console.clone()
+    fn console(&self) -> Option<Vec<u8>> {
+        Some(self.frozen.console.clone())
     }
 
     fn order(&self, row: usize) -> String {

@@ -81,14 +81,17 @@ impl Failure {
     /// What to do next.
     pub fn next_step(&self) -> &'static str {
         match self {
-            Failure::Panic { .. } => "read serial.log in the boot's directory",
+            Failure::Panic { .. } => {
+                "read serial.log or runs/ROW.serial.log in the boot's directory"
+            }
             Failure::RealTime { .. } | Failure::VirtualTime { .. } => {
-                "read serial.log in the boot's directory, or run the command in argv by hand to \
-                 watch it"
+                "read serial.log or runs/ROW.serial.log in the boot's directory, or run the \
+                 command in argv by hand to watch it"
             }
             Failure::Silent { .. } => {
-                "read serial.log in the boot's directory, and check that the kernel has initramfs \
-                 support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF binaries"
+                "read serial.log or runs/ROW.serial.log in the boot's directory, and check that \
+                 the kernel has initramfs support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF \
+                 binaries"
             }
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
             Failure::Flood { .. } => "remove the workload, or fix what it prints",

@@ -51,14 +51,14 @@ impl<M> RunDir<M> {
         self.write_boot_file(step, &format!("runs/{row}.wire.log"), text.as_bytes())
     }
 
-    /// Removes what an earlier, failed try of a Run has left for people.
+    /// Removes what an earlier try of a Run has left for people.
     pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
         let runs = self.boot_dir(step).join("runs");
         remove(&runs.join(format!("{row}.wire.log")))?;
         remove(&runs.join(format!("{row}.serial.log")))
     }
 
-    /// Keeps the end of the console of a Run that failed, if there was one.
+    /// Keeps the console of a Run, or its end, if there was one.
     pub fn write_console(&self, step: &Step, row: &str, console: &[u8]) -> Result<()> {
         if console.is_empty() {
             return Ok(());

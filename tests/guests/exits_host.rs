@@ -221,6 +221,9 @@ fn an_experiment_of_guests_has_their_tables_and_what_of_bare_metal_is_left() {
     assert_whole(&program.table);
     let (guest, native) = (program.guest_ns.unwrap() as f64, program.native_ns.unwrap() as f64);
     assert!((0.5..1.02).contains(&(native / guest)), "{native} of {guest}");
+    // The guest's console is among what its host said.
+    let console = fs::read_to_string(out.join("boots/000-base/runs/getppid.serial.log")).unwrap();
+    assert!(console.contains("start getppid"), "{console}");
 }
 
 #[test]

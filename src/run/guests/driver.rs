@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::engine::{Cancel, Stop};
-use crate::kvmhost::{GuestEngine, ReadyHost};
+use crate::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use crate::model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Run, Step};
 use crate::run::event::{Ended, Event};
 use crate::run::missing::missing;
@@ -58,7 +58,9 @@ impl GuestsDriver<'_> {
         timing.boot(started.elapsed());
         match booted {
             Ok(host) => {
-                self.dir.write_boot_file(step, "serial.log", &host.console())?;
+                if let Some(console) = host.console() {
+                    self.dir.write_boot_file(step, "serial.log", &console)?;
+                }
                 self.dir.write_boot(step, &boot(None))?;
                 self.rows(step, host.as_ref(), &missing, timing)
             }
@@ -88,18 +90,15 @@ impl GuestsDriver<'_> {
             let started = Instant::now();
             let recorded = host.run(at);
             timing.run(row, started.elapsed());
-            let outcome = match recorded {
-                Ok(recorded) => {
-                    let (run, signature) = (recorded.run, recorded.signature);
-                    Outcome::Measured(GuestSample { run, signature })
+            let (outcome, console) = match recorded {
+                Ok(Recorded { run, signature, console }) => {
+                    (Outcome::Measured(GuestSample { run, signature }), console)
                 }
                 Err(_) if self.cancel.is_cancelled() => return Ok(()),
                 Err(Stop::Cancelled) => return Ok(()),
-                Err(Stop::Failed(failure, console)) => {
-                    self.dir.write_console(step, row, &console)?;
-                    Outcome::Failed(failure)
-                }
+                Err(Stop::Failed(failure, console)) => (Outcome::Failed(failure), console),
             };
+            self.dir.write_console(step, row, &console)?;
             self.dir.write_run(step, &Run { row: row.clone(), outcome }, None)?;
             (self.observe)(Event::Done(1));
         }
