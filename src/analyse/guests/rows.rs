@@ -39,7 +39,7 @@ fn compared(plan: &GuestsPlan, row: &GuestRow, gathered: Gathered, threshold_per
     }
     let pairs = samples.base.iter().zip(&samples.change);
     let different = work::differences(pairs.map(|(b, c)| [&b.signature, &c.signature]));
-    let effects: Vec<Effect> =
+    let mut effects: Vec<Effect> =
         [(TIME, GuestSample::time_ns as fn(&_) -> u64), (EXITS, GuestSample::exits)]
             .into_iter()
             .filter_map(|(metric, value)| {
@@ -47,18 +47,17 @@ fn compared(plan: &GuestsPlan, row: &GuestRow, gathered: Gathered, threshold_per
                 judged(metric, values, 1, threshold_percent)
             })
             .collect();
+    if !different.is_empty() {
+        // The numbers stay, for whoever looks for the reason, and say nothing about the change.
+        effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
+    }
     let layout = effects.first().map_or(0, |effect| effect.layout);
     let run = |samples: &[GuestSample]| samples.get(layout).map(|sample| sample.run.clone());
     let runs = Sides { base: run(&samples.base), change: run(&samples.change) };
     let verdict = effects.first().map_or(Verdict::Failed, |effect| effect.verdict);
     let evidence = GuestsEvidence { effects, runs, times_ns };
-    match different.is_empty() {
-        true => of(row, verdict, evidence),
-        false => {
-            let reason = Some(different.join("; "));
-            Row { reason, ..of(row, Verdict::DifferentWork, evidence) }
-        }
-    }
+    let reason = (!different.is_empty()).then(|| different.join("; "));
+    Row { reason, ..of(row, verdict, evidence) }
 }
 
 /// The base alone: the guest against the host itself, where that did the same work.

@@ -78,6 +78,19 @@ fn a_base_alone_is_compared_with_the_host_itself() {
 }
 
 #[test]
+fn guests_that_did_different_work_have_no_verdict_in_any_metric() {
+    let comparison = compared(FILE, |row, side, layout| {
+        let [ns, calls] = faster(row, side, layout)?;
+        Ok([ns, calls + u64::from((row, side) == (0, Side::Change))])
+    });
+    assert_eq!(verdicts(&comparison), [Verdict::DifferentWork, Verdict::NoDetectedChange]);
+    let row = &comparison.rows[0];
+    assert_eq!(row.reason.as_deref(), Some("calls 400 in base, 401 in change"));
+    let of_effects: Vec<Verdict> = row.effects().iter().map(|effect| effect.verdict).collect();
+    assert_eq!(of_effects, [Verdict::DifferentWork; 2]);
+}
+
+#[test]
 fn the_console_of_each_host_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");
