@@ -13,7 +13,7 @@ pub(super) fn check(plan: &GuestsPlan) -> Result<(), &'static str> {
     if !kernels.all(|kernel| is_hash(&kernel.sha256)) {
         Err("a kernel's sha256 is not of 64 hexadecimal digits")
     } else if rows.len() != plan.rows.len() || rows.is_empty() {
-        Err("a row is there twice, or none is")
+        Err("it has no rows, or one of them twice")
     } else if names.len() != plan.steps.len() {
         Err("a step is there twice")
     } else if !rows.iter().all(|row| is_row(row)) {
