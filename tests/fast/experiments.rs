@@ -84,6 +84,28 @@ fn every_experiment_has_an_answer_that_names_its_versions() {
     }
 }
 
+/// The legends of today are in the golden files.
+#[test]
+fn answers_have_the_words_that_ktax_says_today() {
+    let golden = files("tests/data/expected");
+    let golden: Vec<String> = golden.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let is_today = |line: &str| golden.iter().any(|text| text.lines().any(|it| it == line));
+    let legends = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
+        let of = |line: &&str| ["MDE %  ", "verdict  s"].iter().any(|at| line.starts_with(at));
+        lines.filter(of).map(str::to_owned).collect()
+    };
+    let paths = files("experiments").into_iter().chain(files("ledgers"));
+    let all = paths.flat_map(|path| legends(&fs::read_to_string(path).unwrap()));
+    let all: Vec<String> = all.collect();
+    assert!(all.len() > 20, "{all:?}");
+    let stale: Vec<&String> = all.iter().filter(|line| !is_today(line)).collect();
+    assert!(stale.is_empty(), "type make answers: {stale:?}");
+    assert!(!is_today(
+        "verdict  slower or faster: by at least 0.1 %, and by more than layouts move"
+    ));
+}
+
 #[test]
 fn a_file_without_an_end_is_refused() {
     for (command, wanted) in [("compare", "an experiment file"), ("ledger", "a ledger file")] {
