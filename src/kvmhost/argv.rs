@@ -49,10 +49,14 @@ pub(super) enum Stretch<'a> {
 /// The kernel passes what comes after `--`, and each variable that it does not know, to init.
 fn boot_line(machine: &Machine<'_>) -> String {
     let fixed = "console=ttyS0 quiet panic=-1 oops=panic";
-    let same_addresses = if machine.exact { "nokaslr norandmaps" } else { "" };
+    let of_time = match machine.exact {
+        true => "nokaslr norandmaps",
+        // On a busy machine the translator's timer is late, and the kernel would panic.
+        false => "no_timer_check",
+    };
     let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
     let padding = padding(machine.layout);
-    let words = [fixed, same_addresses, &padding, machine.boot_line, init];
+    let words = [fixed, of_time, &padding, machine.boot_line, init];
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -168,6 +172,7 @@ mod tests {
                        kvm-host-init";
             assert!(line.ends_with(end), "{line}");
             assert_eq!(line.contains("nokaslr"), exact);
+            assert_eq!(line.contains("no_timer_check"), !exact);
         }
         let layout = Layout { padding: 0, ..LAYOUT };
         let line = boot_line(&Machine { layout: &layout, ..machine(true, "") });
