@@ -59,9 +59,9 @@ fn restore(json: bool) -> Result<Exit, Error> {
 
 fn line(finding: &Check) -> String {
     let mark = if finding.ok { "ok  " } else { "BAD " };
-    let mend = match finding.mend.as_str() {
+    let fix = match finding.fix.as_str() {
         "" => String::new(),
-        mend => format!("\n             fix: {mend}"),
+        fix => format!("\n             fix: {fix}"),
     };
-    format!("{mark} {:8} {}{mend}\n", finding.what, finding.found)
+    format!("{mark} {:8} {}{fix}\n", finding.what, finding.found)
 }

@@ -233,7 +233,7 @@ fn doctor_says_what_is_there_and_what_mends_it() {
     assert_eq!(ran.status, 69);
     let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(findings[0]["ok"], false);
-    assert!(findings[0]["mend"].as_str().unwrap().contains("apt-get install"));
+    assert!(findings[0]["fix"].as_str().unwrap().contains("apt-get install"));
 }
 
 #[test]

@@ -24,13 +24,13 @@ fn doctor(dir: &Path, options: &[&str]) -> Ran {
     run(command.env("KTAX_STATE", dir))
 }
 
-/// What the doctor says of settings: whether it is well, and the mend.
+/// What the doctor says of settings: whether it is well, and the fix.
 fn finding(dir: &Path) -> (bool, String) {
     let findings: serde_json::Value =
         serde_json::from_str(&doctor(dir, &["--json"]).stdout).unwrap();
     let of_settings = |finding: &&serde_json::Value| finding["what"] == "settings";
     let finding = findings.as_array().unwrap().iter().find(of_settings).unwrap();
-    (finding["ok"].as_bool().unwrap(), finding["mend"].as_str().unwrap().to_owned())
+    (finding["ok"].as_bool().unwrap(), finding["fix"].as_str().unwrap().to_owned())
 }
 
 fn is_changed() {
@@ -89,8 +89,8 @@ fn after_a_kill_the_doctor_puts_back() {
         // Its loops end with it, also behind a prefix.
         until("all processes end", || processes_below(dir).is_empty());
         is_changed();
-        let (is_well, mend) = finding(dir);
-        assert!(!is_well && mend.ends_with("ktax doctor --restore"), "{mend}");
+        let (is_well, fix) = finding(dir);
+        assert!(!is_well && fix.ends_with("ktax doctor --restore"), "{fix}");
         is_changed();
         let ran = doctor(dir, &["--restore", "--json"]);
         let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -8,11 +8,11 @@ use crate::engine::noise::{self, CpuShare};
 /// Who measures times wants to know where others are not; counting does not mind them.
 pub(super) fn look() -> Check {
     let looked = noise::look(LOOK_AT_CPUS);
-    let (found, mend) = match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
+    let (found, fix) = match looked.and_then(|shares| Ok((shares, allowed_cpus()?))) {
         Ok((shares, allowed)) => cpus(&shares, &allowed),
         Err(error) => (format!("/proc/stat: {error}"), "mount /proc".into()),
     };
-    Check { what: "CPUs", ok: true, found, mend }
+    Check { what: "CPUs", ok: true, found, fix }
 }
 
 /// Which are quiet and which are not, of those that ktax may use, and what to do before times are
@@ -36,12 +36,12 @@ fn cpus(shares: &[CpuShare], allowed: &[u32]) -> (String, String) {
     if !kept.is_empty() {
         parts.push(format!("not in ktax's CPU affinity: {}", noise::list(&kept)));
     }
-    let mend = match (quiet.is_empty(), busy.is_empty()) {
+    let fix = match (quiet.is_empty(), busy.is_empty()) {
         (_, true) => String::new(),
         (false, false) => format!("to measure times: taskset -c {} COMMAND", noise::list(&quiet)),
         (true, false) => "to measure times: end other programs".into(),
     };
-    (parts.join("; "), mend)
+    (parts.join("; "), fix)
 }
 
 #[cfg(test)]
@@ -62,16 +62,16 @@ mod tests {
         assert_eq!(said(&[0.0, 2.0, 0.0]), ("quiet: 0-2".into(), String::new()));
         let end = "to measure times: end other programs".to_owned();
         assert_eq!(said(&[34.0, 99.6]), ("busy: 1 (100 %), 0 (34 %)".into(), end.clone()));
-        let (found, mend) = said(&[50.0; 9]);
+        let (found, fix) = said(&[50.0; 9]);
         assert!(found.ends_with("7 (50 %), 1 more"), "{found}");
-        assert_eq!(mend, end);
+        assert_eq!(fix, end);
         assert!(said(&[50.0; 8]).0.ends_with("7 (50 %)"));
     }
 
     #[test]
     fn cpus_that_ktax_may_not_use_are_neither() {
-        let (found, mend) = cpus(&shares(&[0.0, 99.0, 0.0, 34.0]), &[2, 3]);
+        let (found, fix) = cpus(&shares(&[0.0, 99.0, 0.0, 34.0]), &[2, 3]);
         assert_eq!(found, "quiet: 2; busy: 3 (34 %); not in ktax's CPU affinity: 0-1");
-        assert_eq!(mend, "to measure times: taskset -c 2 COMMAND");
+        assert_eq!(fix, "to measure times: taskset -c 2 COMMAND");
     }
 }

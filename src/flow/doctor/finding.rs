@@ -10,15 +10,15 @@ pub struct Check {
     /// In words.
     pub found: String,
     /// What fixes it; empty where nothing needs to be.
-    pub mend: String,
+    pub fix: String,
 }
 
 /// What is as it should be.
 pub(super) fn good(what: &'static str, found: String) -> Check {
-    Check { what, ok: true, found, mend: String::new() }
+    Check { what, ok: true, found, fix: String::new() }
 }
 
 /// What is in the way, and what fixes it.
-pub(super) fn bad(what: &'static str, found: String, mend: &str) -> Check {
-    Check { what, ok: false, found, mend: mend.to_owned() }
+pub(super) fn bad(what: &'static str, found: String, fix: &str) -> Check {
+    Check { what, ok: false, found, fix: fix.to_owned() }
 }

@@ -56,7 +56,7 @@ pub(super) fn look(
         },
     };
     // The exact engine needs none, so that nothing of this is bad.
-    Some(Check { what: "KVM", ok: true, found: sentence(&seen), mend: mend(&seen).into() })
+    Some(Check { what: "KVM", ok: true, found: sentence(&seen), fix: fix(&seen).into() })
 }
 
 fn sentence(seen: &Seen) -> String {
@@ -79,7 +79,7 @@ fn sentence(seen: &Seen) -> String {
     }
 }
 
-fn mend(seen: &Seen) -> &'static str {
+fn fix(seen: &Seen) -> &'static str {
     match seen {
         Seen::Absent => "load the module kvm-amd or kvm-intel",
         Seen::Forbidden(_) => "become a member of the group `kvm`",
@@ -192,7 +192,7 @@ mod tests {
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
         let why = || "within 20 s".to_owned();
-        for (seen, ending, mends) in [
+        for (seen, ending, has_fix) in [
             (Seen::Absent, "cannot measure here; the exact engine needs no KVM", true),
             (Seen::Forbidden("Permission denied".into()), "cannot measure here", true),
             (Seen::NoGuest("KVM cannot run".into()), "cannot measure here", true),
@@ -203,7 +203,7 @@ mod tests {
         ] {
             let said = sentence(&seen);
             assert!(said.ends_with(ending), "{said}");
-            assert_eq!(!mend(&seen).is_empty(), mends, "{said}");
+            assert_eq!(!fix(&seen).is_empty(), has_fix, "{said}");
         }
         let late = sentence(&Seen::NoBoot { kernel: kernel(), why: why() });
         assert!(late.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{late}");

@@ -99,14 +99,14 @@ fn look_at_packages() -> Check {
             ok: true,
             found: "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched"
                 .into(),
-            mend: "sudo apt-get update".into(),
+            fix: "sudo apt-get update".into(),
         },
         [] => good("packages", "debian: kernels can be fetched".into()),
         tools => Check {
             what: "packages",
             ok: true,
             found: format!("{} not found: debian: kernels cannot be fetched", tools.join(", ")),
-            mend: "name kernels by their files".into(),
+            fix: "name kernels by their files".into(),
         },
     }
 }

@@ -15,11 +15,11 @@ pub(super) fn look() -> Check {
         Ok(Look::Left) => {
             let found = format!("left changed by a killed ktax; the journal is in {dir:?}");
             // sudo keeps no variable that it is not asked to keep.
-            let mend = match std::env::var_os("KTAX_STATE") {
+            let fix = match std::env::var_os("KTAX_STATE") {
                 None => "sudo ktax doctor --restore",
                 Some(_) => "sudo --preserve-env=KTAX_STATE ktax doctor --restore",
             };
-            bad("settings", found, mend)
+            bad("settings", found, fix)
         }
         Err(error) => bad(
             "settings",
