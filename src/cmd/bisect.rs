@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use super::exit::Exit;
-use super::experiment::ExperimentArgs;
+use super::experiment::SharedArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::progress::Terminal;
@@ -52,7 +52,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
     #[command(flatten)]
-    experiment: ExperimentArgs,
+    experiment: SharedArgs,
     /// Make this directory for the search [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
@@ -81,8 +81,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             let experiment = args.experiment.experiment()?;
             let ExperimentMethod::Counts(of) = &experiment.method else {
                 return Err(Error::usage(
-                    "bisect needs exact counts, so it only works with the exact engine; remove \
-                     --engine (engine) and the key host",
+                    "bisect needs exact counts, so it only works with the exact engine; remove the \
+                     keys engine and host from the experiment file",
                 ));
             };
             let experiment = experiment.with(of.clone());

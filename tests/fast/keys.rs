@@ -188,3 +188,17 @@ fn the_flags_that_messages_name_are_flags() {
         );
     }
 }
+
+#[test]
+fn a_search_has_no_flags_of_times() {
+    let help = run(ktax().args(["bisect", "start", "--help"])).stdout;
+    assert!(help.contains("--change-boot-line") && !help.contains("--pairs"), "{help}");
+    let dir = crate::common::scratch();
+    let file = dir.path().join("x.toml");
+    let text = "title = \"x\"\nengine = \"host\"\nworkloads = [\"pipe\"]\n[base]\n[change]\nthp = \
+                \"never\"\n";
+    std::fs::write(&file, text).unwrap();
+    let ran = run(ktax().args(["bisect", "start"]).arg(&file));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("remove the keys engine and host"), "{}", ran.stderr);
+}

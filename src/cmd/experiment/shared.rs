@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
-use crate::plan::{ExperimentFile, SubjectKeys};
+use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -71,6 +71,14 @@ impl SharedArgs {
         let Some(path) = &self.experiment else { return Ok(None) };
         let text = flow::text(path, "an experiment file")?;
         Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
+    }
+
+    /// The Experiment that the file and these flags make together.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        let mut file = self.file()?.unwrap_or_default();
+        check_keys(&file)?;
+        self.apply(&mut file)?;
+        Ok(Experiment::of(&file)?)
     }
 
     /// Puts the flags in the place of the file's keys.
