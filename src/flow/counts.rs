@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::session::Session;
+use super::stale::StalePlanError;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
@@ -19,7 +20,7 @@ pub(super) fn plan(
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, workloads.as_deref())?;
     let Measures::Counts { key, .. } = engine.measures else {
-        return Err(Error::no_engine("counts", engine.name));
+        return Err(StalePlanError::no_engine("counts", engine.name).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let is_one = change.is_kernel_of(base);
@@ -40,12 +41,12 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let plan = &dir.plan().method;
     let engine = engine::named(&plan.key.engine).map(|it| it.measures);
     let Some(Measures::Counts { key, open }) = engine else {
-        return Err(Error::no_engine("counts", &plan.key.engine));
+        return Err(StalePlanError::no_engine("counts", &plan.key.engine).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let key = key(&qemu, &plan.machine);
     if key != plan.key {
-        return Err(Error::other_key(dir.root(), &plan.key, &key));
+        return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));

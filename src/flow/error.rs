@@ -2,11 +2,11 @@
 #![allow(missing_docs)]
 
 use std::io;
-use std::path::Path;
 
 use thiserror::Error;
 
 use super::exits::{ExitFileError, RecordError};
+use super::stale::StalePlanError;
 use super::stat::StatError;
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
@@ -15,7 +15,7 @@ use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
-use crate::model::{Blame, Failure, Key};
+use crate::model::{Blame, Failure};
 use crate::plan::PlanError;
 use crate::report::ReportError;
 use crate::run::TimesError;
@@ -43,6 +43,8 @@ pub enum Error {
     Failed(Failure),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    StalePlan(#[from] StalePlanError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
     #[error(transparent)]
@@ -108,24 +110,6 @@ impl Error {
         Error::Usage(text.into())
     }
 
-    /// A Plan names an engine that this ktax does not have.
-    pub(super) fn no_engine(measures: &str, name: &str) -> Error {
-        let text =
-            format!("no engine for {measures} is called {name:?}; plan again with `ktax plan`");
-        Error::Usage(text)
-    }
-
-    /// Exact counts belong to one QEMU and one build of ktax: these are not the Plan's.
-    pub(super) fn other_key(dir: &Path, planned: &Key, found: &Key) -> Error {
-        Error::Usage(format!(
-            "{} was planned for QEMU {} and the ktax of that time, and this is QEMU {}: counts \
-             would not compare; plan again with `ktax plan`",
-            dir.display(),
-            planned.qemu,
-            found.qemu
-        ))
-    }
-
     /// A fault of the host's that has no type of its own.
     pub fn host(text: impl Into<String>) -> Error {
         Error::Host(text.into())
@@ -137,6 +121,7 @@ impl Error {
             Error::Cancelled => return None,
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
             Error::Plan(error) => error.blame(),
+            Error::StalePlan(error) => error.blame(),
             Error::Kernel(error) => error.blame(),
             Error::Build(error) => error.blame(),
             Error::Qemu(error) => error.blame(),
@@ -166,16 +151,6 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_name_of_an_engine_is_quoted_and_escaped() {
-        let said = Error::no_engine("times", "warp\x1b\n").to_string();
-        let name = "\"warp\\u{1b}\\n\"";
-        assert_eq!(
-            said,
-            format!("no engine for times is called {name}; plan again with `ktax plan`")
-        );
-    }
 
     #[test]
     fn a_host_that_the_user_stopped_is_no_error() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::context::OrHost;
 use super::error::Error;
 use super::session::Session;
+use super::stale::StalePlanError;
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
@@ -47,7 +48,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     let qemu = qemu(plan.host, session)?;
     let key = key(plan.host, &qemu)?;
     if key != plan.key {
-        return Err(Error::other_key(dir.root(), &plan.key, &key));
+        return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
     let engine: Box<dyn GuestEngine> = match plan.host {
         HostKind::Kvm => Box::new(x86(plan, qemu, session)?),
@@ -118,11 +119,11 @@ fn host_kernel(
 
 fn x86(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
     let guest = |side: &GuestSide| -> Result<Guest, Error> {
-        let missing = || Error::usage("plan.json has a guest without a kernel; plan again");
-        let subject = side.subject.kernel.clone().ok_or_else(missing)?;
-        let kernel = side.kernel.clone().ok_or_else(missing)?;
+        let (Some(subject), Some(kernel)) = (side.subject.kernel.clone(), &side.kernel) else {
+            return Err(StalePlanError::NoGuestKernel.into());
+        };
         Ok(Guest {
-            image: session.image(&kernel, &subject)?,
+            image: session.image(kernel, &subject)?,
             boot_line: subject.boot_line,
             without: side.subject.without.clone(),
             cpus: side.subject.cpus,
@@ -173,20 +174,14 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     let kernel = session.kvm_host(&Subject::of(&planned.source, &plan.host_subject.boot_line))?;
     match kernel.identity.sha256 == planned.sha256 {
         true => Ok(kernel),
-        false => Err(Error::usage(format!(
-            "{} is another kernel than when the plan was made; plan again with `ktax plan`",
-            planned.source
-        ))),
+        false => Err(StalePlanError::other_kernel(planned).into()),
     }
 }
 
 fn e500v2(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<E500v2Guests, Error> {
     let kernel = session.obtain_for(&Target::E500V2, &plan.host_subject)?;
     if kernel.identity.sha256 != plan.host_kernel.sha256 {
-        return Err(Error::usage(
-            "the host's kernel is another one than when the plan was made; plan again with `ktax \
-             plan`",
-        ));
+        return Err(StalePlanError::OtherHostKernel.into());
     }
     let has_page = |side: &GuestSide| !side.subject.without.iter().any(|it| it == "magic-page");
     let work = |row: &GuestRow| match &row.work {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::error::Error;
 use super::session::Session;
+use super::stale::StalePlanError;
 use crate::kernel::{self, Kernel, KernelError, KernelSpec, Talk, Target};
 use crate::model::{Identity, Subject};
 
@@ -53,10 +54,7 @@ impl Session<'_> {
         };
         let kernel = self.obtain(&named)?;
         if kernel.identity.sha256 != planned.sha256 {
-            return Err(Error::usage(format!(
-                "{} is another kernel than when the plan was made; plan again with `ktax plan`",
-                planned.source
-            )));
+            return Err(StalePlanError::other_kernel(planned).into());
         }
         Ok(kernel.image)
     }

@@ -4,6 +4,7 @@ use super::error::Error;
 use super::options::Options;
 use super::phases::{analyse, run};
 use super::session::Session;
+use super::stale::StalePlanError;
 use crate::model::{Comparison, Plan};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDirError};
@@ -40,9 +41,7 @@ pub fn measure(
 fn directory(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     match AnyRunDir::open(path) {
         Ok(dir) if dir.plan() == plan => Ok(dir),
-        Ok(_) => {
-            Err(Error::usage(format!("{} has another plan; give --out a new name", path.display())))
-        }
+        Ok(_) => Err(StalePlanError::OtherPlan { path: path.display().to_string() }.into()),
         Err(RunDirError::NoPlan { .. }) => Ok(AnyRunDir::create(path, plan)?),
         Err(error) => Err(error.into()),
     }

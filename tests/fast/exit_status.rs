@@ -10,7 +10,7 @@ use ktax::exits::SinceError;
 use ktax::exits::files::ExitsError;
 use ktax::exits::live::LiveError;
 use ktax::flow::exits::{ExitFileError, RecordError};
-use ktax::flow::{Error, StatError};
+use ktax::flow::{Error, StalePlanError, StatError};
 use ktax::kernel::{BuildError, KernelError};
 use ktax::kvmhost::InitError;
 use ktax::model::{Blame, Failure};
@@ -66,6 +66,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (Error::usage("wrong"), User),
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
+        (StalePlanError::NoGuestKernel.into(), User),
         (in_use().into(), User),
         (RunDirError::NoPlan { path: text("out") }.into(), User),
         (RunDirError::Format { path: text("out"), reason: text("it is of format 1") }.into(), User),

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use ktax::flow::{self, Session, Silent, StalePlanError};
 use ktax::model::{FORMAT, Identity, Key, Plan, PlanMethod};
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::rundir::{AnyRunDir, RunDir, RunDirError};
@@ -165,6 +166,27 @@ fn a_plan_for_another_qemu_is_not_resumed() {
         );
         assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
     }
+}
+
+#[test]
+fn a_directory_of_another_plan_is_refused() {
+    let dir = scratch();
+    let [_, (_, other), (_, there)] = plans();
+    AnyRunDir::create(dir.path(), there).unwrap();
+    let session = Session {
+        qemu: None,
+        jobs: 1,
+        cache: dir.path().join("cache"),
+        limits: flow::Limits::default(),
+        cancel: flow::Cancel::default(),
+        observer: &Silent,
+    };
+    let error = flow::compare(dir.path(), other, &session).unwrap_err();
+    let flow::Error::StalePlan(StalePlanError::OtherPlan { path }) = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(path, dir.path().to_str().unwrap());
+    assert_eq!(error.to_string(), format!("{path} has another plan; give --out a new name"));
 }
 
 #[test]
