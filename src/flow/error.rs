@@ -5,6 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
+use super::bisect::BisectError;
 use super::exits::{ExitFileError, RecordError};
 use super::stale::StalePlanError;
 use super::stat::StatError;
@@ -45,6 +46,8 @@ pub enum Error {
     Plan(#[from] PlanError),
     #[error(transparent)]
     StalePlan(#[from] StalePlanError),
+    #[error(transparent)]
+    Bisect(#[from] BisectError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
     #[error(transparent)]
@@ -122,6 +125,7 @@ impl Error {
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
             Error::Plan(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
+            Error::Bisect(error) => error.blame(),
             Error::Kernel(error) => error.blame(),
             Error::Build(error) => error.blame(),
             Error::Qemu(error) => error.blame(),

@@ -9,6 +9,7 @@ use ktax::engine::qemu::QemuError;
 use ktax::exits::SinceError;
 use ktax::exits::files::ExitsError;
 use ktax::exits::live::LiveError;
+use ktax::flow::bisect::BisectError;
 use ktax::flow::exits::{ExitFileError, RecordError};
 use ktax::flow::{Error, StalePlanError, StatError};
 use ktax::kernel::{BuildError, KernelError};
@@ -67,6 +68,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
         (StalePlanError::NoGuestKernel.into(), User),
+        (BisectError::Rows { rows: 2 }.into(), User),
         (in_use().into(), User),
         (RunDirError::NoPlan { path: text("out") }.into(), User),
         (RunDirError::Format { path: text("out"), reason: text("it is of format 1") }.into(), User),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::error::BisectError;
 use super::outcome::Search;
 use super::store::Store;
 use crate::disk::sha256;
@@ -106,26 +107,20 @@ fn check_patches(bisection: &Bisection, place: usize) -> Result<(), Error> {
     }
     for patch in &bisection.elements[..place] {
         if content(&patch.name)? != patch.title {
-            return Err(Error::usage(format!(
-                "{} is not what it was when the search began; start again with `ktax bisect start`",
-                patch.name
-            )));
+            return Err(BisectError::EditedPatch { patch: patch.name.clone() }.into());
         }
     }
     Ok(())
 }
 
 /// What is measured later compares with what was measured first only if nothing else has changed.
-fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), Error> {
+fn check_same(bounds: &Plan<CountsPlan>, plan: &Plan<CountsPlan>) -> Result<(), BisectError> {
     let (planned, bounds) = (&plan.method, &bounds.method);
     if planned.kernels.base.sha256 == bounds.kernels.base.sha256 && planned.key == bounds.key {
         return Ok(());
     }
-    let (now, then) = (&planned.kernels.base.sha256[..12], &bounds.kernels.base.sha256[..12]);
-    Err(Error::usage(format!(
-        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
-         QEMU or ktax is another): start again with `ktax bisect start`"
-    )))
+    let [now, then] = [planned, bounds].map(|of| of.kernels.base.sha256[..12].to_owned());
+    Err(BisectError::OtherBase { now, then })
 }
 
 /// One Layout is enough: what is compared has the same one.

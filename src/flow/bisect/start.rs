@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::error::BisectError;
 use super::outcome::Search;
 use super::search::{content, cost, search};
 use super::store::Store;
@@ -84,17 +85,12 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
 /// A search follows one number, and one that is sure.
 fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
     let rows = plan::select(&plan::definitions()?, experiment.workloads.as_deref())?.len();
-    let layouts = experiment.layouts as usize;
-    let text = match (rows, layouts >= MIN_LAYOUTS) {
-        (1, true) => return Ok(()),
-        (1, false) => format!(
-            "a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts"
-        ),
-        _ => format!(
-            "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
-        ),
-    };
-    Err(Error::Usage(text))
+    let layouts = experiment.layouts;
+    match (rows, layouts as usize >= MIN_LAYOUTS) {
+        (1, true) => Ok(()),
+        (1, false) => Err(BisectError::FewLayouts { layouts }.into()),
+        _ => Err(BisectError::Rows { rows }.into()),
+    }
 }
 
 /// A search can be resumed from another directory.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::error::BisectError;
 use crate::disk::{read_text, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
@@ -53,14 +54,10 @@ impl Store {
     }
 
     /// Refuses a directory that has a search.
-    pub fn check_free(&self) -> Result<(), Error> {
+    pub fn check_free(&self) -> Result<(), BisectError> {
         match self.path().exists() {
             false => Ok(()),
-            true => Err(Error::usage(format!(
-                "{0} has a search already; resume it with `ktax bisect run {0}`, or give --out a \
-                 new name",
-                self.root.display()
-            ))),
+            true => Err(BisectError::Begun { path: self.root.display().to_string() }),
         }
     }
 
@@ -74,13 +71,10 @@ impl Store {
             .context(format!("cannot write {}", self.path().display()), "free some disk space")
     }
 
-    pub fn read(&self) -> Result<Bisection, Error> {
+    pub fn read(&self) -> Result<Bisection, BisectError> {
         let refuse = |reason: String| {
-            let path = self.root.display();
-            Error::usage(format!(
-                "{path} is not a directory of a search: {reason}; start one with `ktax bisect \
-                 start`"
-            ))
+            let path = self.root.display().to_string();
+            BisectError::NotASearch { path, reason }
         };
         let text = read_text(&self.path(), FILE_MAX).map_err(|e| refuse(e.to_string()))?;
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();

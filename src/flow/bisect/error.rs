@@ -1,0 +1,43 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use thiserror::Error;
+
+use crate::model::Blame;
+use crate::stats::exact::MIN_LAYOUTS;
+
+/// Why a search cannot begin, or cannot go on.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum BisectError {
+    #[error(
+        "bisect needs exactly one row, but {rows} are selected; name one, such as -w fork-exit"
+    )]
+    Rows { rows: usize },
+    #[error("a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts")]
+    FewLayouts { layouts: u32 },
+    #[error(
+        "{path} has a search already; resume it with `ktax bisect run {path}`, or give --out a \
+         new name"
+    )]
+    Begun { path: String },
+    #[error("{path} is not a directory of a search: {reason}; start one with `ktax bisect start`")]
+    NotASearch { path: String, reason: String },
+    #[error(
+        "{patch} is not what it was when the search began; start again with `ktax bisect start`"
+    )]
+    EditedPatch { patch: String },
+    /// The kernels are the first digits of their hashes: where they are the same, QEMU or ktax is
+    /// another.
+    #[error(
+        "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
+         QEMU or ktax is another): start again with `ktax bisect start`"
+    )]
+    OtherBase { now: String, then: String },
+}
+
+impl BisectError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        Blame::User
+    }
+}

@@ -1,0 +1,130 @@
+//! What ends a search before anything is measured, as a program that uses the library sees it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use ktax::flow::bisect::{BisectError, resume, start};
+use ktax::flow::{Cancel, Error, Limits, Session, Silent};
+use ktax::model::{Bisection, Chain, Element, METRICS, Point, Subject};
+use ktax::plan::{CountsExperiment, Experiment};
+use ktax::report::{JSON, TextOptions, render};
+use ktax::rundir::AnyRunDir;
+
+use crate::common::scratch;
+use crate::fake::plan;
+
+/// It may use a QEMU that says which one it is and runs nothing.
+fn session(dir: &Path) -> Session<'static> {
+    let qemu = dir.join("qemu");
+    fs::write(&qemu, "#!/bin/sh\necho 'QEMU emulator version 99.1'\n").unwrap();
+    fs::set_permissions(&qemu, PermissionsExt::from_mode(0o755)).unwrap();
+    Session {
+        qemu: Some(qemu),
+        jobs: 1,
+        cache: dir.join("cache"),
+        limits: Limits::default(),
+        cancel: Cancel::default(),
+        observer: &Silent,
+    }
+}
+
+/// Where rows and layouts are as they should be, kernels differ in one parameter.
+fn begun(out: &Path, rows: &[&str], layouts: u32) -> Error {
+    let [base, change] = ["", "a=1"].map(|line| Subject::of("/none", line));
+    let workloads = Some(rows.iter().map(|row| (*row).to_owned()).collect());
+    let method = CountsExperiment { layouts, workloads, ..CountsExperiment::between(base, change) };
+    let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
+    start(experiment, out, &session(out)).unwrap_err()
+}
+
+/// Resumes a search of two elements that has measured the ends, of a base with this kernel.
+fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error {
+    let mut bounds = plan::plan(&["getppid"]);
+    bounds.method.subjects.base = Subject::of(&kernel.display().to_string(), "");
+    AnyRunDir::create(&dir.join("bounds"), bounds.with(Into::into)).unwrap();
+    let title = "sha256 0123456789ab".to_owned();
+    let element = |name| Element { name, title: title.clone(), is_merge: false };
+    let bisection = Bisection {
+        title: "x".into(),
+        chain,
+        elements: names.map(element).into(),
+        likely: vec![],
+        row: "getppid".into(),
+        metric: METRICS[0].name.into(),
+        negligible: 0.1,
+        points: [(0, Point::Cost(1.0)), (2, Point::Cost(2.0))].into(),
+        found: None,
+    };
+    let text = render(&bisection, JSON, TextOptions::default()).unwrap();
+    fs::write(dir.join("bisection.json"), text).unwrap();
+    resume(dir, &session(dir)).unwrap_err()
+}
+
+/// As much of a bzImage as ktax reads.
+fn bzimage() -> Vec<u8> {
+    let mut data = vec![0; 2048];
+    data[0x1f1] = 1;
+    data[0x1f4] = 64;
+    data[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+    data[0x202..0x208].copy_from_slice(b"HdrS\x0f\x02");
+    data[0x20f] = 1;
+    data[0x236] = 0x3f;
+    data[0x300..0x305].copy_from_slice(b"6.1.0");
+    data
+}
+
+#[track_caller]
+fn of_search(error: Error) -> BisectError {
+    match error {
+        Error::Bisect(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_search_needs_one_row_and_enough_layouts() {
+    let dir = scratch();
+    let rows = begun(dir.path(), &["getppid", "pipe"], 5);
+    assert_eq!(of_search(rows), BisectError::Rows { rows: 2 });
+    let layouts = begun(dir.path(), &["getppid"], 3);
+    assert_eq!(of_search(layouts), BisectError::FewLayouts { layouts: 3 });
+}
+
+#[test]
+fn a_directory_has_one_search() {
+    let dir = scratch();
+    let path = dir.path().display().to_string();
+    let BisectError::NotASearch { path: of, reason } =
+        of_search(resume(dir.path(), &session(dir.path())).unwrap_err())
+    else {
+        panic!();
+    };
+    assert_eq!((of.as_str(), reason.contains("No such file")), (path.as_str(), true), "{reason}");
+    fs::write(dir.path().join("bisection.json"), "{}").unwrap();
+    assert_eq!(of_search(begun(dir.path(), &["getppid"], 5)), BisectError::Begun { path });
+}
+
+#[test]
+fn a_search_does_not_go_on_with_a_patch_that_was_edited() {
+    let dir = scratch();
+    let patches = ["a", "b"].map(|name| dir.path().join(name).display().to_string());
+    fs::write(&patches[0], "not what it was").unwrap();
+    let error = resumed(dir.path(), Chain::Patches, patches.clone(), &dir.path().join("none"));
+    assert_eq!(of_search(error), BisectError::EditedPatch { patch: patches[0].clone() });
+}
+
+#[test]
+fn a_search_does_not_go_on_with_another_base() {
+    let dir = scratch();
+    let kernel = dir.path().join("bzImage");
+    fs::write(&kernel, bzimage()).unwrap();
+    let names = ["a=1", "b=1"].map(str::to_owned);
+    let BisectError::OtherBase { now, then } =
+        of_search(resumed(dir.path(), Chain::Parameters, names, &kernel))
+    else {
+        panic!();
+    };
+    assert_eq!((now.len(), then.as_str()), (12, "abababababab"));
+    assert_ne!(now, then);
+}
