@@ -9,6 +9,7 @@ use super::bisect::BisectError;
 use super::exits::{ExitFileError, RecordError};
 use super::stale::StalePlanError;
 use super::stat::StatError;
+use super::times::{BlockError, CpuError};
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
 use crate::engine::host::error::SettingError;
@@ -48,6 +49,10 @@ pub enum Error {
     StalePlan(#[from] StalePlanError),
     #[error(transparent)]
     Bisect(#[from] BisectError),
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
     #[error(transparent)]
@@ -126,6 +131,8 @@ impl Error {
             Error::Plan(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
             Error::Bisect(error) => error.blame(),
+            Error::Block(error) => error.blame(),
+            Error::Cpu(error) => error.blame(),
             Error::Kernel(error) => error.blame(),
             Error::Build(error) => error.blame(),
             Error::Qemu(error) => error.blame(),

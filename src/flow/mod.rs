@@ -45,7 +45,7 @@ pub use session::{Observer, Session, Silent, cache_directory};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};
 pub use sweep::{directories, left, points, prepare};
-pub use times::{BOOTS_OF_A_BLOCK, run_block};
+pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use whole::{compare, measure};
 
 // What the functions here are given and give, and the command that becomes another one to be

@@ -11,10 +11,10 @@ use ktax::exits::files::ExitsError;
 use ktax::exits::live::LiveError;
 use ktax::flow::bisect::BisectError;
 use ktax::flow::exits::{ExitFileError, RecordError};
-use ktax::flow::{Error, StalePlanError, StatError};
+use ktax::flow::{BlockError, CpuError, Error, StalePlanError, StatError};
 use ktax::kernel::{BuildError, KernelError};
 use ktax::kvmhost::InitError;
-use ktax::model::{Blame, Failure};
+use ktax::model::{Blame, Failure, Side};
 use ktax::plan::PlanError;
 use ktax::run::TimesError;
 use ktax::rundir::RunDirError;
@@ -68,6 +68,8 @@ fn errors() -> Vec<(Error, Blame)> {
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
         (StalePlanError::NoGuestKernel.into(), User),
+        (BlockError::SameBoot { side: Side::Base }.into(), User),
+        (CpuError::Offline { cpu: 1 }.into(), User),
         (BisectError::Rows { rows: 2 }.into(), User),
         (in_use().into(), User),
         (RunDirError::NoPlan { path: text("out") }.into(), User),

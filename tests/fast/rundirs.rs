@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ktax::flow::{self, Session, Silent, StalePlanError};
-use ktax::model::{FORMAT, Identity, Key, Plan, PlanMethod};
+use ktax::flow::{self, BlockError, Session, Silent, StalePlanError};
+use ktax::model::{FORMAT, Identity, Key, Plan, PlanMethod, RunsOn, Side};
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
 use ktax::rundir::{AnyRunDir, RunDir, RunDirError};
 
@@ -32,6 +32,17 @@ fn plans() -> [(&'static str, Plan); 3] {
         ("times", timed::plan().with(Into::into)),
         ("guests", of_guests()),
     ]
+}
+
+fn session(dir: &Path) -> Session<'static> {
+    Session {
+        qemu: None,
+        jobs: 1,
+        cache: dir.join("cache"),
+        limits: flow::Limits::default(),
+        cancel: flow::Cancel::default(),
+        observer: &Silent,
+    }
 }
 
 fn method(dir: &AnyRunDir) -> &'static str {
@@ -173,20 +184,28 @@ fn a_directory_of_another_plan_is_refused() {
     let dir = scratch();
     let [_, (_, other), (_, there)] = plans();
     AnyRunDir::create(dir.path(), there).unwrap();
-    let session = Session {
-        qemu: None,
-        jobs: 1,
-        cache: dir.path().join("cache"),
-        limits: flow::Limits::default(),
-        cancel: flow::Cancel::default(),
-        observer: &Silent,
-    };
-    let error = flow::compare(dir.path(), other, &session).unwrap_err();
+    let error = flow::compare(dir.path(), other, &session(dir.path())).unwrap_err();
     let flow::Error::StalePlan(StalePlanError::OtherPlan { path }) = &error else {
         panic!("{error:?}");
     };
     assert_eq!(path, dir.path().to_str().unwrap());
     assert_eq!(error.to_string(), format!("{path} has another plan; give --out a new name"));
+}
+
+#[test]
+fn a_side_is_only_for_kernels_that_the_user_boots() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        let there = AnyRunDir::create(&root, plan).unwrap();
+        let error = flow::run_block(&there, Side::Base, &session(dir.path())).unwrap_err();
+        let path = root.display().to_string();
+        let expected = match name {
+            "times" => BlockError::NotBooted { path, runs_on: RunsOn::RunningKernel },
+            _ => BlockError::NotTimed { path },
+        };
+        assert!(matches!(&error, flow::Error::Block(it) if *it == expected), "{error:?}");
+    }
 }
 
 #[test]

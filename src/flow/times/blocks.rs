@@ -1,12 +1,13 @@
 //! Sides that the user boots one after the other.
 
 use super::drive::drive;
+use super::error::BlockError;
 use crate::analyse::{is_drawn, of_blocks, turns, wants_more, why_ended};
 use crate::engine::noise;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::session::Session;
-use crate::model::{Facts, RunsOn, Side, TimedBlock, TimesPlan, fact};
+use crate::model::{Facts, Side, TimedBlock, TimesPlan, fact};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
 
@@ -23,24 +24,7 @@ pub fn run_block(
     side: Side,
     session: &Session<'_>,
 ) -> Result<Option<String>, Error> {
-    let path = dir.root().display();
-    let dir = match dir {
-        AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => dir,
-        AnyRunDir::Times(dir) => {
-            let text = match dir.plan().method.runs_on {
-                RunsOn::RunningKernel => "both sides run on this kernel",
-                RunsOn::Guests => "ktax starts both sides itself",
-            };
-            return Err(Error::usage(format!(
-                "--side does not apply, because {text}; type `ktax run {path}`"
-            )));
-        }
-        AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => {
-            return Err(Error::usage(format!(
-                "--side only applies to timed runs whose kernels you boot; type `ktax run {path}`"
-            )));
-        }
-    };
+    let dir = in_blocks(dir)?;
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .context("cannot read the boot ID", "mount /proc")?;
     dir.prepare_pairs()?;
@@ -52,6 +36,18 @@ pub fn run_block(
         Ended::Cancelled => None,
         Ended::Complete => Some(next(dir, &dir.blocks()?)),
     })
+}
+
+/// The run directory, where a block is something that it can have.
+fn in_blocks(dir: &AnyRunDir) -> Result<&RunDir<TimesPlan>, BlockError> {
+    let path = dir.root().display().to_string();
+    match dir {
+        AnyRunDir::Times(dir) if dir.plan().method.is_in_blocks() => Ok(dir),
+        AnyRunDir::Times(dir) => {
+            Err(BlockError::NotBooted { path, runs_on: dir.plan().method.runs_on })
+        }
+        AnyRunDir::Counts(_) | AnyRunDir::Guests(_) => Err(BlockError::NotTimed { path }),
+    }
 }
 
 /// What to do for Sides that are kernels to be booted.
@@ -69,30 +65,26 @@ pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
 
 /// Refuses what cannot be a block of this Side: a boot of the machine that is measured already, or
 /// another kernel than its Side's.
-fn check(blocks: &[TimedBlock], side: Side, boot_id: &str, facts: &Facts) -> Result<(), Error> {
+fn check(
+    blocks: &[TimedBlock],
+    side: Side,
+    boot_id: &str,
+    facts: &Facts,
+) -> Result<(), BlockError> {
     if let Some(block) = blocks.iter().find(|block| block.boot_id == boot_id) {
-        return Err(Error::usage(format!(
-            "the {} was already measured since this machine booted; reboot first",
-            block.side.name()
-        )));
+        return Err(BlockError::SameBoot { side: block.side });
     }
     let is_here = |block: &TimedBlock| {
         let there = block.boots.first().map(|boot| &boot.facts);
         there.is_some_and(|there| KERNEL.iter().all(|name| there.get(*name) == facts.get(*name)))
     };
-    let here = facts.get(fact::KERNEL).map_or("(unknown)", String::as_str).escape_default();
+    let kernel = || facts.get(fact::KERNEL).cloned().unwrap_or_else(|| "(unknown)".to_owned());
     match blocks.iter().find(|block| (block.side == side) != is_here(block)) {
         None => Ok(()),
-        Some(block) if block.side == side => Err(Error::usage(format!(
-            "this is kernel {here}, but the {} was measured on a kernel with another release, \
-             build or boot line; boot that one",
-            side.name()
-        ))),
-        Some(block) => Err(Error::usage(format!(
-            "this is kernel {here}, on which the {} was measured; boot the kernel of the {}",
-            block.side.name(),
-            side.name()
-        ))),
+        Some(block) if block.side == side => {
+            Err(BlockError::OtherKernel { kernel: kernel(), side })
+        }
+        Some(block) => Err(BlockError::OtherSide { kernel: kernel(), measured: block.side, side }),
     }
 }
 
@@ -121,4 +113,40 @@ pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
         "{but}{drawn} the {turn}: boot its kernel and type `ktax run {path} --side {turn}`; `ktax \
          analyse {path}` shows the results so far"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Noise, TimedBoot};
+
+    fn facts(kernel: &str, line: &str) -> Facts {
+        [(fact::KERNEL, kernel), (fact::BOOT_LINE, line)]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    /// A block that was measured in the boot of the machine with this name.
+    fn block(side: Side, boot_id: &str, facts: Facts) -> TimedBlock {
+        let boots = vec![TimedBoot { facts, ..TimedBoot::default() }];
+        let boot_id = boot_id.to_owned();
+        TimedBlock { index: 0, side, boot_id, boots, noise: Noise::default() }
+    }
+
+    #[test]
+    fn a_block_is_of_a_boot_of_its_own_on_the_kernel_of_its_side() {
+        let (old, new) = (facts("6.1", "quiet"), facts("6.1", "quiet a=1"));
+        let blocks = [block(Side::Base, "one", old.clone())];
+        let checked = |side, boot_id, facts| check(&blocks, side, boot_id, facts);
+        assert_eq!(checked(Side::Base, "two", &old), Ok(()));
+        assert_eq!(checked(Side::Change, "two", &new), Ok(()));
+        let same = BlockError::SameBoot { side: Side::Base };
+        assert_eq!(checked(Side::Change, "one", &new), Err(same));
+        let kernel = || "6.1".to_owned();
+        let other = BlockError::OtherKernel { kernel: kernel(), side: Side::Base };
+        assert_eq!(checked(Side::Base, "two", &new), Err(other));
+        let measured = Side::Base;
+        let other = BlockError::OtherSide { kernel: kernel(), measured, side: Side::Change };
+        assert_eq!(checked(Side::Change, "two", &old), Err(other));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::error::CpuError;
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
@@ -53,48 +54,37 @@ impl Here {
     }
 }
 
-fn chosen(kept: Option<Vec<u32>>, here: &Here, machine: &TimedMachine) -> Result<Vec<u32>, Error> {
-    let (there, may_use) = (here.shares.len(), here.allowed.len());
-    let count = machine.cores.unwrap_or(machine.vcpus) as usize;
-    if machine.cores.is_some() && count > may_use {
-        return Err(Error::usage(match may_use < there {
-            false => {
-                format!(
-                    "--cores (machine.cores) is {count}, but this machine has {may_use} CPUs; use \
-                     at most {may_use}"
-                )
-            }
-            true => format!(
-                "--cores (machine.cores) is {count}, but ktax may use only {may_use} of this \
-                 machine's {there} CPUs; use at most {may_use}, or allow ktax more CPUs (taskset, \
-                 cpusets)"
-            ),
-        }));
+fn chosen(
+    kept: Option<Vec<u32>>,
+    here: &Here,
+    machine: &TimedMachine,
+) -> Result<Vec<u32>, CpuError> {
+    let (there, allowed) = (here.shares.len(), here.allowed.len());
+    let cores = machine.cores.unwrap_or(machine.vcpus) as usize;
+    if machine.cores.is_some() && cores > allowed {
+        return Err(match allowed < there {
+            false => CpuError::TooFew { cores, there: allowed },
+            true => CpuError::TooFewAllowed { cores, allowed, there },
+        });
     }
     if let Some(kept) = kept {
         return match kept.iter().find(|cpu| !here.allowed.contains(cpu)) {
             None => Ok(kept),
-            Some(gone) => Err(Error::usage(lost(*gone, here))),
+            Some(gone) => Err(lost(*gone, here)),
         };
     }
     let mut cpus = here.allowed.clone();
     cpus.sort_by(|left, right| here.busy_percent(*left).total_cmp(&here.busy_percent(*right)));
-    cpus.truncate(count);
+    cpus.truncate(cores);
     Ok(cpus)
 }
 
 /// Why a run cannot go on where it began.
-fn lost(cpu: u32, here: &Here) -> String {
-    let (is, mend) = match here.shares.iter().any(|share| share.cpu == cpu) {
-        true => {
-            let allowed = noise::list(&here.allowed);
-            (format!("is not among those that ktax may use ({allowed})"), "let ktax use it")
-        }
-        false => ("is offline".into(), "bring it online"),
-    };
-    format!(
-        "CPU {cpu}, on which this run began, {is}; {mend}, or measure again into a new directory"
-    )
+fn lost(cpu: u32, here: &Here) -> CpuError {
+    match here.shares.iter().any(|share| share.cpu == cpu) {
+        true => CpuError::NotAllowed { cpu, allowed: here.allowed.clone() },
+        false => CpuError::Offline { cpu },
+    }
 }
 
 #[cfg(test)]
@@ -119,8 +109,8 @@ mod tests {
         assert_eq!(chosen(None, &then, &two).unwrap(), [1, 4]);
         assert_eq!(chosen(None, &now, &two).unwrap(), [0, 4]);
         assert_eq!(chosen(Some(vec![1, 4]), &now, &two).unwrap(), [1, 4]);
-        let gone = chosen(Some(vec![1, 5]), &now, &two).unwrap_err().to_string();
-        assert!(gone.contains("CPU 5") && gone.contains("is offline; bring it online"), "{gone}");
+        let gone = chosen(Some(vec![1, 5]), &now, &two);
+        assert_eq!(gone, Err(CpuError::Offline { cpu: 5 }));
     }
 
     #[test]
@@ -128,9 +118,10 @@ mod tests {
         let two = here(&[(0, 0.0), (1, 1.0)], &[0, 1]);
         assert_eq!(chosen(None, &two, &machine(8, None)).unwrap(), [0, 1]);
         assert_eq!(chosen(None, &two, &machine(8, Some(2))).unwrap(), [0, 1]);
-        let error = chosen(None, &two, &machine(1, Some(3))).unwrap_err().to_string();
-        assert!(error.contains("(machine.cores) is 3, but this machine has 2 CPUs;"), "{error}");
-        chosen(Some(vec![0]), &two, &machine(1, Some(3))).unwrap_err();
+        for kept in [None, Some(vec![0])] {
+            let error = chosen(kept, &two, &machine(1, Some(3)));
+            assert_eq!(error, Err(CpuError::TooFew { cores: 3, there: 2 }));
+        }
     }
 
     #[test]
@@ -138,13 +129,10 @@ mod tests {
         let half = here(&[(0, 0.0), (1, 0.0), (2, 40.0), (3, 20.0)], &[2, 3]);
         assert_eq!(chosen(None, &half, &machine(1, None)).unwrap(), [3]);
         assert_eq!(chosen(None, &half, &machine(4, None)).unwrap(), [3, 2]);
-        let error = chosen(None, &half, &machine(4, Some(3))).unwrap_err().to_string();
-        assert!(error.contains("is 3, but ktax may use only 2 of this machine's 4"), "{error}");
-        let error = chosen(Some(vec![3, 0]), &half, &machine(2, None)).unwrap_err().to_string();
-        assert!(
-            error.contains("CPU 0") && error.contains("may use (2-3); let ktax use it"),
-            "{error}"
-        );
+        let error = chosen(None, &half, &machine(4, Some(3)));
+        assert_eq!(error, Err(CpuError::TooFewAllowed { cores: 3, allowed: 2, there: 4 }));
+        let error = chosen(Some(vec![3, 0]), &half, &machine(2, None));
+        assert_eq!(error, Err(CpuError::NotAllowed { cpu: 0, allowed: vec![2, 3] }));
         // A container may be shown other numbers than the kernel has.
         let renumbered = here(&[(0, 0.0), (1, 9.0)], &[1, 6]);
         assert_eq!(chosen(None, &renumbered, &machine(2, None)).unwrap(), [1, 6]);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::calibrate::calibrated;
 use super::cpus;
+use super::error::BlockError;
 use crate::engine::host::Host;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
@@ -32,10 +33,11 @@ pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result
     cpus::check(&experiment.method.machine)?;
     match experiment.plan()?.method.is_in_blocks() {
         false => Ok(()),
-        true => Err(Error::usage(
-            "the sides are kernels that you boot; make a run directory with `ktax plan --out \
-             DIR`, and then type `ktax run DIR --side base`",
-        )),
+        true => {
+            let next = "make a run directory with `ktax plan --out DIR`, and then type `ktax run \
+                        DIR --side base`";
+            Err(BlockError::Booted { next: next.to_owned() }.into())
+        }
     }
 }
 

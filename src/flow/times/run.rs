@@ -2,6 +2,7 @@
 
 use super::blocks;
 use super::drive::drive;
+use super::error::BlockError;
 use super::judged::judged;
 use crate::analyse::{estimates, progress, wants_more};
 use crate::flow::error::Error;
@@ -18,8 +19,7 @@ pub(in crate::flow) fn run(
     session: &Session<'_>,
 ) -> Result<Ended, Error> {
     if dir.plan().method.is_in_blocks() {
-        let how = blocks::how(dir);
-        return Err(Error::usage(format!("the sides are kernels that you boot; {how}")));
+        return Err(BlockError::Booted { next: blocks::how(dir) }.into());
     }
     let plan = judged(dir, options.allow_differences);
     let ask = |pairs: &[TimedPair]| {
