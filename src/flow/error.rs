@@ -17,7 +17,7 @@ use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
-use crate::model::{Blame, Failure};
+use crate::model::{Blame, Failure, SavedError};
 use crate::plan::PlanError;
 use crate::report::ReportError;
 use crate::run::TimesError;
@@ -31,12 +31,34 @@ pub enum Error {
     /// The user stopped it; what is done is kept.
     #[error("stopped")]
     Cancelled,
-    /// What was asked for cannot be done.
+    /// What is wrong with a command line, in `src/cmd/`: here each mistake has a type of its own.
     #[error("{0}")]
     Usage(String),
     /// A file that the user named cannot be read.
     #[error("cannot read {}: {reason}; give the path of {wanted}", escape(.path))]
     Unreadable { path: String, reason: io::Error, wanted: &'static str },
+    #[error("cannot print {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
+    NoResult { path: String, error: SavedError },
+    #[error("{path} has no comparison yet; make it with `ktax analyse {path}`")]
+    NoComparison { path: String },
+    #[error(
+        "with {} the host's files exceed {most_mib} MiB; give fewer or smaller files",
+        escape(.path)
+    )]
+    FilesTooLarge { path: String, most_mib: u64 },
+    #[error("{option} only applies to timed runs, and this run uses {uses}; remove it")]
+    OnlyForTimes { option: &'static str, uses: &'static str },
+    #[error("no addition could be built; correct the ledger file and try again")]
+    NothingBuilt,
+    #[error(
+        "TMPDIR is {}, which is not the absolute path of a directory; set it to one",
+        escape(.path)
+    )]
+    TemporaryDirectory { path: String },
+    #[error(
+        "neither HOME nor XDG_CACHE_HOME says where the cache is; set HOME or give --cache DIR"
+    )]
+    NoCache,
     /// The host does not do what ktax needs.
     #[error("{0}")]
     Host(String),
@@ -113,7 +135,7 @@ impl From<HostError> for Error {
 }
 
 impl Error {
-    /// A mistake of the user's that has no type of its own.
+    /// A mistake on a command line.
     pub fn usage(text: impl Into<String>) -> Error {
         Error::Usage(text.into())
     }
@@ -128,6 +150,10 @@ impl Error {
         Some(match self {
             Error::Cancelled => return None,
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
+            Error::NoResult { .. } | Error::NoComparison { .. } => Blame::User,
+            Error::FilesTooLarge { .. } | Error::OnlyForTimes { .. } => Blame::User,
+            Error::NothingBuilt | Error::NoCache => Blame::User,
+            Error::TemporaryDirectory { .. } => Blame::User,
             Error::Plan(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
             Error::Bisect(error) => error.blame(),

@@ -67,9 +67,7 @@ fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
         let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
         let content = read_limited(path, left).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
-                let most = most >> 20;
-                let problem = format!("with {shown} the host's files exceed {most} MiB");
-                Error::Usage(format!("{problem}; give fewer or smaller files"))
+                Error::FilesTooLarge { path: path.display().to_string(), most_mib: most >> 20 }
             }
             _ => unreadable(error),
         })?;
@@ -99,8 +97,12 @@ mod tests {
             [b"abc"; 2]
         );
         for (paths, most) in [(&[three, three][..], 5), (&["/dev/zero"], 1 << 20)] {
-            let error = read(&files(paths), most).unwrap_err().to_string();
-            assert!(error.contains(" MiB; give fewer or smaller files"), "{error}");
+            let error = read(&files(paths), most).unwrap_err();
+            let most = most >> 20;
+            let Error::FilesTooLarge { path, most_mib } = &error else { panic!("{error:?}") };
+            assert_eq!((path.as_str(), *most_mib), (*paths.last().unwrap(), most));
+            let said = format!("with {path} the host's files exceed {most} MiB; give fewer or");
+            assert!(error.to_string().starts_with(&said), "{error}");
         }
         let error = read(&files(&["/no/such\x1b"]), 5).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/such\\u{1b}: No such file"), "{error}");

@@ -12,7 +12,6 @@ use crate::engine::{Cancel, Limits};
 use crate::model::{NativeRow, NativeTable, Workload};
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
-use crate::text::escape;
 
 /// A workload and its rows, which this machine has room for.
 #[derive(Debug)]
@@ -95,10 +94,9 @@ impl NativeOrder {
 /// The workloads' files go below it; who is told so now need not look for the reason later.
 fn check_temporary_directory() -> Result<(), Error> {
     match std::env::var_os("TMPDIR").map(PathBuf::from) {
-        Some(dir) if !dir.is_absolute() || !dir.is_dir() => Err(Error::Usage(format!(
-            "TMPDIR is {}, which is not the absolute path of a directory; set it to one",
-            escape(&dir.to_string_lossy())
-        ))),
+        Some(dir) if !dir.is_absolute() || !dir.is_dir() => {
+            Err(Error::TemporaryDirectory { path: dir.to_string_lossy().into_owned() })
+        }
         _ => Ok(()),
     }
 }

@@ -11,14 +11,12 @@ pub struct Options {
 
 impl Options {
     /// Refuses what would do nothing.
-    pub(super) fn only_for_times(self, uses: &str) -> Result<(), Error> {
+    pub(super) fn only_for_times(self, uses: &'static str) -> Result<(), Error> {
         let option = match self {
             Options { peek: true, .. } => "--peek",
             Options { allow_differences: true, .. } => "--allow-differences",
             _ => return Ok(()),
         };
-        Err(Error::usage(format!(
-            "{option} only applies to timed runs, and this run uses {uses}; remove it"
-        )))
+        Err(Error::OnlyForTimes { option, uses })
     }
 }

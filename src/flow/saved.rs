@@ -7,7 +7,6 @@ use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
 use crate::model::{Saved, read_results};
 use crate::rundir::AnyRunDir;
-use crate::text::escape;
 
 /// A result has never been a hundredth of this.
 const FILE_MAX: u64 = 1 << 30;
@@ -47,11 +46,10 @@ fn directory(path: &Path) -> Result<Saved, Error> {
     if let Some(finished) = finished.iter().find(|path| path.is_file()) {
         return Ok(file(finished)?.remove(0));
     }
-    let comparison = AnyRunDir::open(path)?.comparison()?.ok_or_else(|| {
-        let path = path.display();
-        Error::usage(format!("{path} has no comparison yet; make it with `ktax analyse {path}`"))
-    })?;
-    Ok(Saved::from(&comparison))
+    match AnyRunDir::open(path)?.comparison()? {
+        Some(comparison) => Ok(Saved::from(&comparison)),
+        None => Err(Error::NoComparison { path: path.display().to_string() }),
+    }
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {
@@ -59,8 +57,6 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
     let bytes = read_limited(path, FILE_MAX).map_err(unreadable)?;
-    read_results(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        let (reason, next) = (escape(&error.to_string()), error.next_step());
-        Error::usage(format!("cannot print {shown}: {reason}; {next}"))
-    })
+    let text = String::from_utf8_lossy(&bytes);
+    read_results(&text).map_err(|error| Error::NoResult { path: shown, error })
 }

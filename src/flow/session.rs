@@ -87,10 +87,5 @@ pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
         .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
-        .ok_or_else(|| {
-            Error::usage(
-                "neither HOME nor XDG_CACHE_HOME says where the cache is; set HOME or give --cache \
-                 DIR",
-            )
-        })
+        .ok_or(Error::NoCache)
 }

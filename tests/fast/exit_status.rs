@@ -14,7 +14,7 @@ use ktax::flow::exits::{ExitFileError, RecordError};
 use ktax::flow::{BlockError, CpuError, Error, StalePlanError, StatError};
 use ktax::kernel::{BuildError, KernelError};
 use ktax::kvmhost::InitError;
-use ktax::model::{Blame, Failure, Side};
+use ktax::model::{Blame, Failure, SavedError, Side};
 use ktax::plan::PlanError;
 use ktax::run::TimesError;
 use ktax::rundir::RunDirError;
@@ -34,6 +34,23 @@ fn in_use() -> RunDirError {
 fn full() -> RunDirError {
     let reason = io::Error::other("no space");
     RunDirError::Io { operation: "cannot write", path: text("out"), reason }
+}
+
+/// What the user asked the library for and cannot have.
+fn refused() -> Vec<Error> {
+    vec![
+        Error::NoResult { path: text("x"), error: SavedError::Untagged },
+        Error::NoComparison { path: text("out") },
+        Error::FilesTooLarge { path: text("x"), most_mib: 1 },
+        Error::OnlyForTimes { option: "--peek", uses: "the exact engine" },
+        Error::TemporaryDirectory { path: text("x") },
+        Error::NothingBuilt,
+        Error::NoCache,
+        StalePlanError::NoGuestKernel.into(),
+        BlockError::SameBoot { side: Side::Base }.into(),
+        CpuError::Offline { cpu: 1 }.into(),
+        BisectError::Rows { rows: 2 }.into(),
+    ]
 }
 
 /// An error of every kind and every layer.
@@ -67,10 +84,6 @@ fn errors() -> Vec<(Error, Blame)> {
         (Error::usage("wrong"), User),
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
-        (StalePlanError::NoGuestKernel.into(), User),
-        (BlockError::SameBoot { side: Side::Base }.into(), User),
-        (CpuError::Offline { cpu: 1 }.into(), User),
-        (BisectError::Rows { rows: 2 }.into(), User),
         (in_use().into(), User),
         (RunDirError::NoPlan { path: text("out") }.into(), User),
         (RunDirError::Format { path: text("out"), reason: text("it is of format 1") }.into(), User),
@@ -99,7 +112,8 @@ fn errors() -> Vec<(Error, Blame)> {
 
 #[test]
 fn each_blame_has_its_exit_status() {
-    for (error, blame) in errors() {
+    let refused = refused().into_iter().map(|error| (error, Blame::User));
+    for (error, blame) in errors().into_iter().chain(refused) {
         assert_eq!(error.blame(), Some(blame), "{error}");
         let status = match blame {
             Blame::User => 2,

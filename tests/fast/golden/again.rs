@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use ktax::flow::{self, Error};
 use ktax::model::{FORMAT, Saved, SavedError, SavedResult, Sides, read_results};
 use ktax::report::{FORMATS, JSON, Named, Report, TEXT, TextOptions, render_all};
+use ktax::rundir::RunDir;
 
 use super::{every, exits, native, searches, show, stat};
 use crate::common::{Ran, ktax, run, scratch};
+use crate::fake::plan;
 
 fn report(paths: &[&Path], options: &[&str]) -> Ran {
     run(ktax().arg("report").args(paths).args(options))
@@ -103,6 +106,23 @@ fn every_kind_of_another_format_is_refused_with_what_to_do() {
             assert_eq!((ran.status, ran.stderr), (2, said), "{name}");
         }
     }
+}
+
+#[test]
+fn what_has_no_result_is_refused_with_a_type() {
+    let dir = scratch();
+    let root = dir.path().join("planned");
+    RunDir::create(&root, plan::plan(&["pipe"])).unwrap();
+    let error = flow::saved(std::slice::from_ref(&root)).unwrap_err();
+    let Error::NoComparison { path } = error else { panic!("{error:?}") };
+    assert_eq!(path, root.to_str().unwrap());
+    let file = dir.path().join("other.json");
+    fs::write(&file, "[]").unwrap();
+    let error = flow::saved(&[file]).unwrap_err();
+    assert!(
+        matches!(&error, Error::NoResult { error: SavedError::NotAResult(_), .. }),
+        "{error:?}"
+    );
 }
 
 /// As ktax wrote them before results said what they are: a diff had no version of its own.
