@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::disk::{remove_unfinished, sha256, write_atomically};
+use crate::disk::{is_unfinished, sha256, write_atomically};
 
 /// How long after its last use a file may be wanted again.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -21,7 +21,6 @@ pub(super) fn keep(cache: &Path, archive: &[u8]) -> io::Result<PathBuf> {
         File::options().append(true).open(&path)?.set_modified(SystemTime::now())?;
         return Ok(path);
     }
-    remove_unfinished(&dir)?;
     write_atomically(&path, archive)?;
     Ok(path)
 }
@@ -30,7 +29,9 @@ fn remove_old(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|file| file.modified());
         let is_old = used.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > KEPT));
-        if is_old && entry.path().extension().is_some_and(|end| end == "cpio") {
+        let is_archive = entry.path().extension().is_some_and(|end| end == "cpio");
+        // One that is not old may be another ktax's, which is writing it now.
+        if is_old && (is_archive || is_unfinished(&entry.file_name())) {
             drop(fs::remove_file(entry.path()));
         }
     }
@@ -48,9 +49,19 @@ mod tests {
         assert_eq!(keep(cache.path(), b"one").unwrap(), path);
         assert_eq!(fs::read(&path).unwrap(), b"one");
         let long_ago = SystemTime::now() - KEPT - Duration::from_secs(60);
-        File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        let age = |path: &Path| {
+            File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
+        };
+        age(&path);
+        // One was left by a killed ktax; the other is being written by one that runs.
+        let [left, written] =
+            [".new-a", ".new-b"].map(|name| cache.path().join("hosts").join(name));
+        for path in [&left, &written] {
+            fs::write(path, "tw").unwrap();
+        }
+        age(&left);
         let other = keep(cache.path(), b"two").unwrap();
-        assert!(!path.exists() && other.exists());
-        assert_eq!(fs::read_dir(cache.path().join("hosts")).unwrap().count(), 1);
+        assert!(!path.exists() && !left.exists() && written.exists() && other.exists());
+        assert_eq!(fs::read_dir(cache.path().join("hosts")).unwrap().count(), 2);
     }
 }
