@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
 use super::order::ORDER_ITEM;
-use crate::engine::argv::{MACHINE, escape, monitor};
+use crate::engine::argv::{LATE_TIMER, MACHINE, escape, monitor};
 use crate::model::Layout;
 
 /// AMD's virtualization with nested paging. Features that some QEMU versions lack are off, so that
@@ -51,8 +51,7 @@ fn boot_line(machine: &Machine<'_>) -> String {
     let fixed = "console=ttyS0 quiet panic=-1 oops=panic";
     let of_time = match machine.exact {
         true => "nokaslr norandmaps",
-        // On a busy machine the translator's timer is late, and the kernel would panic.
-        false => "no_timer_check",
+        false => LATE_TIMER,
     };
     let init = "LD_LIBRARY_PATH=/lib rdinit=/ktax -- kvm-host-init";
     let padding = padding(machine.layout);

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use crate::engine::argv::{MACHINE, devices, escape, monitor};
+use crate::engine::argv::{LATE_TIMER, MACHINE, devices, escape, monitor};
 use crate::model::{Accelerator, TimedMachine};
 
 /// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
@@ -26,12 +26,11 @@ pub struct VmFiles {
 /// addresses, so that the effect of one placement is not taken for the cost of the Kernel.
 pub fn boot_line(accelerator: Accelerator, own: &str) -> String {
     let engine = "console=ttyS0 quiet panic=-1 oops=panic";
-    let timer = match accelerator {
-        Accelerator::Kvm => "",
-        // On a busy machine the translator's timer is late, and the kernel would panic.
-        Accelerator::Tcg => " no_timer_check",
+    let line = match accelerator {
+        Accelerator::Kvm => format!("{engine} {own}"),
+        Accelerator::Tcg => format!("{engine} {LATE_TIMER} {own}"),
     };
-    format!("{engine}{timer} {own}").trim_end().to_owned()
+    line.trim_end().to_owned()
 }
 
 /// A VM that boots until its freeze. When it continues, it runs the orders.
