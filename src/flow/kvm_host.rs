@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use super::error::Error;
+use super::file::unreadable;
 use super::session::Session;
 use crate::disk::read_limited;
 use crate::engine::qemu::Qemu;
 use crate::kvmhost::{GIVEN_MAX, Given, KvmHost, PLAIN};
 use crate::model::Subject;
-use crate::text::escape;
 
 pub use crate::kvmhost::{Said, init};
 
@@ -62,14 +62,11 @@ pub fn run(order: &HostOrder, session: &Session<'_>) -> Result<Said, Error> {
 fn read(files: &[FileForHost], most: u64) -> Result<Vec<Given>, Error> {
     let mut left = most;
     let mut read = |FileForHost { name, path }: &FileForHost| {
-        let shown = escape(&path.display().to_string());
-        let wanted = "a file for the host";
-        let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
         let content = read_limited(path, left).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
                 Error::FilesTooLarge { path: path.display().to_string(), most_mib: most >> 20 }
             }
-            _ => unreadable(error),
+            _ => unreadable(path, "a file for the host", error),
         })?;
         left -= content.len() as u64;
         Ok(Given { name: name.clone(), content })

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
 use crate::model::{Saved, read_results};
 use crate::rundir::AnyRunDir;
-
-/// A result has never been a hundredth of this.
-const FILE_MAX: u64 = 1 << 30;
 
 /// The results of files, and those of directories: of a run, a search or a ledger. Of several each
 /// has a name.
@@ -53,10 +51,8 @@ fn directory(path: &Path) -> Result<Saved, Error> {
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {
-    let shown = path.display().to_string();
     let wanted = "a run directory, or of a file that ktax wrote";
-    let unreadable = |reason| Error::Unreadable { path: shown.clone(), reason, wanted };
-    let bytes = read_limited(path, FILE_MAX).map_err(unreadable)?;
+    let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
-    read_results(&text).map_err(|error| Error::NoResult { path: shown, error })
+    read_results(&text).map_err(|error| Error::NoResult { path: path.display().to_string(), error })
 }

@@ -65,9 +65,9 @@ pub fn stat(
     observe: &dyn Fn(Moment<'_>),
 ) -> Result<Option<StatTable>, StatError> {
     let mut sides: Vec<Repeated> = order.commands.iter().cloned().map(Repeated::new).collect();
-    let mut lot = Random::new(order.seed.unwrap_or_default());
+    let mut random = Random::new(order.seed.unwrap_or_default());
     for _ in 0..order.runs {
-        let change_first = lot.coin();
+        let change_first = random.coin();
         if change_first {
             sides.reverse();
         }

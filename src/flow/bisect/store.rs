@@ -7,13 +7,11 @@ use super::error::BisectError;
 use crate::disk::{read_text, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
+use crate::flow::file::RESULT_MAX;
 use crate::flow::kept::BISECTION;
 use crate::model::{Bisection, SavedResult, read_results};
 use crate::report::{JSON, TextOptions, render};
 use crate::text::escape;
-
-/// More than the points of any search take.
-const FILE_MAX: u64 = 1 << 30;
 
 pub(super) struct Store {
     root: PathBuf,
@@ -76,7 +74,7 @@ impl Store {
             let path = self.root.display().to_string();
             BisectError::NotASearch { path, reason }
         };
-        let text = read_text(&self.path(), FILE_MAX).map_err(|e| refuse(e.to_string()))?;
+        let text = read_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
         match saved.map(|saved| saved.result) {
             Some(SavedResult::Bisection(bisection)) => Ok(*bisection),

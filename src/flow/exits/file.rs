@@ -6,6 +6,7 @@ use crate::disk::read_limited;
 use crate::exits::files::{self, FILE_MAX};
 use crate::exits::{Per, since};
 use crate::flow::error::Error;
+use crate::flow::file::unreadable;
 use crate::model::ExitTable;
 
 /// The tables that `FILE` or `FILE#NUMBER` names.
@@ -23,7 +24,7 @@ pub fn tables(name: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
         io::ErrorKind::FileTooLarge => {
             ExitFileError::TooLarge { path: owned(), most_mib: FILE_MAX >> 20 }.into()
         }
-        _ => Error::Unreadable { path: owned(), reason: error, wanted },
+        _ => unreadable(Path::new(path), wanted, error),
     })?;
     let tables = files::read(&String::from_utf8_lossy(&bytes), per)
         .map_err(|error| ExitFileError::Content { path: owned(), error })?;
