@@ -14,6 +14,11 @@ pub const MACHINE: &str = "q35";
 /// kernel would panic.
 pub const LATE_TIMER: &str = "no_timer_check";
 
+/// QEMU's translator with one thread for all CPUs. With a thread for each, a CPU that translates
+/// code while another patches it can keep a breakpoint that stands there for a moment, and take it
+/// without end.
+pub const TRANSLATOR: &str = "tcg,thread=single";
+
 /// The port of the wire: `docs/wire.md`.
 const WIRE_PORT: u16 = 0x5e9;
 
@@ -115,7 +120,7 @@ pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
 /// QEMU with the plugin and without a machine.
 pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
-    args.extend(["-icount", "shift=0,sleep=off", "-accel", "tcg,thread=single"].map(String::from));
+    args.extend(["-icount", "shift=0,sleep=off", "-accel", TRANSLATOR].map(String::from));
     args.extend(["-plugin".into(), plugin_option(plugin)]);
     args.extend(monitor(control));
     args
@@ -124,7 +129,7 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
     [
         // One vCPU on one thread: with several, counts are not exact.
-        ["-accel", "tcg,thread=single"].map(String::from),
+        ["-accel", TRANSLATOR].map(String::from),
         ["-smp", "1"].map(String::from),
         ["-cpu".into(), request.machine.cpu.clone()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.

@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
 use super::order::ORDER_ITEM;
-use crate::engine::argv::{LATE_TIMER, MACHINE, escape, monitor};
+use crate::engine::argv::{LATE_TIMER, MACHINE, TRANSLATOR, escape, monitor};
 use crate::model::Layout;
 
 /// AMD's virtualization with nested paging. Features that some QEMU versions lack are off, so that
@@ -105,7 +105,7 @@ pub(super) fn by_hand(machine: &Machine<'_>) -> Vec<String> {
 fn hardware(machine: &Machine<'_>, has_own_memory: bool) -> Vec<String> {
     let time = match machine.exact {
         true => exact_time(machine.layout),
-        false => "-accel tcg,thread=multi -smp 2".into(),
+        false => format!("-accel {TRANSLATOR} -smp 1"),
     };
     let memory = if has_own_memory { "" } else { ",memory-backend=ram" };
     let fixed = format!(
@@ -131,7 +131,7 @@ fn memory(ram: &Path, share: &str) -> Vec<String> {
 /// random numbers follow from the Layout's seed.
 pub(super) fn exact_time(layout: &Layout) -> String {
     let seed = layout.seed;
-    format!("-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off -seed {seed}")
+    format!("-accel {TRANSLATOR} -smp 1 -icount shift=0,sleep=off -seed {seed}")
 }
 
 /// A shell script that starts `program` with these arguments and `more`, which may use `$1`.
@@ -179,11 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn exact_is_one_cpu_with_a_counted_clock() {
+    fn a_host_is_one_cpu_and_an_exact_one_has_a_counted_clock() {
         let places = Places { console: Path::new("/c,d"), frames: Path::new("/f") };
         let args = |exact| qemu(&machine(exact, ""), &Stretch::Whole, &places, 7).join(" ");
         assert!(args(true).contains("-smp 1 -icount shift=0,sleep=off -seed 7"));
         assert!(!args(false).contains("icount"));
+        assert!(args(false).contains("-accel tcg,thread=single -smp 1 "));
         assert!(args(false).contains("-serial file:/c,,d -serial file:/f"));
     }
 

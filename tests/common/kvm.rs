@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
 use cpio::newc::{Builder, trailer};
 use ktax::kernel::{Talk, modules, obtain};
@@ -34,21 +34,15 @@ int main(int argc, char **argv)
 "#;
 pub const LINE: &str = "console=ttyS0 quiet panic=-1 reboot=k";
 
-/// Two exact hosts have a CPU each; any other wants both, and some a limit of time.
-static CPUS: RwLock<()> = RwLock::new(());
-
 /// A command within a host.
 pub fn kvm_host(options: &[&str], command: &[&str]) -> Ran {
-    let is_exact = options.contains(&"--exact");
-    let _one = is_exact.then(|| CPUS.read().unwrap_or_else(PoisonError::into_inner));
-    let _both = (!is_exact).then(|| CPUS.write().unwrap_or_else(PoisonError::into_inner));
     // What it is told about a download is not what it is asked for.
     kernel();
-    // Two CPUs that wait for each other take long on a machine that is busy.
-    let is_limited = options.contains(&"--time-limit");
-    let limit: &[&str] = if is_limited { &[] } else { &["--time-limit", "600"] };
-    let line: &[&str] = if is_exact { &["--boot-line", QUICK_BOOT] } else { &[] };
-    run(ktax().arg("kvm-host").args(limit).args(line).args(options).arg("--").args(command))
+    let line: &[&str] = match options.contains(&"--exact") {
+        true => &["--boot-line", QUICK_BOOT],
+        false => &[],
+    };
+    run(ktax().arg("kvm-host").args(line).args(options).arg("--").args(command))
 }
 
 /// The image that the host boots too: stock, from the distribution, with its modules.

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use crate::engine::argv::{LATE_TIMER, MACHINE, devices, escape, monitor};
+use crate::engine::argv::{LATE_TIMER, MACHINE, TRANSLATOR, devices, escape, monitor};
 use crate::model::{Accelerator, TimedMachine};
 
 /// The fw_cfg item of several orders, to be timed: `docs/wire.md`.
@@ -42,8 +42,12 @@ pub fn boot(
     control: RawFd,
 ) -> Vec<String> {
     let mib = shape.memory_mib;
+    let accelerator = match shape.accelerator {
+        Accelerator::Kvm => shape.accelerator.name(),
+        Accelerator::Tcg => TRANSLATOR,
+    };
     let mut args: Vec<String> = [
-        ["-accel".into(), shape.accelerator.name().into()],
+        ["-accel".into(), accelerator.into()],
         ["-smp".into(), shape.vcpus.to_string()],
         ["-cpu".into(), shape.cpu.clone()],
         ["-M".into(), format!("{MACHINE},memory-backend=ram")],
@@ -88,7 +92,8 @@ mod tests {
     fn the_machine_is_as_asked_for() {
         for accelerator in [Accelerator::Kvm, Accelerator::Tcg] {
             let args = args(accelerator, "console=ttyS0 a=b c");
-            assert_eq!(value(&args, "-accel"), accelerator.name());
+            let name = if accelerator == Accelerator::Kvm { "kvm" } else { "tcg,thread=single" };
+            assert_eq!(value(&args, "-accel"), name);
             assert_eq!(value(&args, "-cpu"), "host,-x2apic");
             assert_eq!(value(&args, "-smp"), "2");
             assert_eq!(value(&args, "-m"), "256");
