@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::argv::{self, Places, Stretch};
 use super::error::HostError;
@@ -77,17 +78,23 @@ impl KvmHost<'_> {
 
     /// One QEMU process with its files in `scratch`.
     pub(super) fn session(&self, scratch: &Scratch) -> Session<'_> {
-        // Without a counted clock, virtual time is as long as real time.
-        let virtual_s = self.limits.virtual_s.max(self.limits.real.as_secs());
         Session {
             program: &self.qemu.program,
-            limits: Limits { virtual_s, ..self.limits.clone() },
+            limits: limits(self.limits, self.exact),
             cancel: self.cancel,
             console: scratch.file("console"),
             frames: scratch.file("frames"),
             stderr: scratch.file("stderr"),
         }
     }
+}
+
+/// These limits for a host. Without a counted clock, virtual time goes on while QEMU waits for a
+/// CPU, so only the limit in real time holds.
+fn limits(given: &Limits, exact: bool) -> Limits {
+    let virtual_s = given.virtual_s.max(given.real.as_secs());
+    let virtual_grace = if exact { given.virtual_grace } else { Duration::MAX };
+    Limits { virtual_s, virtual_grace, ..given.clone() }
 }
 
 /// The files and limits of one QEMU process.
@@ -144,5 +151,18 @@ impl Session<'_> {
         let panicked = wire::panic_message(&console);
         let failure = panicked.map_or(failure, |message| Failure::Panic { message });
         HostError::Failed { board: None, failure, console }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_is_limited_only_where_it_is_counted() {
+        let given = Limits::of_real_time(1000);
+        let counted = limits(&given, true);
+        assert_eq!((counted.virtual_s, counted.virtual_grace), (1000, given.virtual_grace));
+        assert_eq!(limits(&given, false).virtual_grace, Duration::MAX);
     }
 }
