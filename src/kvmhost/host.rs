@@ -1,6 +1,5 @@
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::argv::{self, Places, Stretch};
 use super::error::HostError;
@@ -89,12 +88,11 @@ impl KvmHost<'_> {
     }
 }
 
-/// These limits for a host. Without a counted clock, virtual time goes on while QEMU waits for a
-/// CPU, so only the limit in real time holds.
+/// These limits for a host, which may have as much virtual time as real time.
 fn limits(given: &Limits, exact: bool) -> Limits {
     let virtual_s = given.virtual_s.max(given.real.as_secs());
-    let virtual_grace = if exact { given.virtual_grace } else { Duration::MAX };
-    Limits { virtual_s, virtual_grace, ..given.clone() }
+    let limits = Limits { virtual_s, ..given.clone() };
+    if exact { limits } else { limits.without_virtual_time() }
 }
 
 /// The files and limits of one QEMU process.
@@ -156,6 +154,8 @@ impl Session<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -62,8 +62,7 @@ impl Kvm {
     pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
         let payload = payload::install(&setup.cache).map_err(host("cannot write to the cache"))?;
         remove_stale(&setup.cache.join("runs"));
-        // Virtual time is real time here, so one limit is enough. Asking for it disturbs the guest.
-        setup.limits.virtual_grace = std::time::Duration::MAX;
+        setup.limits = setup.limits.without_virtual_time();
         Ok(Kvm { setup, initrd: payload.initrd })
     }
 
