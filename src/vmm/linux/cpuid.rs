@@ -94,7 +94,8 @@ const TRANSLATOR: [u32; 3] =
 /// VMRUN has injected (`exception_index` in `helper_vmrun`) until the next exit. If it stops before
 /// that, as at each deadline under icount, it delivers the interrupt again, even to a guest with
 /// interrupts off. That is a deadlock if the guest holds a lock that the handler takes. Without
-/// pv-eoi, the write that ends an interrupt is an exit, and it comes before any lock.
+/// pv-eoi, the write that ends an interrupt is an exit. It comes before any lock, except for the
+/// IO-APIC's interrupts: `handle_edge_irq` locks their descriptor first.
 pub(super) fn unusable() -> &'static [Feature] {
     // SAFETY: every 64-bit processor has CPUID and answers any leaf. In newer compilers the
     // function is safe.
