@@ -18,7 +18,12 @@ fn main() {
             &["-static", "-nostdlib", "-Os", "-s"],
         ),
         ("KTAX_VM_INIT", "ktax-vm-init", vec!["guest/vm/init.c".into()], &["-static", "-Os", "-s"]),
-        ("KTAX_FREEZE", "ktax-freeze", vec!["guest/vm/freeze.c".into()], &["-static", "-Os", "-s"]),
+        (
+            "KTAX_FREEZE",
+            "ktax-freeze",
+            ["vm/freeze", "quiet", "standstill"].map(|it| format!("guest/{it}.c").into()).to_vec(),
+            &["-static", "-Os", "-s"],
+        ),
         (
             "KTAX_PLUGIN",
             "ktax-plugin.so",

@@ -2,16 +2,39 @@
 /* Before the Snapshot: file systems, loopback, and the hello that says which kernel this is. */
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/random.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "guest.h"
+
+/*
+ * A generator of random numbers without a seed works another, slower way, in the kernel and for
+ * programs. A boot line or a CPU model without RDRAND must not look like such a cost, so a
+ * generator that the kernel did not seed is seeded here.
+ */
+static void seed(void)
+{
+	struct {
+		struct rand_pool_info info;
+		char bytes[64];
+	} seed = { .info = { .entropy_count = 8 * sizeof(seed.bytes), .buf_size = sizeof(seed.bytes) } };
+	int fd;
+
+	if (getrandom(NULL, 0, GRND_NONBLOCK) == 0)
+		return;
+	fd = open("/dev/random", O_RDWR);
+	ioctl(fd, RNDADDENTROPY, &seed);
+	close(fd);
+}
 
 /* Nothing is checked here: a workload reports what it needs and does not find. */
 void boot(void)
@@ -28,6 +51,7 @@ void boot(void)
 	}
 	ioctl(fd, SIOCSIFFLAGS, &lo);
 	close(fd);
+	seed();
 }
 
 /* Writes the GNU build-id of the notes as hex digits; false where there is none. */
@@ -62,6 +86,11 @@ void ignored(const char *parameter)
 	SAY("ignored ", parameter);
 }
 
+static void busy(const char *task)
+{
+	SAY("busy ", task);
+}
+
 void hello(void)
 {
 	static char notes[4096], hex[129];
@@ -75,5 +104,8 @@ void hello(void)
 	SAY("release ", name.release);
 	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
 		SAY("build-id ", hex);
+	if (getrandom(NULL, 0, GRND_NONBLOCK) != 0)
+		SAY("unseeded");
+	quiet(busy);
 	SAY("ready");
 }

@@ -15,7 +15,6 @@ void never(void);
 
 /* clock.c */
 void delay(uint64_t iterations);
-void wait_until(uint64_t end);
 
 /* machine.c: the ports; only where in_guest */
 void machine_freeze(void);

@@ -4,6 +4,7 @@
 #include <sys/io.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "guest.h"
 
 enum { FREEZE = 0x505, WIRE = 0x5e9, FINISH = 0xf4, FW_CFG = 0x510, FW_CFG_DATA = 0x511 };
@@ -24,19 +25,11 @@ static void ports(bool open)
 			pause();
 }
 
-/*
- * The freeze races with QEMU's clock: the only CPU is stopped, and QEMU's main loop may still
- * advance virtual time to the next timer, the tick. So the guest waits until a tick is over before
- * it measures: 15 ms of guest time are enough at 100 ticks a second.
- */
 void machine_freeze(void)
 {
-	uint64_t end = ticks() + 15000000;
-
 	ports(true);
-	outb(1, FREEZE);
+	standstill();
 	ports(false);
-	wait_until(end);
 }
 
 /* insb() and outsb() of sys/io.h do not tell the compiler that they use memory. */

@@ -9,41 +9,9 @@
 #include <string.h>
 #include <sys/io.h>
 
-enum { FREEZE = 0x505, FW_CFG = 0x510, FW_CFG_DATA = 0x511, FW_CFG_DIRECTORY = 0x19 };
+#include "freeze.h"
 
-/*
- * Between the freeze and the stop of QEMU's clock, virtual time may still go on to the next timer
- * tick. After so many virtual nanoseconds that tick is over in any case.
- */
-enum { TICK_IS_OVER = 15000000, EXACTLY = 10000 };
-
-static uint64_t now(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-	return (uint64_t)high << 32 | low;
-}
-
-/*
- * Returns at this virtual nanosecond, which is not near: under icount an instruction takes one. A
- * loop that only looks at the clock would return some instructions later, now more and now less.
- */
-static void wait_until(uint64_t time)
-{
-	__asm__ volatile("rdtsc\n"
-			 "shl $32, %%rdx\n"
-			 "or %%rdx, %%rax\n"
-			 "sub %%rax, %0\n"
-			 "mov %0, %%rax\n"
-			 "shr $1, %0\n"
-			 "test $1, %%al\n"
-			 "jz 1f\n"
-			 "nop\n"
-			 "1: dec %0\n"
-			 "jnz 1b\n"
-			 : "+c"(time) : : "rax", "rdx", "cc");
-}
+enum { FW_CFG = 0x510, FW_CFG_DATA = 0x511, FW_CFG_DIRECTORY = 0x19 };
 
 static void read_bytes(void *to, size_t length)
 {
@@ -76,18 +44,22 @@ static int print_order(void)
 	return 1;
 }
 
-int main(void)
+static void print(const char *task)
 {
-	uint64_t over;
+	puts(task);
+}
 
+/* `ktax-freeze quiet` waits until the kernel is idle, and prints what still ran if it never is. */
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "quiet")) {
+		quiet(print);
+		return fflush(stdout) ? 1 : 0;
+	}
 	if (iopl(3)) {
 		perror("iopl: the kernel needs CONFIG_X86_IOPL_IOPERM");
 		return 1;
 	}
-	over = now() + TICK_IS_OVER;
-	outb(1, FREEZE);
-	while (now() < over)
-		;
-	wait_until(over + EXACTLY);
+	standstill();
 	return print_order();
 }

@@ -12,6 +12,7 @@ mod guests;
 mod ledger;
 mod native;
 mod parameters;
+mod settled;
 mod stat;
 mod times;
 mod work;

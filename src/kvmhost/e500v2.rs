@@ -90,6 +90,11 @@ impl ReadyHost for E500v2Ready<'_> {
         None
     }
 
+    /// Its first process does not look.
+    fn busy(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn order(&self, row: usize) -> String {
         let (_, E500v2Work { kind, count }) = &self.engine.setup.works[row];
         let page = if self.engine.has_page(self.side) { " magic-page" } else { "" };

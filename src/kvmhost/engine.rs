@@ -20,6 +20,8 @@ pub trait GuestEngine: Sync {
 pub trait ReadyHost {
     /// The console of the boot that the rows go on from; `None` where each row boots.
     fn console(&self) -> Option<Vec<u8>>;
+    /// Kernel threads that still ran when the host was ready.
+    fn busy(&self) -> Vec<String>;
     /// What the host is told to do for this row: the content of `orders/ROW`.
     fn order(&self, row: usize) -> String;
     /// Runs the work of this row, an index into the engine's rows, as a guest and records it.

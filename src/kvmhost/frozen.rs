@@ -14,6 +14,7 @@ use crate::engine::save_state;
 use crate::engine::scratch::Scratch;
 use crate::engine::vm::Rest;
 use crate::model::Failure;
+use crate::text::escape_bytes;
 
 /// A host's memory and state at the freeze.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Frozen {
     scratch: Scratch,
     /// The console up to there.
     pub console: Vec<u8>,
+    /// Tasks that still ran there.
+    pub busy: Vec<String>,
 }
 
 impl Frozen {
@@ -36,11 +39,12 @@ impl Frozen {
             let console = crate::wire::tail(&read_tail(&session.console));
             return Err(session.failed(Failure::Silent { console }));
         }
+        let busy = session.answers(1)?.iter().flat_map(lines).collect();
         save_state(&session.limits, &mut vm, &scratch.file("state"))
             .map_err(HostError::of_stop(None))?;
         drop(vm);
         let console = read_tail(&session.console);
-        Ok(Frozen { scratch, console })
+        Ok(Frozen { scratch, console, busy })
     }
 
     /// Goes on with an order to the end; what each command printed, and the console meanwhile.
@@ -73,4 +77,12 @@ impl Frozen {
         }
         Ok((session.answers(order.commands.len())?, console))
     }
+}
+
+fn lines(said: &Said) -> Vec<String> {
+    said.stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(escape_bytes)
+        .collect()
 }

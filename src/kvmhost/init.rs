@@ -61,7 +61,7 @@ pub fn main() -> Result<(), InitError> {
     }
     mount_all()?;
     let mut frames = open_frames().map_err(failed("open the second serial port"))?;
-    let said = prepare().and_then(|order| {
+    let said = prepare(&mut frames).and_then(|order| {
         spin(order.phase);
         for command in &order.commands {
             let said = run(command);
@@ -72,7 +72,7 @@ pub fn main() -> Result<(), InitError> {
     if let Err(error) = said {
         frame::write_failure(&mut frames, &error.to_string()).map_err(failed("say so"))?;
     }
-    tcdrain(&frames).map_err(|error| failed("wait for the serial port")(error.into()))?;
+    drain(&frames)?;
     reboot(RebootCommand::Restart).map_err(|error| failed("go off")(error.into()))
 }
 
@@ -102,8 +102,12 @@ fn open_frames() -> io::Result<File> {
     Ok(frames)
 }
 
+fn drain(frames: &File) -> Result<(), InitError> {
+    tcdrain(frames).map_err(|error| failed("wait for the serial port")(error.into()))
+}
+
 /// Loads the modules, freezes the machine where there is no order yet, and reads the order.
-fn prepare() -> Result<Order, InitError> {
+fn prepare(frames: &mut File) -> Result<Order, InitError> {
     let entries = fs::read_dir(MODULES).map_err(failed("list the modules"))?;
     let mut modules: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     modules.sort();
@@ -112,15 +116,18 @@ fn prepare() -> Result<Order, InitError> {
     }
     fs::metadata("/dev/kvm").map_err(failed("find /dev/kvm"))?;
     let order = match fs::read(ORDER) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => freeze(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => freeze(frames),
         read => read.map_err(failed("read the order")),
     }?;
     serde_json::from_slice(&order).map_err(|error| failed("read the order")(error.into()))
 }
 
-/// Stops the machine here until QEMU goes on from this state, and returns the order that QEMU then
-/// has.
-fn freeze() -> Result<Vec<u8>, InitError> {
+/// Waits until the kernel is idle, says which tasks still ran if it never is, and stops the machine
+/// until QEMU goes on from this state. Returns the order that QEMU then has.
+fn freeze(frames: &mut File) -> Result<Vec<u8>, InitError> {
+    let busy = run(&[FREEZE.to_owned(), "quiet".to_owned()]);
+    frame::write(frames, &busy).map_err(failed("say which tasks still run"))?;
+    drain(frames)?;
     let Said { status, stdout, stderr } = run(&[FREEZE.to_owned()]);
     match status {
         0 => Ok(stdout),

@@ -143,6 +143,10 @@ impl ReadyHost for X86Ready<'_> {
         Some(self.frozen.console.clone())
     }
 
+    fn busy(&self) -> Vec<String> {
+        self.frozen.busy.clone()
+    }
+
     fn order(&self, row: usize) -> String {
         String::from_utf8_lossy(&self.order_of(row).to_json()).into_owned()
     }

@@ -42,6 +42,10 @@ pub const AFFINITY: &str = "affinity";
 pub const BUILD_ID: &str = "build-id";
 /// Of a guest: kernel parameters that its Kernel does not know.
 pub const IGNORED: &str = "ignored parameters";
+/// Of a guest: kernel threads that still ran when its workloads began.
+pub const BUSY: &str = "busy kernel threads";
+/// Of a guest: `none` where its random number generator has no seed.
+pub const RANDOM_SEED: &str = "random seed";
 /// Of a guest: QEMU's version.
 pub const QEMU: &str = "QEMU";
 /// Of a guest: what executes its instructions.

@@ -82,8 +82,9 @@ pub struct Run<S = Sample> {
     pub outcome: Outcome<S>,
 }
 
-/// One Boot: `boots/NNN-side/boot.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One Boot: `boots/NNN-side/boot.json`. A KVM host says nothing of its kernel: the plan has the
+/// image's hash.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
     /// `uname -r` as the guest reports it.
@@ -93,6 +94,12 @@ pub struct Boot {
     /// Boot parameters that the kernel does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
+    /// Kernel threads that still ran at the Snapshot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busy: Vec<String>,
+    /// Whether the kernel's random number generator had no seed at the Snapshot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unseeded: bool,
     /// Why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
     pub failure: Option<Failure>,
 }

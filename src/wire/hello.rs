@@ -12,10 +12,14 @@ pub struct Hello {
     pub build_id: Option<String>,
     /// Boot parameters that the kernel does not know.
     pub ignored: Vec<String>,
+    /// Kernel threads that still ran when the guest no longer waited for an idle kernel.
+    pub busy: Vec<String>,
+    /// Whether the kernel's random number generator has no seed.
+    pub is_unseeded: bool,
 }
 
-/// The largest number of unknown boot parameters in a hello.
-const IGNORED_LINES: usize = 64;
+/// The largest number of unknown boot parameters, or of busy kernel threads, in a hello.
+const LINES: usize = 64;
 
 /// Parses a hello up to and including `ready`.
 ///
@@ -28,7 +32,7 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     let line = loop {
         let line = lines.next()?;
         match line.split()? {
-            ("ignored", parameter) if ignored.len() < IGNORED_LINES => {
+            ("ignored", parameter) if ignored.len() < LINES => {
                 ignored.push(parameter.to_owned());
             }
             _ => break line,
@@ -38,13 +42,21 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     if release.is_empty() || release.contains(' ') {
         return Err(line.malformed());
     }
-    let mut hello = Hello { release: release.to_owned(), build_id: None, ignored };
+    let mut hello = Hello {
+        release: release.to_owned(),
+        build_id: None,
+        ignored,
+        busy: Vec::new(),
+        is_unseeded: false,
+    };
     loop {
         let line = lines.next()?;
         match line.split()? {
             ("build-id", id) if hello.build_id.is_none() && is_build_id(id) => {
                 hello.build_id = Some(id.to_owned());
             }
+            ("unseeded", "") => hello.is_unseeded = true,
+            ("busy", task) if hello.busy.len() < LINES => hello.busy.push(task.to_owned()),
             ("ready", "") => break,
             _ => return Err(line.malformed()),
         }
@@ -68,7 +80,15 @@ mod tests {
         assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
         assert_eq!(hello.build_id.as_deref(), Some("0123456789abcdef"));
         let without = parse_hello(b"ktax 1\nrelease 6.12.0\nready\n").unwrap();
-        assert_eq!(without.build_id, None);
+        assert_eq!((without.build_id, without.is_unseeded), (None, false));
+    }
+
+    #[test]
+    fn a_hello_says_what_is_not_settled_yet() {
+        let wire = b"ktax 1\nrelease 6\nunseeded\nbusy cryptomgr_test\nbusy kworker/0:1\nready\n";
+        let hello = parse_hello(wire).unwrap();
+        assert!(hello.is_unseeded);
+        assert_eq!(hello.busy, ["cryptomgr_test", "kworker/0:1"]);
     }
 
     #[test]

@@ -54,6 +54,13 @@ impl<'a> Boots<'a> {
         Ok(Boots { dir, pairs })
     }
 
+    /// All Boots, with their Sides.
+    pub fn all(&'a self) -> impl Iterator<Item = (Side, &'a Boot)> + Clone {
+        let both =
+            |pair: &'a Sides<(&Step, Boot)>| Side::BOTH.map(|side| (side, &pair.get(side).1));
+        self.pairs.iter().flat_map(both)
+    }
+
     /// The boot parameters of one Side that its kernel does not know.
     pub fn ignored(&self, side: Side) -> Vec<String> {
         let boots = self.pairs.iter().flat_map(|pair| pair.get(side).1.ignored.iter());

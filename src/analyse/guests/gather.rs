@@ -41,6 +41,11 @@ impl<'a> Boots<'a> {
         }
     }
 
+    /// All Boots, with their Sides.
+    pub fn all(&self) -> impl Iterator<Item = (Side, &Boot)> + Clone {
+        self.boots.iter().map(|(step, boot)| (step.side, boot))
+    }
+
     /// The guests of one row.
     pub fn gather(&self, row: &GuestRow) -> Result<Gathered> {
         let (mut samples, mut failures) = (Sides::<Vec<GuestSample>>::default(), Vec::new());

@@ -182,6 +182,12 @@ impl Kvm {
         if !hello.ignored.is_empty() {
             facts.insert(fact::IGNORED.into(), hello.ignored.join(" "));
         }
+        if !hello.busy.is_empty() {
+            facts.insert(fact::BUSY.into(), hello.busy.join(" "));
+        }
+        if hello.is_unseeded {
+            facts.insert(fact::RANDOM_SEED.into(), "none".into());
+        }
         if !cpus.is_empty() {
             let names: Vec<String> = cpus.iter().map(usize::to_string).collect();
             facts.insert(fact::VCPU_CPUS.into(), names.join(","));

@@ -15,7 +15,7 @@ use crate::run::steps;
 use crate::run::timing::Timing;
 use crate::rundir::{RunDir, RunDirError};
 use crate::text::escape_byte_lines;
-use crate::wire;
+use crate::wire::{self, Hello};
 
 /// Everything that counting needs.
 pub struct CountsDriver<'a> {
@@ -74,12 +74,7 @@ impl CountsDriver<'_> {
             Err(Stop::Failed(failure, console)) => {
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(missing.len()));
-                let boot = Boot {
-                    release: None,
-                    build_id: None,
-                    ignored: Vec::new(),
-                    failure: Some(failure),
-                };
+                let boot = Boot { failure: Some(failure), ..Boot::default() };
                 self.dir.write_boot(step, &boot)
             }
             Err(Stop::Cancelled) => Ok(()),
@@ -96,8 +91,10 @@ impl CountsDriver<'_> {
         let layout = &self.plan().layouts[step.layout];
         let hello = frozen.hello().clone();
         self.dir.write_boot_file(step, "serial.log", &frozen.console())?;
-        let (release, build_id, ignored) = (Some(hello.release), hello.build_id, hello.ignored);
-        self.dir.write_boot(step, &Boot { release, build_id, ignored, failure: None })?;
+        let Hello { release, build_id, ignored, busy, is_unseeded } = hello;
+        let release = Some(release);
+        let boot = Boot { release, build_id, ignored, busy, is_unseeded, failure: None };
+        self.dir.write_boot(step, &boot)?;
         for workload in missing {
             (self.observe)(Event::Running(step, &workload.row));
             let started = Instant::now();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::{Cancel, Stop};
 use crate::kvmhost::{GuestEngine, ReadyHost, Recorded};
-use crate::model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Run, Step};
+use crate::model::{Boot, GuestSample, GuestsPlan, Outcome, Run, Step};
 use crate::run::event::{Ended, Event};
 use crate::run::missing::missing;
 use crate::run::steps;
@@ -61,7 +61,8 @@ impl GuestsDriver<'_> {
                 if let Some(console) = host.console() {
                     self.dir.write_boot_file(step, "serial.log", &console)?;
                 }
-                self.dir.write_boot(step, &boot(None))?;
+                let booted = Boot { busy: host.busy(), ..Boot::default() };
+                self.dir.write_boot(step, &booted)?;
                 self.rows(step, host.as_ref(), &missing, timing)
             }
             // A failure while everything is being stopped may be the stopping's own.
@@ -70,7 +71,8 @@ impl GuestsDriver<'_> {
             Err(Stop::Failed(failure, console)) => {
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(missing.len()));
-                self.dir.write_boot(step, &boot(Some(failure)))
+                let failed = Boot { failure: Some(failure), ..Boot::default() };
+                self.dir.write_boot(step, &failed)
             }
         }
     }
@@ -104,9 +106,4 @@ impl GuestsDriver<'_> {
         }
         Ok(())
     }
-}
-
-/// A host says nothing of its kernel: the plan has the image's hash.
-fn boot(failure: Option<Failure>) -> Boot {
-    Boot { release: None, build_id: None, ignored: Vec::new(), failure }
 }

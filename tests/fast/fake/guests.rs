@@ -20,6 +20,9 @@ fn a_change_beyond_the_layouts_gets_a_verdict_and_one_sample_s_luck_gets_none() 
     let [time, exits] = comparison.rows[0].effects() else { panic!("two metrics") };
     assert_eq!((time.delta, time.samples.base.len()), (-30_000.0, 5));
     assert_eq!((exits.base, exits.delta), (20.0, 0.0));
+    let [busy] = &comparison.warnings[..] else { panic!("{:?}", comparison.warnings) };
+    let fact = "the change's kernel was not idle when the workloads began: ksmd ran";
+    assert_eq!(busy.fact, fact);
     // With too few layouts even the first is none.
     let few = FILE.replace("layouts = 5", "layouts = 2");
     assert_eq!(verdicts(&compared(&few, faster))[0], Verdict::TooFewBoots);

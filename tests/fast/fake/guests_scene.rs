@@ -57,6 +57,12 @@ impl ReadyHost for Ready<'_> {
         (self.1 == Side::Base).then(|| b"first words".to_vec())
     }
 
+    /// The change's host is never idle.
+    fn busy(&self) -> Vec<String> {
+        let is_busy = self.1 == Side::Change;
+        is_busy.then(|| "ksmd".to_owned()).into_iter().collect()
+    }
+
     fn order(&self, row: usize) -> String {
         row.to_string()
     }

@@ -217,5 +217,6 @@ pub fn profile(functions: &[(&str, u64)]) -> String {
 /// The Hello of the planned Kernel.
 pub fn hello(side: Side) -> Hello {
     let build_id = Some("ab".repeat(20));
-    Hello { release: format!("6.1.0-{}", side.name()), build_id, ignored: Vec::new() }
+    let release = format!("6.1.0-{}", side.name());
+    Hello { release, build_id, ignored: Vec::new(), busy: Vec::new(), is_unseeded: false }
 }

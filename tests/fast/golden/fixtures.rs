@@ -27,7 +27,7 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
     let _lock = dir.lock().unwrap();
     for step in &dir.plan().method.steps {
         dir.prepare(step).unwrap();
-        let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: None };
+        let boot = Boot::default();
         dir.write_boot(step, &boot).unwrap();
         for (row, _, measure) in rows {
             let row = (*row).to_owned();

@@ -84,7 +84,7 @@ fn a_failed_boot_fails_its_rows_without_their_runs() {
     std::fs::remove_file(dir.boot_dir(&step).join("runs/row.json")).unwrap();
     let failure = Failure::RealTime { limit_s: 60 };
     let failed = Some(failure.clone());
-    let boot = Boot { release: None, build_id: None, ignored: Vec::new(), failure: failed };
+    let boot = Boot { failure: failed, ..Boot::default() };
     dir.write_boot(&step, &boot).unwrap();
     let row = &counts(&dir).unwrap().rows[0];
     assert_eq!(row.verdict, Verdict::Failed);

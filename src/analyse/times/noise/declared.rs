@@ -58,7 +58,8 @@ pub fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<FactDifference> 
 pub(super) fn declared(plan: &TimesPlan, base: &Facts, change: &Facts) -> BTreeSet<&'static str> {
     let sides = [&plan.subjects.base, &plan.subjects.change];
     let differ = |what: fn(&TimedSubject) -> Option<&str>| what(sides[0]) != what(sides[1]);
-    let mut declared = BTreeSet::new();
+    // Each has a warning of its own, which names the Side.
+    let mut declared = BTreeSet::from([fact::BUSY, fact::RANDOM_SEED]);
     if differ(|side| side.kernel.as_deref()) {
         declared.extend([fact::KERNEL, fact::BUILD, fact::BUILD_ID, fact::IGNORED]);
         declared.extend([fact::BOOT_LINE, fact::MITIGATIONS]);

@@ -5,6 +5,7 @@ use super::boots::{boots, only_what_differs};
 use super::declared::{after, declared};
 
 use crate::analyse::parameters::unknown;
+use crate::analyse::settled;
 use crate::model::fact::{self, QUIET_PERCENT};
 use crate::model::{Facts, RunsOn, Side, TimedPair, TimedSubject, TimesPlan, Warning};
 
@@ -21,6 +22,7 @@ pub const CHANGED_MENDS: &str = "find out who changes it, then measure again int
 /// differ in, as that is what is compared.
 pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let mut warnings = unknown_parameters(plan, pairs);
+    warnings.extend(unsettled(pairs));
     warnings.extend(settings(plan, pairs));
     warnings.extend(Average::of(pairs).iter().flat_map(|it| meanwhile(plan, it)));
     warnings.extend(changed(pairs));
@@ -38,6 +40,18 @@ fn unknown_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
         let said = own.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
         let ignored = said.flat_map(|words| words.split_whitespace()).collect();
         unknown(side, &plan.subjects.get(side).boot_line, &ignored)
+    };
+    Side::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// What the guests' Kernels had not finished when their workloads began.
+fn unsettled(pairs: &[TimedPair]) -> Vec<Warning> {
+    let of = |side: Side| {
+        let own = boots(pairs).filter(|(_, of, _)| *of == side);
+        let facts: Vec<&Facts> = own.map(|(_, _, boot)| &boot.facts).collect();
+        let busy = facts.iter().filter_map(|facts| facts.get(fact::BUSY));
+        let busy = busy.flat_map(|names| names.split_whitespace()).collect();
+        settled::warnings(side, &busy, facts.iter().any(|it| it.contains_key(fact::RANDOM_SEED)))
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }

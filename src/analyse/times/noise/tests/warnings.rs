@@ -84,6 +84,19 @@ fn addresses_on_bare_metal_are_fixed_by_a_sysctl() {
 }
 
 #[test]
+fn guests_that_had_not_settled_are_named_and_stay_comparable() {
+    let change = [(fact::BUSY, "ksmd kcryptd"), (fact::RANDOM_SEED, "none")];
+    let pairs = [pair(0, &[], &change)];
+    let warned = warnings(&equals(), &pairs);
+    let expected = [
+        "the change's kernel was not idle when the workloads began",
+        "the change's kernel has no seed for its random numbers, and is slower so",
+    ];
+    assert_eq!(heads(&warned), expected);
+    assert_eq!(undeclared(&equals(), &pairs), []);
+}
+
+#[test]
 fn what_is_compared_is_not_warned_of() {
     let pairs = [pair(0, &[(fact::GOVERNOR, "powersave")], &[(fact::GOVERNOR, "performance")])];
     let compared = planned(|side| side.governor = Some("performance".into()));
