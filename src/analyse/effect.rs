@@ -37,7 +37,7 @@ pub(super) fn effect(values: Values<'_>, relevant: impl Fn(usize) -> f64) -> Opt
         layout: layouts[found.median],
         delta_range: (per_op(found.least), per_op(found.most)),
         spread: per_op(found.noise),
-        detectable: per_op(found.detectable),
+        detectable: found.detectable().map(per_op),
         samples,
         verdict: verdict(found.decision),
         functions: Vec::new(),

@@ -49,7 +49,7 @@ fn of(name: &str, row: &Row) -> LedgerEntry {
         name: name.to_owned(),
         delta: headline.map_or(0.0, |effect| effect.delta),
         percent: headline.and_then(|effect| effect.percent),
-        detectable: headline.map_or(0.0, |effect| effect.detectable),
+        detectable: headline.and_then(|effect| effect.detectable),
         verdict: row.verdict,
         decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
     }
@@ -62,7 +62,7 @@ fn interaction(entries: &[LedgerEntry], together: &LedgerEntry) -> Option<f64> {
         |entry: &LedgerEntry| !matches!(entry.verdict, Verdict::Failed | Verdict::DifferentWork);
     let sum: f64 = entries.iter().map(|entry| entry.delta).sum();
     let beyond = together.delta - sum;
-    let unsure: f64 = all().map(|entry| entry.detectable).sum();
+    let unsure: f64 = all().filter_map(|entry| entry.detectable).sum();
     (all().all(measured) && beyond.abs() > unsure).then_some(beyond)
 }
 
@@ -75,7 +75,7 @@ mod tests {
             name: String::new(),
             delta,
             percent: None,
-            detectable: 1.0,
+            detectable: Some(1.0),
             verdict: Verdict::Slower,
             decided_by: String::new(),
         }

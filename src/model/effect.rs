@@ -23,8 +23,9 @@ pub struct Effect {
     pub delta_range: (f64, f64),
     /// How far one Side's values lie apart over the Layouts: the larger of the two Sides'.
     pub spread: f64,
-    /// The smallest delta that the rule would have called a change.
-    pub detectable: f64,
+    /// The smallest delta, without its sign, that the rule would have called a change: in the
+    /// Verdict's direction, without one in either. Absent where there are too few Layouts for any.
+    pub detectable: Option<f64>,
     /// Raw region counts by Layout, of the Layouts that have both Sides.
     pub samples: Sides<Vec<u64>>,
     /// What follows.

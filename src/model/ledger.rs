@@ -48,8 +48,8 @@ pub struct LedgerEntry {
     pub delta: f64,
     /// In percent of the base.
     pub percent: Option<f64>,
-    /// The smallest delta that would have been slower or faster.
-    pub detectable: f64,
+    /// The smallest delta that would have been slower or faster, as an Effect has it.
+    pub detectable: Option<f64>,
     /// The row's.
     pub verdict: Verdict,
     /// The Metric whose Verdict that is.

@@ -11,13 +11,26 @@ pub fn over_layouts(effect: &Effect) -> String {
     number::percent_range(percent(effect.delta_range.0), percent(effect.delta_range.1))
 }
 
-/// The smallest change that would have been slower or faster; `any` where nothing is too small.
+/// The smallest change that would have been slower or faster; `any` where nothing is too small,
+/// `none` where nothing is large enough.
 pub fn detectable(effect: &Effect) -> String {
-    match (effect.verdict, effect.detectable, effect.base) {
-        (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => String::new(),
-        (_, 0.0, _) => "any".to_owned(),
-        (_, _, 0.0) => String::new(),
-        (_, detectable, base) => number::limit(detectable / base * 100.0),
+    match effect.verdict {
+        Verdict::DifferentWork | Verdict::Failed => String::new(),
+        verdict => detectable_of(effect.base, effect.detectable, verdict),
+    }
+}
+
+/// The MDE in percent of the base. Next to a verdict it is rounded as the delta is, so that it does
+/// not read as larger than that; without one it is rounded up.
+pub fn detectable_of(base: f64, detectable: Option<f64>, verdict: Verdict) -> String {
+    match (detectable, base) {
+        (None, _) => "none".to_owned(),
+        (Some(0.0), _) => "any".to_owned(),
+        (_, 0.0) => String::new(),
+        (Some(detectable), base) if verdict.is_change() => {
+            number::reached(detectable / base * 100.0)
+        }
+        (Some(detectable), base) => number::limit(detectable / base * 100.0),
     }
 }
 
@@ -95,4 +108,39 @@ fn numbers(effect: &Effect, unit: &'static str) -> [Value; 12] {
         effect.detectable.into(),
         effect.verdict.text().into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(cell: &str) -> f64 {
+        cell.replace(' ', "").replace("<0.01", "0").parse().unwrap()
+    }
+
+    proptest! {
+        /// Rounded as they are printed: no verdict beside a smaller delta, and none missing beside
+        /// a larger one.
+        #[test]
+        fn a_delta_and_its_mde_read_alike(
+            base in 1.0..1e6f64, delta in 0.0..0.03f64, by in 0.0..0.01f64
+        ) {
+            let (near, far) = (base * delta, base * delta * (1.0 + by));
+            let shown = number::percent(change_percent(base, base + far));
+            let mde = detectable_of(base, Some(near.max(1e-9)), Verdict::Slower);
+            prop_assert!(read(&mde) <= read(&shown), "{shown} slower, MDE {mde}");
+            let shown = number::percent(change_percent(base, base + near));
+            let mde = detectable_of(base, Some(far.max(1e-9)), Verdict::NoDetectedChange);
+            prop_assert!(read(&mde) >= read(&shown), "{shown} not detected, MDE {mde}");
+        }
+    }
+
+    #[test]
+    fn too_small_for_nothing_and_too_large_for_nothing_are_said() {
+        assert_eq!(detectable_of(100.0, Some(0.0), Verdict::NoDetectedChange), "any");
+        assert_eq!(detectable_of(100.0, None, Verdict::NoDetectedChange), "none");
+        assert_eq!(detectable_of(0.0, Some(3.0), Verdict::NoDetectedChange), "");
+    }
 }

@@ -3,9 +3,8 @@
 use super::view::{
     Cell, Kind, Legend, Line, Records, Report, Section, SideLine, Table, Value, View,
 };
-use super::{number, verdict, words};
+use super::{effect, number, verdict, words};
 use crate::model::{LedgerEntry, LedgerRow, LedgerTable, Saved, SavedResult, Verdict, Warning};
-use crate::stats::tables::share_percent;
 
 impl Report for LedgerTable {
     /// A table for each Workload: the additions, the most expensive first, then all together.
@@ -31,7 +30,7 @@ impl Report for LedgerTable {
             how: words::machine(&self.key, self.layouts),
             sections,
             warnings: warnings(&self.warnings),
-            legend: legend(),
+            legend: legend(self.layouts),
         }
     }
 
@@ -71,13 +70,14 @@ impl Report for LedgerTable {
     }
 }
 
-fn legend() -> Legend {
+fn legend(layouts: usize) -> Legend {
     Legend::of([
         "delta: instructions per operation in process context beyond those of the base, counted \
          exactly; they are not time.",
         "Each addition is added to the base alone.",
     ])
-    .with([("delta %", "delta in percent of base".to_owned()), words::detectable()])
+    .with([("delta %", "delta in percent of base".to_owned())])
+    .with(words::detectable(layouts))
 }
 
 fn record(row: &LedgerRow, entry: &LedgerEntry) -> [Value; 8] {
@@ -89,7 +89,7 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> [Value; 8] {
         row.base.into(),
         measured(entry.delta),
         entry.percent.filter(|_| is_measured).into(),
-        measured(entry.detectable),
+        entry.detectable.filter(|_| is_measured).into(),
         entry.verdict.text().into(),
         (&entry.decided_by).into(),
     ]
@@ -124,10 +124,7 @@ fn line(entry: &LedgerEntry, base: f64) -> Line {
         _ => [
             number::delta(entry.delta),
             number::percent(entry.percent),
-            match entry.detectable {
-                0.0 => "0".to_owned(),
-                detectable => number::limit(share_percent(detectable, base)),
-            },
+            effect::detectable_of(base, entry.detectable, entry.verdict),
         ],
     };
     let verdict: Cell = verdict::decided(entry.verdict, &entry.decided_by);

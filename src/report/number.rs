@@ -44,8 +44,19 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
 /// A limit above 0 in percent, never rounded down: what is above the printed one is above it.
 pub fn limit(value: f64) -> String {
     // A hair less before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
-    let hundredths = (value * 100.0 - 1e-6).ceil().max(1.0);
-    format!("{:.2}", hundredths / 100.0)
+    match value >= 1000.0 {
+        true => whole((value - 1e-6).ceil()),
+        false => format!("{:.2}", ((value * 100.0 - 1e-6).ceil() / 100.0).max(0.01)),
+    }
+}
+
+/// A limit that [`percent`] has reached, rounded as that is.
+pub fn reached(value: f64) -> String {
+    match value >= 1000.0 {
+        true => whole(value),
+        false if value < 0.005 => "<0.01".to_owned(),
+        false => format!("{value:.2}"),
+    }
 }
 
 /// A whole number: `1 957 153 827`.
@@ -163,6 +174,10 @@ mod tests {
             [(1e-9, "0.01"), (0.1, "0.10"), (0.100_000_000_000_000_02, "0.10"), (0.111, "0.12")]
         {
             assert_eq!(limit(value), expected);
+        }
+        assert_eq!(limit(1_234.01), "1 235");
+        for (value, expected) in [(0.004, "<0.01"), (0.224, "0.22"), (1_234.4, "1 234")] {
+            assert_eq!(reached(value), expected);
         }
     }
 }

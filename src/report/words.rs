@@ -1,6 +1,7 @@
 //! Words that several reports share.
 
 use crate::model::{Growth, Key};
+use crate::stats::exact::MIN_LAYOUTS;
 
 /// `1 pair`, `2 pairs`
 pub fn counted(count: usize, what: &str) -> String {
@@ -22,12 +23,12 @@ pub fn machine(key: &Key, layouts: usize) -> String {
 }
 
 /// The columns of a comparison over layouts.
-pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
+pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str, String)> {
     let mut terms = vec![
         ("delta %", "delta in percent of base".to_owned()),
         ("range %", "the smallest and the largest delta over all layouts".to_owned()),
-        detectable(),
     ];
+    terms.extend(detectable(layouts));
     if threshold_percent > 0.0 {
         terms.push((
             "verdict",
@@ -40,9 +41,13 @@ pub fn over_layouts(threshold_percent: f64) -> Vec<(&'static str, String)> {
     terms
 }
 
-/// What the column of the MDE is, where layouts are the noise.
-pub fn detectable() -> (&'static str, String) {
-    ("MDE %", format!("{MDE}: the smallest change that would have been slower or faster"))
+/// What the column of the MDE is, where so many layouts are the noise.
+pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {
+    let what = format!("{MDE}: the smallest change that would have been slower or faster");
+    let none = (layouts < MIN_LAYOUTS).then(|| {
+        format!("a verdict needs {MIN_LAYOUTS} layouts: with fewer, no change of any size gets one")
+    });
+    [("MDE %", what)].into_iter().chain(none.map(|why| ("none", why))).collect()
 }
 
 /// What MDE stands for.

@@ -44,6 +44,21 @@ pub enum Decision {
     Undetected,
 }
 
+/// The smallest median delta of each direction that gets a verdict, if the change's values move
+/// together and neither Side's range changes.
+///
+/// Move them up by `s`: the gap is `min(change) + s - max(base)` and has to pass the noise, and the
+/// median delta grows by the same `s`. So it has to pass
+/// `noise + max(base) - min(change) + median delta`, which is between one and three noises; and it
+/// has to reach the threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    /// Upwards.
+    pub slower: f64,
+    /// Downwards, without the sign.
+    pub faster: f64,
+}
+
 /// What [`judge`] found, in the unit of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
@@ -57,9 +72,24 @@ pub struct Difference {
     pub most: f64,
     /// How far the values of one Side lie apart: the larger of the two Sides'.
     pub noise: f64,
-    /// The delta beyond which the rule calls a change: shift one Side's values by `d` and the gap
-    /// is `d - noise`, so `d` has to pass `2 × noise`; and it has to reach the threshold.
-    pub detectable: f64,
+    /// Where verdicts begin; `None` with fewer than [`MIN_LAYOUTS`] Layouts, under which no delta
+    /// gets one.
+    pub reach: Option<Reach>,
+}
+
+impl Difference {
+    /// The minimum detectable effect. With a verdict, that of its direction: the median delta is
+    /// not below it. Without one, the larger of both directions: the median delta is not above it,
+    /// and whichever way a larger one had gone, it would have got a verdict.
+    pub fn detectable(&self) -> Option<f64> {
+        self.reach.map(|reach| match self.decision {
+            Decision::Slower => reach.slower,
+            Decision::Faster => reach.faster,
+            Decision::Same | Decision::TooFew | Decision::Undetected => {
+                reach.slower.max(reach.faster)
+            }
+        })
+    }
 }
 
 /// Largest minus smallest value; 0 for no values.
@@ -99,17 +129,26 @@ pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> O
         apart(base, change).filter(|_| relevant).unwrap_or(Decision::Undetected)
     };
     let (least, most) = (smallest(&deltas), largest(&deltas));
-    let detectable = (2.0 * noise).max(threshold);
-    Some(Difference { decision, median, least, most, noise, detectable })
+    let beyond = |gap: f64, delta: f64| (noise - gap + delta).max(threshold);
+    let reach = (deltas.len() >= MIN_LAYOUTS).then(|| Reach {
+        slower: beyond(gap(base, change), deltas[median]),
+        faster: beyond(gap(change, base), -deltas[median]),
+    });
+    Some(Difference { decision, median, least, most, noise, reach })
+}
+
+/// How far all of `above` lies above all of `below`; negative where they overlap.
+fn gap(below: &[f64], above: &[f64]) -> f64 {
+    smallest(above) - largest(below)
 }
 
 /// Which way the change lies apart from the base, by a gap wider than the noise; however few the
 /// Layouts, and however small the difference.
 pub(super) fn apart(base: &[f64], change: &[f64]) -> Option<Decision> {
     let noise = range(base).max(range(change));
-    if smallest(change) - largest(base) > noise {
+    if gap(base, change) > noise {
         Some(Decision::Slower)
-    } else if smallest(base) - largest(change) > noise {
+    } else if gap(change, base) > noise {
         Some(Decision::Faster)
     } else {
         None

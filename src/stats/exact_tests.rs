@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -79,13 +81,40 @@ fn a_base_of_zero_has_no_threshold() {
 
 #[test]
 fn a_finding_says_what_it_saw() {
-    // Deltas 5, 3, 7; sorted 3 5 7, so the median is pair 0.
-    // Ranges 2 and 4, noise 4; detectable is the larger of 2 × 4 and 1 % of 100.
-    let finding = judge_percent(&[100.0, 102.0, 102.0], &[105.0, 105.0, 109.0], 1.0).unwrap();
+    // Deltas 5, 3, 7, 5, 5; sorted 3 5 5 5 7, so the median is pair 0. Ranges 2 and 4, noise 4.
+    let (base, change) = ([100.0, 102.0, 102.0, 101.0, 101.0], [105.0, 105.0, 109.0, 106.0, 106.0]);
+    let finding = judge_percent(&base, &change, 1.0).unwrap();
     assert_eq!((finding.median, finding.least, finding.most), (0, 3.0, 7.0));
-    assert_eq!((finding.noise, finding.detectable), (4.0, 8.0));
+    assert_eq!(finding.noise, 4.0);
+    // Up: the gap is 105 - 102 = 3 of 4, so 1 more than 5. Down: the gap is 100 - 109 = -9, so 13
+    // less than 5.
+    assert_eq!(finding.reach, Some(Reach { slower: 6.0, faster: 8.0 }));
+    assert_eq!((finding.decision, finding.detectable()), (Decision::Undetected, Some(8.0)));
     // Without noise the threshold is what limits: 1 % of 200.
-    assert_eq!(judge_percent(&[200.0; 3], &[200.0; 3], 1.0).unwrap().detectable, 2.0);
+    assert_eq!(judge_percent(&[200.0; 5], &[200.0; 5], 1.0).unwrap().detectable(), Some(2.0));
+    // Of a verdict, its direction: up 4 - 4 + 6, down 4 + 10 - 6.
+    let finding = judge_percent(&base, &change.map(|it| it + 2.0), 1.0).unwrap();
+    assert_eq!((finding.decision, finding.detectable()), (Decision::Slower, Some(6.0)));
+}
+
+/// Twice the noise would be on the wrong side of the last two.
+#[test]
+fn a_delta_is_on_its_side_of_the_detectable_one() {
+    let noisy = [1000.0, 1001.0, 1000.5, 1000.2, 1000.9];
+    let wide = judge_percent(&noisy, &noisy.map(|it| it + 2.0), 0.0).unwrap();
+    assert_eq!((wide.decision, wide.detectable()), (Decision::Undetected, Some(2.0)));
+    // Each Side has one value far out, on the side of the other: 2 × noise would be 2.
+    let (base, change) =
+        ([1000.0, 1000.0, 1000.0, 1000.0, 1001.0], [1002.9, 1002.9, 1001.9, 1002.9, 1002.9]);
+    let near = judge_percent(&base, &change, 0.0).unwrap();
+    assert_eq!(near.decision, Decision::Undetected);
+    assert!((near.detectable().unwrap() - 3.0).abs() < 1e-9, "{near:?}"); // the delta is 2.9
+    // And away from it: 1.1 is more than one noise.
+    let (base, change) =
+        ([1000.0, 1001.0, 1001.0, 1001.0, 1001.0], [1002.1, 1002.1, 1002.1, 1003.1, 1002.1]);
+    let far = judge_percent(&base, &change, 0.0).unwrap();
+    assert_eq!(far.decision, Decision::Slower);
+    assert!((far.detectable().unwrap() - 1.0).abs() < 1e-9, "{far:?}"); // the delta is 1.1
 }
 
 fn mirrored(decision: Decision) -> Decision {
@@ -101,6 +130,22 @@ fn pairs() -> impl Strategy<Value = Vec<(u32, u32)>> {
     let near = (1000u32..1010, 1000u32..1020);
     let far = (0u32..5000, 0u32..5000);
     proptest::collection::vec(prop_oneof![4 => near, 1 => far], 1..9)
+}
+
+/// Noise of few values, of two, and of none, each Side by itself.
+fn noisy_pairs(layouts: Range<usize>) -> impl Strategy<Value = Vec<(u32, u32)>> {
+    let noise = || prop_oneof![Just(1u32), Just(2), Just(10), Just(1000)];
+    (noise(), noise(), 1u32..50, 0u32..3000, layouts).prop_flat_map(
+        |(of_base, of_change, step, above, layouts)| {
+            let base = (0..of_base).prop_map(move |at| 1500 + step * at);
+            let change = (0..of_change).prop_map(move |at| above + step * at);
+            proptest::collection::vec((base, change), layouts)
+        },
+    )
+}
+
+fn thresholds() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..2.0, 0.0..50.0]
 }
 
 fn sides(pairs: &[(u32, u32)]) -> (Vec<f64>, Vec<f64>) {
@@ -125,7 +170,7 @@ proptest! {
         let scaled = judge_percent(&scaled(&base), &scaled(&change), percent).unwrap();
         prop_assert_eq!(scaled.decision, plain.decision);
         prop_assert_eq!(scaled.median, plain.median);
-        prop_assert_eq!(scaled.detectable, plain.detectable * factor);
+        prop_assert_eq!(scaled.detectable(), plain.detectable().map(|it| it * factor));
     }
 
     /// What is called a change has a gap, so every pair agrees on its direction.
@@ -140,13 +185,46 @@ proptest! {
         }
     }
 
-    /// A shift of all values by more than `detectable` is always called, one of less never.
+    /// Where the median delta is moved above what the rule asks for there is a verdict, one below
+    /// it there is none, in both directions.
     #[test]
-    fn detectable_is_what_is_detected(values in prop::collection::vec(1000u32..1010, 5..9)) {
-        let base: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
-        let shifted = |by: f64| base.iter().map(|v| v + by).collect::<Vec<_>>();
-        let detectable = judge_percent(&base, &base, 0.0).unwrap().detectable;
-        prop_assert_eq!(decide(&base, &shifted(detectable + 1.0), 0.0), Decision::Slower);
-        prop_assert_ne!(decide(&base, &shifted(detectable - 1.0), 0.0), Decision::Slower);
+    fn verdicts_begin_where_the_reach_says(pairs in noisy_pairs(5..9), percent in thresholds()) {
+        let (base, change) = sides(&pairs);
+        let found = judge_percent(&base, &change, percent).unwrap();
+        let delta = change[found.median] - base[found.median];
+        let with_delta = |wanted: f64| {
+            let moved: Vec<f64> = change.iter().map(|value| value + wanted - delta).collect();
+            decide(&base, &moved, percent)
+        };
+        let Reach { slower, faster } = found.reach.unwrap();
+        prop_assert!(found.noise <= slower && found.noise <= faster);
+        prop_assert_eq!(with_delta(slower.floor() + 1.0), Decision::Slower);
+        prop_assert_ne!(with_delta(slower.ceil() - 1.0), Decision::Slower);
+        prop_assert_eq!(with_delta(-faster.floor() - 1.0), Decision::Faster);
+        prop_assert_ne!(with_delta(1.0 - faster.ceil()), Decision::Faster);
+    }
+
+    /// No row with a verdict has a smaller delta, none without one a larger one.
+    #[test]
+    fn a_verdict_and_what_is_detectable_agree(
+        pairs in noisy_pairs(5..9), percent in thresholds()
+    ) {
+        let (base, change) = sides(&pairs);
+        let found = judge_percent(&base, &change, percent).unwrap();
+        let size = (change[found.median] - base[found.median]).abs();
+        let detectable = found.detectable().unwrap();
+        match found.decision {
+            Decision::Slower | Decision::Faster => prop_assert!(size >= detectable),
+            _ => prop_assert!(size <= detectable),
+        }
+    }
+
+    #[test]
+    fn with_few_layouts_nothing_is_detectable(pairs in noisy_pairs(1..5), by in 0u32..1_000_000) {
+        let (base, change) = sides(&pairs);
+        let moved: Vec<f64> = change.iter().map(|value| value + f64::from(by)).collect();
+        let found = judge_percent(&base, &moved, 0.0).unwrap();
+        prop_assert!(matches!(found.decision, Decision::Same | Decision::TooFew));
+        prop_assert_eq!(found.detectable(), None);
     }
 }

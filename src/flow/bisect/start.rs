@@ -205,7 +205,7 @@ fn begin(
         likely,
         row: row.row.clone(),
         metric: effect.metric.clone(),
-        negligible: effect.detectable.max(effect.delta.abs() * NEGLIGIBLE),
+        negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE),
         points: points.into(),
         found: None,
     }

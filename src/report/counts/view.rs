@@ -29,12 +29,12 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         how: words::machine(&counts.key, counts.layouts),
         sections,
         warnings: comparison.warnings.clone(),
-        legend: legend(comparison),
+        legend: legend(comparison, counts.layouts),
     }
 }
 
 /// What the numbers are.
-fn legend(comparison: &Comparison) -> Legend {
+fn legend(comparison: &Comparison, layouts: usize) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some((
         "(REP)",
@@ -44,7 +44,7 @@ fn legend(comparison: &Comparison) -> Legend {
         "Instructions per operation in process context, counted exactly; they are not time.",
         "base, change and delta are of the layout with the median delta.",
     ])
-    .with(words::over_layouts(comparison.threshold_percent))
+    .with(words::over_layouts(comparison.threshold_percent, layouts))
     .with(rep)
 }
 

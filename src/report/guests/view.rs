@@ -35,18 +35,18 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
         warnings: comparison.warnings.clone(),
         legend: match is_alone {
             true => of_one_side(comparison),
-            false => of_both_sides(comparison),
+            false => of_both_sides(comparison, guests.plan.layouts.len()),
         },
     }
 }
 
-fn of_both_sides(comparison: &Comparison) -> Legend {
+fn of_both_sides(comparison: &Comparison, layouts: usize) -> Legend {
     Legend::of([
         TIME,
         "base and change are the time of all vCPUs, in the guest and out of it, of the layout with \
          the median delta.",
     ])
-    .with(words::over_layouts(comparison.threshold_percent))
+    .with(words::over_layouts(comparison.threshold_percent, layouts))
 }
 
 fn of_one_side(comparison: &Comparison) -> Legend {

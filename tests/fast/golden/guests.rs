@@ -25,7 +25,7 @@ fn effect(metric: &str, [base, change]: [u64; 2], moves: u64, verdict: Verdict) 
         layout: 2,
         delta_range: (delta - far, delta + far),
         spread: 2.0 * far,
-        detectable: 4.0 * far + base as f64 / 1000.0,
+        detectable: Some(4.0 * far + base as f64 / 1000.0),
         samples,
         verdict,
         functions: Vec::new(),
