@@ -34,7 +34,7 @@ pub use effect::{Effect, FunctionDelta};
 pub use exits::{ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost};
 pub use fact::FactDifference;
 pub use failure::Failure;
-pub use growth::Growth;
+pub use growth::{Growth, GrowthPower};
 pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
     GuestsEvidence, GuestsPlan, HostKind, TIME,

@@ -59,6 +59,11 @@ pub fn reached(value: f64) -> String {
     }
 }
 
+/// An exponent: `0.28`, and no `-0.00`.
+pub fn power(value: f64) -> String {
+    format!("{:.2}", (value * 100.0).round() / 100.0 + 0.0)
+}
+
 /// A whole number: `1 957 153 827`.
 pub fn whole(value: f64) -> String {
     fixed(value, 0)
@@ -175,6 +180,7 @@ mod tests {
         {
             assert_eq!(limit(value), expected);
         }
+        assert_eq!((power(-0.004), power(0.278)), ("0.00".into(), "0.28".into()));
         assert_eq!(limit(1_234.01), "1 235");
         for (value, expected) in [(0.004, "<0.01"), (0.224, "0.22"), (1_234.4, "1 234")] {
             assert_eq!(reached(value), expected);

@@ -1,6 +1,7 @@
 //! Words that several reports share.
 
-use crate::model::{Growth, Key};
+use super::number;
+use crate::model::{Growth, GrowthPower, Key};
 use crate::stats::exact::MIN_LAYOUTS;
 
 /// `1 pair`, `2 pairs`
@@ -55,12 +56,27 @@ pub const MDE: &str = "minimum detectable effect";
 
 /// How a cost grows: `fork-pages, base: O(pages). Beyond that of 0 pages …`.
 pub fn growth(growth: &Growth) -> String {
-    let Growth { family, parameter, order, exponent, interval, from, points, .. } = growth;
+    let Growth { family, parameter, order, from, points, because, .. } = growth;
     let side = growth.side.map_or(String::new(), |side| format!(", {}", side.name()));
-    let (low, high) = interval;
-    format!(
-        "{family}{side}: {order}. Beyond that of 0 {parameter} the cost grows with \
-         {parameter}^{exponent:.2} ({low:.2}…{high:.2}), fitted to the {points} \
-         rows from {from} on."
-    )
+    let under = match growth.layouts {
+        0 => String::new(),
+        layouts => format!(" under {}", counted(layouts, "layout")),
+    };
+    let rows = format!("the {points} rows from {from} on{under}");
+    let how = match growth.power {
+        Some(GrowthPower { exponent, interval: (low, high) }) => {
+            let [exponent, low, high] = [exponent, low, high].map(number::power);
+            format!(
+                "Beyond that of 0 {parameter} the cost grows with {parameter}^{exponent} \
+                 ({low}…{high}), fitted to {rows}."
+            )
+        }
+        None => {
+            let (least, most) = growth.beyond_percent;
+            format!(
+                "Of {rows} the cost lies {least:+.2} to {most:+.2} % above that of 0 {parameter}."
+            )
+        }
+    };
+    format!("{family}{side}: {order}. {how} {because}")
 }

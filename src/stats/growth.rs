@@ -1,32 +1,36 @@
 //! How a cost grows with a size: not at all, in proportion, or with another power.
 //!
 //! What is fitted is the cost beyond `base`, the cost at size 0: `cost - base = c * size^e`, as a
-//! straight line through the logarithms by least squares. `e` is the exponent; its 95 % interval is
-//! Student's for the slope of a regression with n - 2 degrees of freedom.
+//! straight line through the logarithms by least squares. `e` is the exponent. It is fitted to what
+//! was measured, however little that is. A cost that is not above `base` has no logarithm; then
+//! there is no exponent.
 //!
 //! **Only the upper half of the sizes is fitted.** "O" is about large sizes, and where something
 //! else takes over half way up (shared page tables: a cost for each page until all tables are
 //! shared, then none) a line through everything would describe neither part.
 //!
+//! **The interval** holds two things. One is Student's 95 % interval for the slope of a regression
+//! with n - 2 degrees of freedom: how well the costs lie on a line. The other is the exponent of
+//! each Layout by itself: what moves the costs, and `base`, for no reason. Student's takes the
+//! distances from the line as random, and those of a curve are not: of four sizes it is a rough
+//! interval, and a wide one.
+//!
+//! **A twentieth is not growth.** Costs that stay within [`NEGLIGIBLE`] of `base` under every
+//! Layout are O(1), whatever their exponent.
+//!
 //! **A factor of two is not growth.** The cost of a page is not one constant: it changes when what
-//! is walked outgrows a cache. So a cost that stays within a factor of two over the fitted sizes is
-//! constant, and a cost *per unit of size* that does is linear. Over sizes that span a factor `s`
-//! that is an exponent within `ln 2 / ln s` of 0 or of 1: 0.25 for a span of 16. This has nothing
-//! to do with noise, and a longer span makes it stricter.
+//! is walked outgrows a cache. So a cost whose line stays within a factor of two over the fitted
+//! sizes is constant, and a cost *per unit of size* whose line does is linear. Over sizes that span
+//! a factor `s` that is an exponent within `ln 2 / ln s` of 0 or of 1: 0.25 for a span of 16. This
+//! has nothing to do with noise, and a longer span makes it stricter.
 //!
 //! **The interval can only take a verdict away**: none of [`GrowthClass::Constant`],
 //! [`GrowthClass::Linear`] and [`GrowthClass::Other`] is given while the interval reaches an
 //! exponent that says otherwise.
-//!
-//! Exact counts need no other rule. They have an interval of next to nothing, and a cost beyond
-//! `base` that Layouts alone could make is lifted to [`NEGLIGIBLE`] so that it has a logarithm.
-
-use std::fmt;
 
 use super::tables::mean;
 
-/// A cost beyond the base below this share of the base is taken for this share: nothing to speak
-/// of, and above what Layouts do to a fork.
+/// A cost beyond the base that is at most this share of the base is nothing to speak of.
 pub const NEGLIGIBLE: f64 = 0.05;
 
 /// A line has two parameters; with fewer points it has no interval.
@@ -36,17 +40,39 @@ const MIN_POINTS: usize = 3;
 /// more than 1/3, and constant and linear come too close.
 const MIN_SPAN: f64 = 8.0;
 
-/// How a cost grows.
+/// Costs by size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// The cost at size 0.
+    pub base: f64,
+    /// Sizes and their costs, in any order.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How a cost grows, and what that rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthClass {
+    /// The cost beyond the base is [`NEGLIGIBLE`].
+    Negligible,
     /// The cost does not depend on the size.
     Constant,
     /// Each unit of size costs about the same.
     Linear,
     /// Neither; the exponent says what.
     Other,
-    /// The interval of the exponent allows more than one of these.
+    /// The interval of the exponent allows more than one of these, or there is no exponent.
     Unclear,
+}
+
+/// The power of the size with which the cost beyond the base grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Power {
+    /// The exponent.
+    pub exponent: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end of its interval.
+    pub high: f64,
 }
 
 /// What [`fit`] found.
@@ -54,12 +80,10 @@ pub enum GrowthClass {
 pub struct Fit {
     /// In words.
     pub growth: GrowthClass,
-    /// The power of the size with which the cost beyond the base grows.
-    pub exponent: f64,
-    /// The lower end of its 95 % interval.
-    pub low: f64,
-    /// The upper end of its 95 % interval.
-    pub high: f64,
+    /// `None` where a cost is not above the base.
+    pub power: Option<Power>,
+    /// The least and the most cost beyond the base, as a share of it, under any Layout.
+    pub beyond: (f64, f64),
     /// The smallest size that was fitted.
     pub from: f64,
     /// How many points were fitted.
@@ -69,54 +93,72 @@ pub struct Fit {
 impl Fit {
     /// `O(1)`, `O(pages)` or `O(pages^1.3)`; `size` is what the size is called.
     pub fn order(&self, size: &str) -> String {
-        match self.growth {
-            GrowthClass::Constant => "O(1)".to_owned(),
-            GrowthClass::Linear => format!("O({size})"),
-            GrowthClass::Other => format!("O({size}^{:.1})", self.exponent),
-            GrowthClass::Unclear => "unclear".to_owned(),
+        match (self.growth, self.power) {
+            (GrowthClass::Negligible | GrowthClass::Constant, _) => "O(1)".to_owned(),
+            (GrowthClass::Linear, _) => format!("O({size})"),
+            (GrowthClass::Other, Some(power)) => format!("O({size}^{:.1})", power.exponent),
+            (GrowthClass::Other, None) | (GrowthClass::Unclear, _) => "unclear".to_owned(),
         }
     }
 }
 
-impl fmt::Display for Fit {
-    /// The exponent with its interval: `1.21 (1.12…1.30)`.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        // Rounded first, and plus zero: no "-0.00".
-        let [exponent, low, high] =
-            [self.exponent, self.low, self.high].map(|power| (power * 100.0).round() / 100.0 + 0.0);
-        write!(f, "{exponent:.2} ({low:.2}…{high:.2})")
-    }
-}
-
-/// Fits `(size, cost)` points in any order; `base` is the cost at size 0, in the unit of the costs.
+/// Fits what is shown. `layouts` are the same costs under each Layout, where there are any.
 ///
 /// `None` if of the upper half there are fewer than three points or the sizes span less than a
-/// factor of eight, if a number there is not finite, a size not positive, or a cost not above a
-/// base of 0.
-pub fn fit(base: f64, points: &[(f64, f64)]) -> Option<Fit> {
-    let mut points = points.to_vec();
+/// factor of eight; if a number there is not finite, a size not positive, or a base negative; and
+/// if there is neither an exponent nor a base to compare the costs with.
+pub fn fit(shown: &Curve, layouts: &[Curve]) -> Option<Fit> {
+    let upper = beyond_base(shown)?;
+    let layouts: Vec<Vec<(f64, f64)>> = layouts.iter().map(beyond_base).collect::<Option<_>>()?;
+    let (from, to) = (upper.first()?.0, upper.last()?.0);
+    if to / from < MIN_SPAN {
+        return None;
+    }
+    let power = power(&upper, &layouts);
+    if power.is_none() && shown.base == 0.0 {
+        return None;
+    }
+    let costs = || upper.iter().chain(layouts.iter().flatten()).map(|(_, cost)| cost / shown.base);
+    let beyond = (costs().fold(f64::INFINITY, f64::min), costs().fold(f64::NEG_INFINITY, f64::max));
+    let growth = match power {
+        _ if -NEGLIGIBLE <= beyond.0 && beyond.1 <= NEGLIGIBLE => GrowthClass::Negligible,
+        Some(power) => decide(power, std::f64::consts::LN_2 / (to / from).ln()),
+        None => GrowthClass::Unclear,
+    };
+    Some(Fit { growth, power, beyond, from, points: upper.len() })
+}
+
+/// The costs beyond the base of the upper half of the sizes, the smallest first.
+fn beyond_base(curve: &Curve) -> Option<Vec<(f64, f64)>> {
+    let mut points = curve.points.clone();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let fitted = (points.len() / 2).max(MIN_POINTS);
     let upper = points.get(points.len().checked_sub(fitted)?..)?;
-    let (from, to) = (upper.first()?.0, upper.last()?.0);
-    let floor = base * NEGLIGIBLE;
-    let logarithms: Vec<(f64, f64)> =
-        upper.iter().map(|(size, cost)| (size.ln(), (cost - base).max(floor).ln())).collect();
-    let finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
-    // max() passes a NaN over, so the costs are looked at themselves.
-    let sound = upper.iter().all(finite) && logarithms.iter().all(finite);
-    if !sound || base < 0.0 || to / from < MIN_SPAN {
-        return None;
-    }
-    let (exponent, half_width) = slope(&logarithms)?;
-    let (low, high) = (exponent - half_width, exponent + half_width);
-    let growth = decide(exponent, low, high, std::f64::consts::LN_2 / (to / from).ln());
-    Some(Fit { growth, exponent, low, high, from, points: fitted })
+    let is_sound = |(size, cost): &(f64, f64)| size.is_finite() && *size > 0.0 && cost.is_finite();
+    let sound = curve.base >= 0.0 && curve.base.is_finite() && upper.iter().all(is_sound);
+    sound.then(|| upper.iter().map(|(size, cost)| (*size, cost - curve.base)).collect())
 }
 
-fn decide(exponent: f64, low: f64, high: f64, tolerance: f64) -> GrowthClass {
-    let near = |power: f64| (exponent - power).abs() <= tolerance;
-    let reached = |power: f64| low <= power && power <= high;
+/// The exponent of what is shown, with an interval that holds those of all Layouts.
+fn power(shown: &[(f64, f64)], layouts: &[Vec<(f64, f64)>]) -> Option<Power> {
+    let (exponent, half_width) = slope(&logarithms(shown)?)?;
+    let mut power = Power { exponent, low: exponent - half_width, high: exponent + half_width };
+    for layout in layouts {
+        let (of_layout, _) = slope(&logarithms(layout)?)?;
+        power.low = power.low.min(of_layout);
+        power.high = power.high.max(of_layout);
+    }
+    Some(power)
+}
+
+fn logarithms(points: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
+    let logarithm = |(size, cost): &(f64, f64)| (*cost > 0.0).then(|| (size.ln(), cost.ln()));
+    points.iter().map(logarithm).collect()
+}
+
+fn decide(power: Power, tolerance: f64) -> GrowthClass {
+    let near = |of: f64| (power.exponent - of).abs() <= tolerance;
+    let reached = |of: f64| power.low <= of && of <= power.high;
     match (near(0.0), near(1.0)) {
         (true, _) if !reached(1.0) => GrowthClass::Constant,
         (_, true) if !reached(0.0) => GrowthClass::Linear,

@@ -12,7 +12,7 @@ use self::data::{Tables, directory};
 use self::documents::{JOBS_PER_USER, all};
 use self::figure::Agreement;
 use self::list::list;
-use ktax::stats::growth::{Fit, GrowthClass, fit};
+use ktax::stats::growth::{Curve, Fit, GrowthClass, fit};
 use ktax::stats::tables::{average, jobs_per_minute, widest_std_dev};
 
 #[test]
@@ -121,9 +121,15 @@ fn the_fork_tables_grow_as_their_author_says() {
         // The first row, without extra pages, is the overhead that the others are printed without.
         let overhead = points[0].1;
         let whole: Vec<_> = points[1..].iter().map(|(pages, s)| (*pages, s + overhead)).collect();
-        fit(overhead, &whole).unwrap()
+        fit(&Curve { base: overhead, points: whole }, &[]).unwrap()
     };
-    let said = |kernel: &str| (grown(kernel).order("pages"), grown(kernel).to_string());
+    let said = |kernel: &str| {
+        let (order, power) = (grown(kernel).order("pages"), grown(kernel).power.unwrap());
+        // Plus zero: no "-0.00".
+        let [exponent, low, high] = [power.exponent, power.low, power.high]
+            .map(|value| (value * 100.0).round() / 100.0 + 0.0);
+        (order, format!("{exponent:.2} ({low:.2}…{high:.2})"))
+    };
     let pair = |order: &str, exponent: &str| (order.to_owned(), exponent.to_owned());
     assert_eq!(said("2.4.19"), pair("O(pages)", "1.21 (1.12…1.30)"));
     assert_eq!(said("2.5.40"), pair("O(pages)", "1.14 (1.07…1.20)"));

@@ -39,12 +39,20 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
 fn grown(plan: &CountsPlan, rows: &[Row]) -> Vec<Growth> {
     let measured = || plan.workloads.iter().zip(rows);
     let of = |side: Side| {
-        let cost = |effect: &Effect| if side == Side::Base { effect.base } else { effect.change };
-        let costs: Vec<growth::Cost<'_>> =
-            measured().filter_map(|(w, row)| Some((w, cost(row.effects().first()?)))).collect();
+        let costs: Vec<growth::Cost<'_>> = measured()
+            .filter_map(|(workload, row)| Some(cost(workload, row.effects().first()?, side)))
+            .collect();
         growth::growth(&costs, Some(side))
     };
     Side::BOTH.into_iter().flat_map(of).collect()
+}
+
+/// What an operation costs a Side: in the Effect's Layout, and under each.
+fn cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> growth::Cost<'a> {
+    let shown = if side == Side::Base { effect.base } else { effect.change };
+    let per_op = |count: &u64| *count as f64 / workload.ops as f64;
+    let layouts = effect.samples.get(side).iter().map(per_op).collect();
+    growth::Cost { workload, shown, layouts }
 }
 
 /// The pair of an Effect's Layout.

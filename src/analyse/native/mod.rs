@@ -28,9 +28,11 @@ fn grown(rows: &[NativeRow]) -> Vec<Growth> {
         let times: Vec<f64> = times.map(|time| *time as f64 / row.workload.ops as f64).collect();
         median(&times)
     };
-    let costs: Vec<growth::Cost<'_>> =
-        rows.iter().filter_map(|row| Some((&row.workload, cost(row)?))).collect();
-    growth::growth(&costs, None)
+    let costs = rows.iter().filter_map(|row| {
+        let layouts = Vec::new();
+        Some(growth::Cost { workload: &row.workload, shown: cost(row)?, layouts })
+    });
+    growth::growth(&costs.collect::<Vec<_>>(), None)
 }
 
 fn cell(column: &Column, row: &NativeRow, rows: &[NativeRow]) -> Option<Summary> {
