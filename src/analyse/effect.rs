@@ -44,7 +44,8 @@ pub(super) fn effect(values: Values<'_>, relevant: impl Fn(usize) -> f64) -> Opt
     })
 }
 
-fn verdict(decision: Decision) -> Verdict {
+/// What a decision means for readers.
+pub(super) fn verdict(decision: Decision) -> Verdict {
     match decision {
         Decision::Slower => Verdict::Slower,
         Decision::Faster => Verdict::Faster,

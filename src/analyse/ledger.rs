@@ -1,6 +1,12 @@
 //! Comparisons of several additions with one base become a table that ranks them.
 
-use crate::model::{Comparison, LedgerEntry, LedgerRow, LedgerTable, Row, Side, Verdict};
+use super::effect::verdict;
+use crate::model::{
+    Comparison, Effect, LedgerCost, LedgerCosts, LedgerEntry, LedgerInteraction, LedgerRow,
+    LedgerTable, METRICS, Row, Side, Sides, Verdict,
+};
+use crate::stats::exact::judge;
+use crate::stats::tables::change_percent;
 
 /// Ranks the additions for each Workload. `together` is the Comparison of all at once, `not_built`
 /// has those that have none, with the reason. Nothing if no addition could be built.
@@ -29,65 +35,134 @@ pub fn ledger(
 }
 
 fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
-    let entry =
-        |name: &str, comparison: &Comparison| comparison.rows.get(at).map(|row| of(name, row));
+    let threshold = each.first().map_or(0.0, |(_, comparison)| comparison.threshold_percent);
+    let parts: Vec<(&String, &Row)> =
+        each.iter().filter_map(|(name, it)| Some((name, it.rows.get(at)?))).collect();
     let mut entries: Vec<LedgerEntry> =
-        each.iter().filter_map(|(name, comparison)| entry(name, comparison)).collect();
-    let together = together.and_then(|comparison| entry("together", comparison));
-    let interaction = together.as_ref().and_then(|together| interaction(&entries, together));
-    entries.sort_by(|a, b| b.delta.total_cmp(&a.delta));
+        parts.iter().map(|(name, row)| entry(name, row, threshold)).collect();
+    entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    let rows: Vec<&Row> = parts.iter().map(|(_, row)| *row).collect();
+    let together = together.and_then(|comparison| comparison.rows.get(at));
     // Of an addition with which nothing runs there is no number, of the base neither.
-    let rows = || each.iter().filter_map(|(_, comparison)| comparison.rows.get(at));
-    let base = rows().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
-    let row = rows().next().map_or(String::new(), |row| row.row.clone());
-    LedgerRow { row, base, entries, together, interaction }
-}
-
-fn of(name: &str, row: &Row) -> LedgerEntry {
-    let headline = row.effects().first();
-    LedgerEntry {
-        name: name.to_owned(),
-        delta: headline.map_or(0.0, |effect| effect.delta),
-        percent: headline.and_then(|effect| effect.percent),
-        detectable: headline.and_then(|effect| effect.detectable),
-        verdict: row.verdict,
-        decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
+    let base = rows.iter().find_map(|row| row.effects().first()).map_or(0.0, |effect| effect.base);
+    LedgerRow {
+        row: rows.first().map_or(String::new(), |row| row.row.clone()),
+        base,
+        entries,
+        together: together.map(|row| entry("together", row, threshold)),
+        interactions: together
+            .and_then(|together| interactions(&rows, together, threshold))
+            .unwrap_or_default(),
     }
 }
 
-/// Costs that are independent add up; each is known to what its row could have detected.
-fn interaction(entries: &[LedgerEntry], together: &LedgerEntry) -> Option<f64> {
-    let all = || entries.iter().chain([together]);
-    let measured =
-        |entry: &LedgerEntry| !matches!(entry.verdict, Verdict::Failed | Verdict::DifferentWork);
-    let sum: f64 = entries.iter().map(|entry| entry.delta).sum();
-    let beyond = together.delta - sum;
-    let unsure: f64 = all().filter_map(|entry| entry.detectable).sum();
-    (all().all(measured) && beyond.abs() > unsure).then_some(beyond)
+/// What was not measured comes last.
+fn rank(entry: &LedgerEntry) -> f64 {
+    entry.costs.as_ref().map_or(f64::NEG_INFINITY, |costs| costs.all.delta)
+}
+
+fn entry(name: &str, row: &Row, threshold_percent: f64) -> LedgerEntry {
+    LedgerEntry {
+        name: name.to_owned(),
+        verdict: row.verdict,
+        decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
+        costs: costs(row, threshold_percent),
+    }
+}
+
+fn costs(row: &Row, threshold_percent: f64) -> Option<LedgerCosts> {
+    let [instructions, rep] = in_process(row)?;
+    let all = |side| added(raw(instructions, side), &raw(rep, side));
+    let all = cost(Sides::of(all), &all(Side::Base), row.ops, threshold_percent)?;
+    let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { all.verdict };
+    Some(LedgerCosts {
+        all: LedgerCost { verdict, ..all },
+        instructions: of_effect(instructions),
+        rep_iterations: of_effect(rep),
+    })
+}
+
+/// Instructions and REP iterations in process context.
+fn in_process(row: &Row) -> Option<[&Effect; 2]> {
+    let find = |name: &str| row.effects().iter().find(|effect| effect.metric == name);
+    Some([find(METRICS[0].name)?, find(METRICS[1].name)?])
+}
+
+fn of_effect(effect: &Effect) -> LedgerCost {
+    LedgerCost {
+        base: effect.base,
+        delta: effect.delta,
+        percent: effect.percent,
+        detectable: effect.detectable,
+        verdict: effect.verdict,
+    }
+}
+
+/// Costs that are independent add up: under each Layout, all at once should cost the base plus
+/// every addition's delta under that Layout. The rule of any two Sides says whether they do. What
+/// the Layouts move in each addition is in the sum, so a noisy addition hides an interaction and
+/// does not make one.
+fn interactions(
+    parts: &[&Row],
+    together: &Row,
+    threshold_percent: f64,
+) -> Option<Vec<LedgerInteraction>> {
+    let is_measured = |row: &Row| !matches!(row.verdict, Verdict::Failed | Verdict::DifferentWork);
+    if !parts.iter().copied().chain([together]).all(is_measured) {
+        return None;
+    }
+    let of = in_process(together)?;
+    let parts: Vec<[&Effect; 2]> =
+        parts.iter().map(|row| in_process(row)).collect::<Option<_>>()?;
+    let mut wholes = vec![0.0; of[0].samples.base.len()];
+    let mut found = Vec::new();
+    for (at, all) in of.into_iter().enumerate() {
+        let base = raw(all, Side::Base);
+        let expected = parts.iter().fold(base.clone(), |sum, part| {
+            let delta: Vec<f64> = raw(part[at], Side::Change)
+                .iter()
+                .zip(raw(part[at], Side::Base))
+                .map(|(change, base)| change - base)
+                .collect();
+            added(sum, &delta)
+        });
+        // As in a row: of REP iterations, a share of all work.
+        wholes = added(base, &wholes);
+        let sides = Sides { base: expected, change: raw(all, Side::Change) };
+        let beyond = cost(sides, &wholes, together.ops, threshold_percent)?;
+        found.push(LedgerInteraction { metric: all.metric.clone(), beyond });
+    }
+    Some(found)
+}
+
+/// Judges raw counts by Layout; `wholes` is what the threshold is a share of.
+fn cost(
+    values: Sides<Vec<f64>>,
+    wholes: &[f64],
+    ops: u64,
+    threshold_percent: f64,
+) -> Option<LedgerCost> {
+    let Sides { base, change } = values;
+    let found = judge(&base, &change, |at| threshold_percent / 100.0 * wholes[at])?;
+    let per_op = |value: f64| value / ops as f64;
+    let (base, change) = (base[found.median], change[found.median]);
+    Some(LedgerCost {
+        base: per_op(base),
+        delta: per_op(change - base),
+        percent: change_percent(base, change),
+        detectable: found.detectable().map(per_op),
+        verdict: verdict(found.decision),
+    })
+}
+
+fn raw(effect: &Effect, side: Side) -> Vec<f64> {
+    effect.samples.get(side).iter().map(|count| *count as f64).collect()
+}
+
+fn added(one: Vec<f64>, other: &[f64]) -> Vec<f64> {
+    one.iter().zip(other).map(|(one, other)| one + other).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(delta: f64) -> LedgerEntry {
-        LedgerEntry {
-            name: String::new(),
-            delta,
-            percent: None,
-            detectable: Some(1.0),
-            verdict: Verdict::Slower,
-            decided_by: String::new(),
-        }
-    }
-
-    #[test]
-    fn what_does_not_add_up_is_an_interaction_if_it_is_more_than_noise() {
-        let parts = [entry(10.0), entry(20.0)];
-        assert_eq!(interaction(&parts, &entry(30.0)), None);
-        assert_eq!(interaction(&parts, &entry(33.0)), None);
-        assert_eq!(interaction(&parts, &entry(24.0)), Some(-6.0));
-        let failed = LedgerEntry { verdict: Verdict::Failed, ..entry(100.0) };
-        assert_eq!(interaction(&parts, &failed), None);
-    }
-}
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -33,7 +33,12 @@ A ledger file:
   add = [
     { name = \"pti\", boot_line = \"pti=on\" },
     { name = \"audit\", boot_line = \"audit=1\" },
-  ]";
+  ]
+
+Exit status:
+  0  all were measured, also if slower  4   too few boots, or different work
+  1  ktax or its host failed            69  a guest could not be run, or an addition not built
+  2  usage error                        130 stopped by Ctrl-C; the same --out resumes";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();

@@ -34,8 +34,9 @@ pub struct LedgerRow {
     pub entries: Vec<LedgerEntry>,
     /// All of them at once.
     pub together: Option<LedgerEntry>,
-    /// What all of them cost beyond the sum of their costs, if that is more than noise.
-    pub interaction: Option<f64>,
+    /// How all of them at once differ from the sum of the additions; of instructions, then of REP
+    /// iterations. Empty where something was not measured.
+    pub interactions: Vec<LedgerInteraction>,
 }
 
 /// What one addition costs a Workload.
@@ -44,14 +45,48 @@ pub struct LedgerRow {
 pub struct LedgerEntry {
     /// The addition.
     pub name: String,
-    /// Instructions per operation.
-    pub delta: f64,
-    /// In percent of the base.
-    pub percent: Option<f64>,
-    /// The smallest delta that would have been slower or faster, as an Effect has it.
-    pub detectable: Option<f64>,
     /// The row's.
     pub verdict: Verdict,
     /// The Metric whose Verdict that is.
     pub decided_by: String,
+    /// What was measured; absent where nothing was.
+    pub costs: Option<LedgerCosts>,
+}
+
+/// The counts in process context that an addition changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerCosts {
+    /// Instructions and REP iterations, one counted as the other: what the additions are ranked by.
+    pub all: LedgerCost,
+    /// Instructions.
+    pub instructions: LedgerCost,
+    /// REP iterations.
+    pub rep_iterations: LedgerCost,
+}
+
+/// What one count does, per operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerCost {
+    /// Without the addition, in the Layout whose delta is the median.
+    pub base: f64,
+    /// With it, less the base.
+    pub delta: f64,
+    /// In percent of the base; absent where that is 0 and the delta is not.
+    pub percent: Option<f64>,
+    /// The smallest delta that would have been slower or faster, as an Effect has it.
+    pub detectable: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// What all additions cost together beyond the sum of what each costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerInteraction {
+    /// The Metric's name.
+    pub metric: String,
+    /// The base is what the sum makes expect, the delta what is beyond it.
+    pub beyond: LedgerCost,
 }

@@ -5,29 +5,30 @@ use crate::model::{Effect, Row, Verdict};
 use super::view::Cell;
 
 /// The Metric of REP iterations in process context.
-const REP: &str = "rep-iterations";
+pub const REP: &str = "rep-iterations";
 
 /// A row's Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower` where
 /// instructions did and REP iterations went the other way.
 pub fn of_row(row: &Row) -> Cell {
     let rep = row.effects().iter().find(|effect| is_rep(effect));
-    match rep.map(|rep| rep.verdict) {
-        _ if is_by_rep(row) => decided(row.verdict, REP),
-        Some(rep) if rep.is_change() && row.verdict.is_change() && rep != row.verdict => {
-            Cell::verdict(row.verdict, &format!(", REP {}", rep.text()))
+    let decided_by = row.counts().map_or("", |counts| &counts.decided_by);
+    of_both(row.verdict, decided_by, rep.map(|rep| rep.verdict))
+}
+
+/// The same of what decided, and of the Verdict of REP iterations.
+pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell {
+    match rep {
+        _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
+        Some(rep) if rep.is_change() && verdict.is_change() && rep != verdict => {
+            Cell::verdict(verdict, &format!(", REP {}", rep.text()))
         }
-        _ => Cell::verdict(row.verdict, ""),
+        _ => Cell::verdict(verdict, ""),
     }
 }
 
 /// Whether REP iterations decided.
 pub fn is_by_rep(row: &Row) -> bool {
     row.counts().is_some_and(|counts| counts.decided_by == REP)
-}
-
-/// A Verdict, marked where REP iterations decided.
-pub fn decided(verdict: Verdict, by: &str) -> Cell {
-    Cell::verdict(verdict, if by == REP { " (REP)" } else { "" })
 }
 
 /// Whether the Effect is one of REP iterations.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{KERNEL, ktax, printed, run, scratch};
-use ktax::model::Verdict;
+use ktax::model::{LedgerEntry, Verdict};
 
 const ADDITIONS: [(&str, &str); 2] = [("nothing", "ktax.none=a"), ("one", "ktax.extra=1")];
 
@@ -27,10 +27,11 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     let first = measure();
     let table = printed::ledger(&first.stdout);
     let row = &table.rows[0];
-    let ranked: Vec<_> = row.entries.iter().map(|one| (one.name.as_str(), one.delta)).collect();
+    let delta = |one: &LedgerEntry| one.costs.as_ref().unwrap().all.delta;
+    let ranked: Vec<_> = row.entries.iter().map(|one| (one.name.as_str(), delta(one))).collect();
     assert_eq!(ranked, [("one", 1.0), ("nothing", 0.0)]);
-    assert_eq!(row.together.as_ref().unwrap().delta, 1.0);
-    assert_eq!(row.interaction, None);
+    assert_eq!(delta(row.together.as_ref().unwrap()), 1.0);
+    assert!(row.interactions.iter().all(|one| one.beyond.delta == 0.0), "{row:?}");
     assert_eq!((row.entries[0].verdict, first.status), (Verdict::TooFewBoots, 4));
     let again = measure();
     assert_eq!(again.stdout, first.stdout);

@@ -19,6 +19,8 @@ use ktax::plan::PlanError;
 use ktax::run::TimesError;
 use ktax::rundir::RunDirError;
 
+use crate::common::{ktax, run};
+
 fn text(text: &str) -> String {
     text.to_owned()
 }
@@ -129,4 +131,25 @@ fn each_blame_has_its_exit_status() {
 fn what_the_user_stopped_is_nobodys_fault() {
     assert_eq!((Error::Cancelled.blame(), Exit::of_error(&Error::Cancelled) as u8), (None, 130));
     assert!(Error::Cancelled.is_cancelled());
+}
+
+/// A ledger's statuses are not those of a comparison, so its help has them, and its page the same.
+#[test]
+fn the_help_and_the_page_of_a_ledger_say_what_its_exit_status_means() {
+    let help = run(ktax().args(["ledger", "--help"])).stdout;
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ledger.md"));
+    let page = page.unwrap();
+    let rows = page.lines().filter_map(|line| {
+        let (status, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        Some((status.parse::<u8>().ok()?, meaning))
+    });
+    let rows: Vec<(u8, &str)> = rows.collect();
+    let statuses: Vec<u8> = rows.iter().map(|(status, _)| *status).collect();
+    let all = [Exit::Ok, Exit::Internal, Exit::Usage, Exit::Inconclusive, Exit::NotRun];
+    assert_eq!(statuses, [&all.map(|exit| exit as u8)[..], &[Exit::Cancelled as u8]].concat());
+    for (status, meaning) in rows {
+        let said =
+            help.lines().any(|line| line.contains(&format!("{status} ")) && line.contains(meaning));
+        assert!(said, "{status}: {meaning}\n{help}");
+    }
 }

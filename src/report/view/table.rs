@@ -51,6 +51,9 @@ pub struct Table {
     pub lines: Vec<Line>,
     /// Columns that a narrow page leaves out, one group after the other.
     pub gives_way: Vec<Vec<usize>>,
+    /// Whether it becomes several tables where it is wider than the page, each with the first
+    /// column.
+    pub splits: bool,
     /// Whether readers are told what was left out.
     pub names_left_out: bool,
     /// The column that wraps where nothing more can be left out.
@@ -113,6 +116,7 @@ impl Table {
             columns: shown.iter().map(|index| self.columns[*index].clone()).collect(),
             lines: self.lines.iter().map(line).collect(),
             gives_way: Vec::new(),
+            splits: false,
             names_left_out: false,
             wraps: shown.iter().position(|index| *index == self.wraps).unwrap_or(0),
         }

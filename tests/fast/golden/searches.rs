@@ -5,7 +5,7 @@ use ktax::flow::bisect::Search;
 use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point};
 use ktax::report::FORMATS;
 
-use super::{cases, show};
+use super::{at, cases, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -50,6 +50,10 @@ pub fn ledger() -> LedgerTable {
     let mut half = changes.clone();
     for effect in half.rows.iter_mut().flat_map(cases::effects) {
         effect.delta /= 2.0;
+        effect.percent = effect.percent.map(|percent| percent / 2.0);
+        let base = effect.samples.base.clone();
+        let halved = |(change, base): (&mut u64, u64)| *change = (*change + base) / 2;
+        effect.samples.change.iter_mut().zip(base).for_each(halved);
     }
     let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
     // All at once cost what the dearer one does, and not the sum.
@@ -69,4 +73,36 @@ fn every_search_that_ended_has_something_to_print() {
         assert_eq!(show(found.result().unwrap(), *format), show(&bisection(), *format));
     }
     assert!(Search::Stopped { next: "x".into() }.result().is_none());
+}
+
+/// A narrow terminal gets all columns of the matrix, in parts that each name the additions.
+#[test]
+fn a_matrix_that_is_too_wide_is_split_and_loses_nothing() {
+    let matrix = |width| {
+        let text = at(&ledger(), width, false);
+        let matrix = text.split_once("cost %\n").unwrap().1.split_once("\ngetppid, ").unwrap().0;
+        matrix.to_owned()
+    };
+    let parts = |text: &str| text.lines().filter(|line| line.starts_with("whole ")).count();
+    assert_eq!((parts(&matrix(100)), parts(&matrix(60))), (1, 2));
+    let words = |text: &str| {
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        words.retain(|word| !word.starts_with('─'));
+        words.sort();
+        words.dedup();
+        words
+    };
+    assert_eq!(words(&matrix(60)), words(&matrix(100)));
+}
+
+/// Under four layouts nothing gets a verdict: neither "no change" nor "no interaction" was found.
+#[test]
+fn without_verdicts_the_headline_claims_none() {
+    let (_, few) = &cases::all()[2];
+    let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
+    let ledger = analyse::ledger("Few", &each, Some(few), Vec::new()).unwrap();
+    let text = at(&ledger, 100, false);
+    assert!(text.contains("A verdict needs 5 layouts; this ledger has 4. The most"), "{text}");
+    let claims = ["detected with", "No interaction", "slower in", "do not add up", "independent"];
+    assert!(claims.iter().all(|claim| !text.contains(claim)), "{text}");
 }

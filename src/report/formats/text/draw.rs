@@ -9,6 +9,31 @@ struct Drawn {
     header_lines: usize,
 }
 
+/// A table on a page, or several with the same first column where it may be split.
+pub fn draw_all(table: &Table, page: &Page) -> String {
+    let parts = if table.splits { split(table, page) } else { vec![table.clone()] };
+    parts.iter().map(|part| draw(part, page)).collect::<Vec<String>>().join("\n")
+}
+
+/// As many columns in each as fit beside the first.
+fn split(table: &Table, page: &Page) -> Vec<Table> {
+    let only = |shown: &[usize]| {
+        let is_left_out = |at: &usize| *at > 0 && !shown.contains(at);
+        table.without(&(0..table.columns.len()).filter(is_left_out).collect::<Vec<usize>>())
+    };
+    let fits =
+        |shown: &[usize]| natural_width(&lay_out(&only(shown), page, false).table) <= page.width;
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for column in 1..table.columns.len() {
+        let wider = parts.last().map(|part| [&part[..], &[column]].concat());
+        match (parts.last_mut(), wider.filter(|part| fits(part))) {
+            (Some(last), Some(wider)) => *last = wider,
+            _ => parts.push(vec![column]),
+        }
+    }
+    parts.iter().map(|part| only(part)).collect()
+}
+
 /// A table on a page: with all columns where there is room for them, else with row names on two
 /// lines, else without the columns that give way.
 pub fn draw(table: &Table, page: &Page) -> String {

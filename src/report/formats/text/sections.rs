@@ -1,4 +1,4 @@
-use super::draw::{draw, left_out};
+use super::draw::{draw, draw_all, left_out};
 use super::page::{Page, align_right, indented};
 use crate::model::Warning;
 use crate::report::view::{FailureReason, Functions, MetricChange, Note, Section};
@@ -17,7 +17,7 @@ pub fn section(section: &Section, page: &Page) -> String {
             } else {
                 page.paragraph(&escape(title)) + "\n"
             };
-            let text = title + &draw(table, page) + &paragraphs(notes, page);
+            let text = title + &draw_all(table, page) + &paragraphs(notes, page);
             let left_out = left_out(table, page).map(|note| page.paragraph(&note));
             text + &left_out.unwrap_or_default()
         }

@@ -1,0 +1,62 @@
+use crate::model::{LedgerEntry, LedgerTable, Verdict};
+use crate::report::number;
+use crate::report::view::{Cell, Kind, Line, Section, Table};
+
+/// Nothing that a verdict calls a change.
+const NO_CHANGE: &str = "-";
+
+/// The additions, by what they cost where they cost most, in percent.
+pub fn names(ledger: &LedgerTable) -> Vec<&str> {
+    let Some(first) = ledger.rows.first() else { return Vec::new() };
+    let mut names: Vec<&str> = first.entries.iter().map(|entry| &*entry.name).collect();
+    names.sort_by(|a, b| most(ledger, b).total_cmp(&most(ledger, a)));
+    names
+}
+
+/// The largest cost of an addition over the Workloads, in percent.
+fn most(ledger: &LedgerTable, name: &str) -> f64 {
+    let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.all.percent;
+    let entries = ledger.rows.iter().flat_map(|row| &row.entries);
+    let named = entries.filter(|entry| entry.name == name);
+    named.filter_map(of_row).fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// What each addition costs each Workload; nothing of one Workload, whose table says it.
+pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
+    let workload = |row: &str| (row.replacen(':', ":\n", 1), Kind::Number);
+    let heads: Vec<(String, Kind)> = [("added".to_owned(), Kind::Name)]
+        .into_iter()
+        .chain(ledger.rows.iter().map(|row| workload(&row.row)))
+        .collect();
+    let line = |name: &str| {
+        let of = |entries: &[LedgerEntry]| entries.iter().find(|it| it.name == name).map(cell);
+        let cells = ledger.rows.iter().map(|row| of(&row.entries).unwrap_or_default());
+        Line::of([Cell::from(name)].into_iter().chain(cells))
+    };
+    let together = ledger.rows.iter().any(|row| row.together.is_some()).then(|| {
+        let cells = ledger.rows.iter().map(|row| row.together.as_ref().map(cell));
+        Line::of([Cell::from("together")].into_iter().chain(cells.map(Option::unwrap_or_default)))
+    });
+    let lines = names(ledger).into_iter().map(line).chain(together);
+    let table = Table::of(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
+    (ledger.rows.len() > 1).then(|| Section::Table {
+        title: "cost %".to_owned(),
+        table: Table { splits: true, ..table },
+        notes: Vec::new(),
+    })
+}
+
+/// The percent; a word where there is none.
+fn cell(entry: &LedgerEntry) -> Cell {
+    let changes = entry.costs.as_ref().is_some_and(|costs| {
+        costs.instructions.verdict.is_change() || costs.rep_iterations.verdict.is_change()
+    });
+    let text = match (&entry.costs, entry.verdict) {
+        (_, Verdict::DifferentWork) => "different".to_owned(),
+        (None, _) | (_, Verdict::Failed) => "failed".to_owned(),
+        (Some(costs), Verdict::TooFewBoots) => number::percent(costs.all.percent),
+        (Some(costs), _) if changes => number::percent(costs.all.percent),
+        (Some(_), _) => NO_CHANGE.to_owned(),
+    };
+    Cell::from(text)
+}
