@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::exit::Exit;
+use super::experiment::drawn;
 use super::host::cancel;
 use super::output::OutputArgs;
 use super::progress::{bar_of_runs, show};
@@ -26,9 +27,9 @@ pub struct Args {
     /// Compare with this command, the base; ktax splits it into words as a shell does
     #[arg(long, value_name = "COMMAND")]
     vs: Option<String>,
-    /// Use this random seed for which command of a pair runs first
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "vs")]
-    seed: u64,
+    /// Use this random seed for which command of a pair runs first [default: drawn and printed]
+    #[arg(long, value_name = "N", requires = "vs")]
+    seed: Option<u64>,
     /// Print the values of all runs, for the time and the main counters
     #[arg(long, conflicts_with = "json")]
     values: bool,
@@ -73,7 +74,7 @@ impl Args {
         Ok(StatOrder {
             commands: self.commands()?,
             runs: self.runs.unwrap_or(if with_base { 10 } else { 1 }),
-            seed: with_base.then_some(self.seed),
+            seed: with_base.then(|| self.seed.unwrap_or_else(drawn)),
             is_shown: self.show_output,
             ignores_failure: self.ignore_failure,
         })

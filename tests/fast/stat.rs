@@ -176,6 +176,13 @@ fn pairs_are_interleaved_in_an_order_that_the_seed_says() {
 }
 
 #[test]
+fn a_seed_that_nobody_chose_is_drawn_and_kept() {
+    let drawn = || table(&["-n", "1", "--vs", "true", "--", "true"]).seed.unwrap();
+    assert_ne!(drawn(), drawn()); // once in 2^32 runs they are the same
+    assert_eq!(table(&["-n", "1", "--seed", "7", "--vs", "true", "--", "true"]).seed, Some(7));
+}
+
+#[test]
 fn two_commands_are_compared_the_right_way_round() {
     let dir = scratch();
     let (program, file) = (work(dir.path()), dir.path().join("said").display().to_string());

@@ -1,5 +1,6 @@
 //! What to compare: an experiment file, and flags that are its keys typed elsewhere.
 
+mod seed;
 mod shared;
 mod timed;
 
@@ -8,6 +9,7 @@ use clap::Args;
 use crate::flow::Error;
 use crate::plan::{Experiment, ExperimentFile, Method, check_keys};
 
+pub use seed::drawn;
 pub use shared::SharedArgs;
 use timed::TimedArgs;
 
@@ -32,6 +34,10 @@ impl ExperimentArgs {
         // A flag of another engine says more than a kernel that is missing because of it.
         check_keys(&file)?;
         self.shared.apply(&mut file)?;
+        // Counts have the same layouts, and so the same digits, for everybody.
+        if Method::of(&file) == Method::Times {
+            file.seed.get_or_insert_with(drawn);
+        }
         Ok(Experiment::of(&file)?)
     }
 }
@@ -46,4 +52,33 @@ fn refuse_engine(of_file: &ExperimentFile) -> Error {
         "--engine cannot change how the experiment file is measured: it uses {uses}; leave \
          --engine out"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        experiment: ExperimentArgs,
+    }
+
+    fn seed(words: &str) -> u64 {
+        let words = ["ktax"].into_iter().chain(words.split(' '));
+        Typed::try_parse_from(words).unwrap().experiment.experiment().unwrap().seed
+    }
+
+    #[test]
+    fn the_order_of_times_is_drawn_and_the_layouts_of_counts_are_not() {
+        let times = "--engine host -w getppid --change-set prefix=env";
+        let drawn = seed(times);
+        assert_ne!(drawn, seed(times)); // once in 2^32 runs they are the same
+        assert!(drawn < 1 << 32);
+        assert_eq!(seed(&format!("{times} --seed 7")), 7);
+        let counts = "--kernel debian:cloud-amd64 -w getppid --change-boot-line pti=on";
+        assert_eq!((seed(counts), seed(counts)), (1, 1));
+    }
 }

@@ -52,7 +52,7 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
         return;
     }
     let kernels = ["--base-set", "kernel=old", "--change-set", "kernel=new"];
-    let rows = ["--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
+    let rows = ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
     let compare = [&["compare"], &rows[..], &kernels[..], &["--out", out]].concat();
     let refused = booted(&one, &compare);
     assert_eq!(refused.status, 2);
