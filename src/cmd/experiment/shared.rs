@@ -57,8 +57,7 @@ pub struct SharedArgs {
     /// Boot each side N times under different layouts [default: 5]
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
     layouts: Option<u32>,
-    /// Use this random seed for the layouts (exact) or the order of pairs (timed) [default: 1;
-    /// timed: drawn and printed]
+    /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     seed: Option<u64>,
     /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
