@@ -39,6 +39,14 @@ impl Ticks {
         }
     }
 
+    fn and(self, other: Ticks) -> Ticks {
+        Ticks {
+            busy: self.busy.saturating_add(other.busy),
+            idle: self.idle.saturating_add(other.idle),
+            steal: self.steal.saturating_add(other.steal),
+        }
+    }
+
     pub fn total(self) -> u64 {
         self.busy.saturating_add(self.idle).saturating_add(self.steal)
     }
@@ -65,6 +73,19 @@ impl Stat {
             Some((number.parse().ok()?, Ticks::parse(fields)?))
         };
         Some(Stat { all, cpus: text.lines().filter_map(cpu).collect() })
+    }
+
+    /// These CPUs together, and how many they are; all of them if one is not there or none is
+    /// named.
+    pub fn of(&self, cpus: &[u32]) -> (Ticks, usize) {
+        let named: Option<Vec<Ticks>> =
+            cpus.iter().map(|cpu| self.cpus.get(cpu).copied()).collect();
+        match named {
+            Some(named) if !named.is_empty() => {
+                (named.iter().fold(Ticks::default(), |sum, cpu| sum.and(*cpu)), named.len())
+            }
+            _ => (self.all, self.cpus.len()),
+        }
     }
 }
 

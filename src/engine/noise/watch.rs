@@ -6,10 +6,12 @@ use std::time::Instant;
 use super::ticks::{Stat, own, percent};
 use crate::model::Noise;
 
-/// Measures what else runs on the machine during a measurement.
+/// Measures what else runs on the CPUs of a measurement while it runs.
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
+    /// Empty: all of them.
+    cpus: Vec<u32>,
     started: Instant,
     before: Accounts,
 }
@@ -21,27 +23,39 @@ impl Watch {
     ///
     /// /proc cannot be read. Without it nothing is known, and that is not the same as no noise.
     pub fn start() -> io::Result<Watch> {
-        Watch::start_below(Path::new("/"))
+        Watch::start_below(Path::new("/"), &[])
     }
 
-    /// Starts now, on the machine whose /proc and /sys are below `root`.
-    pub fn start_below(root: &Path) -> io::Result<Watch> {
+    /// Starts now, on the CPUs that a measurement may use: on a large machine one of them that is
+    /// busy is nothing beside all the others.
+    ///
+    /// # Errors
+    /// As [`Watch::start`].
+    pub fn start_on(cpus: &[u32]) -> io::Result<Watch> {
+        Watch::start_below(Path::new("/"), cpus)
+    }
+
+    /// Starts now, on the machine whose /proc and /sys are below `root`; no CPUs are all of them.
+    pub fn start_below(root: &Path, cpus: &[u32]) -> io::Result<Watch> {
         let before = Accounts::read(root)?;
-        Ok(Watch { root: root.to_owned(), started: Instant::now(), before })
+        Ok(Watch { root: root.to_owned(), cpus: cpus.to_vec(), started: Instant::now(), before })
     }
 
     /// The noise since the start. Own time is that of this process and of the children that it has
     /// waited for. The kernel counts in ticks of 10 ms, and most kernels sample, so less than a
-    /// second says little. If a hypervisor steals time, the kernel may count time stolen from own
-    /// tasks as theirs; then the time of others comes out too small.
+    /// second says little. Own time on CPUs that are not watched is taken off too, and if a
+    /// hypervisor steals time, the kernel may count time stolen from own tasks as theirs: either
+    /// makes the time of others come out too small.
     pub fn end(self) -> io::Result<Noise> {
         let seconds = self.started.elapsed().as_secs_f64();
         let after = Accounts::read(&self.root)?;
-        let ticks = after.stat.all.since(self.before.stat.all);
+        let (was, _) = self.before.stat.of(&self.cpus);
+        let (is, cpus) = after.stat.of(&self.cpus);
+        let ticks = is.since(was);
         let others = ticks.busy.saturating_sub(after.own.saturating_sub(self.before.own));
         Ok(Noise {
             seconds,
-            cpus: u32::try_from(after.stat.cpus.len()).unwrap_or(u32::MAX),
+            cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
             steal_percent: percent(ticks.steal, ticks.total()),
             others_percent: percent(others, ticks.total()),
             throttled: after.throttled.saturating_sub(self.before.throttled),
@@ -118,7 +132,7 @@ mod tests {
     fn own_time_is_no_noise_and_all_else_is() {
         let root = tempfile::tempdir().unwrap();
         plant(root.path(), [1000, 5000, 100, 10, 300], [3, 4]);
-        let watch = Watch::start_below(root.path()).unwrap();
+        let watch = Watch::start_below(root.path(), &[]).unwrap();
         // 400 ticks: 200 busy, of which 20 ktax's and 100 of children; 180 idle; 20 stolen.
         plant(root.path(), [1200, 5180, 120, 30, 400], [4, 6]);
         let noise = watch.end().unwrap();
@@ -131,7 +145,7 @@ mod tests {
     fn what_goes_back_or_stands_still_is_nothing() {
         let root = tempfile::tempdir().unwrap();
         plant(root.path(), [1000, 5000, 100, 10, 300], [3, 4]);
-        let watch = Watch::start_below(root.path()).unwrap();
+        let watch = Watch::start_below(root.path(), &[]).unwrap();
         // Own time is counted finer than all time, and can be more than what was busy.
         plant(root.path(), [1004, 4990, 100, 20, 300], [3, 0]);
         let noise = watch.end().unwrap();
@@ -139,13 +153,41 @@ mod tests {
         assert_eq!(shares, (0.0, 0.0, 0));
     }
 
+    /// 64 CPUs, of which CPU 3 is busy with others' work half of the time and 63 do nothing.
+    #[test]
+    fn a_busy_cpu_is_noise_of_who_is_kept_on_it() {
+        let root = tempfile::tempdir().unwrap();
+        let plant = |busy: u64, idle: u64, own: u64| {
+            plant(root.path(), [0, 0, 0, own, 0], [0, 0]);
+            let mut stat = format!("cpu  {busy} 0 0 {} 0 0 0 0 0 0\n", 64 * (busy + idle) - busy);
+            for cpu in 0..64 {
+                let (busy, idle) = if cpu == 3 { (busy, idle) } else { (0, busy + idle) };
+                stat += &format!("cpu{cpu} {busy} 0 0 {idle} 0 0 0 0 0 0\n");
+            }
+            fs::write(root.path().join("proc/stat"), stat).unwrap();
+        };
+        let noise = |cpus: &[u32]| {
+            plant(0, 0, 0);
+            let watch = Watch::start_below(root.path(), cpus).unwrap();
+            plant(200, 0, 100);
+            let noise = watch.end().unwrap();
+            (noise.cpus, noise.others_percent)
+        };
+        assert_eq!(noise(&[3]), (1, 50.0));
+        assert_eq!(noise(&[3, 9]), (2, 25.0));
+        // A container may be shown other numbers than it is kept on.
+        assert_eq!(noise(&[3, 99]).0, 64);
+        assert_eq!(noise(&[]).0, 64);
+        assert!(noise(&[]).1 < 1.0);
+    }
+
     #[test]
     fn a_machine_that_says_nothing_is_not_taken_for_silent() {
         let root = tempfile::tempdir().unwrap();
-        let error = Watch::start_below(root.path()).unwrap_err().to_string();
+        let error = Watch::start_below(root.path(), &[]).unwrap_err().to_string();
         assert!(error.ends_with("mount /proc and try again"), "{error}");
         plant(root.path(), [1, 2, 3, 4, 5], [0, 0]);
-        let watch = Watch::start_below(root.path()).unwrap();
+        let watch = Watch::start_below(root.path(), &[]).unwrap();
         fs::write(root.path().join("proc/stat"), "none\n").unwrap();
         assert!(watch.end().is_err());
     }

@@ -22,6 +22,19 @@ pub(super) fn of_run(dir: &RunDir<TimesPlan>) -> Result<Vec<usize>, Error> {
     Ok(chosen.into_iter().map(|cpu| cpu as usize).collect())
 }
 
+/// Those that a run uses: where its vCPUs are kept, else all that ktax may use.
+pub(super) fn used(dir: &RunDir<TimesPlan>) -> Result<Vec<u32>, Error> {
+    match dir.cpus()? {
+        Some(kept) => Ok(kept),
+        None => allowed(),
+    }
+}
+
+fn allowed() -> Result<Vec<u32>, Error> {
+    let next = "check that the system call sched_getaffinity is allowed here";
+    allowed_cpus().context("cannot tell which CPUs ktax may use", next)
+}
+
 /// Refuses more CPUs than ktax may use before anything is made or measured.
 pub(super) fn check(machine: &TimedMachine) -> Result<(), Error> {
     if machine.cores.is_some() {
@@ -42,9 +55,7 @@ impl Here {
     fn look(period: Duration) -> Result<Here, Error> {
         let shares =
             noise::look(period).context("cannot read how busy the CPUs are", "mount /proc")?;
-        let next = "check that the system call sched_getaffinity is allowed here";
-        let allowed = allowed_cpus().context("cannot tell which CPUs ktax may use", next)?;
-        Ok(Here { shares, allowed })
+        Ok(Here { shares, allowed: allowed()? })
     }
 
     /// One that this process is not shown is taken last.

@@ -1,5 +1,8 @@
 //! Everything that a driver of timed pairs needs, put together and put back.
 
+use std::io;
+
+use super::cpus;
 use super::engine::engine;
 use crate::analyse::never_ran;
 use crate::engine::Stop;
@@ -18,8 +21,10 @@ pub(super) fn drive(
     work: impl FnOnce(&TimesDriver<'_>) -> Result<Ended, TimesError>,
 ) -> Result<Ended, Error> {
     dir.prepare_pairs()?;
+    // Not before the engine has chosen them; and a failure has to put back what that changed.
     let watch = |work: &mut dyn FnMut()| {
-        let watch = Watch::start()?;
+        let cpus = cpus::used(dir).map_err(|error| io::Error::other(error.to_string()))?;
+        let watch = Watch::start_on(&cpus)?;
         work();
         watch.end()
     };

@@ -31,13 +31,14 @@ pub struct TimedBoot {
     pub runs: BTreeMap<String, TimedRun>,
 }
 
-/// What else the machine did while something was measured. Shares are of the time of all CPUs.
+/// What else the machine did while something was measured. Shares are of the time of the CPUs in
+/// use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
     /// How long, in seconds.
     pub seconds: f64,
-    /// CPUs that are online.
+    /// CPUs in use: those where vCPUs are kept, else all that ktax may use.
     pub cpus: u32,
     /// Time in which a hypervisor ran something else.
     pub steal_percent: f64,

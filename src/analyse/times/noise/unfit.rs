@@ -1,7 +1,8 @@
 use super::average::Average;
 use crate::model::TimedPair;
 
-/// Above this share of the time of all CPUs a hypervisor leaves nothing that can be measured.
+/// Above this share of the time of the CPUs in use a hypervisor leaves nothing that can be
+/// measured.
 const MOST_STEAL_PERCENT: f64 = 10.0;
 
 /// Why this machine cannot measure, with the figures and the next step: a hypervisor that takes
@@ -17,8 +18,8 @@ pub fn cannot_measure(pairs: &[TimedPair]) -> Option<String> {
     }
     (others_percent > limit_percent).then(|| {
         format!(
-            "others' work took {others_percent:.1} % of the time of all CPUs ({cpus}), and above \
-             {limit_percent:.1} % none is left to what is measured; end what else runs, and \
+            "others' work took {others_percent:.1} % of the time of the CPUs in use ({cpus}), and \
+             above {limit_percent:.1} % none is left to what is measured; end what else runs, and \
              measure again"
         )
     })

@@ -9,7 +9,7 @@ use crate::analyse::settled;
 use crate::model::fact::{self, QUIET_PERCENT};
 use crate::model::{Facts, RunsOn, Side, TimedPair, TimedSubject, TimesPlan, Warning};
 
-/// Above this share of the time of all CPUs a hypervisor's other guests are worth a word.
+/// Above this share of the time of the CPUs in use a hypervisor's other guests are worth a word.
 const STEAL_PERCENT: f64 = 1.0;
 
 /// Those that are the CPU's own counter, read without a system call.
