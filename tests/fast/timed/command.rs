@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Loops, ktax, may_use_all, printed, run, scratch, times_plan, until};
 
-/// Pairs enough to be judged, of loops that take no time: nothing is asserted of times. The order is
-/// the same in every run.
+/// Pairs enough to be judged, of loops that take no time: nothing is asserted of times. The order
+/// is the same in every run.
 const QUICK: [&str; 8] =
     ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
 
