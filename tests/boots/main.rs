@@ -12,3 +12,4 @@ mod kvm_engine;
 mod ledger;
 mod newer_qemu;
 mod resume;
+mod snapshots;

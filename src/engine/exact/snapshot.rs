@@ -10,7 +10,9 @@ use rustix::fs::statvfs;
 
 use super::evict::{MARK, touch};
 use super::tools::Tools;
-use crate::disk::{Lock, sha256_of_file, sha256_of_parts, write_atomically};
+use crate::disk::{
+    Lock, sha256_of_file, sha256_of_parts, sha256_of_sparse_file, write_atomically,
+};
 use crate::engine::argv;
 use crate::engine::contract::Request;
 use crate::engine::hello::read_hello;
@@ -96,9 +98,9 @@ fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<S
     Ok(Snapshot { dir: dir.to_owned(), hello })
 }
 
-/// The length of the memory and the hash of the state: enough to notice an incomplete Snapshot.
+/// The hashes of the memory and of the state.
 fn seal_of(ram: &Path, state: &Path) -> io::Result<String> {
-    Ok(format!("{} {}\n", fs::metadata(ram)?.len(), sha256_of_file(state)?))
+    Ok(format!("{} {}\n", sha256_of_sparse_file(ram)?, sha256_of_file(state)?))
 }
 
 /// Syncs the memory to the disk, then writes the seal, which says that the Snapshot is complete.
