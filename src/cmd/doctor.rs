@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::exit::Exit;
 use super::host::HostArgs;
-use super::output::write_stdout;
+use super::output::{write_stdout, write_words};
 use super::progress::Terminal;
 use crate::flow::Error;
 use crate::flow::doctor::{self, Check};
@@ -41,10 +41,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         return Ok(Exit::Cancelled);
     };
     let healthy = findings.iter().all(|finding| finding.ok);
-    write_stdout(&match args.json {
-        true => report::to_json(&findings)?,
-        false => findings.iter().map(line).collect(),
-    })?;
+    match args.json {
+        true => write_stdout(&report::to_json(&findings)?)?,
+        false => write_words(&findings.iter().map(line).collect::<String>())?,
+    }
     Ok(if healthy { Exit::Ok } else { Exit::NotRun })
 }
 

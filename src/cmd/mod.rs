@@ -12,6 +12,7 @@ mod generate;
 mod host;
 mod kvm_host;
 mod ledger;
+mod locale;
 mod note;
 mod output;
 mod plan;
@@ -100,6 +101,11 @@ impl Cli {
             _ => exit.into(),
         }
     }
+}
+
+/// Says on stderr why a command failed.
+pub fn complain(error: &Error) {
+    note!("ktax: {error}");
 }
 
 /// Runs one command.

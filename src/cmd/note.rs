@@ -4,7 +4,9 @@ macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write;
         let text = std::fmt::format(format_args!($($text)*));
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::escape_lines(&text));
+        let text = crate::text::escape_lines(&text);
+        let text = if crate::cmd::locale::is_ascii() { crate::text::ascii(&text) } else { text };
+        let _ = writeln!(std::io::stderr(), "{text}");
     }};
 }
 

@@ -6,9 +6,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::choice::{Choice, one_of};
+use super::locale;
 use crate::flow::Error;
 use crate::report::{self, FORMATS, Format, JSON, Report, TEXT, TextOptions};
-use crate::text::escape;
+use crate::text::{ascii, escape};
 
 /// How to print.
 #[derive(Debug, Clone, Args)]
@@ -78,7 +79,7 @@ pub fn text_options() -> TextOptions {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
     // A pipe gets the width that documents have.
     let width = if columns == 0 { 100 } else { columns.clamp(60, 200) };
-    TextOptions { width, colour: false }
+    TextOptions { width, colour: false, ascii: locale::is_ascii() }
 }
 
 /// Prints bytes of others: as they are to a file or a pipe, whose reader wants what was said, and
@@ -102,6 +103,14 @@ fn harmless(bytes: &[u8]) -> String {
         cells.join("\t") + end
     };
     String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()
+}
+
+/// Prints words for people, as far as their terminal can show them.
+pub fn write_words(text: &str) -> std::io::Result<()> {
+    match locale::is_ascii() {
+        true => write_stdout(&ascii(text)),
+        false => write_stdout(text),
+    }
 }
 
 /// Prints; a reader that has seen enough (`| head`) is no error.

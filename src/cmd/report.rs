@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::output::{OutputArgs, write_stdout};
 use crate::flow::{self, Error};
 use crate::model::{Comparison, Saved, SavedResult};
-use crate::report::{Report, Shape};
+use crate::report::{Named, Report, Shape};
 
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,9 @@ pub struct Args {
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
     layout: Option<Shape>,
+    /// Print everything about this row alone, with all functions that carry its change
+    #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
+    explain: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -30,6 +33,9 @@ const SHAPES: [Choice<Shape>; 3] = [
 /// Prints one after the other; the exit status is that of all rows of comparisons together.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let results = flow::saved(&args.paths)?;
+    if let Some(row) = &args.explain {
+        return explain(row, &results, &args.output);
+    }
     match args.layout {
         Some(shape) => print_in(shape, &results, &args.output)?,
         None => {
@@ -42,6 +48,17 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         _ => None,
     });
     Ok(Exit::of_comparisons(&comparisons.collect::<Vec<_>>()))
+}
+
+/// Prints what is known of a row in each comparison that has it; the exit status is the row's.
+fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
+    let explained = flow::explained(row, results)?;
+    let named: Vec<Named<'_>> =
+        explained.iter().map(|(name, report)| Named { name, report }).collect();
+    output.print_all(&named.iter().map(|one| one as &dyn Report).collect::<Vec<_>>())?;
+    let comparisons: Vec<Comparison> =
+        explained.iter().map(|(_, report)| report.comparison().clone()).collect();
+    Ok(Exit::of_comparisons(&comparisons))
 }
 
 fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {

@@ -41,6 +41,8 @@ pub enum Error {
     NoResult { path: String, error: SavedError },
     #[error("{path} has no comparison yet; make it with `ktax analyse {path}`")]
     NoComparison { path: String },
+    #[error("there is no row {row:?}{}; the report's table has all rows' names", meant(.near))]
+    NoRow { row: String, near: Option<String> },
     #[error(
         "with {} the host's files exceed {most_mib} MiB; give fewer or smaller files",
         escape(.path)
@@ -150,7 +152,9 @@ impl Error {
         Some(match self {
             Error::Cancelled => return None,
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
-            Error::NoResult { .. } | Error::NoComparison { .. } => Blame::User,
+            Error::NoResult { .. } | Error::NoComparison { .. } | Error::NoRow { .. } => {
+                Blame::User
+            }
             Error::FilesTooLarge { .. } | Error::OnlyForTimes { .. } => Blame::User,
             Error::NothingBuilt | Error::NoCache => Blame::User,
             Error::TemporaryDirectory { .. } => Blame::User,
@@ -196,4 +200,8 @@ mod tests {
         let failed = Error::from(HostError::Unusable { reason: "no KVM".into() });
         assert_eq!(failed.blame(), Some(Blame::Guest));
     }
+}
+
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }

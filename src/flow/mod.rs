@@ -40,7 +40,7 @@ pub use moment::Moment;
 pub use native::NativeOrder;
 pub use options::Options;
 pub use phases::{analyse, next_step, plan, planned, run};
-pub use saved::saved;
+pub use saved::{explained, saved};
 pub use session::{Observer, Session, Silent, cache_directory};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};

@@ -7,6 +7,7 @@ use super::{counts, guests, kept, times};
 use crate::analyse;
 use crate::model::{Comparison, GuestSample, Plan, Sample};
 use crate::plan::{Experiment, ExperimentMethod};
+use crate::report::Report;
 use crate::run::Ended;
 use crate::rundir::AnyRunDir;
 
@@ -63,7 +64,7 @@ pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
             analyse::guests(dir)?
         }
     };
-    dir.write_comparison(&comparison)?;
+    dir.write_comparison(&comparison.saved())?;
     for (name, text) in kept::reports(&comparison)? {
         dir.write_report(name, &text)?;
     }

@@ -6,8 +6,10 @@ use super::error::Error;
 use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
-use crate::model::{Saved, read_results};
+use crate::model::{Saved, SavedResult, read_results};
+use crate::report::{Explained, Report};
 use crate::rundir::AnyRunDir;
+use crate::text::nearest;
 
 /// The results of files, and those of directories: of a run, a search or a ledger. Of several each
 /// has a name.
@@ -45,7 +47,7 @@ fn directory(path: &Path) -> Result<Saved, Error> {
         return Ok(file(finished)?.remove(0));
     }
     match AnyRunDir::open(path)?.comparison()? {
-        Some(comparison) => Ok(Saved::from(&comparison)),
+        Some(comparison) => Ok(comparison.saved()),
         None => Err(Error::NoComparison { path: path.display().to_string() }),
     }
 }
@@ -55,4 +57,24 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
     read_results(&text).map_err(|error| Error::NoResult { path: path.display().to_string(), error })
+}
+
+/// The results that have a row of that name, each with its own name and this row alone.
+///
+/// # Errors
+/// None of them has.
+pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Explained)>, Error> {
+    let comparisons = || {
+        results.iter().filter_map(|saved| match &saved.result {
+            SavedResult::Comparison(comparison) => Some((saved.name.as_str(), &**comparison)),
+            _ => None,
+        })
+    };
+    let found = comparisons().filter_map(|(name, it)| Some((name, Explained::of(it, row)?)));
+    let found: Vec<(&str, Explained)> = found.collect();
+    if found.is_empty() {
+        let rows = comparisons().flat_map(|(_, it)| it.rows.iter().map(|row| row.row.as_str()));
+        return Err(Error::NoRow { row: row.to_owned(), near: nearest(rows, row) });
+    }
+    Ok(found)
 }

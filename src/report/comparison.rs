@@ -1,6 +1,6 @@
 use super::view::{Records, Report, View};
 use super::{counts, guests, times};
-use crate::model::{Comparison, ComparisonMethod, Saved};
+use crate::model::{Comparison, ComparisonMethod, SavedResult};
 
 impl Report for Comparison {
     fn view(&self) -> View {
@@ -19,7 +19,7 @@ impl Report for Comparison {
         }
     }
 
-    fn saved(&self) -> Saved {
-        self.into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Comparison(Box::new(self.clone()))
     }
 }

@@ -34,6 +34,16 @@ pub fn detectable_of(base: f64, detectable: Option<f64>, verdict: Verdict) -> St
     }
 }
 
+/// The same in percent of the base; nothing where there is no verdict that it could be of.
+pub fn detectable_percent(effect: &Effect) -> Option<f64> {
+    match (effect.verdict, effect.detectable?, effect.base) {
+        (Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Failed, _, _) => None,
+        (_, 0.0, _) => Some(0.0),
+        (_, _, 0.0) => None,
+        (_, detectable, base) => Some(detectable / base * 100.0),
+    }
+}
+
 /// The columns of [`records`]; raw counts by layout follow as `base_0` … and `change_0` ….
 const COLUMNS: [&str; 17] = [
     "workload",

@@ -5,6 +5,7 @@
 //! Whatever came from outside (titles, boot lines, failures, symbols) is escaped by the format: no
 //! report can move a cursor, reorder a line or break out of a table cell.
 
+mod again;
 mod bisection;
 mod changes;
 mod comparison;
@@ -12,8 +13,10 @@ mod counts;
 mod effect;
 mod error;
 mod exits;
+mod explained;
 mod formats;
 mod guests;
+mod headline;
 mod ledger;
 mod named;
 mod native;
@@ -30,8 +33,9 @@ mod words;
 pub use bisection::place;
 pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
+pub use explained::Explained;
 pub use formats::{
-    CSV, FORMATS, Format, JSON, MARKDOWN, TEXT, plain_table, render, render_all, to_json,
+    CSV, FORMATS, Format, JSON, MAIL, MARKDOWN, TEXT, plain_table, render, render_all, to_json,
 };
 pub use named::Named;
 pub use native::NativePage;

@@ -1,5 +1,5 @@
 use super::view::{Records, Report, View};
-use crate::model::Saved;
+use crate::model::{Saved, SavedResult};
 
 /// A report with a name that tells it from others beside it: a point of a sweep, a path.
 #[derive(Clone, Copy)]
@@ -27,6 +27,10 @@ impl Report for Named<'_> {
             records.lines.iter_mut().for_each(|line| line.insert(0, self.name.into()));
         }
         records
+    }
+
+    fn result(&self) -> SavedResult {
+        self.report.result()
     }
 
     fn saved(&self) -> Saved {

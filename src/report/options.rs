@@ -5,11 +5,13 @@ pub struct TextOptions {
     pub width: u16,
     /// Whether verdicts are coloured.
     pub colour: bool,
+    /// Whether nothing but ASCII is printed.
+    pub ascii: bool,
 }
 
 impl Default for TextOptions {
-    /// What a document has: 100 columns, no colour.
+    /// What a document has: 100 columns, no colour, every character.
     fn default() -> Self {
-        TextOptions { width: 100, colour: false }
+        TextOptions { width: 100, colour: false, ascii: false }
     }
 }

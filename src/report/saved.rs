@@ -29,7 +29,11 @@ impl Report for Saved {
         with(self, |report| report.records())
     }
 
+    fn result(&self) -> SavedResult {
+        self.result.clone()
+    }
+
     fn saved(&self) -> Saved {
-        self.clone()
+        with(self, |report| report.saved())
     }
 }

@@ -97,8 +97,8 @@ impl AnyRunDir {
     }
 
     /// Records the Comparison.
-    pub fn write_comparison(&self, comparison: &Comparison) -> Result<()> {
-        write(&self.root().join("comparison.json"), &to_json(&Saved::from(comparison)))
+    pub fn write_comparison(&self, comparison: &Saved) -> Result<()> {
+        write(&self.root().join("comparison.json"), &to_json(comparison))
     }
 
     /// Writes a report beside the Comparison.

@@ -10,19 +10,24 @@
 //! | HTML, Markdown, Markdown code | [`html`], [`markdown`], [`code`] |
 //! | a cell of CSV | [`csv_cell`] |
 //! | JSON that may be printed on a terminal | [`escape_json`] |
+//! | a terminal without UTF-8 | [`ascii`], behind one of the others |
 
+mod ascii;
 mod bytes;
 mod cell;
 mod dangerous;
 mod json;
 mod markup;
+mod nearest;
 mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use ascii::ascii;
 pub use bytes::{escape_byte_lines, escape_bytes};
 pub use cell::csv_cell;
 pub use dangerous::is_dangerous;
 pub use json::escape_json;
 pub use markup::{code, html, markdown};
+pub use nearest::nearest;
 pub use terminal::{escape, escape_lines, escape_path};

@@ -43,6 +43,7 @@ fn refused() -> Vec<Error> {
     vec![
         Error::NoResult { path: text("x"), error: SavedError::Untagged },
         Error::NoComparison { path: text("out") },
+        Error::NoRow { row: text("getpid"), near: Some(text("getppid")) },
         Error::FilesTooLarge { path: text("x"), most_mib: 1 },
         Error::OnlyForTimes { option: "--peek", uses: "the exact engine" },
         Error::TemporaryDirectory { path: text("x") },

@@ -6,6 +6,8 @@ mod cases;
 mod exits;
 mod fixtures;
 mod guests;
+mod headlines;
+mod mail;
 mod native;
 mod runs;
 mod searches;
@@ -24,7 +26,7 @@ fn text(comparison: &Comparison, width: u16) -> String {
 }
 
 fn at(report: &dyn Report, width: u16, colour: bool) -> String {
-    render(report, TEXT, TextOptions { width, colour }).unwrap()
+    render(report, TEXT, TextOptions { width, colour, ascii: false }).unwrap()
 }
 
 fn show(report: &dyn Report, format: Format) -> String {
@@ -64,9 +66,9 @@ fn others() -> Vec<(&'static str, Saved)> {
         ("guests-alone", guests::alone().saved()),
         ("native-one", native::one().saved()),
         ("native-many", native::many().saved()),
-        ("exits", SavedResult::Exits(vec![exits::base()]).into()),
-        ("exits-two", SavedResult::Exits(vec![base, vcpu]).into()),
-        ("exits-diff", SavedResult::ExitDiff(Box::new(diff)).into()),
+        ("exits", Saved::from(SavedResult::Exits(vec![exits::base()])).saved()),
+        ("exits-two", Saved::from(SavedResult::Exits(vec![base, vcpu])).saved()),
+        ("exits-diff", Saved::from(SavedResult::ExitDiff(Box::new(diff))).saved()),
         ("stat-two", stat::two().saved()),
         ("stat-pairs", stat::pairs().saved()),
     ]

@@ -28,6 +28,7 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
         key: plan.key.clone(),
         subjects: subjects(plan),
         layouts: plan.layouts.len(),
+        seed: dir.plan().seed,
         growth: grown(plan, &rows),
     });
     let Plan { title, threshold_percent, .. } = dir.plan();

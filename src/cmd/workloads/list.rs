@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::exit::Exit;
-use super::super::output::write_stdout;
+use super::super::output::{text_options, write_stdout, write_words};
 use crate::flow::Error;
 use crate::plan::{Definition, PlanError, definitions};
 use crate::report;
@@ -21,9 +21,9 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
     definitions.retain(|definition| args.all || !definition.hidden);
     // By group, and the files' order within it.
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
-    let text = if args.json {
+    if args.json {
         let all = definitions.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
-        report::to_json(&all)?
+        write_stdout(&report::to_json(&all)?)?;
     } else {
         let mut text = table(&definitions)?;
         if args.all {
@@ -32,11 +32,10 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
                 vec![definition.name.clone(), words.join(" ")]
             });
             text += "\n";
-            text += &report::plain_table(&["workload", "why"], reasons.collect());
+            text += &report::plain_table(&["workload", "why"], reasons.collect(), text_options());
         }
-        text + FOOT
-    };
-    write_stdout(&text)?;
+        write_words(&(text + FOOT))?;
+    }
     Ok(Exit::Ok)
 }
 
@@ -66,7 +65,7 @@ fn table(definitions: &[Definition]) -> Result<String, PlanError> {
             definition.title.clone(),
         ]);
     }
-    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows))
+    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows, text_options()))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {

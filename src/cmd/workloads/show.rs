@@ -1,5 +1,5 @@
 use super::super::exit::Exit;
-use super::super::output::write_stdout;
+use super::super::output::{text_options, write_stdout, write_words};
 use super::list;
 use crate::flow::Error;
 use crate::plan::{self, Definition, definitions};
@@ -18,11 +18,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let definitions = definitions()?;
     let definition = plan::find(&definitions, &args.name)?;
-    let text = match args.json {
-        true => report::to_json(&list::to_json(definition)?)?,
-        false => describe(definition)?,
-    };
-    write_stdout(&text)?;
+    match args.json {
+        true => write_stdout(&report::to_json(&list::to_json(definition)?)?)?,
+        false => write_words(&describe(definition)?)?,
+    }
     Ok(Exit::Ok)
 }
 
@@ -59,14 +58,17 @@ fn describe(definition: &Definition) -> Result<String, Error> {
             vec![name.clone(), param.default.to_string(), param.range(), param.about.clone()]
         });
         text += "\n";
-        text +=
-            &report::plain_table(&["parameter", "default", "range", "meaning"], params.collect());
+        text += &report::plain_table(
+            &["parameter", "default", "range", "meaning"],
+            params.collect(),
+            text_options(),
+        );
     }
     let rows = definition.rows()?;
     if rows.len() > 1 {
         let rows = rows.into_iter().map(|row| vec![row.row, row.ops.to_string()]);
         text += "\n";
-        text += &report::plain_table(&["row", "operations"], rows.collect());
+        text += &report::plain_table(&["row", "operations"], rows.collect(), text_options());
     }
     Ok(text)
 }

@@ -38,6 +38,8 @@ pub struct CountsComparison {
     pub subjects: Sides<Subjects>,
     /// Layouts per Side.
     pub layouts: usize,
+    /// What they were drawn from.
+    pub seed: u64,
     /// How costs grow with a size, where the rows say so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,

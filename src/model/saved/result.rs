@@ -13,6 +13,9 @@ pub struct Saved {
     /// What tells it from others beside it; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The answer in a sentence, as a report begins with it; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub headline: String,
     /// The result.
     pub result: SavedResult,
 }
@@ -38,14 +41,8 @@ pub enum SavedResult {
 }
 
 impl From<SavedResult> for Saved {
-    /// Without a name.
+    /// Without a name and a headline.
     fn from(result: SavedResult) -> Saved {
-        Saved { format: FORMAT, name: String::new(), result }
-    }
-}
-
-impl From<&Comparison> for Saved {
-    fn from(comparison: &Comparison) -> Saved {
-        SavedResult::Comparison(Box::new(comparison.clone())).into()
+        Saved { format: FORMAT, name: String::new(), headline: String::new(), result }
     }
 }

@@ -4,6 +4,7 @@ use super::definitions::Definition;
 use super::param::ParamValue;
 use crate::model::Workload;
 use crate::plan::error::PlanError;
+use crate::text::nearest;
 
 /// The rows that `names` asks for, in the order asked: `NAME` for all rows of a workload, `@GROUP`
 /// for those of a group, `NAME:PARAM=VALUE,…` for one row, where PARAM may also be `ops`. `None`
@@ -41,7 +42,7 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
 /// The Definition of that name.
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, PlanError> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
-        let near = nearest(definitions, name);
+        let near = nearest(definitions.iter().map(|one| one.name.as_str()), name);
         PlanError::UnknownWorkload { name: name.to_owned(), near }
     })
 }
@@ -112,19 +113,6 @@ pub(super) fn operations(definition: &Definition, value: &ParamValue) -> Result<
             value: other.to_string(),
         }),
     }
-}
-
-/// The name that shares the longest beginning, if it is half of what was typed.
-fn nearest(definitions: &[Definition], name: &str) -> Option<String> {
-    let shared = |other: &str| {
-        name.bytes().zip(other.bytes()).take_while(|(left, right)| left == right).count()
-    };
-    definitions
-        .iter()
-        .map(|definition| (shared(&definition.name), &definition.name))
-        .filter(|(length, _)| *length * 2 >= name.len().max(2))
-        .max_by_key(|(length, _)| *length)
-        .map(|(_, name)| name.clone())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::records::records;
 use super::view::view;
-use crate::model::{Bisection, Saved, SavedResult};
+use crate::model::{Bisection, SavedResult};
 use crate::report::view::{Records, Report, View};
 
 impl Report for Bisection {
@@ -12,7 +12,7 @@ impl Report for Bisection {
         records(self)
     }
 
-    fn saved(&self) -> Saved {
-        SavedResult::Bisection(Box::new(self.clone())).into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Bisection(Box::new(self.clone()))
     }
 }

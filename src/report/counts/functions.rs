@@ -24,6 +24,7 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
         effect: headline(effect),
         operation: row.operation.clone(),
         other: if is_rep { "instructions" } else { "REP" },
+        is_whole: false,
         lines: effect.functions.iter().map(line).collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! Comparisons of instructions, counted exactly.
 
 mod functions;
+mod overall;
 mod sides;
 mod table;
 mod view;

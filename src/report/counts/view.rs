@@ -1,19 +1,22 @@
 use super::functions::functions;
+use super::overall::overall;
 use super::sides::sides;
 use super::table::table;
 use crate::model::{Comparison, CountsComparison, metric};
 use crate::report::view::{Legend, Records, Section, View};
-use crate::report::{changes, effect, verdict, words};
+use crate::report::{again, changes, effect, headline, verdict, words};
 
 /// Above the Metrics beside the headline.
 const ALSO_CHANGED: &str =
     "Also changed, per operation (interrupt, kthread: instructions in those contexts):";
 
-/// The table, then how costs grow, what carries each change, and what else changed or failed.
+/// What carries most, the table, then how costs grow, what carries each change, and what else
+/// changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let rows = &comparison.rows;
     let growth = counts.growth.iter().map(words::growth).collect();
-    let mut sections = vec![Section::table(table(rows)), Section::Sentences(growth)];
+    let mut sections: Vec<Section> = overall(rows).into_iter().collect();
+    sections.extend([Section::table(table(rows)), Section::Sentences(growth)]);
     sections.extend(functions(rows));
     sections.push(changes::also_changed(rows, ALSO_CHANGED));
     sections.push(changes::different_work(rows));
@@ -24,9 +27,11 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     ));
     View {
         title: comparison.title.clone(),
+        headline: headline::of_rows(&comparison.rows),
         sides: sides(counts),
         side_heads: ["kernel", "boot line"],
         how: words::machine(&counts.key, counts.layouts),
+        again: again::of_counts(comparison, counts),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts.layouts),

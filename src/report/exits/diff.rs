@@ -1,6 +1,7 @@
+use super::headline::headline_of_diff;
 use super::reasons::{both, reasons};
 use super::sections::title;
-use crate::model::{ExitTable, Saved, SavedResult, Sides, Warning};
+use crate::model::{ExitTable, SavedResult, Sides, Warning};
 use crate::report::view::{Legend, Records, Report, Section, SideLine, View};
 use crate::stats::tables::change_percent;
 
@@ -21,6 +22,7 @@ impl Report for ExitDiff<'_> {
             [self.base, self.change].iter().flat_map(|table| table.warnings.clone()).collect();
         View {
             title: "Exits by reason, largest change in time first".to_owned(),
+            headline: headline_of_diff(self.base, self.change),
             sides: vec![side("base", self.base), side("change", self.change)],
             side_heads: ["exits of", ""],
             sections: vec![Section::table(reasons(self.base, self.change))],
@@ -50,8 +52,8 @@ impl Report for ExitDiff<'_> {
         records
     }
 
-    fn saved(&self) -> Saved {
+    fn result(&self) -> SavedResult {
         let both = Sides { base: self.base.clone(), change: self.change.clone() };
-        SavedResult::ExitDiff(Box::new(both)).into()
+        SavedResult::ExitDiff(Box::new(both))
     }
 }

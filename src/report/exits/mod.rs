@@ -3,6 +3,7 @@
 mod account;
 mod classic;
 mod diff;
+mod headline;
 mod reasons;
 mod records;
 mod sections;
@@ -15,6 +16,7 @@ mod width_tests;
 
 pub use classic::{Classic, exits_classic};
 pub use diff::ExitDiff;
+pub use headline::headline;
 pub use reasons::reasons;
 pub use sections::{legend, sections};
 pub use whole::ExitTables;

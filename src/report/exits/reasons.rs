@@ -42,5 +42,5 @@ pub fn reasons(base: &ExitTable, change: &ExitTable) -> Table {
     let heads = ["base count", "change count", "base µs", "change µs", "delta %"];
     let gives_way = vec![vec![1, 2]];
     let lines = both(base, change).into_iter().chain([all]).map(cells);
-    Table { gives_way, names_left_out: true, ..of_reasons(&heads) }.with(lines)
+    Table { gives_way, ..of_reasons(&heads) }.with(lines)
 }

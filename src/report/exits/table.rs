@@ -21,7 +21,7 @@ pub fn times(rows: &[&ExitRow], whole_ns: u64) -> Table {
     };
     let lines = rows.iter().map(|row| Line::of(cells(row, whole_ns, has_quantiles)));
     let gives_way = gives_way.iter().map(|group| group.to_vec()).collect();
-    Table { gives_way, names_left_out: true, ..of_reasons(heads) }.with(lines)
+    Table { gives_way, ..of_reasons(heads) }.with(lines)
 }
 
 /// A table of numbers for each reason.
@@ -77,7 +77,7 @@ pub fn parts(rows: &[&ExitRow]) -> Table {
     let guest = if empty.contains(&1) { vec![] } else { vec![1] };
     let heads = ["guest", "kernel", "VMM", "halted", "preempted"];
     let gives_way = vec![empty, guest];
-    Table { gives_way, names_left_out: true, ..of_reasons(&heads) }.with(lines)
+    Table { gives_way, ..of_reasons(&heads) }.with(lines)
 }
 
 /// In the guest, in the kernel, in the VMM, halted, preempted.

@@ -1,6 +1,7 @@
+use super::headline::headline;
 use super::records::records;
 use super::sections::{legend, sections, title};
-use crate::model::{ExitTable, Saved, SavedResult, Warning};
+use crate::model::{ExitTable, SavedResult, Warning};
 use crate::report::view::{Records, Report, View};
 
 /// The exit tables of a recording or of a file.
@@ -22,14 +23,21 @@ impl Report for ExitTables<'_> {
                 warnings.push(warning.clone());
             }
         }
-        View { title, sections: all, warnings, legend: legend(self.0), ..View::default() }
+        View {
+            title,
+            headline: headline(self.0),
+            sections: all,
+            warnings,
+            legend: legend(self.0),
+            ..View::default()
+        }
     }
 
     fn records(&self) -> Records {
         records(self.0)
     }
 
-    fn saved(&self) -> Saved {
-        SavedResult::Exits(self.0.to_vec()).into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Exits(self.0.to_vec())
     }
 }

@@ -43,7 +43,7 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
 }
 
 fn text(report: &dyn Report, width: u16) -> String {
-    render(report, TEXT, TextOptions { width, colour: false }).unwrap()
+    render(report, TEXT, TextOptions { width, ..TextOptions::default() }).unwrap()
 }
 
 fn exits(table: &ExitTable, width: u16) -> String {

@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
 
 /// Blocks with an empty line between them.
 fn write(view: &View) -> String {
-    let mut blocks = vec![format!("### {}\n", markdown(&view.title))];
+    let mut blocks = vec![format!("### {}\n", markdown(&view.title)), headline(view)];
     if !view.sides.is_empty() {
         blocks.push(sides(view));
     }
@@ -34,6 +34,13 @@ fn write(view: &View) -> String {
     blocks.push(list("", terms.map(|(term, meaning)| markdown(&format!("{term}: {meaning}")))));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
+}
+
+fn headline(view: &View) -> String {
+    match view.headline.as_str() {
+        "" => String::new(),
+        headline => format!("**{}**\n", markdown(headline)),
+    }
 }
 
 fn sides(view: &View) -> String {

@@ -12,9 +12,11 @@ format::formats! {
     mod markdown;
     mod csv;
     mod json;
+    mod mail;
 }
 
 pub use self::csv::FORMAT as CSV;
 pub use json::{FORMAT as JSON, to_json};
+pub use mail::FORMAT as MAIL;
 pub use markdown::FORMAT as MARKDOWN;
 pub use text::{FORMAT as TEXT, Page, numbers, plain_table};

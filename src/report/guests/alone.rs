@@ -1,7 +1,8 @@
-use crate::model::{ExitRun, GUEST_TIME, GuestsEvidence, Row};
-use crate::report::exits::sections;
+use crate::model::{ExitRun, GUEST_TIME, GuestsEvidence, Row, Verdict};
+use crate::report::exits::{self, sections};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
+use crate::report::words::counted;
 use crate::stats::tables::{change_percent, share_percent};
 
 const COLUMNS: [(&str, Kind); 8] = [
@@ -27,6 +28,28 @@ pub fn table(rows: &[Row]) -> Table {
         true => table,
         false => table.without(&[4, 5, 6]),
     }
+}
+
+/// Where the time of all rows went, and how much of its host's speed a guest keeps.
+pub fn headline(rows: &[Row]) -> String {
+    let tables: Vec<_> = runs(rows).map(|(_, run)| &run.table).collect();
+    let mut said = exits::headline(tables);
+    let of_host = |row: &Row| {
+        let effect = row.effects().iter().find(|effect| effect.metric == GUEST_TIME)?;
+        Some(share_percent(effect.base, effect.change))
+    };
+    let shares: Vec<f64> = rows.iter().filter_map(of_host).collect();
+    let ends = shares.iter().copied().reduce(f64::min).zip(shares.iter().copied().reduce(f64::max));
+    if let Some((least, most)) = ends {
+        let [least, most] = [least, most].map(|share| format!("{share:.1}"));
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        said += &format!("; the guest has {range} % of bare metal's speed");
+    }
+    let failed = rows.iter().filter(|row| row.verdict == Verdict::Failed).count();
+    if failed > 0 {
+        said += &format!("; {failed} of {} failed", counted(rows.len(), "row"));
+    }
+    said.trim_start_matches("; ").to_owned()
 }
 
 /// Whether a row has the host itself to be compared with.

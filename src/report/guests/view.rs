@@ -2,7 +2,7 @@ use super::header::{how, sides};
 use super::{alone, compared};
 use crate::model::{Comparison, GuestsComparison};
 use crate::report::view::{Legend, Section, View};
-use crate::report::{changes, exits, words};
+use crate::report::{changes, exits, headline, words};
 
 /// What the time is.
 const TIME: &str = "The host counts time in instructions: a microsecond is a thousand instructions \
@@ -28,9 +28,14 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     }
     View {
         title: comparison.title.clone(),
+        headline: match is_alone {
+            true => alone::headline(rows),
+            false => headline::of_rows(rows),
+        },
         sides: sides(&guests.plan),
         side_heads: ["guest's kernel", "what it is"],
         how: how(&guests.plan),
+        again: Vec::new(),
         sections,
         warnings: comparison.warnings.clone(),
         legend: match is_alone {

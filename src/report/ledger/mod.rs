@@ -7,7 +7,7 @@ mod tables;
 
 use super::view::{Legend, Records, Report, Section, SideLine, View};
 use super::words;
-use crate::model::{LedgerTable, Saved, SavedResult, Verdict, Warning};
+use crate::model::{LedgerTable, SavedResult, Verdict, Warning};
 
 impl Report for LedgerTable {
     /// The answer in sentences, one table of all additions and Workloads, then a table for each
@@ -15,7 +15,9 @@ impl Report for LedgerTable {
     fn view(&self) -> View {
         let (what, beside) = self.base.clone();
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
-        let mut sections = vec![Section::Sentences(headline::headline(self))];
+        let mut sentences = headline::headline(self).into_iter();
+        let headline = sentences.next().unwrap_or_default();
+        let mut sections = vec![Section::Sentences(sentences.collect())];
         sections.extend(matrix::matrix(self));
         sections.extend(self.rows.iter().map(tables::section));
         sections.push(Section::Items {
@@ -25,9 +27,11 @@ impl Report for LedgerTable {
         sections.push(Section::Sentences(next_step(self).into_iter().collect()));
         View {
             title: self.title.clone(),
+            headline,
             sides: vec![SideLine { side: "base", what, beside }],
             side_heads: ["kernel", "boot line"],
             how: words::machine(&self.key, self.layouts),
+            again: Vec::new(),
             sections,
             warnings: warnings(&self.warnings),
             legend: legend(self.layouts),
@@ -38,8 +42,8 @@ impl Report for LedgerTable {
         records::records(self)
     }
 
-    fn saved(&self) -> Saved {
-        SavedResult::Ledger(Box::new(self.clone())).into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Ledger(Box::new(self.clone()))
     }
 }
 

@@ -21,7 +21,7 @@ pub fn section(row: &LedgerRow) -> Section {
     };
     // Without REP iterations the cost is the delta.
     let table = match row.entries.iter().chain(&row.together).any(has_rep) {
-        true => Table { gives_way: vec![vec![3], vec![4]], names_left_out: true, ..table },
+        true => Table { gives_way: vec![vec![3], vec![4]], ..table },
         false => Table { gives_way: vec![vec![3]], ..table.without(&[1, 5]) },
     };
     Section::Table {

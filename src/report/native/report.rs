@@ -1,6 +1,6 @@
 use super::records::records;
 use super::view::view;
-use crate::model::{NativeTable, Saved, SavedResult};
+use crate::model::{NativeTable, SavedResult};
 use crate::report::view::{Records, Report, View};
 
 /// A native table, with or without what the kernel counted.
@@ -21,8 +21,8 @@ impl Report for NativePage<'_> {
         records(self.table)
     }
 
-    fn saved(&self) -> Saved {
-        self.table.saved()
+    fn result(&self) -> SavedResult {
+        self.table.result()
     }
 }
 
@@ -35,7 +35,7 @@ impl Report for NativeTable {
         records(self)
     }
 
-    fn saved(&self) -> Saved {
-        SavedResult::Native(Box::new(self.clone())).into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Native(Box::new(self.clone()))
     }
 }

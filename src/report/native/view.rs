@@ -16,6 +16,7 @@ pub fn view(table: &NativeTable, counters: bool) -> View {
     sections.push(Section::Sentences(table.growth.iter().map(words::growth).collect()));
     View {
         title: format!("{}, per operation: {}", table.title, table.operation),
+        headline: headline(table),
         how: format!(
             "Linux {} · {} · each sample is a fresh process",
             table.release,
@@ -24,6 +25,40 @@ pub fn view(table: &NativeTable, counters: bool) -> View {
         sections,
         ..View::default()
     }
+}
+
+/// The first quantity: of one row all of it, of several from the least median to the most.
+fn headline(table: &NativeTable) -> String {
+    let Some(column) = table.columns.first() else { return String::new() };
+    let named = |value: f64| format!("{} {}", measured(value), column.unit).trim_end().to_owned();
+    let cells = table.rows.iter().filter_map(|row| Some((row, row.cells.first()?.as_ref()?)));
+    let mut known: Vec<(&NativeRow, &Summary)> = cells.collect();
+    known.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+    let heading = &column.heading;
+    let mut said = match known.as_slice() {
+        [] => String::new(),
+        [(row, cell)] => format!(
+            "{}: {heading} {} (median of {}; {} to {})",
+            row.workload.row,
+            named(cell.median),
+            words::counted(cell.samples.len(), "sample"),
+            measured(cell.least),
+            measured(cell.most),
+        ),
+        [(least, from), .., (most, to)] => format!(
+            "{heading} from {} ({}) to {} ({})",
+            named(from.median),
+            least.workload.row,
+            named(to.median),
+            most.workload.row,
+        ),
+    };
+    let failed = table.rows.iter().filter(|row| row.failure.is_some()).count();
+    if failed > 0 {
+        let rows = words::counted(table.rows.len(), "row");
+        said = format!("{said}; {failed} of {rows} failed");
+    }
+    said.trim_start_matches("; ").to_owned()
 }
 
 fn one(table: &NativeTable, row: &NativeRow) -> Vec<Section> {

@@ -6,7 +6,6 @@ use crate::report::number;
 use crate::report::options::TextOptions;
 use crate::report::view::{Kind, Line, Section, Table};
 use crate::stats::tables::{change_percent, median};
-use crate::text::escape;
 
 /// A counter: its name, its unit, and how it is called in the guest's values, which are as many
 /// times larger.
@@ -48,7 +47,7 @@ pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     let section = |row: &Row| {
         let values = Side::BOTH.map(|side| of_row(row, side));
         let missing = |counter: &Counter| counter.not_exact.to_owned();
-        let title = Page::new(options).paragraph(&escape(&title(&row.row)));
+        let title = Page::new(options).paragraph(&title(&row.row));
         let table = numbers(&header, lines(&values, missing), 0..3, options);
         format!("\n{title}\n{table}")
     };

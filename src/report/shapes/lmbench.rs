@@ -4,7 +4,6 @@ use crate::report::options::TextOptions;
 use crate::report::view::SideLine;
 use crate::report::{counts, number, verdict, words};
 use crate::stats::tables::{Direction, mean, overhead_percent};
-use crate::text::escape;
 
 /// A line: its name in the published table, and the rows whose mean it is.
 type Line = (&'static str, &'static [&'static str]);
@@ -93,9 +92,9 @@ pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     let mut text = page.paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title));
     if let Some(counts) = comparison.counts() {
         for SideLine { side, what, beside } in counts::sides(counts) {
-            text += &page.paragraph(&escape(&format!("{side}: {what} {beside}")));
+            text += &page.paragraph(&format!("{side}: {what} {beside}"));
         }
-        text += &page.paragraph(&escape(&words::machine(&counts.key, counts.layouts)));
+        text += &page.paragraph(&words::machine(&counts.key, counts.layouts));
     }
     for (title, lines) in SECTIONS {
         let rows: Vec<Vec<String>> =

@@ -2,13 +2,12 @@ use crate::model::{Comparison, Effect, Row, family};
 use crate::report::formats::{Page, numbers};
 use crate::report::options::TextOptions;
 use crate::report::{number, words};
-use crate::text::escape;
 
 /// For each family of rows that differ in `pages` alone: the overhead, and what is above it.
 pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
     let page = Page::new(options);
-    let mut text = page.paragraph(&escape(&comparison.title));
+    let mut text = page.paragraph(&comparison.title);
     if overheads.clone().next().is_none() {
         let missing = "No row has pages=0, what a process costs without extra pages: compare \
                        with `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
@@ -27,7 +26,7 @@ fn table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> Strin
     let mut text = format!(
         "\n{}: overhead for creating one process: {base} instructions in base, \
          {change} in change\n\n",
-        escape(&title)
+        Page::new(options).escape(&title)
     );
     let sized = comparison.rows.iter().filter(|row| family(&row.row, "pages") == title);
     let rows = sized.filter_map(|row| cells(row, none));
@@ -36,7 +35,7 @@ fn table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> Strin
     text += &numbers(&header, rows.collect(), 0..header.len(), options);
     let growth = comparison.counts().map(|counts| &counts.growth);
     for growth in growth.into_iter().flatten().filter(|growth| growth.family == title) {
-        text += &format!("\n{}", Page::new(options).paragraph(&escape(&words::growth(growth))));
+        text += &format!("\n{}", Page::new(options).paragraph(&words::growth(growth)));
     }
     text
 }

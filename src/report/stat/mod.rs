@@ -1,6 +1,7 @@
 //! What the kernel counts of a command: the two-column table of 2009, and its postscript.
 
 mod command;
+mod headline;
 mod numbers;
 mod records;
 mod remarks;

@@ -1,6 +1,6 @@
 use super::records::records;
 use super::view::view;
-use crate::model::{Saved, SavedResult, StatTable};
+use crate::model::{SavedResult, StatTable};
 use crate::report::view::{Records, Report, View};
 
 /// A table of counters, with or without all values below it.
@@ -21,8 +21,8 @@ impl Report for StatPage<'_> {
         records(self.table)
     }
 
-    fn saved(&self) -> Saved {
-        self.table.saved()
+    fn result(&self) -> SavedResult {
+        self.table.result()
     }
 }
 
@@ -35,7 +35,7 @@ impl Report for StatTable {
         records(self)
     }
 
-    fn saved(&self) -> Saved {
-        SavedResult::Stat(Box::new(self.clone())).into()
+    fn result(&self) -> SavedResult {
+        SavedResult::Stat(Box::new(self.clone()))
     }
 }

@@ -34,7 +34,7 @@ pub fn table(table: &StatTable) -> Table {
     let gives_way = interval.into_iter().map(|column| vec![column]).collect();
     let wraps = columns.iter().position(|column| *column == COUNTER).unwrap_or(0);
     let of = Table::of(columns.iter().copied());
-    Table { gives_way, names_left_out: true, wraps, ..of }.with(lines)
+    Table { gives_way, wraps, ..of }.with(lines)
 }
 
 fn line(row: &StatRow, commands: usize, columns: usize) -> Line {

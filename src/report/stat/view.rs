@@ -1,4 +1,5 @@
 use super::command::typed;
+use super::headline::headline;
 use super::remarks::{failed, legend, uncounted, values};
 use super::table::table as counters;
 use crate::model::{Side, StatTable};
@@ -28,9 +29,11 @@ pub fn view(table: &StatTable, with_values: bool) -> View {
     let cpus = counted(table.cpus, "CPU");
     View {
         title,
+        headline: headline(table),
         sides,
         side_heads: ["command", ""],
         how: format!("{how} · Linux {} · {cpus}", table.release),
+        again: Vec::new(),
         sections: vec![
             Section::table(counters(table)),
             Section::Sentences(failed(table)),

@@ -4,7 +4,7 @@ use super::table::table;
 use crate::model::{Comparison, TimesComparison};
 use crate::report::view::{Legend, Section, View};
 use crate::report::words::counted;
-use crate::report::{changes, words};
+use crate::report::{again, changes, headline, words};
 
 /// The table, then why rows have no answer, what failed, and how good the measurement was.
 pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
@@ -20,9 +20,11 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
     );
     View {
         title: comparison.title.clone(),
+        headline: headline::of_rows(&comparison.rows),
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how(times),
+        again: again::of_times(comparison, times),
         sections: vec![
             Section::table(table(&rows)),
             remarks::of_all(times),

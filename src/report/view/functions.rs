@@ -11,6 +11,8 @@ pub struct Functions {
     pub operation: String,
     /// What [`FunctionLine::other`] counts.
     pub other: &'static str,
+    /// Whether all of them are shown, however many.
+    pub is_whole: bool,
     /// The largest first.
     pub lines: Vec<FunctionLine>,
 }
@@ -30,8 +32,9 @@ pub struct FunctionLine {
 
 impl Functions {
     /// The delta, the function, from what to what, and what else changed: so many lines, and one
-    /// for all others together.
+    /// for all others together, unless all are shown.
     pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
+        let most = if self.is_whole { usize::MAX } else { most };
         let (shown, others) = self.lines.split_at(self.lines.len().min(most));
         let line = |line: &FunctionLine| {
             let (delta, other) = (number::delta(line.delta), self.other(line.other));

@@ -6,6 +6,8 @@ use crate::model::Warning;
 pub struct View {
     /// One line.
     pub title: String,
+    /// The answer in a sentence; empty where there is none.
+    pub headline: String,
     /// What was compared; empty where nothing was.
     pub sides: Vec<SideLine>,
     /// What [`SideLine::what`] and [`SideLine::beside`] are: `kernel`, `boot line`. The second is
@@ -13,6 +15,8 @@ pub struct View {
     pub side_heads: [&'static str; 2],
     /// How it was measured; empty where that needs no words.
     pub how: String,
+    /// The words of the command line that measures the same again; empty where no one does.
+    pub again: Vec<String>,
     /// The answer first, then what is behind it.
     pub sections: Vec<Section>,
     /// Facts to know.

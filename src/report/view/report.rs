@@ -1,6 +1,6 @@
 use super::page::View;
 use super::records::Records;
-use crate::model::Saved;
+use crate::model::{FORMAT, Saved, SavedResult};
 
 /// A result that can be shown in every format.
 pub trait Report {
@@ -10,6 +10,12 @@ pub trait Report {
     /// What programs that read tables get.
     fn records(&self) -> Records;
 
-    /// Everything, as it is kept on disk.
-    fn saved(&self) -> Saved;
+    /// Everything.
+    fn result(&self) -> SavedResult;
+
+    /// The same as it is kept on disk, with its answer in a sentence.
+    fn saved(&self) -> Saved {
+        let headline = self.view().headline;
+        Saved { format: FORMAT, name: String::new(), headline, result: self.result() }
+    }
 }

@@ -54,8 +54,9 @@ pub struct Table {
     /// Whether it becomes several tables where it is wider than the page, each with the first
     /// column.
     pub splits: bool,
-    /// Whether readers are told what was left out.
-    pub names_left_out: bool,
+    /// Columns that only a wide page has: what they say stands elsewhere too. They are in the first
+    /// groups that give way.
+    pub extra: Vec<usize>,
     /// The column that wraps where nothing more can be left out.
     pub wraps: usize,
 }
@@ -117,9 +118,14 @@ impl Table {
             lines: self.lines.iter().map(line).collect(),
             gives_way: Vec::new(),
             splits: false,
-            names_left_out: false,
+            extra: Vec::new(),
             wraps: shown.iter().position(|index| *index == self.wraps).unwrap_or(0),
         }
+    }
+
+    /// Whether a column is one that only a wide page has.
+    pub fn is_extra(&self, column: usize) -> bool {
+        self.extra.contains(&column)
     }
 
     /// Whether it has a header.

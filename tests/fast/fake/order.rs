@@ -4,6 +4,7 @@ use std::fs;
 
 use ktax::analyse;
 use ktax::model::{Region, Side};
+use ktax::report::Report;
 use ktax::rundir::AnyRunDir;
 
 use super::scene::Scene;
@@ -79,7 +80,7 @@ fn the_directory_is_the_same_however_many_boots_at_a_time() {
         assert_eq!(ran.peak, jobs.min(6), "jobs {jobs}");
         assert_eq!((ran.runs(), ran.done), (15, 18), "jobs {jobs}");
         let comparison = analyse::counts(&open_counts(&root).unwrap()).unwrap();
-        AnyRunDir::open(&root).unwrap().write_comparison(&comparison).unwrap();
+        AnyRunDir::open(&root).unwrap().write_comparison(&comparison.saved()).unwrap();
         trees.push(tree(&root));
     }
     assert!(trees[0].len() > 50, "{}", trees[0].len());

@@ -25,7 +25,8 @@ fn what_was_planted_is_found_and_nothing_else() {
     assert!(getppid.times().unwrap().detectable_percent.unwrap() < 1.0, "{getppid:?}");
     let of = of_times(&comparison);
     assert!(of.controls >= 8 && of.pairs >= 10, "{comparison:?}");
-    let text = render(&comparison, TEXT, TextOptions { width: 80, colour: false }).unwrap();
+    let text =
+        render(&comparison, TEXT, TextOptions { width: 80, ..TextOptions::default() }).unwrap();
     // All loops of a boot are alike there: the variance is between boots.
     let checks = text.lines().rfind(|line| line.starts_with("getppid  ")).unwrap();
     assert!(checks.ends_with(" 100"), "{text}");

@@ -1,7 +1,6 @@
-use super::page::{Page, align_right, folded, natural_width, ruled};
+use super::page::{Page, align_right, folded, natural_width};
 use crate::model::Verdict;
 use crate::report::view::{Cell, Column, Kind, Line, Table};
-use crate::text::escape;
 
 /// How a table is laid out.
 struct Drawn {
@@ -37,12 +36,7 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
 /// A table on a page: with all columns where there is room for them, else with row names on two
 /// lines, else without the columns that give way.
 pub fn draw(table: &Table, page: &Page) -> String {
-    let groups = 0..=table.gives_way.len();
-    let mut ways = groups.flat_map(|given| [false, true].map(|fold| (given, fold)));
-    let fits = |(given, fold): &(usize, bool)| {
-        natural_width(&lay_out(&left(table, *given), page, *fold).table) <= page.width
-    };
-    let fitting = ways.find(fits);
+    let fitting = way(table, page);
     let (given, fold) = fitting.unwrap_or((table.gives_way.len(), true));
     let shown = left(table, given);
     let mut drawn = lay_out(&shown, page, fold);
@@ -56,25 +50,32 @@ pub fn draw(table: &Table, page: &Page) -> String {
     };
     let mut text = page.finish(&mut drawn.table, shown.wraps);
     if shown.has_header() {
-        text = ruled(&text, drawn.header_lines);
+        text = page.ruled(&text, drawn.header_lines);
     }
     let verdicts: Vec<Verdict> =
         table.lines.iter().flat_map(|line| &line.cells).filter_map(|cell| cell.verdict).collect();
     page.colour_verdicts(&text, &verdicts)
 }
 
+/// How many groups of columns give way, and whether names are on two lines; nothing where no way
+/// fits.
+fn way(table: &Table, page: &Page) -> Option<(usize, bool)> {
+    let groups = 0..=table.gives_way.len();
+    let mut ways = groups.flat_map(|given| [false, true].map(|fold| (given, fold)));
+    ways.find(|(given, fold)| {
+        natural_width(&lay_out(&left(table, *given), page, *fold).table) <= page.width
+    })
+}
+
 /// The columns that a page of this width leaves out, in words; nothing where all are shown.
 pub fn left_out(table: &Table, page: &Page) -> Option<String> {
-    let fits = |given: &usize| {
-        natural_width(&lay_out(&left(table, *given), page, false).table) <= page.width
-    };
-    let most = table.gives_way.len();
-    let given = (0..most).find(fits).unwrap_or(most);
+    let given = way(table, page).map_or(table.gives_way.len(), |(given, _)| given);
     let mut columns: Vec<usize> = table.gives_way[..given].concat();
     columns.sort_unstable();
+    columns.retain(|column| !table.is_extra(*column));
     let head = |column: &usize| table.columns[*column].head.replace('\n', " ");
     let heads: Vec<String> = columns.iter().map(head).collect();
-    (table.names_left_out && !heads.is_empty()).then(|| {
+    (!heads.is_empty()).then(|| {
         let heads = heads.join(", ");
         format!("Omitted to fit {} columns: {heads}; --json has all.", page.width)
     })
@@ -87,13 +88,13 @@ fn left(table: &Table, given: usize) -> Table {
 
 fn lay_out(shown: &Table, page: &Page, fold: bool) -> Drawn {
     let mut table = page.table();
-    let heads = heads(&shown.columns);
+    let heads: Vec<String> = heads(&shown.columns).iter().map(|it| page.own(it)).collect();
     let header_lines = heads.iter().map(|head| head.lines().count()).max().unwrap_or(0);
     if shown.has_header() {
         table.set_header(heads);
     }
     for line in &shown.lines {
-        table.add_row(cells(line, &shown.columns, fold));
+        table.add_row(cells(line, &shown.columns, page, fold));
     }
     for (index, column) in shown.columns.iter().enumerate() {
         if column.kind == Kind::Number {
@@ -104,11 +105,11 @@ fn lay_out(shown: &Table, page: &Page, fold: bool) -> Drawn {
 }
 
 /// What belongs to the lines above stands a little to the right of them.
-fn cells(line: &Line, columns: &[Column], fold: bool) -> Vec<String> {
+fn cells(line: &Line, columns: &[Column], page: &Page, fold: bool) -> Vec<String> {
     let named = columns.iter().position(|column| column.kind != Kind::Number);
     let cell = |(index, cell): (usize, &Cell)| {
         let margin = if line.is_part && Some(index) == named { "  " } else { "" };
-        let text = format!("{margin}{}", escape(&cell.text));
+        let text = format!("{margin}{}", page.escape(&cell.text));
         match columns.get(index).map(|column| column.kind) {
             Some(Kind::Row) if fold => folded(&text),
             _ => text,

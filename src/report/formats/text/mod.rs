@@ -8,4 +8,5 @@ mod write;
 
 pub use page::Page;
 pub use plain::{numbers, plain_table};
-pub use write::FORMAT;
+pub use sections::section;
+pub use write::{FORMAT, header};

@@ -1,10 +1,11 @@
 //! Tables and paragraphs of a width; comfy-table measures, wraps and aligns.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
 use crate::model::Verdict;
 use crate::report::options::TextOptions;
+use crate::text::{ascii, escape};
 
 /// Spaces between two columns: one would read as part of `9 178.25`.
 pub const GAP: u16 = 2;
@@ -18,12 +19,23 @@ pub struct Page {
     /// Columns that a line may have.
     pub width: u16,
     colour: bool,
+    ascii: bool,
 }
 
 impl Page {
     /// A page of a terminal.
     pub fn new(options: TextOptions) -> Self {
-        Page { width: options.width.max(40), colour: options.colour }
+        Page { width: options.width.max(40), colour: options.colour, ascii: options.ascii }
+    }
+
+    /// Text as it may stand here: nothing in it acts, and every character can be shown.
+    pub fn escape(&self, text: &str) -> String {
+        self.own(&escape(text))
+    }
+
+    /// The same of what ktax itself says.
+    pub fn own(&self, text: &str) -> String {
+        if self.ascii { ascii(text) } else { text.to_owned() }
     }
 
     /// The same, with room for an indentation.
@@ -31,17 +43,20 @@ impl Page {
         self.wide(self.width.saturating_sub(by))
     }
 
-    /// Wrapped text.
+    /// Wrapped text, whatever is in it.
     pub fn paragraph(&self, text: &str) -> String {
         self.columns(&[[text]])
     }
 
     /// Columns to the left, the last of which wraps; none of the others may. Tables may be as wide
     /// as the terminal, but longer lines of words are hard to read.
-    pub fn columns<T: Into<Row> + Clone>(&self, rows: &[T]) -> String {
+    pub fn columns<T: AsRef<str>>(&self, rows: &[impl AsRef<[T]>]) -> String {
         let page = self.wide(self.width.min(PROSE));
         let mut table = page.table();
-        table.add_rows(rows.iter().cloned());
+        let escaped = |row: &[T]| -> Vec<String> {
+            row.iter().map(|cell| self.escape(cell.as_ref())).collect()
+        };
+        table.add_rows(rows.iter().map(|row| escaped(row.as_ref())));
         let last = table.column_count().saturating_sub(1);
         page.finish(&mut table, last)
     }
@@ -77,6 +92,16 @@ impl Page {
             column.set_padding((0, padding)).set_constraint(ColumnConstraint::Absolute(width));
         }
         table.trim_fmt() + "\n"
+    }
+
+    /// A printed table with a line below its header, the only one that it has. Drawn here, because
+    /// releases of comfy-table disagree on how such a line crosses the gaps between columns.
+    pub fn ruled(&self, text: &str, header_lines: usize) -> String {
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let mut lines: Vec<&str> = text.lines().collect();
+        let rule = self.own("─").repeat(widest);
+        lines.insert(header_lines.min(lines.len()), &rule);
+        lines.join("\n") + "\n"
     }
 
     /// The word in its colour, if there are colours.
@@ -118,16 +143,6 @@ impl Page {
 pub fn indented(text: &str, by: u16) -> String {
     let margin = " ".repeat(usize::from(by));
     text.lines().map(|line| format!("{margin}{line}\n")).collect()
-}
-
-/// A printed table with a line below its header, the only one that it has. Drawn here, because
-/// releases of comfy-table disagree on how such a line crosses the gaps between columns.
-pub fn ruled(text: &str, header_lines: usize) -> String {
-    let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let mut lines: Vec<&str> = text.lines().collect();
-    let rule = "─".repeat(widest);
-    lines.insert(header_lines.min(lines.len()), &rule);
-    lines.join("\n") + "\n"
 }
 
 /// How wide a table is where nothing gives way.

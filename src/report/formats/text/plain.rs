@@ -1,23 +1,21 @@
-use super::page::{Page, align_right, ruled};
+use super::page::{Page, align_right};
 use crate::report::options::TextOptions;
-use crate::text::escape;
 
-/// A table that is no result, at most 80 columns wide; the last column wraps. Columns of numbers
-/// are aligned to the right.
-pub fn plain_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+/// A table that is no result; the last column wraps. Columns of numbers are aligned to the right.
+pub fn plain_table(header: &[&str], rows: Vec<Vec<String>>, options: TextOptions) -> String {
     let is_number = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
-    let page = Page::new(TextOptions { width: 80, colour: false });
+    let page = Page::new(options);
     let mut table = page.table();
-    table.set_header(header);
+    table.set_header(header.iter().map(|head| page.own(head)));
     for column in 0..header.len() {
         if rows.iter().all(|row| row.get(column).is_some_and(is_number)) {
             align_right(&mut table, column..column + 1);
         }
     }
     for row in rows {
-        table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
+        table.add_row(row.iter().map(|cell| page.escape(cell)).collect::<Vec<_>>());
     }
-    ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
+    page.ruled(&page.finish(&mut table, header.len().saturating_sub(1)), 1)
 }
 
 /// A table in the shape of a published one: heads as they are, `numbers` aligned to the right.
@@ -30,12 +28,12 @@ pub fn numbers(
 ) -> String {
     let page = Page::new(options);
     let mut table = page.table();
-    table.set_header(header);
+    table.set_header(header.iter().map(|head| page.own(head)));
     let elastic = if numbers.start == 0 { header.len() - 1 } else { 0 };
     align_right(&mut table, numbers);
     for row in rows {
-        table.add_row(row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
+        table.add_row(row.iter().map(|cell| page.escape(cell)).collect::<Vec<_>>());
     }
     let lines = header.iter().map(|name| name.lines().count()).max().unwrap_or(1);
-    ruled(&page.finish(&mut table, elastic), lines)
+    page.ruled(&page.finish(&mut table, elastic), lines)
 }

@@ -2,7 +2,6 @@ use super::draw::{draw, draw_all, left_out};
 use super::page::{Page, align_right, indented};
 use crate::model::Warning;
 use crate::report::view::{FailureReason, Functions, MetricChange, Note, Section};
-use crate::text::escape;
 
 const INDENT: u16 = 2;
 const FUNCTIONS: usize = 5;
@@ -12,11 +11,7 @@ pub fn section(section: &Section, page: &Page) -> String {
     match section {
         Section::Sentences(sentences) => paragraphs(sentences, page),
         Section::Table { title, table, notes } => {
-            let title = if title.is_empty() {
-                String::new()
-            } else {
-                page.paragraph(&escape(title)) + "\n"
-            };
+            let title = if title.is_empty() { String::new() } else { page.paragraph(title) + "\n" };
             let text = title + &draw_all(table, page) + &paragraphs(notes, page);
             let left_out = left_out(table, page).map(|note| page.paragraph(&note));
             text + &left_out.unwrap_or_default()
@@ -25,36 +20,36 @@ pub fn section(section: &Section, page: &Page) -> String {
         Section::AlsoChanged { title, changes } => {
             let inner = page.narrower(INDENT);
             let table = draw(&MetricChange::table(changes), &inner);
-            page.paragraph(&escape(title)) + &indented(&table, INDENT)
+            page.paragraph(title) + &indented(&table, INDENT)
         }
         Section::Notes { title, notes } => {
-            let lines: Vec<[String; 2]> =
-                notes.iter().map(|Note { row, text }| [escape(row), escape(text)]).collect();
+            let lines: Vec<[&String; 2]> =
+                notes.iter().map(|Note { row, text }| [row, text]).collect();
             let lines = page.narrower(INDENT).columns(&lines);
-            page.paragraph(&escape(title)) + &indented(&lines, INDENT)
+            page.paragraph(title) + &indented(&lines, INDENT)
         }
         Section::Reasons { title, reasons } => {
             let reasons = reasons.iter().map(|it| reason(it, page));
-            page.paragraph(&escape(title)) + &reasons.collect::<String>()
+            page.paragraph(title) + &reasons.collect::<String>()
         }
         Section::Items { title, items } => {
             let items = items.iter().map(|item| bullet(item, page));
-            page.paragraph(&escape(title)) + &items.collect::<String>()
+            page.paragraph(title) + &items.collect::<String>()
         }
         // In one line, however long it is.
         Section::Command { sentence, command } => {
-            format!("{}  {}\n", page.paragraph(&escape(sentence)), escape(command))
+            format!("{}  {}\n", page.paragraph(sentence), page.escape(command))
         }
     }
 }
 
 fn paragraphs(sentences: &[String], page: &Page) -> String {
-    sentences.iter().map(|sentence| page.paragraph(&escape(sentence))).collect()
+    sentences.iter().map(|sentence| page.paragraph(sentence)).collect()
 }
 
 /// A paragraph behind a dash.
 fn bullet(text: &str, page: &Page) -> String {
-    let text = indented(&page.narrower(INDENT).paragraph(&escape(text)), INDENT);
+    let text = indented(&page.narrower(INDENT).paragraph(&page.escape(text)), INDENT);
     format!("-{}", text.get(1..).unwrap_or_default())
 }
 
@@ -65,10 +60,10 @@ fn functions(carried: &Functions, page: &Page) -> String {
     let inner = page.narrower(INDENT);
     let mut table = inner.table();
     for [delta, function, from_to, other] in carried.largest(FUNCTIONS) {
-        table.add_row([delta, escape(&function), from_to, other]);
+        table.add_row([delta, function, from_to, other].map(|cell| page.escape(&cell)));
     }
     align_right(&mut table, 0..1);
-    page.paragraph(&escape(&text)) + &indented(&inner.finish(&mut table, 1), INDENT)
+    page.paragraph(&text) + &indented(&inner.finish(&mut table, 1), INDENT)
 }
 
 /// Which boots and rows, why, and what to do.
@@ -81,11 +76,11 @@ fn reason(reason: &FailureReason, page: &Page) -> String {
     };
     let next = match reason.next_step.as_str() {
         "" => String::new(),
-        next => innermost.columns(&[["→".to_owned(), escape(next)]]),
+        next => innermost.columns(&[["→", next]]),
     };
     [
-        indented(&inner.paragraph(&escape(&what)), INDENT),
-        indented(&innermost.paragraph(&escape(&reason.why)), 2 * INDENT),
+        indented(&inner.paragraph(&what), INDENT),
+        indented(&innermost.paragraph(&reason.why), 2 * INDENT),
         indented(&next, 2 * INDENT),
     ]
     .concat()
@@ -95,8 +90,8 @@ fn reason(reason: &FailureReason, page: &Page) -> String {
 pub fn warnings(warnings: &[Warning], page: &Page) -> String {
     let lines = warnings.iter().flat_map(|warning| {
         [
-            ["warning:".to_owned(), escape(&warning.fact)],
-            [String::new(), format!("→ {}", escape(&warning.next_step))],
+            ["warning:".to_owned(), warning.fact.clone()],
+            [String::new(), format!("→ {}", warning.next_step)],
         ]
     });
     let lines: Vec<_> = lines.collect();

@@ -1,0 +1,132 @@
+//! The command line that makes a comparison again.
+
+use crate::model::{
+    Comparison, CountsComparison, Machine, Row, Side, Sides, Subject, TimedMachine, TimedSubject,
+    TimesComparison,
+};
+
+/// What `ktax compare` has where nothing else is asked for: layouts of counts, loops and pairs of
+/// times, the seed of both.
+const LAYOUTS: usize = 5;
+const LOOPS: u32 = 5;
+const MOST_PAIRS: u32 = 200;
+const SEED: u64 = 1;
+
+/// Of counts; empty where only an experiment file can ask for such a base.
+pub fn of_counts(comparison: &Comparison, counts: &CountsComparison) -> Vec<String> {
+    let Sides { base, change } = &counts.subjects;
+    if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
+        return Vec::new();
+    }
+    let kernel = |side: Side| {
+        let of = counts.subjects.get(side);
+        // A package's name may be another version tomorrow.
+        let is_package = of.subject.kernel.starts_with("debian:");
+        if is_package { of.kernel.source.clone() } else { of.subject.kernel.clone() }
+    };
+    let mut words = Words::compare();
+    words.kernels(kernel(Side::Base), kernel(Side::Change));
+    words.of_source(&change.subject);
+    words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
+    let usual = Machine::default();
+    words.unless(counts.key.cpu == usual.cpu, "--cpu", &counts.key.cpu);
+    words.unless(counts.key.memory_mib == usual.memory_mib, "--memory", counts.key.memory_mib);
+    words.rows("-w", comparison.rows.iter());
+    words.unless(counts.layouts == LAYOUTS, "--layouts", counts.layouts);
+    words.unless(counts.seed == SEED, "--seed", counts.seed);
+    words.unless(comparison.threshold_percent == 0.1, "--threshold", comparison.threshold_percent);
+    words.0
+}
+
+/// Of times.
+pub fn of_times(comparison: &Comparison, times: &TimesComparison) -> Vec<String> {
+    let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
+    let mut words = Words::compare();
+    words.option("--engine", &plan.engine);
+    if plan.is_guest(Side::Change) {
+        let kernel = |subject: &TimedSubject| subject.kernel.clone().unwrap_or_default();
+        match base.bare_metal {
+            true => {
+                words.0.push("--bare-metal".to_owned());
+                words.option("--change", kernel(change));
+            }
+            false => words.kernels(kernel(base), kernel(change)),
+        }
+        words.boot_lines(&base.boot_line, &change.boot_line);
+        let usual = TimedMachine::default();
+        words.unless(plan.machine.cpu == usual.cpu, "--cpu", &plan.machine.cpu);
+        words.unless(
+            plan.machine.memory_mib == usual.memory_mib,
+            "--memory",
+            plan.machine.memory_mib,
+        );
+        words.unless(plan.machine.vcpus == usual.vcpus, "--vcpus", plan.machine.vcpus);
+        plan.machine.cores.iter().for_each(|cores| words.option("--cores", cores));
+    } else {
+        let set = |subject: &TimedSubject| settings(subject);
+        set(base).into_iter().for_each(|setting| words.option("--base-set", setting));
+        set(change).into_iter().for_each(|setting| words.option("--change-set", setting));
+    }
+    words.rows("-w", comparison.rows.iter().filter(|row| row.headline));
+    words.rows("--secondary", comparison.rows.iter().filter(|row| !row.headline));
+    plan.pairs.iter().for_each(|pairs| words.option("--pairs", pairs));
+    words.unless(plan.most_pairs == MOST_PAIRS, "--most-pairs", plan.most_pairs);
+    words.unless(plan.loops == LOOPS, "--loops", plan.loops);
+    words.unless(times.seed == SEED, "--seed", times.seed);
+    words.unless(comparison.threshold_percent == 1.0, "--threshold", comparison.threshold_percent);
+    words.0
+}
+
+/// What of the running kernel is set: `thp=never`.
+fn settings(subject: &TimedSubject) -> Vec<String> {
+    let sysctl = subject.sysctl.iter().map(|(name, value)| format!("{name}={value}"));
+    let named =
+        [("thp", &subject.thp), ("governor", &subject.governor), ("kernel", &subject.kernel)];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let prefix = shlex::try_join(subject.prefix.iter().map(String::as_str)).unwrap_or_default();
+    let prefix = (!prefix.is_empty()).then(|| format!("prefix={prefix}"));
+    sysctl.chain(named.map(|(name, value)| format!("{name}={value}"))).chain(prefix).collect()
+}
+
+struct Words(Vec<String>);
+
+impl Words {
+    fn compare() -> Words {
+        Words(["ktax", "compare"].map(str::to_owned).to_vec())
+    }
+
+    fn option(&mut self, name: &str, value: impl ToString) {
+        self.0.extend([name.to_owned(), value.to_string()]);
+    }
+
+    fn unless(&mut self, is_usual: bool, name: &str, value: impl ToString) {
+        if !is_usual {
+            self.option(name, value);
+        }
+    }
+
+    fn kernels(&mut self, base: String, change: String) {
+        if base == change {
+            self.option("--kernel", base);
+        } else {
+            self.option("--base", base);
+            self.option("--change", change);
+        }
+    }
+
+    fn of_source(&mut self, change: &Subject) {
+        change.config.iter().for_each(|option| self.option("--config", option));
+        change.patches.iter().for_each(|patch| self.option("--patch", patch));
+        change.start_config.iter().for_each(|config| self.option("--start-config", config));
+        change.tree.iter().for_each(|tree| self.option("--tree", tree));
+    }
+
+    fn boot_lines(&mut self, base: &str, change: &str) {
+        self.unless(base.is_empty(), "--base-boot-line", base);
+        self.unless(change.is_empty(), "--change-boot-line", change);
+    }
+
+    fn rows<'a>(&mut self, option: &str, rows: impl Iterator<Item = &'a Row>) {
+        rows.for_each(|row| self.option(option, &row.row));
+    }
+}

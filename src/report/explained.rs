@@ -1,0 +1,46 @@
+use super::view::{Records, Report, Section, View};
+use crate::model::{Comparison, ComparisonMethod, SavedResult};
+
+/// One row of a comparison, with everything that is known of it.
+#[derive(Debug, Clone)]
+pub struct Explained(Comparison);
+
+impl Explained {
+    /// The row of that name; `None` where the comparison has none.
+    pub fn of(comparison: &Comparison, row: &str) -> Option<Explained> {
+        let mut alone = comparison.clone();
+        alone.rows.retain(|one| one.row == row);
+        // What follows from several rows together is not this one's.
+        match &mut alone.method {
+            ComparisonMethod::Counts(counts) => counts.growth.clear(),
+            ComparisonMethod::Times(times) => times.crossings.clear(),
+            ComparisonMethod::Guests(_) => {}
+        }
+        (!alone.rows.is_empty()).then_some(Explained(alone))
+    }
+
+    /// The comparison with this row alone.
+    pub fn comparison(&self) -> &Comparison {
+        &self.0
+    }
+}
+
+impl Report for Explained {
+    fn view(&self) -> View {
+        let mut view = self.0.view();
+        for section in &mut view.sections {
+            if let Section::Functions(functions) = section {
+                functions.is_whole = true;
+            }
+        }
+        view
+    }
+
+    fn records(&self) -> Records {
+        self.0.records()
+    }
+
+    fn result(&self) -> SavedResult {
+        self.0.result()
+    }
+}

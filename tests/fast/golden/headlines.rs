@@ -1,0 +1,68 @@
+//! The answer stands first, in every format that people read and in JSON.
+
+use ktax::model::Comparison;
+use ktax::report::{JSON, MARKDOWN, Report};
+
+use super::{at, cases, every, guests, show, timed};
+
+/// Without blanks, whatever the lines.
+fn letters(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn every_page_begins_with_its_answer() {
+    for (name, result) in every() {
+        let headline = result.headline.clone();
+        // Nothing was ranked that a sentence could sum up yet.
+        if name == "ledger" {
+            continue;
+        }
+        assert!(!headline.is_empty(), "{name}");
+        let json: serde_json::Value = serde_json::from_str(&show(&result, JSON)).unwrap();
+        assert_eq!(json["headline"], headline, "{name}");
+        let text = at(&result, 100, false);
+        let [_title, second] = text.split("\n\n").take(2).collect::<Vec<_>>()[..] else {
+            panic!("{name}: {text}")
+        };
+        assert_eq!(letters(second), letters(&ktax::text::escape(&headline)), "{name}");
+        let markdown = show(&result, MARKDOWN);
+        assert!(markdown.lines().nth(2).is_some_and(|line| line.starts_with("**")), "{markdown}");
+    }
+}
+
+#[test]
+fn an_answer_counts_every_row_once() {
+    let of = |comparison: &Comparison| comparison.saved().headline;
+    let named = |wanted: &str| {
+        let found = cases::all().iter().find(|(name, _)| *name == wanted);
+        of(&found.unwrap().1)
+    };
+    assert_eq!(
+        named("changes"),
+        "2 of 5 rows slower (worst stat +1.77 %), 1 faster \
+         (context-switch:pages=4,procs=2 -8.75 %), 2 unchanged (would have seen 0.10 to 1.08 %)"
+    );
+    assert_eq!(
+        named("troubles"),
+        "1 of 5 rows unchanged (would have seen 0.10 %), 1 different work, 3 failed"
+    );
+    assert_eq!(
+        named("rep"),
+        "1 of 3 rows slower (pipe +100.00 % REP iterations), 1 faster (create-delete -20.00 %, \
+         REP slower), 1 unchanged (would have seen 0.10 %)"
+    );
+    assert_eq!(
+        timed::all().into_iter().find(|(name, _)| *name == "timed").unwrap().1.headline,
+        "1 of 3 rows slower (messaging:groups=16 +7.32 %), 1 faster (messaging:groups=1 -6.10 %), \
+         1 unchanged (would have seen 0.69 %); 1 of 2 secondary rows unchanged (would have seen \
+         0.63 %), 1 failed"
+    );
+    assert!(guests::alone().saved().headline.contains("92.7 % of bare metal's speed"));
+    let mut one = cases::changes();
+    one.rows.truncate(2);
+    one.rows.remove(0);
+    assert_eq!(of(&one), "stat: slower (+1.77 %)");
+    one.rows.clear();
+    assert_eq!(of(&one), "");
+}

@@ -1,0 +1,81 @@
+//! What is pasted into a patch's mail, and one row with everything that is known of it.
+
+use std::fs;
+
+use ktax::report::{MAIL, Report};
+
+use super::{cases, check, every, show, timed};
+use crate::common::{ktax, run, scratch};
+
+#[test]
+fn a_mail_looks_as_expected() {
+    check("changes.mail", &show(&cases::changes(), MAIL));
+    let timed = timed::all().into_iter().find(|(name, _)| *name == "timed");
+    check("timed.mail", &show(&timed.unwrap().1, MAIL));
+}
+
+#[test]
+fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {
+    for (name, result) in every() {
+        let mail = show(&result, MAIL);
+        assert!(mail.is_ascii(), "{name}: {mail}");
+        assert!(mail.contains(concat!("ktax ", env!("CARGO_PKG_VERSION"))), "{name}: {mail}");
+        for line in mail.lines() {
+            let text = line.trim_end_matches(" \\");
+            let is_one_word = text.split_whitespace().count() == 1 || text.starts_with("    '");
+            let is_name = line.starts_with("EXTERNAL_INTERRUPT") || line.contains("--base git:");
+            assert!(line.len() <= 72 || is_one_word || is_name, "{name}: {line}");
+        }
+    }
+}
+
+/// The words of the last paragraph, as a shell takes them.
+fn command(mail: &str) -> Vec<String> {
+    let (_, command) =
+        mail.split_once("To measure it again:\n").unwrap_or_else(|| panic!("{mail}"));
+    shlex::split(&command.replace("\\\n", " ")).unwrap()
+}
+
+#[test]
+fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
+    let words = command(&show(&cases::changes(), MAIL));
+    let package = "debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1";
+    assert_eq!(words[..4], ["ktax", "compare", "--kernel", package]);
+    let value = |name: &str| &words[words.iter().position(|word| word == name).unwrap() + 1];
+    assert_eq!(value("--base-boot-line"), "lsm=capability");
+    assert!(words.windows(2).any(|two| two == ["-w", "fork-pages:pages=16"]), "{words:?}");
+    assert!(!words.iter().any(|word| word == "--layouts"), "what is usual is not said: {words:?}");
+    for (name, result) in every() {
+        let mail = show(&result, MAIL);
+        if mail.contains("To measure it again:") {
+            let ran = run(ktax().args(&command(&mail)[1..]).arg("--help"));
+            assert_eq!(ran.status, 0, "{name}: {mail}\n{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
+    let dir = scratch();
+    let path = dir.path().join("changes.json");
+    fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
+    let explain = |row: &str| run(ktax().arg("report").arg(&path).args(["--explain", row]));
+    let all = explain("fork-pages:pages=16");
+    assert_eq!(all.status, 3, "{}", all.stderr);
+    let functions = cases::changes().rows[2].deciding().unwrap().functions.clone();
+    assert!(functions.len() > 5, "{functions:?}");
+    for function in functions {
+        assert!(all.stdout.contains(&function.function), "{}", all.stdout);
+    }
+    assert!(!all.stdout.contains("more functions") && !all.stdout.contains("getppid"));
+    assert!(all.stdout.contains("fork-pages:pages=16: slower (+1.22 %)"), "{}", all.stdout);
+    assert_eq!(explain("getppid").status, 0);
+    let wrong = explain("fork-page");
+    assert_eq!(wrong.status, 2);
+    let said = "ktax: there is no row \"fork-page\" (did you mean \"fork-pages:pages=16\"?)";
+    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+    // What has no rows says so alike.
+    let saved = serde_json::to_string(&super::stat::two().saved()).unwrap();
+    fs::write(&path, saved).unwrap();
+    assert_eq!(explain("pipe").status, 2);
+}
