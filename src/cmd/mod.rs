@@ -57,6 +57,7 @@ Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
   KTAX_STATE  keep the journal of changed settings here [default: /var/lib/ktax]
   KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
+  LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
 
 Exit status:
   0  no slowdown detected        4  inconclusive: too few boots, or different work

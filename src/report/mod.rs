@@ -39,6 +39,7 @@ pub use formats::{
 };
 pub use named::Named;
 pub use native::NativePage;
+pub use number::whole;
 pub use options::TextOptions;
 pub use shapes::Shape;
 pub use stat::{StatPage, command_line};

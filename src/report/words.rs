@@ -18,7 +18,7 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         key.qemu,
         key.machine,
         key.cpu,
-        key.memory_mib,
+        number::whole(key.memory_mib.into()),
         counted(layouts, "layout")
     )
 }

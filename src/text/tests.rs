@@ -122,3 +122,28 @@ proptest! {
         prop_assert!(!markdown(&text).contains(['<', '\n', '\r']));
     }
 }
+
+#[test]
+fn hashes_are_short_and_all_else_stays() {
+    let hash = "0123456789abcdef".repeat(4);
+    for (text, expected) in [
+        (format!("/c/kernels/{hash}/image"), "/c/kernels/0123456789ab/image"),
+        (hash.clone(), "0123456789ab"),
+        (format!("git:{}", &hash[..40]), "git:0123456789ab"),
+        ("deadbeef é 0123456789abcdef".to_owned(), "deadbeef é 0123456789abcdef"),
+        (format!("x{hash}g {hash}"), "x0123456789abg 0123456789ab"),
+    ] {
+        assert_eq!(short_hashes(&text), expected);
+    }
+}
+
+#[test]
+fn ascii_is_ascii_and_loses_nothing_from_outside() {
+    for (text, expected) in [
+        ("+1.22…1.25 %", "+1.22..1.25 %"),
+        ("a → b × c · d – e µs ∞ ─", "a -> b x c | d - e us inf -"),
+        ("é漢 plain", "\\u{e9}\\u{6f22} plain"),
+    ] {
+        assert_eq!(ascii(text), expected);
+    }
+}

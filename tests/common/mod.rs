@@ -37,7 +37,8 @@ pub fn ktax() -> Command {
 /// machine, with its locks and its journal, is nothing to it.
 pub fn own(command: &mut Command) -> &mut Command {
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
-    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state)
+    // The documents show what a terminal of UTF-8 shows.
+    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state).env("LC_ALL", "C.UTF-8")
 }
 
 /// A cache that all tests share, so that each Boot is made once.

@@ -12,6 +12,7 @@ mod native;
 mod runs;
 mod searches;
 mod stat;
+mod terminals;
 mod timed;
 
 use std::path::Path;
@@ -82,24 +83,6 @@ fn every_result_looks_as_expected_in_every_format() {
         }
         check(&format!("{name}.md"), &show(&result, MARKDOWN));
         check(&format!("{name}.csv"), &show(&result, CSV));
-    }
-}
-
-/// What may be wider: a command to be copied, and a table of names that stay whole.
-fn may_be_wide(line: &str) -> bool {
-    line.starts_with("  --base git:") || line.starts_with("EXTERNAL_INTERRUPT")
-}
-
-#[test]
-fn no_line_is_wider_than_the_terminal() {
-    for (name, result) in every() {
-        for width in [60, 72, 80, 100, 120, 160, 200] {
-            for line in at(&result, width, false).lines() {
-                let is_narrow = line.chars().count() <= usize::from(width);
-                assert!(is_narrow || may_be_wide(line), "{name} at {width}: {line}");
-                assert_eq!(line.trim_end(), line, "{name} at {width}: blanks at the end");
-            }
-        }
     }
 }
 

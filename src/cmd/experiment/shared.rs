@@ -7,6 +7,7 @@ use clap::Args;
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
 use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
+use crate::text::short_hashes;
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -183,7 +184,8 @@ fn side(keys: &SubjectKeys) -> String {
     let mut subject = Subject::of("", keys.boot_line.as_deref().unwrap_or_default());
     subject.config.clone_from(&keys.config);
     subject.patches.clone_from(&keys.patches);
-    let mut words: Vec<String> = keys.kernel.iter().cloned().collect();
+    // A kernel of the cache has its hash in its path.
+    let mut words: Vec<String> = keys.kernel.iter().map(|kernel| short_hashes(kernel)).collect();
     words.push(subject.beside_kernel());
     words.extend(keys.sysctl.iter().map(|(name, value)| format!("{name}={value}")));
     words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
@@ -198,5 +200,22 @@ fn side(keys: &SubjectKeys) -> String {
 fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
     if value.is_some() {
         place.clone_from(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_has_no_path_of_64_digits() {
+        let kernel = |digit: &str| format!("/cache/kernels/{}/image", digit.repeat(64));
+        let mut file = ExperimentFile::default();
+        file.base.kernel = Some(kernel("a"));
+        file.change_mut().kernel = Some(kernel("b"));
+        assert_eq!(
+            title(&file),
+            "/cache/kernels/aaaaaaaaaaaa/image against /cache/kernels/bbbbbbbbbbbb/image"
+        );
     }
 }

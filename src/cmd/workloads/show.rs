@@ -66,7 +66,7 @@ fn describe(definition: &Definition) -> Result<String, Error> {
     }
     let rows = definition.rows()?;
     if rows.len() > 1 {
-        let rows = rows.into_iter().map(|row| vec![row.row, row.ops.to_string()]);
+        let rows = rows.into_iter().map(|row| vec![row.row, report::whole(row.ops as f64)]);
         text += "\n";
         text += &report::plain_table(&["row", "operations"], rows.collect(), text_options());
     }

@@ -79,9 +79,14 @@ fn whole(bisection: &Bisection) -> Option<String> {
 }
 
 fn table(bisection: &Bisection, found: &[Carrier]) -> Table {
+    let unit = match metric(&bisection.metric).map_or("", |metric| metric.unit) {
+        "instructions" => "insn",
+        other => other,
+    };
+    let delta = format!("delta\n{unit}");
     let columns = [
-        ("delta", Kind::Number),
-        ("share", Kind::Number),
+        (delta.trim_end(), Kind::Number),
+        ("share %", Kind::Number),
         (bisection.chain.words().0, Kind::Name),
         ("", Kind::Words),
     ];
@@ -93,7 +98,7 @@ fn table(bisection: &Bisection, found: &[Carrier]) -> Table {
 fn lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
     let line = |(at, element): (usize, &Element)| {
         let [delta, share] = match at {
-            0 => [number::delta(carrier.delta), format!("{:.1} %", carrier.share_percent)],
+            0 => [number::delta(carrier.delta), format!("{:.1}", carrier.share_percent)],
             _ => ["or".to_owned(), "one of".to_owned()],
         };
         Line::of([delta, share, name(bisection, element), element.title.clone()])

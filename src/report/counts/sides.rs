@@ -1,5 +1,6 @@
 use crate::model::{CountsComparison, Identity, Side};
 use crate::report::view::SideLine;
+use crate::text::short_hashes;
 
 /// What was compared.
 pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
@@ -17,7 +18,7 @@ fn kernel(counts: &CountsComparison, side: Side) -> String {
     let identity = |side| -> &Identity { &counts.subjects.get(side).kernel };
     let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
     if base.name() != change.name() || base.sha256 == change.sha256 {
-        return own.name().to_owned();
+        return short_hashes(own.name());
     }
     match counts.subjects.get(side).subject.revision() {
         Some(revision) => format!("{} (git {revision})", own.name()),

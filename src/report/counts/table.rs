@@ -1,25 +1,36 @@
 use crate::model::Row;
 use crate::report::view::{Cell, Kind, Line, Table};
 use crate::report::{effect, number, verdict};
+use crate::stats::tables::share_percent;
 
-const COLUMNS: [(&str, Kind); 8] = [
+const COLUMNS: [(&str, Kind); 9] = [
     ("workload", Kind::Row),
-    ("base", Kind::Number),
-    ("change", Kind::Number),
-    ("delta", Kind::Number),
+    ("base insn", Kind::Number),
+    ("change insn", Kind::Number),
+    ("delta insn", Kind::Number),
     ("delta %", Kind::Number),
     ("range %", Kind::Number),
     ("MDE %", Kind::Number),
+    ("carried most by", Kind::Words),
     ("verdict", Kind::Verdict),
 ];
 
+/// The function that carries most of a row's change.
+const CARRIED: usize = 7;
+
 /// One line for each row, in the Plan's order.
 ///
-/// Where it is narrow these give way: the change, which is base plus delta; the range, which a
-/// changed row says again with its functions; the MDE; the base.
+/// Only a wide page has the function that carries most, which stands below with all others. Where
+/// it is narrow these give way: the change, which is base plus delta; the range, which a changed
+/// row says again with its functions; the MDE; the base.
 pub fn table(rows: &[Row]) -> Table {
-    let gives_way = [2, 5, 6, 1].map(|column| vec![column]).to_vec();
-    Table { gives_way, ..Table::of(COLUMNS) }.with(rows.iter().map(line))
+    let gives_way = [CARRIED, 2, 5, 6, 1].map(|column| vec![column]).to_vec();
+    let table = Table { gives_way, extra: vec![CARRIED], ..Table::of(COLUMNS) };
+    let table = table.with(rows.iter().map(line));
+    match rows.iter().any(|row| carried(row).is_some()) {
+        true => table,
+        false => table.without_extra(),
+    }
 }
 
 fn line(row: &Row) -> Line {
@@ -34,6 +45,15 @@ fn line(row: &Row) -> Line {
             effect::detectable(of),
         ],
     };
-    let name = Cell::from(row.row.as_str());
-    Line::of([name].into_iter().chain(cells.map(Cell::from))).and(verdict::of_row(row))
+    let cells =
+        [row.row.clone()].into_iter().chain(cells).chain([carried(row).unwrap_or_default()]);
+    Line::of(cells.map(Cell::from)).and(verdict::of_row(row))
+}
+
+/// `security_task_alloc 35 %`: of what decided.
+fn carried(row: &Row) -> Option<String> {
+    let effect = row.deciding()?;
+    let first = effect.functions.first()?;
+    let delta = if verdict::is_rep(effect) { first.rep_delta } else { first.delta };
+    Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))
 }

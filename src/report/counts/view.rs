@@ -7,8 +7,8 @@ use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, effect, headline, verdict, words};
 
 /// Above the Metrics beside the headline.
-const ALSO_CHANGED: &str =
-    "Also changed, per operation (interrupt, kthread: instructions in those contexts):";
+const ALSO_CHANGED: &str = "Also changed, per operation (interrupt, kthread: instructions in those \
+                            contexts; rep-iterations: repeats of string instructions):";
 
 /// What carries most, the table, then how costs grow, what carries each change, and what else
 /// changed or failed.
@@ -46,7 +46,7 @@ fn legend(comparison: &Comparison, layouts: usize) -> Legend {
         "the instructions show no change; the repeats of string instructions do",
     ));
     Legend::of([
-        "Instructions per operation in process context, counted exactly; they are not time.",
+        "insn: instructions per operation in process context, counted exactly; they are not time.",
         "base, change and delta are of the layout with the median delta.",
     ])
     .with(words::over_layouts(comparison.threshold_percent, layouts))

@@ -58,6 +58,6 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
         }
     };
     let parts = tables.iter().any(|table| has_parts(table)).then_some(PARTS);
-    Legend::of(["Times are in microseconds; sum % is the share of all rows.", rows])
+    Legend::of(["Times are in microseconds (µs); sum % is the share of all rows.", rows])
         .with(parts.into_iter().flatten())
 }

@@ -12,12 +12,23 @@ pub fn times(rows: &[&ExitRow], whole_ns: u64) -> Table {
     let has_quantiles = rows.iter().any(|row| row.p50_ns.is_some());
     let (heads, gives_way): (&[&str], &[&[usize]]) = match has_quantiles {
         true => (
-            &["count", "min", "p50", "p99", "max", "sum", "avg", "stddev", "sum %"],
+            &[
+                "count",
+                "min µs",
+                "p50 µs",
+                "p99 µs",
+                "max µs",
+                "sum µs",
+                "avg µs",
+                "stddev µs",
+                "sum %",
+            ],
             &[&[3, 4], &[8], &[2, 5], &[7]],
         ),
-        false => {
-            (&["count", "min", "max", "sum", "avg", "stddev", "sum %"], &[&[6], &[2, 3], &[5]])
-        }
+        false => (
+            &["count", "min µs", "max µs", "sum µs", "avg µs", "stddev µs", "sum %"],
+            &[&[6], &[2, 3], &[5]],
+        ),
     };
     let lines = rows.iter().map(|row| Line::of(cells(row, whole_ns, has_quantiles)));
     let gives_way = gives_way.iter().map(|group| group.to_vec()).collect();
@@ -75,7 +86,7 @@ pub fn parts(rows: &[&ExitRow]) -> Table {
     // Where nothing went says little; the guest's time is the guest's row.
     let empty: Vec<usize> = (1..=5).filter(|column| all[column - 1] == 0).collect();
     let guest = if empty.contains(&1) { vec![] } else { vec![1] };
-    let heads = ["guest", "kernel", "VMM", "halted", "preempted"];
+    let heads = ["guest µs", "kernel µs", "VMM µs", "halted µs", "preempted µs"];
     let gives_way = vec![empty, guest];
     Table { gives_way, ..of_reasons(&heads) }.with(lines)
 }

@@ -43,7 +43,8 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(words).collect();
     for line in [
-        "reason guest kernel VMM halted preempted",
+        "guest kernel VMM halted preempted",
+        "reason µs µs µs µs µs",
         "HLT 10 20 300 40",
         "IO 1 2",
         "TIMEINGUEST 500 60",

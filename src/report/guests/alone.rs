@@ -83,7 +83,9 @@ fn times(guests: &GuestsEvidence) -> Option<[String; 3]> {
 
 /// For each row where its time went, in the layout that is shown.
 pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
-    runs(rows).flat_map(|(row, run)| sections(&format!("{}, by exit reason", row.row), &run.table))
+    runs(rows).flat_map(|(row, run)| {
+        sections(&format!("{}, by exit reason (1 µs is 1 000 instructions)", row.row), &run.table)
+    })
 }
 
 /// The rows with an exit table.

@@ -45,7 +45,7 @@ fn both(effect: Option<&Effect>, shown: impl Fn(f64) -> String) -> [String; 2] {
 pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     let with_runs = rows.iter().filter_map(|row| Some((row, runs(row.guests()?)?)));
     with_runs.map(|(row, [base, change])| Section::Table {
-        title: format!("{}, by exit reason", row.row),
+        title: format!("{}, by exit reason (1 µs is 1 000 instructions)", row.row),
         table: reasons(&base.table, &change.table),
         notes: Vec::new(),
     })

@@ -1,4 +1,5 @@
 use crate::model::{GuestSide, GuestsPlan, Side};
+use crate::report::number;
 use crate::report::view::SideLine;
 use crate::report::words::counted;
 
@@ -21,7 +22,7 @@ fn beside(guest: &GuestSide) -> String {
     let mut parts = Vec::new();
     if subject.kernel.is_some() {
         parts.push(counted(subject.cpus.into(), "vCPU"));
-        parts.push(format!("{} MiB", subject.memory_mib));
+        parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
     if !subject.without.is_empty() {
         parts.push(format!("without {}", subject.without.join(" ")));

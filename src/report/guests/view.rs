@@ -4,9 +4,9 @@ use crate::model::{Comparison, GuestsComparison};
 use crate::report::view::{Legend, Section, View};
 use crate::report::{changes, exits, headline, words};
 
-/// What the time is.
-const TIME: &str = "The host counts time in instructions: a microsecond is a thousand instructions \
-                    of its one CPU.";
+/// What the time is; below the first table, because it is no other machine's time.
+const TIME: &str = "1 µs is 1 000 instructions of the host's one CPU: the host counts \
+                    instructions, not time.";
 
 /// The table, what failed, and then where each row's time went.
 pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
@@ -14,7 +14,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let is_alone = guests.plan.change.is_none();
     let table = if is_alone { alone::table(rows) } else { compared::table(rows) };
     let mut sections = vec![
-        Section::table(table),
+        Section::Table { title: String::new(), table, notes: vec![TIME.to_owned()] },
         changes::different_work(rows),
         changes::failures(
             rows,
@@ -47,7 +47,6 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
 
 fn of_both_sides(comparison: &Comparison, layouts: usize) -> Legend {
     Legend::of([
-        TIME,
         "base and change are the time of all vCPUs, in the guest and out of it, of the layout with \
          the median delta.",
     ])
@@ -63,7 +62,7 @@ fn of_one_side(comparison: &Comparison) -> Legend {
         ("bare metal %", "host in percent of guest"),
     ]);
     let range = "the shortest and the longest time over all layouts, against the one that is shown";
-    Legend::of([TIME.to_owned()].into_iter().chain(of_tables.sentences))
+    Legend::of(of_tables.sentences)
         .with([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
         .with(host.into_iter().flatten())
         .with(of_tables.terms)

@@ -42,9 +42,7 @@ pub fn values(table: &StatTable) -> Vec<String> {
         let counter = counter(row);
         let seen = row.repeats.iter().zip(names).filter(|_| counter.headline);
         let line = |(seen, name): (&Repeats, &&str)| {
-            // Without spaces in them, for whoever copies them.
-            let plain = |it: &f64| value(counter, *it).replace(' ', "");
-            let sorted: Vec<String> = seen.sorted.iter().map(plain).collect();
+            let sorted: Vec<String> = seen.sorted.iter().map(|it| value(counter, *it)).collect();
             let spread = seen.spread_percent.map(|value| format!("; spread {} %", spread(value)));
             let (title, sorted) = (counter.title, sorted.join("  "));
             format!("{title}{name}: {sorted}{}", spread.unwrap_or_default())

@@ -117,15 +117,20 @@ impl Section {
 }
 
 impl MetricChange {
-    /// All of them as lines of a table without a header.
+    /// All of them as a table.
     pub fn table(changes: &[MetricChange]) -> Table {
-        let kinds = [Kind::Row, Kind::Words, Kind::Number, Kind::Number, Kind::Number];
-        let columns = kinds.into_iter().chain([Kind::Verdict]).map(|kind| ("", kind));
+        const COLUMNS: [(&str, Kind); 6] = [
+            ("workload", Kind::Row),
+            ("metric", Kind::Words),
+            ("base →\nchange", Kind::Number),
+            ("delta", Kind::Number),
+            ("delta %", Kind::Number),
+            ("verdict", Kind::Verdict),
+        ];
         let lines = changes.iter().map(|it| {
-            let percent = format!("{} %", it.percent);
-            let words = [&it.row, &it.metric, &it.from_to, &it.delta, &percent];
+            let words = [&it.row, &it.metric, &it.from_to, &it.delta, &it.percent];
             Line::of(words.map(String::as_str)).and(it.verdict.clone())
         });
-        Table { gives_way: vec![vec![2]], ..Table::of(columns) }.with(lines)
+        Table { gives_way: vec![vec![2]], ..Table::of(COLUMNS) }.with(lines)
     }
 }

@@ -123,6 +123,17 @@ impl Table {
         }
     }
 
+    /// The same without the columns that only a wide page has.
+    pub fn without_extra(mut self) -> Table {
+        let extra = std::mem::take(&mut self.extra);
+        self.gives_way.retain(|group| !group.iter().any(|column| extra.contains(column)));
+        let after = |column: usize| column - extra.iter().filter(|it| **it < column).count();
+        let gives_way =
+            self.gives_way.iter().map(|group| group.iter().map(|it| after(*it)).collect());
+        let gives_way = gives_way.collect();
+        Table { gives_way, ..self.without(&extra) }
+    }
+
     /// Whether a column is one that only a wide page has.
     pub fn is_extra(&self, column: usize) -> bool {
         self.extra.contains(&column)

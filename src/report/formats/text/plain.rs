@@ -3,7 +3,8 @@ use crate::report::options::TextOptions;
 
 /// A table that is no result; the last column wraps. Columns of numbers are aligned to the right.
 pub fn plain_table(header: &[&str], rows: Vec<Vec<String>>, options: TextOptions) -> String {
-    let is_number = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
+    let is_number =
+        |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit() || b == b' ');
     let page = Page::new(options);
     let mut table = page.table();
     table.set_header(header.iter().map(|head| page.own(head)));

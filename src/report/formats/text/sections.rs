@@ -19,8 +19,10 @@ pub fn section(section: &Section, page: &Page) -> String {
         Section::Functions(carried) => functions(carried, page),
         Section::AlsoChanged { title, changes } => {
             let inner = page.narrower(INDENT);
-            let table = draw(&MetricChange::table(changes), &inner);
-            page.paragraph(title) + &indented(&table, INDENT)
+            let table = MetricChange::table(changes);
+            let left_out = left_out(&table, &inner).map(|note| inner.paragraph(&note));
+            let drawn = draw(&table, &inner) + &left_out.unwrap_or_default();
+            page.paragraph(title) + &indented(&drawn, INDENT)
         }
         Section::Notes { title, notes } => {
             let lines: Vec<[&String; 2]> =

@@ -1,0 +1,158 @@
+//! Terminals of every width, and those that show nothing but ASCII.
+
+use std::fs;
+
+use ktax::model::{Saved, SavedResult};
+use ktax::report::view::{Legend, Records, Report, Section, View};
+use ktax::report::{JSON, TEXT, TextOptions, render};
+
+use super::{cases, every, show};
+use crate::common::{ktax, run, scratch};
+
+const WIDTHS: [u16; 8] = [60, 72, 80, 100, 120, 140, 160, 200];
+
+/// What may be wider: a command to be copied, and a table of names that stay whole.
+fn may_be_wide(line: &str) -> bool {
+    line.starts_with("  --base git:") || line.starts_with("EXTERNAL_INTERRUPT")
+}
+
+fn at(report: &dyn Report, width: u16, ascii: bool) -> String {
+    render(report, TEXT, TextOptions { width, colour: false, ascii }).unwrap()
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for (name, result) in every() {
+        for (width, ascii) in WIDTHS.iter().flat_map(|width| [(*width, false), (*width, true)]) {
+            let text = at(&result, width, ascii);
+            // A header may be as wide as the names below it.
+            let has_wide = text.lines().any(may_be_wide);
+            for line in text.lines() {
+                let is_narrow = line.chars().count() <= usize::from(width);
+                let is_rule = has_wide && line.chars().all(|c| c == '─' || c == '-');
+                assert!(is_narrow || is_rule || may_be_wide(line), "{name} at {width}: {line}");
+                assert_eq!(line.trim_end(), line, "{name} at {width}: blanks at the end");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_terminal_of_ascii_gets_nothing_else() {
+    for (name, result) in every() {
+        for width in WIDTHS {
+            let text = at(&result, width, true);
+            let other = text.chars().find(|c| !c.is_ascii());
+            assert_eq!(other, None, "{name} at {width}: {text}");
+        }
+    }
+}
+
+/// As a user's locale says it; a file that is read again is the same in each.
+#[test]
+fn the_locale_says_what_a_terminal_shows() {
+    let dir = scratch();
+    let path = dir.path().join("changes.json");
+    fs::write(&path, show(&cases::changes(), JSON)).unwrap();
+    let report = |locale: &str, format: &str| {
+        let mut command = ktax();
+        command.env("LC_ALL", locale).arg("report").arg(&path).args(["--format", format]);
+        run(&mut command)
+    };
+    for locale in ["C", "POSIX", "de_DE.ISO-8859-1"] {
+        assert!(report(locale, "text").stdout.is_ascii(), "{locale}");
+    }
+    for locale in ["C.UTF-8", ""] {
+        let text = report(locale, "text").stdout;
+        assert!(text.contains('…') && text.contains('─'), "{locale}: {text}");
+    }
+    for format in ["json", "csv", "markdown", "mail"] {
+        let [plain, all] = ["C", "C.UTF-8"].map(|locale| report(locale, format).stdout);
+        assert_eq!(plain, all, "{format}");
+    }
+    let wrong = run(ktax().env("LC_ALL", "C").args(["report", "/…/é"]));
+    assert!(wrong.stderr.is_ascii() && wrong.stderr.contains("/../\\u{e9}"), "{}", wrong.stderr);
+}
+
+/// The tables of a page alone.
+struct Tables(View);
+
+impl Report for Tables {
+    fn view(&self) -> View {
+        self.0.clone()
+    }
+
+    fn records(&self) -> Records {
+        Records::default()
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Exits(Vec::new())
+    }
+
+    fn saved(&self) -> Saved {
+        self.result().into()
+    }
+}
+
+#[test]
+fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
+    let mut narrow = 0;
+    for (name, result) in every() {
+        for section in result.view().sections {
+            let Section::Table { table, .. } = section else { continue };
+            let section = Section::table(table.clone());
+            if section.is_empty() {
+                continue;
+            }
+            let page =
+                View { sections: vec![section], legend: Legend::default(), ..View::default() };
+            for width in WIDTHS {
+                let text = at(&Tables(page.clone()), width, false);
+                narrow += usize::from(text.contains("Omitted to fit"));
+                let is_there = |word: &str| text.split([' ', ',', ';', '\n']).any(|it| it == word);
+                for (at, column) in table.columns.iter().enumerate() {
+                    let gone = column.head.split([' ', '\n']).find(|word| !is_there(word));
+                    let may_go = table.is_extra(at) && (width < 160 || name == "hostile");
+                    assert!(gone.is_none() || may_go, "{name} at {width}: {}\n{text}", column.head);
+                }
+                let is_hostile = name == "hostile";
+                assert!(width < 120 || is_hostile || !text.contains("Omitted"), "{name}: {text}");
+            }
+        }
+    }
+    assert!(narrow > 0);
+}
+
+/// What one would otherwise look for below the table.
+#[test]
+fn a_wide_page_says_which_function_carries_most() {
+    let changes = cases::changes();
+    let [wide, usual] = [160, 100].map(|width| at(&changes, width, false));
+    assert!(wide.contains("security_task_alloc 35 %"), "{wide}");
+    assert!(!usual.contains("security_task_alloc 35 %"), "{usual}");
+}
+
+/// No table of a run is without a unit where it has numbers.
+#[test]
+fn units_stand_in_each_table() {
+    const UNITS: [&str; 7] = ["insn", "REP", "µs", "ns", "%", "%)", "MiB/s"];
+    const COUNTS: [&str; 9] =
+        ["rows", "pairs", "count", "exits", "samples", "base", "change", "mean", "min"];
+    for (name, result) in every().filter(|(name, _)| *name != "ledger") {
+        for section in result.view().sections {
+            let Section::Table { table, .. } = section else { continue };
+            for column in &table.columns {
+                if column.kind != ktax::report::view::Kind::Number {
+                    continue;
+                }
+                let has_unit = column.head.split([' ', '\n']).any(|word| UNITS.contains(&word));
+                // What is counted is its own unit; counters and quantities name theirs in the row.
+                let in_row =
+                    table.columns.iter().any(|it| ["counter", "unit"].contains(&&*it.head));
+                let is_count = COUNTS.iter().any(|count| column.head.contains(count));
+                assert!(has_unit || in_row || is_count, "{name}: {:?}", column.head);
+            }
+        }
+    }
+}
