@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::experiment::SharedArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::Error;
 use crate::flow::bisect::{self, Search};

@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::experiment::ExperimentArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error, Options};
 use crate::report::{Named, Report};
@@ -59,6 +59,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     };
     let mut comparisons = Vec::new();
     for (at, dir) in dirs.iter().enumerate() {
+        session.observer.part(at, dirs.len());
         match flow::measure(dir, options, &session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
             ended => return stopped(&dirs, at, ended.map(drop)),

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::exit::Exit;
 use super::host::HostArgs;
 use super::output::{write_stdout, write_words};
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::flow::Error;
 use crate::flow::doctor::{self, Check};
 use crate::report;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::exit::Exit;
 use super::host::HostArgs;
 use super::output::write_foreign;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::Error;
 use crate::flow::kvm_host::{self, FileForHost, HostOrder, Said};

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::exit::Exit;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;

@@ -20,6 +20,7 @@ mod progress;
 mod report;
 mod run;
 mod stat;
+mod terminal;
 mod vmm;
 mod workloads;
 
@@ -55,7 +56,8 @@ Examples:
 
 Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
-  KTAX_STATE  keep the journal of changed settings here [default: /var/lib/ktax]
+  KTAX_STATE  keep the journal of changed settings, and how long boots and runs take, here
+              [default: /var/lib/ktax; of ordinary users ~/.local/state/ktax]
   KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
   LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
 

@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::experiment::ExperimentArgs;
 use super::host::HostArgs;
 use super::output;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::report;
@@ -30,13 +30,18 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         ));
     };
     let terminal = Terminal::new();
-    let plan = flow::plan(experiment, &args.host.session(&terminal)?)?;
+    let session = args.host.session(&terminal)?;
+    let plan = flow::plan(experiment, &session)?;
+    let estimate = flow::estimate(&plan, &session);
     match &args.out {
         Some(out) => {
             let dir = AnyRunDir::create(out, plan)?;
             note!("ktax: {}", flow::planned(&dir));
         }
         None => output::write_stdout(&report::to_json(&plan)?)?,
+    }
+    if let Some(estimate) = estimate {
+        note!("ktax: {estimate}");
     }
     Ok(Exit::Ok)
 }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::compare::cancelled;
 use super::exit::Exit;
 use super::host::HostArgs;
-use super::progress::Terminal;
+use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Ended, Error, Options};
 use crate::model::Side;

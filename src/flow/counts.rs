@@ -1,6 +1,7 @@
 //! Counts: both Kernels, the exact engine, every Boot and Run.
 
 use super::error::Error;
+use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
 use crate::engine::qemu::Qemu;
@@ -56,7 +57,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
     let observer = session.observer;
-    observer.begin(plan.steps.len() * plan.workloads.len());
+    observer.begin(&work(plan, session));
     let driver = CountsDriver {
         dir,
         engine: &*engine,
@@ -69,4 +70,14 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let (ended, timing) = driver.run()?;
     observer.end(&timing);
     Ok(ended)
+}
+
+/// What is to be done, all in all.
+pub(super) fn work(plan: &CountsPlan, session: &Session<'_>) -> Work {
+    Work {
+        engine: plan.key.engine.clone(),
+        boots: plan.steps.len(),
+        rows: plan.workloads.iter().map(|row| row.row.clone()).collect(),
+        jobs: session.jobs,
+    }
 }

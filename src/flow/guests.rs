@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::context::OrHost;
 use super::error::Error;
+use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
 use crate::disk::{sha256_of_file, sha256_of_parts};
@@ -55,7 +56,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
         HostKind::KvmE500v2 => Box::new(e500v2(plan, qemu, session)?),
     };
     let observer = session.observer;
-    observer.begin(plan.steps.len() * plan.rows.len());
+    observer.begin(&work(plan, session));
     let driver = GuestsDriver {
         dir,
         engine: &*engine,
@@ -199,4 +200,14 @@ fn e500v2(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<E500v2
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
     })?)
+}
+
+/// What is to be done, all in all.
+pub(super) fn work(plan: &GuestsPlan, session: &Session<'_>) -> Work {
+    Work {
+        engine: plan.host.name().to_owned(),
+        boots: plan.steps.len(),
+        rows: plan.rows.iter().map(|row| row.row.clone()).collect(),
+        jobs: session.jobs,
+    }
 }

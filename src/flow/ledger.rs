@@ -28,7 +28,10 @@ pub struct Ranked {
 /// No addition can be built, or something on the host failed.
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
-    for (name, experiment) in ledger.experiments() {
+    let experiments = ledger.experiments();
+    let parts = experiments.len();
+    for (part, (name, experiment)) in experiments.into_iter().enumerate() {
+        session.observer.part(part, parts);
         session.observer.note(&name);
         let plan = match counts::plan(&experiment, session) {
             Ok(plan) => plan,

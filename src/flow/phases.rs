@@ -1,11 +1,14 @@
 //! The phases, whatever the method: each looks once at what it is given.
 
+use std::time::Duration;
+
 use super::error::Error;
 use super::options::Options;
+use super::remaining::{Remaining, learned, spoken};
 use super::session::Session;
 use super::{counts, guests, kept, times};
 use crate::analyse;
-use crate::model::{Comparison, GuestSample, Plan, Sample};
+use crate::model::{Comparison, GuestSample, Plan, PlanMethod, Sample};
 use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
@@ -110,4 +113,24 @@ pub fn next_step(dir: &AnyRunDir) -> Result<(String, usize), Error> {
         failures => format!("{failures} boots or runs failed; `ktax analyse {path}` says why"),
     };
     Ok((next, failures))
+}
+
+/// How long a Plan takes here, in words; nothing of times, which end when they know enough.
+pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
+    let work = match &plan.method {
+        PlanMethod::Counts(plan) => counts::work(plan, session),
+        PlanMethod::Guests(plan) => guests::work(plan, session),
+        PlanMethod::Times(plan) => return times::estimate(plan),
+    };
+    let rates = learned();
+    let basis = match rates.knows(&work.engine) {
+        true => "as earlier runs on this machine took",
+        false => "a guess, because nothing was measured on this machine yet",
+    };
+    let jobs = work.jobs.min(work.boots);
+    let mut remaining = Remaining::new(rates);
+    remaining.begin(work);
+    let left = spoken(remaining.left(Duration::ZERO));
+    let vms = if jobs == 1 { "1 VM".to_owned() } else { format!("{jobs} VMs") };
+    Some(format!("it takes about {left} with {vms} at a time ({basis})"))
 }

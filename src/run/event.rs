@@ -3,12 +3,24 @@ use crate::model::Step;
 /// What happens, for whoever wants to show it.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// So many Runs of a Boot are on disk; of all of them it is not made again.
+    Found(&'a Step, usize),
     /// A Boot is being made, or found in the cache.
     Booting(&'a Step),
     /// A row starts.
     Running(&'a Step, &'a str),
-    /// This many Runs are done or need not be made any more.
-    Done(usize),
+    /// This many Runs of a Boot are done, or will never be made.
+    Done(&'a Step, usize),
+}
+
+impl Event<'_> {
+    /// The Boot.
+    pub fn step(&self) -> &Step {
+        match self {
+            Event::Found(step, _) | Event::Booting(step) => step,
+            Event::Running(step, _) | Event::Done(step, _) => step,
+        }
+    }
 }
 
 /// How it ended.

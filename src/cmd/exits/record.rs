@@ -7,7 +7,7 @@ use super::target::TargetArgs;
 use crate::cmd::exit::Exit;
 use crate::cmd::host::cancel;
 use crate::cmd::note::note;
-use crate::cmd::progress::Terminal;
+use crate::cmd::terminal::Terminal;
 use crate::disk::{check_writable, write_atomically};
 use crate::flow::Error;
 use crate::flow::exits::record;

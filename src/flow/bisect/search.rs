@@ -39,6 +39,9 @@ pub(super) fn search(
         if session.is_cancelled() {
             return Ok(stopped());
         }
+        // Both ends are one part; of the places between, those known are done.
+        let done = bisection.points.len() - 1;
+        session.observer.part(done, done + expected(&bisection, place));
         session.observer.note(&report::place(&bisection, place));
         let Some(point) = measure(store, bounds, &bisection, place, session)? else {
             return Ok(stopped());
@@ -49,6 +52,15 @@ pub(super) fn search(
     bisection.found = Some(found(&bisection));
     keep(store.root(), "bisection.json", &bisection)?;
     Ok(Search::Found(Box::new(bisection)))
+}
+
+/// How many places must be measured to follow one carrier down to its element: each halves the
+/// stretch around `place`.
+fn expected(bisection: &Bisection, place: usize) -> usize {
+    let before = bisection.points.range(..place).next_back().map_or(0, |(at, _)| *at);
+    let after = bisection.points.range(place..).next().map_or(place, |(at, _)| *at);
+    let stretch = (after - before).max(2);
+    stretch.next_power_of_two().trailing_zeros() as usize
 }
 
 fn with_search<T>(bisection: &Bisection, of: impl FnOnce(Places) -> T) -> T {

@@ -15,5 +15,5 @@ pub(super) use analyse::{analyse, next_step, planned};
 pub use blocks::BOOTS as BOOTS_OF_A_BLOCK;
 pub use blocks::run_block;
 pub use error::{BlockError, CpuError};
-pub(super) use plan::{check, plan};
+pub(super) use plan::{check, estimate, plan};
 pub(super) use run::run;

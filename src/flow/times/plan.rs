@@ -1,6 +1,7 @@
 //! What a Plan of times needs to know before it is one.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::calibrate::calibrated;
 use super::cpus;
@@ -8,8 +9,9 @@ use super::error::BlockError;
 use crate::engine::host::Host;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
+use crate::flow::remaining::spoken;
 use crate::flow::session::Session;
-use crate::model::{Identity, Plan, RunsOn, Subject, TimesPlan};
+use crate::model::{Identity, Plan, RunsOn, Side, Subject, TimesPlan};
 use crate::plan::{Experiment, TimesExperiment};
 
 /// The Plan with its Kernels, and with operations that were tried out on the running kernel.
@@ -65,4 +67,24 @@ fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, I
         }
     }
     Ok(kernels)
+}
+
+/// A loop is calibrated to this, beside what starting its process takes.
+const LOOP: Duration = Duration::from_millis(25);
+
+/// A guest's boot, about.
+const BOOT: Duration = Duration::from_secs(6);
+
+/// How long the pairs of a Plan take at most, in words.
+pub(in crate::flow) fn estimate(plan: &TimesPlan) -> Option<String> {
+    if plan.is_in_blocks() {
+        return None;
+    }
+    let rows = plan.workloads().count() as u32;
+    let loops = LOOP * plan.loops * rows;
+    let boot = |side| if plan.is_guest(side) { BOOT } else { Duration::ZERO };
+    let pair = loops * 2 + Side::BOTH.map(boot).iter().sum::<Duration>();
+    let most = plan.pairs.unwrap_or(plan.most_pairs);
+    let (pair, all) = (spoken(pair), spoken(pair * most));
+    Some(format!("a pair takes about {pair}, and at most {most} pairs about {all}"))
 }

@@ -56,6 +56,7 @@ impl Make<'_> {
     ) -> Result<(), BuildError> {
         let start = |error| BuildError::Start { tool: "make".into(), error };
         let log = File::create(&self.log).map_err(start)?;
+        let known = compiled_before(self.objects);
         let mut command = Command::new("make");
         command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
         // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.
@@ -71,15 +72,16 @@ impl Make<'_> {
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
         // A process group of its own, so that ktax can stop make with all its children.
         let child = command.process_group(0).spawn().map_err(start)?;
-        let status = self.wait(child, &arguments.join(" "))?;
+        let status = self.wait(child, &arguments.join(" "), known)?;
         if status.success() {
             return Ok(());
         }
         Err(self.failure(arguments, status))
     }
 
-    /// Waits for make, and stops it once the user has cancelled. `what` is for the progress.
-    fn wait(&self, mut make: Child, what: &str) -> Result<ExitStatus, BuildError> {
+    /// Waits for make, and stops it once the user has cancelled. `what` is for the progress, and
+    /// so are the files that an earlier build compiled.
+    fn wait(&self, mut make: Child, what: &str, known: usize) -> Result<ExitStatus, BuildError> {
         let failed = |error| BuildError::Start { tool: "make".into(), error };
         loop {
             if let Some(status) = make.try_wait().map_err(failed)? {
@@ -90,7 +92,7 @@ impl Make<'_> {
                 make.wait().map_err(failed)?;
                 return Err(BuildError::Cancelled);
             }
-            self.status(&format!("{what}, {} files compiled", compiled(&self.log)));
+            self.status(&format!("{what}, {}", files(compiled(&self.log), known)));
             thread::sleep(PAUSE);
         }
     }
@@ -139,6 +141,28 @@ fn compiled(log: &Path) -> usize {
     lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
+/// How far a build is. It compiles no more files than the last one, unless options were added.
+fn files(compiled: usize, known: usize) -> String {
+    match known {
+        known if known >= compiled && known > 0 => {
+            format!("{compiled} of at most {known} files compiled")
+        }
+        _ => format!("{compiled} files compiled"),
+    }
+}
+
+/// The number of files that earlier builds in this object tree compiled: kbuild keeps the command
+/// of each beside its object.
+fn compiled_before(objects: &Path) -> usize {
+    let entries = std::fs::read_dir(objects).into_iter().flatten().flatten();
+    let of = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => compiled_before(&entry.path()),
+        Ok(_) => usize::from(entry.file_name().to_string_lossy().ends_with(".o.cmd")),
+        Err(_) => 0,
+    };
+    entries.map(of).sum()
+}
+
 /// The first error of compiler, linker, Kconfig or make, with paths relative to the tree.
 fn first_error(log: &Path, source: &Path) -> Option<String> {
     const COMPLAINTS: [&str; 4] = ["error:", "undefined reference", "syntax error", "*** "];
@@ -150,6 +174,23 @@ fn first_error(log: &Path, source: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As kbuild leaves an object tree.
+    #[test]
+    fn a_build_again_has_an_end_that_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(compiled_before(dir.path()), 0);
+        std::fs::create_dir_all(dir.path().join("kernel/sched")).unwrap();
+        for name in
+            [".init.o.cmd", "kernel/.fork.o.cmd", "kernel/sched/.core.o.cmd", "kernel/fork.o"]
+        {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(compiled_before(dir.path()), 3);
+        assert_eq!(files(2, 3), "2 of at most 3 files compiled");
+        // More than ever, or the first build: the end is not known.
+        assert_eq!([files(4, 3), files(4, 0)], ["4 files compiled", "4 files compiled"]);
+    }
 
     fn said(text: &str) -> String {
         let dir = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ impl CountsDriver<'_> {
         let rows = workloads.iter().map(|workload| workload.row.as_str());
         let missing = missing::<_, Sample>(self.dir, step, rows)?;
         let missing: Vec<&Workload> = missing.into_iter().map(|at| &workloads[at]).collect();
-        (self.observe)(Event::Done(self.plan().workloads.len() - missing.len()));
+        (self.observe)(Event::Found(step, self.plan().workloads.len() - missing.len()));
         if missing.is_empty() || self.cancel.is_cancelled() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl CountsDriver<'_> {
             Ok(frozen) => self.runs(step, frozen.as_ref(), &missing, timing),
             Err(Stop::Failed(failure, console)) => {
                 self.dir.write_boot_file(step, "serial.log", &console)?;
-                (self.observe)(Event::Done(missing.len()));
+                (self.observe)(Event::Done(step, missing.len()));
                 let boot = Boot { failure: Some(failure), ..Boot::default() };
                 self.dir.write_boot(step, &boot)
             }
@@ -117,7 +117,7 @@ impl CountsDriver<'_> {
             self.dir.write_order(step, &workload.row, &order)?;
             let run = Run { row: workload.row.clone(), outcome };
             self.dir.write_run(step, &run, profile.as_deref())?;
-            (self.observe)(Event::Done(1));
+            (self.observe)(Event::Done(step, 1));
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ impl GuestsDriver<'_> {
     fn step(&self, step: &Step, timing: &mut Timing) -> Result<(), RunDirError> {
         let rows = self.plan().rows.iter().map(|row| row.row.as_str());
         let missing = missing::<_, GuestSample>(self.dir, step, rows)?;
-        (self.observe)(Event::Done(self.plan().rows.len() - missing.len()));
+        (self.observe)(Event::Found(step, self.plan().rows.len() - missing.len()));
         if missing.is_empty() || self.cancel.is_cancelled() {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl GuestsDriver<'_> {
             Err(Stop::Cancelled) => Ok(()),
             Err(Stop::Failed(failure, console)) => {
                 self.dir.write_boot_file(step, "serial.log", &console)?;
-                (self.observe)(Event::Done(missing.len()));
+                (self.observe)(Event::Done(step, missing.len()));
                 let failed = Boot { failure: Some(failure), ..Boot::default() };
                 self.dir.write_boot(step, &failed)
             }
@@ -102,7 +102,7 @@ impl GuestsDriver<'_> {
             };
             self.dir.write_console(step, row, &console)?;
             self.dir.write_run(step, &Run { row: row.clone(), outcome }, None)?;
-            (self.observe)(Event::Done(1));
+            (self.observe)(Event::Done(step, 1));
         }
         Ok(())
     }

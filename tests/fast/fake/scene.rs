@@ -166,7 +166,7 @@ impl Scene {
             booting: (Mutex::default(), Condvar::new()),
         };
         let observe = |event: Event| {
-            if let Event::Done(runs) = event {
+            if let Event::Done(_, runs) | Event::Found(_, runs) = event {
                 *done.lock().unwrap() += runs;
             }
         };

@@ -1,0 +1,216 @@
+//! Whoever looks on: notes are lines of stderr, what goes on is one line that goes away.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+
+use super::locale;
+use super::progress::{CHARS, bar_of_runs, say, spinner};
+use crate::cmd::note::note;
+use crate::flow::remaining::{Remaining, Work, learn, learned, spoken};
+use crate::flow::{Event, Observer, Progress, Timing};
+
+/// A log has a line of progress so often.
+const LINE: Duration = Duration::from_secs(60);
+
+/// How often the clock of timed pairs moves: each time takes a CPU some microseconds from what is
+/// measured, one in 20 000 of its time.
+const CLOCK: Duration = Duration::from_secs(1);
+
+/// Tells a person at a terminal what is going on, or a log.
+pub struct Terminal {
+    bar: Mutex<Option<ProgressBar>>,
+    remaining: Arc<Mutex<Remaining>>,
+    started: Instant,
+    last_line: Mutex<Instant>,
+    first_pair: Mutex<Option<(Instant, usize)>>,
+    has_peeked: AtomicBool,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().expect("no thread panics with the lock")
+}
+
+impl Terminal {
+    /// Shows nothing yet.
+    pub fn new() -> Terminal {
+        let started = Instant::now();
+        Terminal {
+            bar: Mutex::default(),
+            remaining: Arc::new(Mutex::new(Remaining::new(learned()))),
+            started,
+            last_line: Mutex::new(started),
+            first_pair: Mutex::default(),
+            has_peeked: AtomicBool::new(false),
+        }
+    }
+
+    /// Works with the bar that is shown, or with a new one.
+    fn with_bar(&self, make: impl FnOnce() -> ProgressBar, work: impl FnOnce(&ProgressBar)) {
+        work(lock(&self.bar).get_or_insert_with(make));
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = lock(&self.bar).take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// A bar of which the time left is what the rates say.
+    fn bar(&self) -> ProgressBar {
+        let (remaining, started) = (Arc::clone(&self.remaining), self.started);
+        let left = move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
+            let left = lock(&remaining).left(started.elapsed());
+            let _ = write!(to, "{}", spoken(left));
+        };
+        let template = "{bar:24} {pos}/{len} runs  {left} left  {wide_msg}";
+        let style = ProgressStyle::with_template(template).expect("the template is well formed");
+        let style = style.with_key("left", left);
+        let bar = bar_of_runs(0);
+        bar.set_style(style.progress_chars(CHARS[usize::from(locale::is_ascii())]));
+        bar
+    }
+
+    /// Where a log is read, says this if nothing was said for a while.
+    fn log(&self, text: impl FnOnce() -> String) {
+        let is_shown = lock(&self.bar).as_ref().is_some_and(|bar| !bar.is_hidden());
+        let mut last = lock(&self.last_line);
+        if !is_shown && last.elapsed() >= LINE {
+            *last = Instant::now();
+            note!("ktax: {}", text());
+        }
+    }
+
+    fn runs(&self) -> String {
+        let mut remaining = lock(&self.remaining);
+        let ((done, all), left) = (remaining.runs(), remaining.left(self.started.elapsed()));
+        format!("{done} of {all} runs; about {} left", spoken(left))
+    }
+}
+
+impl Observer for Terminal {
+    fn note(&self, text: &str) {
+        match &*lock(&self.bar) {
+            Some(bar) => bar.suspend(|| note!("ktax: {text}")),
+            None => note!("ktax: {text}"),
+        }
+    }
+
+    fn status(&self, text: &str) {
+        match text {
+            "" => self.clear(),
+            text => {
+                self.with_bar(spinner, |bar| say(bar, text));
+                self.log(|| text.to_owned());
+            }
+        }
+    }
+
+    fn part(&self, at: usize, of: usize) {
+        lock(&self.remaining).part(at, of);
+    }
+
+    fn begin(&self, work: &Work) {
+        self.clear();
+        lock(&self.remaining).begin(work.clone());
+        let (done, all) = lock(&self.remaining).runs();
+        self.with_bar(
+            || self.bar(),
+            |bar| {
+                bar.set_length(all as u64);
+                bar.set_position(done as u64);
+            },
+        );
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let done = {
+            let mut remaining = lock(&self.remaining);
+            remaining.event(self.started.elapsed(), event);
+            remaining.runs().0
+        };
+        self.with_bar(spinner, |bar| {
+            match event {
+                Event::Booting(step) => say(bar, &format!("{}: booting", step.name())),
+                Event::Running(step, row) => say(bar, &format!("{}: {row}", step.name())),
+                Event::Found(..) | Event::Done(..) => {}
+            }
+            bar.set_position(done as u64);
+        });
+        self.log(|| self.runs());
+    }
+
+    /// Takes the bar away and says where the time went.
+    fn end(&self, timing: &Timing) {
+        self.clear();
+        let runs: usize = timing.runs.values().map(|(count, _)| count).sum();
+        if runs == 0 {
+            return;
+        }
+        learn(&lock(&self.remaining).rates());
+        note!(
+            "ktax: {runs} runs in {:.1} s; all VMs together: {} boots {:.1} s, runs {:.1} s",
+            self.started.elapsed().as_secs_f64(),
+            timing.boots,
+            timing.boot_time.as_secs_f64(),
+            timing.run_time().as_secs_f64(),
+        );
+        if timing.runs.len() == 1 {
+            return;
+        }
+        let mut rows: Vec<_> = timing.runs.iter().map(|(row, (n, time))| (time, n, row)).collect();
+        rows.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
+        let slowest: Vec<String> = rows
+            .iter()
+            .take(3)
+            .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
+            .collect();
+        note!("ktax: longest runs: {}", slowest.join(", "));
+    }
+
+    fn pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) {
+        let peek = estimates.is_some();
+        if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
+            self.note(
+                "estimates are shown during the run; this does not change when the run stops",
+            );
+        }
+        let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
+        let mut message = format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
+        if let Some(left) = self.left_of_pairs(done) {
+            message += &format!("; at most {} left", spoken(left));
+        }
+        if let Some(known) = estimates {
+            let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
+            message += &format!("; {}", known.collect::<Vec<_>>().join(", "));
+        }
+        let slow = || {
+            let bar = spinner();
+            bar.enable_steady_tick(CLOCK);
+            bar
+        };
+        self.with_bar(slow, |bar| {
+            // A log has every step; a terminal the last one.
+            if peek && bar.is_hidden() {
+                note!("ktax: {message}");
+            }
+            say(bar, &message);
+        });
+        if !peek {
+            self.log(|| message.clone());
+        }
+    }
+}
+
+impl Terminal {
+    /// As long as the pairs that were measured took, each of those up to the cap.
+    fn left_of_pairs(&self, done: &Progress) -> Option<Duration> {
+        let now = done.pairs + done.controls;
+        let (since, before) = *lock(&self.first_pair).get_or_insert((Instant::now(), now));
+        let new = u32::try_from(now.checked_sub(before)?).ok().filter(|new| *new > 0)?;
+        let missing = u32::try_from(done.cap?.saturating_sub(done.pairs)).ok()?;
+        Some(since.elapsed() / new * missing)
+    }
+}
