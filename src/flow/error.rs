@@ -189,6 +189,10 @@ impl Error {
     }
 }
 
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,8 +204,4 @@ mod tests {
         let failed = Error::from(HostError::Unusable { reason: "no KVM".into() });
         assert_eq!(failed.blame(), Some(Blame::Guest));
     }
-}
-
-fn meant(near: &Option<String>) -> String {
-    near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }

@@ -156,3 +156,26 @@ fn units_stand_in_each_table() {
         }
     }
 }
+
+/// Whoever reads a symbol searches for it.
+#[test]
+fn a_symbol_is_on_one_line_at_any_width() {
+    let changes = cases::changes();
+    let mut narrow = 0;
+    for width in 40..=100 {
+        let text = at(&changes, width, false);
+        let of = |row: &ktax::model::Row| row.deciding().unwrap().functions.clone();
+        for function in changes.rows.iter().flat_map(|row| of(row).into_iter().take(5)) {
+            let symbol = format!("  {}", function.function);
+            let is_whole = |line: &str| {
+                line.find(&symbol).is_some_and(|at| {
+                    let rest = &line[at + symbol.len()..];
+                    rest.is_empty() || rest.starts_with(' ')
+                })
+            };
+            assert!(text.lines().any(is_whole), "{} at {width}\n{text}", function.function);
+        }
+        narrow += usize::from(text.contains("columns: base → change"));
+    }
+    assert!(narrow > 0);
+}

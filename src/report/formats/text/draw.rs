@@ -75,10 +75,12 @@ pub fn left_out(table: &Table, page: &Page) -> Option<String> {
     columns.retain(|column| !table.is_extra(*column));
     let head = |column: &usize| table.columns[*column].head.replace('\n', " ");
     let heads: Vec<String> = columns.iter().map(head).collect();
-    (!heads.is_empty()).then(|| {
-        let heads = heads.join(", ");
-        format!("Omitted to fit {} columns: {heads}; --json has all.", page.width)
-    })
+    (!heads.is_empty()).then(|| omitted(&heads.join(", "), page))
+}
+
+/// Says what a page of this width leaves out.
+pub fn omitted(what: &str, page: &Page) -> String {
+    format!("Omitted to fit {} columns: {what}; --json has all.", page.width)
 }
 
 /// The table after so many groups have given way.

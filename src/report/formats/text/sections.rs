@@ -1,5 +1,5 @@
-use super::draw::{draw, draw_all, left_out};
-use super::page::{Page, align_right, indented};
+use super::draw::{draw, draw_all, left_out, omitted};
+use super::page::{Page, align_right, indented, natural_width};
 use crate::model::Warning;
 use crate::report::view::{FailureReason, Functions, MetricChange, Note, Section};
 
@@ -55,17 +55,30 @@ fn bullet(text: &str, page: &Page) -> String {
     format!("-{}", text.get(1..).unwrap_or_default())
 }
 
-/// The functions that carry a row's delta.
+/// The functions that carry a row's delta. A symbol is searched for and stays whole: a narrow page
+/// leaves out what stands beside it.
 fn functions(carried: &Functions, page: &Page) -> String {
-    let Functions { row, effect, operation, .. } = carried;
+    let Functions { row, effect, operation, other, .. } = carried;
     let text = format!("{row}: {effect} per operation ({operation})");
     let inner = page.narrower(INDENT);
-    let mut table = inner.table();
-    for [delta, function, from_to, other] in carried.largest(FUNCTIONS) {
-        table.add_row([delta, function, from_to, other].map(|cell| page.escape(&cell)));
+    let lines = carried.largest(FUNCTIONS);
+    let with = |shown: usize| {
+        let mut table = inner.table();
+        for [delta, function, from_to, other] in &lines {
+            let cells = [delta, function, from_to, other].into_iter().take(2 + shown);
+            table.add_row(cells.map(|cell| page.escape(cell)).collect::<Vec<_>>());
+        }
+        align_right(&mut table, 0..1);
+        table
+    };
+    let fits = |shown: &usize| natural_width(&with(*shown)) <= inner.width;
+    let shown = (0..=2).rev().find(fits).unwrap_or(0);
+    let mut table = inner.finish(&mut with(shown), 1);
+    if shown < 2 {
+        let gone = ["base → change", other][shown..].join(", ");
+        table += &inner.paragraph(&omitted(&gone, &inner));
     }
-    align_right(&mut table, 0..1);
-    page.paragraph(&text) + &indented(&inner.finish(&mut table, 1), INDENT)
+    page.paragraph(&text) + &indented(&table, INDENT)
 }
 
 /// Which boots and rows, why, and what to do.
