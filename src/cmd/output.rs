@@ -82,6 +82,12 @@ pub fn text_options() -> TextOptions {
     TextOptions { width, colour: false, ascii: locale::is_ascii() }
 }
 
+/// The same of a list that is no result: a pipe gets 80 columns.
+pub fn list_options() -> TextOptions {
+    let width = if std::io::stdout().is_terminal() { text_options().width } else { 80 };
+    TextOptions { width, ..text_options() }
+}
+
 /// Prints bytes of others: as they are to a file or a pipe, whose reader wants what was said, and
 /// with nothing that acts to a terminal.
 pub fn write_foreign(mut to: impl Write + IsTerminal, bytes: &[u8]) -> std::io::Result<()> {

@@ -15,8 +15,8 @@ use crate::flow::{Event, Observer, Progress, Timing};
 /// A log has a line of progress so often.
 const LINE: Duration = Duration::from_secs(60);
 
-/// How often the clock of timed pairs moves: each time takes a CPU some microseconds from what is
-/// measured, one in 20 000 of its time.
+/// How often the clock of timed pairs moves, at most. It moves between two loops: a thread of its
+/// own would take the CPU from what is measured.
 const CLOCK: Duration = Duration::from_secs(1);
 
 /// Tells a person at a terminal what is going on, or a log.
@@ -25,6 +25,7 @@ pub struct Terminal {
     remaining: Arc<Mutex<Remaining>>,
     started: Instant,
     last_line: Mutex<Instant>,
+    last_tick: Mutex<Instant>,
     first_pair: Mutex<Option<(Instant, usize)>>,
     has_peeked: AtomicBool,
 }
@@ -42,6 +43,7 @@ impl Terminal {
             remaining: Arc::new(Mutex::new(Remaining::new(learned()))),
             started,
             last_line: Mutex::new(started),
+            last_tick: Mutex::new(started),
             first_pair: Mutex::default(),
             has_peeked: AtomicBool::new(false),
         }
@@ -170,6 +172,16 @@ impl Observer for Terminal {
         note!("ktax: longest runs: {}", slowest.join(", "));
     }
 
+    fn tick(&self) {
+        let mut last = lock(&self.last_tick);
+        if last.elapsed() >= CLOCK {
+            *last = Instant::now();
+            if let Some(bar) = &*lock(&self.bar) {
+                bar.tick();
+            }
+        }
+    }
+
     fn pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) {
         let peek = estimates.is_some();
         if peek && !self.has_peeked.swap(true, Ordering::Relaxed) {
@@ -179,19 +191,19 @@ impl Observer for Terminal {
         }
         let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
         let mut message = format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
-        if let Some(left) = self.left_of_pairs(done) {
-            message += &format!("; at most {} left", spoken(left));
-        }
         if let Some(known) = estimates {
             let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
             message += &format!("; {}", known.collect::<Vec<_>>().join(", "));
         }
-        let slow = || {
+        if let Some(left) = self.left_of_pairs(done) {
+            message += &format!("; at most {} left", spoken(left));
+        }
+        let quiet = || {
             let bar = spinner();
-            bar.enable_steady_tick(CLOCK);
+            bar.disable_steady_tick();
             bar
         };
-        self.with_bar(slow, |bar| {
+        self.with_bar(quiet, |bar| {
             // A log has every step; a terminal the last one.
             if peek && bar.is_hidden() {
                 note!("ktax: {message}");

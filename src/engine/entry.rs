@@ -82,6 +82,8 @@ pub struct TimedSetup<'a> {
     pub cpus: Vec<usize>,
     /// What no program and no guest may exceed.
     pub limits: Limits,
+    /// Is called between two loops, when nothing is measured.
+    pub between: &'a dyn Fn(),
     /// Stops everything once it is raised.
     pub cancel: Cancel,
     /// Prints a line for the user.

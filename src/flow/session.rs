@@ -21,6 +21,8 @@ pub trait Observer: Sync {
     fn event(&self, _event: &Event<'_>) {}
     /// All of them ended.
     fn end(&self, _timing: &Timing) {}
+    /// Nothing is measured just now: a clock may move.
+    fn tick(&self) {}
     /// So many pairs are done. If the user peeks, also what is known of each row so far: its name,
     /// and change over base.
     fn pairs(&self, _done: &Progress, _estimates: Option<&[(String, f64)]>) {}

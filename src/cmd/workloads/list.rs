@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::exit::Exit;
-use super::super::output::{text_options, write_stdout, write_words};
+use super::super::output::{list_options, write_stdout, write_words};
 use crate::flow::Error;
 use crate::plan::{Definition, PlanError, definitions};
 use crate::report;
@@ -32,7 +32,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
                 vec![definition.name.clone(), words.join(" ")]
             });
             text += "\n";
-            text += &report::plain_table(&["workload", "why"], reasons.collect(), text_options());
+            text += &report::plain_table(&["workload", "why"], reasons.collect(), list_options());
         }
         write_words(&(text + FOOT))?;
     }
@@ -65,7 +65,7 @@ fn table(definitions: &[Definition]) -> Result<String, PlanError> {
             definition.title.clone(),
         ]);
     }
-    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows, text_options()))
+    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows, list_options()))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {

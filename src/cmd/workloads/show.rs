@@ -1,5 +1,5 @@
 use super::super::exit::Exit;
-use super::super::output::{text_options, write_stdout, write_words};
+use super::super::output::{list_options, write_stdout, write_words};
 use super::list;
 use crate::flow::Error;
 use crate::plan::{self, Definition, definitions};
@@ -61,14 +61,14 @@ fn describe(definition: &Definition) -> Result<String, Error> {
         text += &report::plain_table(
             &["parameter", "default", "range", "meaning"],
             params.collect(),
-            text_options(),
+            list_options(),
         );
     }
     let rows = definition.rows()?;
     if rows.len() > 1 {
         let rows = rows.into_iter().map(|row| vec![row.row, report::whole(row.ops as f64)]);
         text += "\n";
-        text += &report::plain_table(&["row", "operations"], rows.collect(), text_options());
+        text += &report::plain_table(&["row", "operations"], rows.collect(), list_options());
     }
     Ok(text)
 }

@@ -19,6 +19,7 @@ pub struct TimedHost<'a> {
     host: Host,
     changer: RefCell<Changer<'a>>,
     facts: fn() -> Facts,
+    between: &'a dyn Fn(),
 }
 
 impl<'a> TimedHost<'a> {
@@ -28,11 +29,12 @@ impl<'a> TimedHost<'a> {
     ///
     /// As of [`TimedHost::new`], or the guest program cannot be put into the cache.
     pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
-        let TimedSetup { plan, cache, limits, cancel, note, .. } = setup;
+        let TimedSetup { plan, cache, limits, cancel, note, between, .. } = setup;
         let programs = Host::new(cache, limits, cancel)
             .map_err(host("cannot put the guest program into the cache"))?;
         let sides = [&plan.subjects.base, &plan.subjects.change];
-        Ok(TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?)
+        let made = TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?;
+        Ok(TimedHost { between, ..made })
     }
 
     /// Restores what an earlier ktax left changed, and reads the present settings. `dir` has the
@@ -49,7 +51,7 @@ impl<'a> TimedHost<'a> {
         note: impl Fn(&str) + 'a,
     ) -> Result<TimedHost<'a>, SettingError> {
         let changer = RefCell::new(Changer::new(dir, sides, note)?);
-        Ok(TimedHost { host, changer, facts })
+        Ok(TimedHost { host, changer, facts, between: &|| () })
     }
 }
 
@@ -64,6 +66,7 @@ impl Timed for TimedHost<'_> {
         // A row that hangs waits for the limit once, not once in each loop.
         let mut ended: BTreeMap<&str, Failure> = BTreeMap::new();
         for workload in loops {
+            (self.between)();
             if let Some(failure) = ended.get(workload.row.as_str()) {
                 wires.push(Err(failure.clone()));
                 continue;

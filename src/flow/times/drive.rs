@@ -28,7 +28,8 @@ pub(super) fn drive(
         work();
         watch.end()
     };
-    let engine = engine(dir, session)?;
+    let between = || session.observer.tick();
+    let engine = engine(dir, session, &between)?;
     let (engine, watch, cancel) = (&*engine, &watch, &session.cancel);
     let never_ran = &never_ran;
     let ended = work(&TimesDriver { dir, engine, cancel, wants_more, never_ran, watch });

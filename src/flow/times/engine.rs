@@ -15,6 +15,7 @@ use crate::rundir::RunDir;
 pub(super) fn engine<'a>(
     dir: &'a RunDir<TimesPlan>,
     session: &'a Session<'_>,
+    between: &'a dyn Fn(),
 ) -> Result<Box<dyn Timed + 'a>, Error> {
     let plan = &dir.plan().method;
     let Some(Measures::Times { open }) = engine::named(&plan.engine).map(|it| it.measures) else {
@@ -31,6 +32,7 @@ pub(super) fn engine<'a>(
         images,
         cpus,
         limits: session.limits.clone(),
+        between,
         cancel: session.cancel.clone(),
         note: Box::new(|text| session.observer.note(text)),
     })?)
