@@ -10,7 +10,7 @@ use super::locale;
 use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
 use crate::flow::remaining::{Remaining, Work, learn, learned, spoken};
-use crate::flow::{Event, Observer, Progress, Timing};
+use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
 
 /// A log has a line of progress so often.
 const LINE: Duration = Duration::from_secs(60);
@@ -222,7 +222,7 @@ impl Terminal {
         let now = done.pairs + done.controls;
         let (since, before) = *lock(&self.first_pair).get_or_insert((Instant::now(), now));
         let new = u32::try_from(now.checked_sub(before)?).ok().filter(|new| *new > 0)?;
-        let missing = u32::try_from(done.cap?.saturating_sub(done.pairs)).ok()?;
+        let missing = u32::try_from(drawn_for(done.cap?).saturating_sub(now)).ok()?;
         Some(since.elapsed() / new * missing)
     }
 }

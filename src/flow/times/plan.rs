@@ -13,6 +13,7 @@ use crate::flow::remaining::spoken;
 use crate::flow::session::Session;
 use crate::model::{Identity, Plan, RunsOn, Side, Subject, TimesPlan};
 use crate::plan::{Experiment, TimesExperiment};
+use crate::stats::timed::drawn_for;
 
 /// The Plan with its Kernels, and with operations that were tried out on the running kernel.
 pub(in crate::flow) fn plan(
@@ -85,6 +86,8 @@ pub(in crate::flow) fn estimate(plan: &TimesPlan) -> Option<String> {
     let boot = |side| if plan.is_guest(side) { BOOT } else { Duration::ZERO };
     let pair = loops * 2 + Side::BOTH.map(boot).iter().sum::<Duration>();
     let most = plan.pairs.unwrap_or(plan.most_pairs);
-    let (pair, all) = (spoken(pair), spoken(pair * most));
-    Some(format!("a pair takes about {pair}, and at most {most} pairs about {all}"))
+    let (pair, all) = (spoken(pair), spoken(pair * drawn_for(most as usize) as u32));
+    Some(format!(
+        "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {all}"
+    ))
 }

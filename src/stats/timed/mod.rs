@@ -60,7 +60,7 @@ mod trial;
 pub use control::Control;
 pub use family::{benjamini_hochberg, holm};
 pub use looks::Looks;
-pub use order::{Order, Slot};
+pub use order::{Order, Slot, drawn_for};
 pub use row::{Detection, TrialRow, Why};
 pub use rules::{MIN_CONTROLS, MIN_PAIRS, Pairs, Rules};
 pub use signed_rank::{Interval, SignedRank};

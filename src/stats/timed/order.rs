@@ -66,9 +66,29 @@ impl Iterator for Order {
     }
 }
 
+/// So many pairs of either kind are drawn at most until there are so many that are no A/A pairs.
+pub fn drawn_for(pairs: usize) -> usize {
+    let after_pilot = pairs.saturating_sub(MIN_PAIRS);
+    pairs + MIN_CONTROLS + after_pilot.div_ceil(CONTROL_EVERY - 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_pairs_are_drawn_than_is_said() {
+        for (seed, pairs) in (1..20).flat_map(|seed| [1, 10, 12, 50, 200].map(|it| (seed, it))) {
+            let mut found = 0;
+            let drawn = Order::new(seed).take_while(|slot| {
+                let goes_on = found < pairs;
+                found += usize::from(!slot.is_control);
+                goes_on
+            });
+            let (drawn, most) = (drawn.count(), drawn_for(pairs));
+            assert!(drawn <= most && most <= drawn + MIN_CONTROLS + 1, "{pairs}: {drawn}, {most}");
+        }
+    }
 
     #[test]
     fn a_pilot_then_one_control_in_six() {
