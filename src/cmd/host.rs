@@ -18,7 +18,7 @@ pub struct HostArgs {
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
-    /// Fail a boot or a run after this many seconds, not counting waits for a CPU
+    /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
     #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: u64,
@@ -50,7 +50,7 @@ impl HostArgs {
 
     /// The limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
-        Limits::of_real_time(self.time_limit)
+        Limits::of_seconds(self.time_limit)
     }
 }
 

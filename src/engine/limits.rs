@@ -10,8 +10,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// The limits of a guest.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The real time of one Boot or one Run; in QEMU, without the time that it waits for a CPU.
-    pub real: Duration,
+    /// The time of one Boot or one Run. If the guest's clock is counted, it is QEMU's CPU time,
+    /// which nothing but the guest's own work adds to; and the longest real time in which that
+    /// clock may stand still. Else it is real time, without the time that QEMU waits for a CPU.
+    pub time: Duration,
+    /// Whether the guest's clock counts instructions.
+    pub is_counted: bool,
     /// The virtual time since power-on, in seconds.
     pub virtual_s: u64,
     /// The size of an ordinary answer on the wire, in bytes.
@@ -32,7 +36,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            real: Duration::from_secs(180),
+            time: Duration::from_secs(180),
+            is_counted: true,
             virtual_s: 300,
             wire_bytes: 1 << 20,
             symbols_bytes: 64 << 20,
@@ -45,23 +50,23 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default limits, with this many seconds of real time.
-    pub fn of_real_time(seconds: u64) -> Limits {
-        Limits { real: Duration::from_secs(seconds), ..Limits::default() }
+    /// The default limits, with this many seconds for a Boot or a Run.
+    pub fn of_seconds(seconds: u64) -> Limits {
+        Limits { time: Duration::from_secs(seconds), ..Limits::default() }
     }
 
     /// These limits, for a virtual clock that is not counted. It goes on while QEMU waits for a
     /// CPU, so only the limit in real time holds; and to ask for it disturbs the guest.
     #[must_use]
     pub fn without_virtual_time(self) -> Limits {
-        Limits { virtual_grace: Duration::MAX, ..self }
+        Limits { is_counted: false, ..self }
     }
 
     /// These limits, for a quick try of a kernel while the user waits: 20 seconds at most. Under
     /// KVM, a kernel boots within two.
     pub fn of_a_trial(self) -> Limits {
-        let real = self.real.min(Duration::from_secs(20));
-        Limits { real, ..self }
+        let time = self.time.min(Duration::from_secs(20));
+        Limits { time, ..self }
     }
 }
 

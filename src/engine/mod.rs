@@ -9,6 +9,7 @@ pub mod command;
 mod console;
 mod contract;
 mod counters;
+mod deadline;
 mod entry;
 mod hello;
 pub mod initramfs;

@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn an_answer_is_late_only_if_qemu_had_a_cpu() {
         for (waited, is_answer) in [("0 0 0", false), ("0 60000000000 1", true)] {
-            let tasks = tempfile::tempdir().unwrap();
-            std::fs::create_dir(tasks.path().join("7")).unwrap();
-            let schedstat = tasks.path().join("7/schedstat");
+            let process = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(process.path().join("task/7")).unwrap();
+            let schedstat = process.path().join("task/7/schedstat");
             std::fs::write(&schedstat, "0 0 0").unwrap();
-            let clock = Clock::by(tasks.path().to_owned());
+            let clock = Clock::by(process.path().to_owned());
             let stream = Late { schedstat, waited, is_first: true };
             let mut late = Patient { stream, clock, limit: Duration::ZERO };
             assert_eq!(late.read(&mut [0; 9]).is_ok(), is_answer, "{waited}");

@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::clock::Clock;
 use super::console::read_tail;
+use super::deadline::Deadline;
 use super::limits::{Cancel, Limits, timespec};
 use super::monitor::Monitor;
 use super::process::die_with_parent;
@@ -29,7 +30,7 @@ pub struct Vm {
     child: Child,
     pidfd: OwnedFd,
     monitor: Monitor,
-    clock: Clock,
+    deadline: Deadline,
     stderr: PathBuf,
 }
 
@@ -91,8 +92,8 @@ impl Vm {
                 return Err(died(status, stderr, &error.to_string()));
             }
         };
-        let clock = Clock::of(child.id());
-        Ok(Vm { child, pidfd, monitor, clock, stderr: stderr.to_owned() })
+        let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
+        Ok(Vm { child, pidfd, monitor, deadline, stderr })
     }
 
     /// Runs a command on the monitor.
@@ -107,9 +108,9 @@ impl Vm {
         command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
     }
 
-    /// Restarts the limit in real time.
+    /// Restarts the limit of its time.
     pub fn extend(&mut self) {
-        self.clock.restart();
+        self.deadline.restart();
     }
 
     /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
@@ -160,16 +161,8 @@ impl Vm {
                 return Err(Failure::Flood { limit_bytes });
             }
         }
-        if self.clock.has_passed(limits.real) {
-            return Err(Failure::RealTime { limit_s: limits.real.as_secs() });
-        }
-        if self.clock.real() > limits.virtual_grace {
-            let clock_s = self.monitor.guest_clock_s().unwrap_or(0);
-            if clock_s > limits.virtual_s {
-                return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
-            }
-        }
-        Ok(())
+        let monitor = &mut self.monitor;
+        self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0))
     }
 
     /// Ends a VM that has come to rest, so that the plugin writes its profile.
@@ -182,14 +175,14 @@ impl Vm {
     /// QEMU fails, or does not quit in time.
     pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
         drop(self.monitor.quit());
-        self.clock.restart();
+        let clock = Clock::of(self.child.id());
         loop {
             let timeout = timespec(limits.monitor);
             let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
             return match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => Ok(()),
                 Ok(Some(status)) => Err(died(status, &self.stderr, "")),
-                Ok(None) if !self.clock.has_passed(limits.monitor) => continue,
+                Ok(None) if !clock.has_passed(limits.monitor) => continue,
                 Ok(None) => Err(self.lost("it does not quit")),
                 Err(error) => Err(self.lost(&error.to_string())),
             };

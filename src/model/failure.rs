@@ -1,6 +1,8 @@
 // The messages say what the fields are.
 #![allow(missing_docs)]
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -14,6 +16,9 @@ pub enum Failure {
     /// No result within the limit in real time.
     #[error("no result within {limit_s} s of real time")]
     RealTime { limit_s: u64 },
+    /// No result within the limit of QEMU's CPU time.
+    #[error("no result within {limit_s} s of CPU time")]
+    CpuTime { limit_s: u64 },
     /// No result within the limit in virtual time.
     #[error("no result within {limit_s} s of virtual time since power-on")]
     VirtualTime { limit_s: u64 },
@@ -66,6 +71,7 @@ impl Failure {
             | Failure::Prefix { .. }
             | Failure::Setting { .. }
             | Failure::RealTime { .. }
+            | Failure::CpuTime { .. }
             | Failure::Profile { .. } => true,
             Failure::Panic { .. }
             | Failure::VirtualTime { .. }
@@ -79,12 +85,20 @@ impl Failure {
     }
 
     /// What to do next.
-    pub fn next_step(&self) -> &'static str {
-        match self {
+    pub fn next_step(&self) -> Cow<'static, str> {
+        let fixed = match self {
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
+                let more = limit_s.saturating_mul(5);
+                return format!(
+                    "give it more time with `ktax run --time-limit {more} DIR`; if it hangs, run \
+                     the command in argv by hand to watch it"
+                )
+                .into();
+            }
             Failure::Panic { .. } => {
                 "read serial.log or runs/ROW.serial.log in the boot's directory"
             }
-            Failure::RealTime { .. } | Failure::VirtualTime { .. } => {
+            Failure::VirtualTime { .. } => {
                 "read serial.log or runs/ROW.serial.log in the boot's directory, or run the \
                  command in argv by hand to watch it"
             }
@@ -111,36 +125,38 @@ impl Failure {
             }
             Failure::Setting { .. } => "then resume with `ktax run DIR`",
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
-        }
+        };
+        fixed.into()
     }
 
     /// The same of one row of a timed Boot, of a guest or of this machine: no more is kept of it
     /// than the end of a guest's console.
-    pub fn next_step_of_times(&self, is_guest: bool) -> &'static str {
+    pub fn next_step_of_times(&self, is_guest: bool) -> Cow<'static, str> {
         use Failure::{Garbled, Panic, QemuDied, RealTime, Silent, WrongWork};
         match self {
             Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } if is_guest => {
-                "read the guest's console in pairs/*.serial.log (no file if it was empty)"
+                "read the guest's console in pairs/*.serial.log (no file if it was empty)".into()
             }
             RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {
-                "try the row alone with `ktax workloads run`"
+                "try the row alone with `ktax workloads run`".into()
             }
             other => other.next_step(),
         }
     }
 
     /// The same of a row of `ktax workloads run`, which keeps no files.
-    pub fn next_step_natively(&self) -> &'static str {
+    pub fn next_step_natively(&self) -> Cow<'static, str> {
         use Failure::{Flood, Garbled, Host, RealTime, Refused, Silent, WrongWork};
-        match self {
+        let fixed = match self {
             RealTime { .. } => "use a longer --time-limit, or parameters that make less work (-p)",
             Silent { .. } | Garbled { .. } | Flood { .. } | WrongWork { .. } => {
                 "run the row again; if it fails again, report it with this message"
             }
             Refused { .. } => "enable what the message names, or use other parameters (-p)",
             Host { .. } => "free disk space or fix the permissions, then run the row again",
-            other => other.next_step(),
-        }
+            other => return other.next_step(),
+        };
+        fixed.into()
     }
 }
 

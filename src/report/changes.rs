@@ -1,5 +1,7 @@
 //! What counts and guests say below their tables.
 
+use std::borrow::Cow;
+
 use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
 use crate::model::{Failure, Row, RowFailure, Verdict};
@@ -34,7 +36,7 @@ pub fn different_work(rows: &[Row]) -> Section {
 pub fn failures<'a>(
     rows: &'a [Row],
     boots: impl Fn(&RowFailure) -> (String, String),
-    next_step: impl Fn(&RowFailure) -> &'static str,
+    next_step: impl Fn(&RowFailure) -> Cow<'static, str>,
 ) -> Section {
     let mut failures: Vec<(FailureReason, &'a Failure)> = Vec::new();
     for row in rows {
@@ -48,7 +50,7 @@ pub fn failures<'a>(
                 None => {
                     let (why, next_step) = (failed.failure.to_string(), next_step(failed));
                     let rows = vec![row.row.clone()];
-                    let next_step = next_step.to_owned();
+                    let next_step = next_step.into_owned();
                     let new = FailureReason { boots: which, name, rows, why, next_step };
                     failures.push((new, &failed.failure));
                 }

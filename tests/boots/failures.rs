@@ -70,10 +70,12 @@ fn no_format_lets_an_escape_of_the_guest_through() {
 }
 
 #[test]
-fn a_guest_that_never_ends_is_stopped_in_real_and_in_virtual_time() {
+fn a_guest_that_never_ends_is_stopped_in_cpu_and_in_virtual_time() {
     let (ran, comparison) = failures(["", ""], &["bad-hang"], &["--time-limit", "8"]);
     assert_eq!(ran.status, 69);
-    assert_eq!(*failure(&comparison, "bad-hang"), Failure::RealTime { limit_s: 8 });
+    let hang = failure(&comparison, "bad-hang");
+    assert_eq!(*hang, Failure::CpuTime { limit_s: 8 });
+    assert!(hang.next_step().contains("`ktax run --time-limit 40 DIR`"), "{}", hang.next_step());
     let (_, comparison) = failures(["", ""], &["bad-sleep"], &[]);
     assert_eq!(*failure(&comparison, "bad-sleep"), Failure::VirtualTime { limit_s: 300 });
 }
@@ -96,7 +98,7 @@ fn a_kernel_that_never_reports_is_stopped() {
     let (ran, comparison) = failures([spins, spins], &["getppid"], &["--time-limit", "4"]);
     assert_eq!(ran.status, 69);
     for failed in &row(&comparison, "getppid").failures {
-        assert_eq!(failed.failure, Failure::RealTime { limit_s: 4 });
+        assert_eq!(failed.failure, Failure::CpuTime { limit_s: 4 });
     }
     assert_eq!(row(&comparison, "getppid").failures.len(), 2);
     // It sleeps: virtual time flies.

@@ -41,7 +41,7 @@ fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
         },
         cpus: vec![cpu],
         machine: noise::facts,
-        limits: Limits::of_real_time(limit_s),
+        limits: Limits::of_seconds(limit_s),
         cancel: cancel.clone(),
     })
     .unwrap()

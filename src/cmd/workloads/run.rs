@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = NativeOrder::new(&args.name, &args.params, args.samples, args.counters)?;
     let cancel = cancel()?;
     let cache = cache_directory(args.cache.as_deref())?;
-    let limits = Limits::of_real_time(args.time_limit);
+    let limits = Limits::of_seconds(args.time_limit);
     let bar = bar_of_runs(order.runs());
     let ran = order.run(&cache, limits, cancel, &|moment| show(&bar, moment));
     bar.finish_and_clear();

@@ -123,8 +123,8 @@ impl Host {
             if self.is_cancelled() {
                 return Err(Stop::Cancelled);
             }
-            if started.elapsed() > self.limits.real {
-                return Err(Failure::RealTime { limit_s: self.limits.real.as_secs() }.into());
+            if started.elapsed() > self.limits.time {
+                return Err(Failure::RealTime { limit_s: self.limits.time.as_secs() }.into());
             }
             if wire.len() as u64 > self.limits.wire_bytes {
                 return Err(Failure::Flood { limit_bytes: self.limits.wire_bytes }.into());

@@ -9,4 +9,5 @@ mod watch;
 
 pub use facts::{facts, facts_below};
 pub use quiet::{CpuShare, list, look, shares, sort};
+pub(super) use ticks::own;
 pub use watch::Watch;

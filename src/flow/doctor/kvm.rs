@@ -121,7 +121,7 @@ fn try_small(limits: &Limits, cancel: &Cancel) -> Option<Result<(), String>> {
     Some(match ended? {
         Ok(true) => Ok(()),
         Ok(false) => Err(said(&mut child)),
-        Err(()) => Err(format!("it does not end within {} s", limits.real.as_secs())),
+        Err(()) => Err(format!("it does not end within {} s", limits.time.as_secs())),
     })
 }
 
@@ -132,7 +132,7 @@ fn wait(child: &mut Child, limits: &Limits, cancel: &Cancel) -> Option<Result<bo
         match child.try_wait() {
             Ok(Some(status)) => return Some(Ok(status.success())),
             _ if cancel.is_cancelled() => return None,
-            _ if started.elapsed() > limits.real => return Some(Err(())),
+            _ if started.elapsed() > limits.time => return Some(Err(())),
             _ => std::thread::sleep(Duration::from_millis(10)),
         }
     }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn who_does_not_end_is_not_waited_for_and_who_stops_does_not_wait() {
         let endless = || Command::new("sleep").arg("600").spawn().unwrap();
-        let limits = Limits { real: Duration::from_millis(50), ..Limits::default() };
+        let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
         let mut child = endless();
         assert_eq!(wait(&mut child, &limits, &Cancel::default()), Some(Err(())));
         let cancelled = Cancel::default();

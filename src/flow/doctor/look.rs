@@ -63,7 +63,9 @@ fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
 fn plugin_fix(failure: &Failure) -> &'static str {
     match failure {
         Failure::Host { .. } => "name a directory that you can write with --cache DIR",
-        Failure::RealTime { .. } => "end other programs, or use a longer --time-limit",
+        Failure::RealTime { .. } | Failure::CpuTime { .. } => {
+            "end other programs, or use a longer --time-limit"
+        }
         _ => "name a QEMU 7.2 or later that is built with plugins, with --qemu PROGRAM",
     }
 }

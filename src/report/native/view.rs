@@ -123,7 +123,7 @@ fn failures(table: &NativeTable) -> Section {
     let failed = failed.map(|(row, failure): (&NativeRow, &Failure)| FailureReason {
         rows: vec![row.workload.row.clone()],
         why: failure.to_string(),
-        next_step: failure.next_step_natively().to_owned(),
+        next_step: failure.next_step_natively().into_owned(),
         ..FailureReason::default()
     });
     Section::Reasons { title: "Failed:".to_owned(), reasons: failed.collect() }

@@ -29,6 +29,7 @@ fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::Prefix { command: text("taskset"), reason: text("not found") }, true),
         (Failure::Setting { reason: text("read-only") }, true),
         (Failure::RealTime { limit_s: 180 }, true),
+        (Failure::CpuTime { limit_s: 180 }, true),
         (Failure::Profile { reason: text("it ends early") }, true),
         (panicked(), false),
         (Failure::VirtualTime { limit_s: 300 }, false),

@@ -29,7 +29,7 @@ pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
         board,
         qemu: &qemu,
         kernel,
-        limits: &Limits { real: LIMIT, ..Limits::default() },
+        limits: &Limits { time: LIMIT, ..Limits::default() },
         cancel: &Cancel::default(),
         scratch: &cache().join("runs"),
     };
