@@ -10,6 +10,7 @@ mod error;
 mod growth;
 mod guests;
 mod ledger;
+mod lost;
 mod native;
 mod parameters;
 mod settled;

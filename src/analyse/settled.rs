@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Boot, Side, Warning};
+use crate::model::{Boot, Side, Step, Warning};
 
 /// What is to be said of all Boots of a comparison.
-pub(super) fn of_boots<'a>(boots: impl Iterator<Item = (Side, &'a Boot)> + Clone) -> Vec<Warning> {
+pub(super) fn of_boots<'a>(
+    boots: impl Iterator<Item = (&'a Step, &'a Boot)> + Clone,
+) -> Vec<Warning> {
     let of = |side: Side| {
-        let own = boots.clone().filter(move |(of, _)| *of == side).map(|(_, boot)| boot);
+        let own = boots.clone().filter(move |(step, _)| step.side == side).map(|(_, boot)| boot);
         let busy = own.clone().flat_map(|boot| boot.busy.iter()).map(String::as_str).collect();
         warnings(side, &busy, own.clone().any(|boot| boot.is_unseeded))
     };
@@ -38,18 +40,19 @@ mod tests {
     #[test]
     fn each_side_says_once_what_was_not_settled() {
         let busy = Boot { busy: vec!["ksmd".into(), "kcryptd".into()], ..Boot::default() };
+        let step = |index, side| Step { index, side, layout: 0 };
         let boots = [
-            (Side::Base, Boot::default()),
-            (Side::Change, busy.clone()),
-            (Side::Change, Boot { is_unseeded: true, ..busy }),
+            (step(0, Side::Base), Boot::default()),
+            (step(1, Side::Change), busy.clone()),
+            (step(2, Side::Change), Boot { is_unseeded: true, ..busy }),
         ];
-        let found = of_boots(boots.iter().map(|(side, boot)| (*side, boot)));
+        let found = of_boots(boots.iter().map(|(step, boot)| (step, boot)));
         let facts: Vec<&str> = found.iter().map(|warning| warning.fact.as_str()).collect();
         let expected = [
             "the change's kernel was not idle when the workloads began: kcryptd, ksmd ran",
             "the change's kernel has no seed for its random numbers, and is slower so",
         ];
         assert_eq!(facts, expected);
-        assert_eq!(of_boots(boots[..1].iter().map(|(side, boot)| (*side, boot))), []);
+        assert_eq!(of_boots(boots[..1].iter().map(|(step, boot)| (step, boot))), []);
     }
 }

@@ -11,6 +11,7 @@ use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
 use crate::flow::remaining::{Remaining, Work, learn, learned, spoken};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
+use crate::text::escape;
 
 /// A log has a line of progress so often.
 const LINE: Duration = Duration::from_secs(60);
@@ -137,6 +138,9 @@ impl Observer for Terminal {
             match event {
                 Event::Booting(step) => say(bar, &format!("{}: booting", step.name())),
                 Event::Running(step, row) => say(bar, &format!("{}: {row}", step.name())),
+                Event::Lost(step, failure) => bar.suspend(|| {
+                    note!("ktax: once more {}: {}", step.name(), escape(&failure.to_string()))
+                }),
                 Event::Found(..) | Event::Done(..) => {}
             }
             bar.set_position(done as u64);

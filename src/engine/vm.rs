@@ -89,7 +89,7 @@ impl Vm {
             Err(error) => {
                 drop(child.kill());
                 let status = child.wait().map_err(no_qemu)?;
-                return Err(died(status, stderr, &error.to_string()));
+                return Err(died(status, stderr, &said_by_monitor(&error)));
             }
         };
         let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
@@ -105,7 +105,7 @@ impl Vm {
         &mut self,
         command: impl FnOnce(&mut Monitor) -> io::Result<T>,
     ) -> Result<T, Failure> {
-        command(&mut self.monitor).map_err(|error| self.lost(&error.to_string()))
+        command(&mut self.monitor).map_err(|error| self.lost(&said_by_monitor(&error)))
     }
 
     /// Restarts the limit of its time.
@@ -205,7 +205,7 @@ impl Vm {
             Some(FINISHED) => Ok(Rest::Finished),
             Some(0) => match shut_down(console) {
                 Ok(_) if self.monitor.was_ended_by_host() => {
-                    Err(died(status, &self.stderr, "something on this host ended it"))
+                    Err(Failure::QemuLost { reason: "something on this host ended it".into() })
                 }
                 other => other,
             },
@@ -238,13 +238,26 @@ fn shut_down(console: &Path) -> Result<Rest, Failure> {
     }
 }
 
+/// A QEMU that has ended says nothing more; its exit status does.
+fn said_by_monitor(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => String::new(),
+        _ => error.to_string(),
+    }
+}
+
 fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
     let said = crate::text::escape_bytes(&read_tail(stderr));
     let status = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         // SIGBUS: the file behind the guest's memory could not grow.
         (_, Some(7)) => "signal 7: the cache's filesystem is full".into(),
-        (_, Some(signal)) => format!("signal {signal}"),
+        (_, Some(signal)) => {
+            let killed = format!("signal {signal}");
+            let parts = [if otherwise.is_empty() { killed.as_str() } else { otherwise }, &said];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            return Failure::QemuLost { reason: parts.join(": ") };
+        }
         _ => "unknown status".into(),
     };
     let stderr = if said.is_empty() { otherwise.to_owned() } else { said };

@@ -46,6 +46,12 @@ pub enum Failure {
     /// QEMU ended by itself before the guest was done.
     #[error("QEMU ended early ({status}){}", or_empty(": ", .stderr))]
     QemuDied { status: String, stderr: String },
+    /// QEMU was killed, or does not answer any more.
+    #[error("QEMU was lost: {reason}")]
+    QemuLost { reason: String },
+    /// Another Boot of the same Side failed before, and this one was not made.
+    #[error("not booted, because boot {first} of the same side failed")]
+    NotBooted { first: String },
     /// A file could not be written or read on the host.
     #[error("{operation}: {reason}")]
     Host { operation: String, reason: String },
@@ -67,6 +73,8 @@ impl Failure {
         match self {
             Failure::NoQemu { .. }
             | Failure::QemuDied { .. }
+            | Failure::QemuLost { .. }
+            | Failure::NotBooted { .. }
             | Failure::Host { .. }
             | Failure::Prefix { .. }
             | Failure::Setting { .. }
@@ -116,6 +124,11 @@ impl Failure {
             Failure::QemuDied { .. } => {
                 "run the command in argv by hand; `ktax doctor` checks QEMU"
             }
+            Failure::QemuLost { .. } => {
+                "find out what ended it (`dmesg` names what the kernel killed for memory; --jobs 1 \
+                 runs one VM at a time), then resume with `ktax run DIR`"
+            }
+            Failure::NotBooted { .. } => "mend what that boot failed for",
             Failure::Host { .. } => {
                 "free disk space or fix the permissions, then resume with `ktax run DIR`"
             }
@@ -132,9 +145,11 @@ impl Failure {
     /// The same of one row of a timed Boot, of a guest or of this machine: no more is kept of it
     /// than the end of a guest's console.
     pub fn next_step_of_times(&self, is_guest: bool) -> Cow<'static, str> {
-        use Failure::{Garbled, Panic, QemuDied, RealTime, Silent, WrongWork};
+        use Failure::{Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, WrongWork};
         match self {
-            Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } if is_guest => {
+            Panic { .. } | RealTime { .. } | Silent { .. } | QemuDied { .. } | QemuLost { .. }
+                if is_guest =>
+            {
                 "read the guest's console in pairs/*.serial.log (no file if it was empty)".into()
             }
             RealTime { .. } | Silent { .. } | Garbled { .. } | WrongWork { .. } => {

@@ -100,8 +100,18 @@ pub struct Boot {
     /// Whether the kernel's random number generator had no seed at the Snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseeded: bool,
+    /// Why the Boot, or a Run of it, was made a second time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Failure>,
     /// Why the Boot did not reach its Snapshot; every Workload of it is then a failed row.
     pub failure: Option<Failure>,
+}
+
+impl Boot {
+    /// A Boot without an answer.
+    pub fn failed(failure: Failure) -> Boot {
+        Boot { failure: Some(failure), ..Boot::default() }
+    }
 }
 
 /// One function's counts in one Context.

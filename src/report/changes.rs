@@ -32,6 +32,16 @@ pub fn different_work(rows: &[Row]) -> Section {
     Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
 }
 
+/// Which Boot failed; or all that were spared together, since one of their Side had failed.
+pub fn boot(failed: &RowFailure) -> (String, String) {
+    match failed.failure {
+        Failure::NotBooted { .. } => {
+            (format!("other boots of the {}", failed.side.name()), String::new())
+        }
+        _ => ("boot".to_owned(), failed.boot.clone()),
+    }
+}
+
 /// Boots that failed, each with all rows that it took: a Boot that failed is said once.
 pub fn failures<'a>(
     rows: &'a [Row],
@@ -46,6 +56,7 @@ pub fn failures<'a>(
                 known.boots == which && known.name == name && **failure == failed.failure
             };
             match failures.iter_mut().find(same) {
+                Some((known, _)) if known.rows.contains(&row.row) => {}
                 Some((known, _)) => known.rows.push(row.row.clone()),
                 None => {
                     let (why, next_step) = (failed.failure.to_string(), next_step(failed));

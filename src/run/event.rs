@@ -1,4 +1,4 @@
-use crate::model::Step;
+use crate::model::{Failure, Step};
 
 /// What happens, for whoever wants to show it.
 #[derive(Debug)]
@@ -7,6 +7,8 @@ pub enum Event<'a> {
     Found(&'a Step, usize),
     /// A Boot is being made, or found in the cache.
     Booting(&'a Step),
+    /// The host lost a Boot or a Run of it, which is made once more.
+    Lost(&'a Step, &'a Failure),
     /// A row starts.
     Running(&'a Step, &'a str),
     /// This many Runs of a Boot are done, or will never be made.
@@ -17,7 +19,7 @@ impl Event<'_> {
     /// The Boot.
     pub fn step(&self) -> &Step {
         match self {
-            Event::Found(step, _) | Event::Booting(step) => step,
+            Event::Found(step, _) | Event::Booting(step) | Event::Lost(step, _) => step,
             Event::Running(step, _) | Event::Done(step, _) => step,
         }
     }

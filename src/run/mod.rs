@@ -2,6 +2,7 @@
 
 mod counts;
 mod event;
+mod first;
 mod guests;
 mod missing;
 mod native;

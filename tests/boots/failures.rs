@@ -3,16 +3,14 @@
 //! orphan.
 
 mod busy;
+mod lost;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-
-use rustix::process::Signal;
 
 use crate::common::{
     self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, own_cache,
-    printed, require, row, run, scratch,
+    require, row, run, scratch,
 };
 use ktax::model::{Comparison, Failure, Verdict};
 
@@ -176,46 +174,6 @@ fn a_missing_and_a_dying_qemu_are_told_apart() {
         matches!(found, Failure::QemuDied { stderr, .. } if stderr == "no such device"),
         "{found:?}"
     );
-}
-
-#[test]
-fn a_killed_qemu_is_a_failed_row_that_a_second_run_heals() {
-    let dir = scratch();
-    let cache = own_cache(dir.path());
-    // One of them QEMU catches, and exits as if its guest had shut down.
-    for (name, signal) in [("kill", Signal::KILL), ("term", Signal::TERM)] {
-        killed_with(signal, &cache, &dir.path().join(name));
-    }
-}
-
-fn killed_with(signal: Signal, cache: &Path, out: &Path) {
-    // Of each signal its own, which nobody has booted yet.
-    let line = format!("{QUICK_BOOT} ktax.none={}", signal.as_raw());
-    let mut plan = vec!["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
-    plan.extend(["--base-boot-line", &line, "--change-boot-line", &line]);
-    assert_eq!(run(ktax().args(plan).arg("--cache").arg(cache).arg("--out").arg(out)).status, 0);
-    let again = || {
-        let mut command = ktax();
-        command.args(["run", "--jobs", "1"]).arg(out).arg("--cache").arg(cache);
-        command
-    };
-    let child = again().spawn().unwrap();
-    while common::processes(cache).is_empty() {
-        std::thread::yield_now();
-    }
-    // The first boot of a fresh cache takes seconds: this is in the middle of it.
-    for pid in common::pids(cache) {
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(69));
-    let ran = run(ktax().args(["analyse", "--json"]).arg(out));
-    let comparison = printed::comparison(&ran.stdout);
-    let found = failure(&comparison, "getppid");
-    assert!(matches!(found, Failure::QemuDied { .. }), "{found:?}");
-    assert_eq!(ran.status, 69);
-    assert_eq!(run(&mut again()).status, 0);
-    assert_eq!(run(ktax().arg("analyse").arg(out)).status, 0);
 }
 
 #[test]

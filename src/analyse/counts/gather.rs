@@ -54,11 +54,10 @@ impl<'a> Boots<'a> {
         Ok(Boots { dir, pairs })
     }
 
-    /// All Boots, with their Sides.
-    pub fn all(&'a self) -> impl Iterator<Item = (Side, &'a Boot)> + Clone {
-        let both =
-            |pair: &'a Sides<(&Step, Boot)>| Side::BOTH.map(|side| (side, &pair.get(side).1));
-        self.pairs.iter().flat_map(both)
+    /// Every Boot, by Layout.
+    pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
+        let pairs = self.pairs.iter().flat_map(|pair| [&pair.base, &pair.change]);
+        pairs.map(|(step, boot)| (*step, boot))
     }
 
     /// The boot parameters of one Side that its kernel does not know.

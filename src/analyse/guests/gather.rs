@@ -41,9 +41,9 @@ impl<'a> Boots<'a> {
         }
     }
 
-    /// All Boots, with their Sides.
-    pub fn all(&self) -> impl Iterator<Item = (Side, &Boot)> + Clone {
-        self.boots.iter().map(|(step, boot)| (step.side, boot))
+    /// Every Boot.
+    pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
+        self.boots.iter().map(|(step, boot)| (*step, boot))
     }
 
     /// The guests of one row.

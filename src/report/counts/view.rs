@@ -20,11 +20,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.extend(functions(rows));
     sections.push(changes::also_changed(rows, ALSO_CHANGED));
     sections.push(changes::different_work(rows));
-    sections.push(changes::failures(
-        rows,
-        |failed| ("boot".to_owned(), failed.boot.clone()),
-        |failed| failed.failure.next_step(),
-    ));
+    sections.push(changes::failures(rows, changes::boot, |failed| failed.failure.next_step()));
     View {
         title: comparison.title.clone(),
         headline: headline::of_rows(&comparison.rows),

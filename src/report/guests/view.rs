@@ -16,11 +16,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let mut sections = vec![
         Section::Table { title: String::new(), table, notes: vec![TIME.to_owned()] },
         changes::different_work(rows),
-        changes::failures(
-            rows,
-            |failed| ("boot".to_owned(), failed.boot.clone()),
-            |failed| failed.failure.next_step(),
-        ),
+        changes::failures(rows, changes::boot, |failed| failed.failure.next_step()),
     ];
     match is_alone {
         true => sections.extend(alone::tables(rows)),

@@ -10,6 +10,7 @@ use crate::model::{
     Boot, CountsPlan, Failure, Outcome, Region, Run, Sample, Sides, Step, Workload,
 };
 use crate::run::event::{Ended, Event};
+use crate::run::first::{FirstFailures, at_most_twice};
 use crate::run::missing::missing;
 use crate::run::steps;
 use crate::run::timing::Timing;
@@ -39,14 +40,20 @@ impl CountsDriver<'_> {
     /// Makes every Boot and Run of the Plan that is not on disk yet.
     pub fn run(&self) -> Result<(Ended, Timing), RunDirError> {
         let steps = &self.plan().steps;
-        steps::each(steps, self.jobs, self.cancel, |step, timing| self.step(step, timing))
+        let failed = FirstFailures::read(self.dir, steps)?;
+        steps::each(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
     }
 
     fn plan(&self) -> &CountsPlan {
         &self.dir.plan().method
     }
 
-    fn step(&self, step: &Step, timing: &mut Timing) -> Result<(), RunDirError> {
+    fn step(
+        &self,
+        step: &Step,
+        failed: &FirstFailures,
+        timing: &mut Timing,
+    ) -> Result<(), RunDirError> {
         let workloads = &self.plan().workloads;
         let rows = workloads.iter().map(|workload| workload.row.as_str());
         let missing = missing::<_, Sample>(self.dir, step, rows)?;
@@ -57,9 +64,14 @@ impl CountsDriver<'_> {
         }
         self.dir.forget_comparison()?;
         self.dir.prepare(step)?;
+        if let Some(failure) = failed.spare(step) {
+            (self.observe)(Event::Done(step, missing.len()));
+            return self.dir.write_boot(step, &Boot::failed(failure));
+        }
         (self.observe)(Event::Booting(step));
         let (request, started) = (self.request(step), Instant::now());
-        let boot = self.engine.boot(&request).and_then(|frozen| {
+        let (boot, lost) = self.twice(step, || {
+            let frozen = self.engine.boot(&request)?;
             self.check_kernel(step, frozen.as_ref())?;
             Ok(frozen)
         });
@@ -70,41 +82,55 @@ impl CountsDriver<'_> {
         }
         self.dir.write_boot_file(step, "argv", self.engine.script(&request).as_bytes())?;
         match boot {
-            Ok(frozen) => self.runs(step, frozen.as_ref(), &missing, timing),
+            Ok(frozen) => self.runs(step, frozen.as_ref(), (&missing, lost), timing),
             Err(Stop::Failed(failure, console)) => {
+                failed.note(step);
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(step, missing.len()));
-                let boot = Boot { failure: Some(failure), ..Boot::default() };
-                self.dir.write_boot(step, &boot)
+                let lost = lost.into_iter().collect();
+                self.dir.write_boot(step, &Boot { lost, ..Boot::failed(failure) })
             }
             Err(Stop::Cancelled) => Ok(()),
         }
+    }
+
+    /// Makes a Boot or a Run of this Step, once more if the host lost it.
+    fn twice<T>(
+        &self,
+        step: &Step,
+        make: impl FnMut() -> Result<T, Stop>,
+    ) -> (Result<T, Stop>, Option<Failure>) {
+        at_most_twice(self.cancel, |lost| (self.observe)(Event::Lost(step, lost)), make)
     }
 
     fn runs(
         &self,
         step: &Step,
         frozen: &dyn Frozen,
-        missing: &[&Workload],
+        (missing, lost): (&[&Workload], Option<Failure>),
         timing: &mut Timing,
     ) -> Result<(), RunDirError> {
         let layout = &self.plan().layouts[step.layout];
         let hello = frozen.hello().clone();
         self.dir.write_boot_file(step, "serial.log", &frozen.console())?;
         let Hello { release, build_id, ignored, busy, is_unseeded } = hello;
-        let release = Some(release);
-        let boot = Boot { release, build_id, ignored, busy, is_unseeded, failure: None };
+        let (release, lost) = (Some(release), lost.into_iter().collect());
+        let mut boot = Boot { release, build_id, ignored, busy, is_unseeded, lost, failure: None };
         self.dir.write_boot(step, &boot)?;
         for workload in missing {
             (self.observe)(Event::Running(step, &workload.row));
             let started = Instant::now();
             let order = wire::order(workload, layout);
             self.dir.forget_run(step, &workload.row)?;
-            let answer = match workload.region {
+            let (answer, lost) = self.twice(step, || match workload.region {
                 Region::Marked => frozen.run(&order),
                 Region::Boot => frozen.run_boot(&order),
-            };
+            });
             timing.run(&workload.row, started.elapsed());
+            if let Some(lost) = lost {
+                boot.lost.push(lost);
+                self.dir.write_boot(step, &boot)?;
+            }
             let (outcome, profile) = match answer {
                 Ok(answer) => self.judge(step, workload, &answer)?,
                 Err(_) if self.cancel.is_cancelled() => return Ok(()),

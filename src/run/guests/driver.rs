@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use crate::engine::{Cancel, Stop};
 use crate::kvmhost::{GuestEngine, ReadyHost, Recorded};
-use crate::model::{Boot, GuestSample, GuestsPlan, Outcome, Run, Step};
+use crate::model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Run, Step};
 use crate::run::event::{Ended, Event};
+use crate::run::first::{FirstFailures, at_most_twice};
 use crate::run::missing::missing;
 use crate::run::steps;
 use crate::run::timing::Timing;
@@ -33,14 +34,20 @@ impl GuestsDriver<'_> {
     /// The run directory cannot be written or read. What fails in a host or guest is a row.
     pub fn run(&self) -> Result<(Ended, Timing), RunDirError> {
         let steps = &self.plan().steps;
-        steps::each(steps, self.jobs, self.cancel, |step, timing| self.step(step, timing))
+        let failed = FirstFailures::read(self.dir, steps)?;
+        steps::each(steps, self.jobs, self.cancel, |step, timing| self.step(step, &failed, timing))
     }
 
     fn plan(&self) -> &GuestsPlan {
         &self.dir.plan().method
     }
 
-    fn step(&self, step: &Step, timing: &mut Timing) -> Result<(), RunDirError> {
+    fn step(
+        &self,
+        step: &Step,
+        failed: &FirstFailures,
+        timing: &mut Timing,
+    ) -> Result<(), RunDirError> {
         let rows = self.plan().rows.iter().map(|row| row.row.as_str());
         let missing = missing::<_, GuestSample>(self.dir, step, rows)?;
         (self.observe)(Event::Found(step, self.plan().rows.len() - missing.len()));
@@ -49,39 +56,54 @@ impl GuestsDriver<'_> {
         }
         self.dir.forget_comparison()?;
         self.dir.prepare(step)?;
+        if let Some(failure) = failed.spare(step) {
+            (self.observe)(Event::Done(step, missing.len()));
+            return self.dir.write_boot(step, &Boot::failed(failure));
+        }
         (self.observe)(Event::Booting(step));
         let layout = &self.plan().layouts[step.layout];
         let script = self.engine.script(step.side, layout);
         self.dir.write_boot_file(step, "argv", script.as_bytes())?;
         let started = Instant::now();
-        let booted = self.engine.boot(step.side, layout);
+        let (booted, lost) = self.twice(step, || self.engine.boot(step.side, layout));
+        let lost = lost.into_iter().collect();
         timing.boot(started.elapsed());
         match booted {
             Ok(host) => {
                 if let Some(console) = host.console() {
                     self.dir.write_boot_file(step, "serial.log", &console)?;
                 }
-                let booted = Boot { busy: host.busy(), ..Boot::default() };
-                self.dir.write_boot(step, &booted)?;
-                self.rows(step, host.as_ref(), &missing, timing)
+                // A host says nothing of its kernel: the plan has the image's hash.
+                let boot = Boot { busy: host.busy(), lost, ..Boot::default() };
+                self.dir.write_boot(step, &boot)?;
+                self.rows(step, host.as_ref(), (&missing, boot), timing)
             }
             // A failure while everything is being stopped may be the stopping's own.
             Err(_) if self.cancel.is_cancelled() => Ok(()),
             Err(Stop::Cancelled) => Ok(()),
             Err(Stop::Failed(failure, console)) => {
+                failed.note(step);
                 self.dir.write_boot_file(step, "serial.log", &console)?;
                 (self.observe)(Event::Done(step, missing.len()));
-                let failed = Boot { failure: Some(failure), ..Boot::default() };
-                self.dir.write_boot(step, &failed)
+                self.dir.write_boot(step, &Boot { lost, ..Boot::failed(failure) })
             }
         }
+    }
+
+    /// Boots a host, or runs one of its guests, once more if this machine lost it.
+    fn twice<T>(
+        &self,
+        step: &Step,
+        make: impl FnMut() -> Result<T, Stop>,
+    ) -> (Result<T, Stop>, Option<Failure>) {
+        at_most_twice(self.cancel, |lost| (self.observe)(Event::Lost(step, lost)), make)
     }
 
     fn rows(
         &self,
         step: &Step,
         host: &dyn ReadyHost,
-        missing: &[usize],
+        (missing, mut boot): (&[usize], Boot),
         timing: &mut Timing,
     ) -> Result<(), RunDirError> {
         for &at in missing {
@@ -90,8 +112,12 @@ impl GuestsDriver<'_> {
             self.dir.forget_run(step, row)?;
             self.dir.write_order(step, row, &host.order(at))?;
             let started = Instant::now();
-            let recorded = host.run(at);
+            let (recorded, lost) = self.twice(step, || host.run(at));
             timing.run(row, started.elapsed());
+            if let Some(lost) = lost {
+                boot.lost.push(lost);
+                self.dir.write_boot(step, &boot)?;
+            }
             let (outcome, console) = match recorded {
                 Ok(Recorded { run, signature, console }) => {
                     (Outcome::Measured(GuestSample { run, signature }), console)

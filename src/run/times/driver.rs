@@ -187,13 +187,13 @@ impl TimesDriver<'_> {
 
 /// What to do next: these directories have no files but those that are named.
 fn next_step(failure: &Failure, console: Option<&Path>) -> String {
-    use Failure::{Flood, Garbled, Panic, QemuDied, RealTime, Silent, VirtualTime};
+    use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
     match (console, failure) {
         (Some(path), _) => {
             format!("read {}, then resume with `ktax run DIR`", path.display())
         }
         (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | Silent { .. })
-        | (None, Garbled { .. } | Flood { .. } | QemuDied { .. }) => {
+        | (None, Garbled { .. } | Flood { .. } | QemuDied { .. } | QemuLost { .. }) => {
             "its console is empty; `ktax doctor` says whether guests boot here".into()
         }
         (None, other) => other.next_step().into(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
-use ktax::model::{Side, Step};
+use ktax::model::{Failure, Side, Step};
 use ktax::wire::Hello;
 
 use super::scene::{Scene, hello};
@@ -25,6 +25,10 @@ struct FakeBoot<'a> {
     hello: Hello,
 }
 
+pub fn lost() -> Failure {
+    Failure::QemuLost { reason: "signal 9".into() }
+}
+
 impl Fake<'_> {
     fn called(&self, step: &Step, what: &str) -> Result<(), Stop> {
         let mut calls = self.calls.lock().unwrap();
@@ -34,6 +38,9 @@ impl Fake<'_> {
         calls.push(format!("{} {what}", step.name()));
         for (_, hook) in self.scene.hooks.iter().filter(|(number, _)| *number == calls.len()) {
             hook(self.root);
+        }
+        if self.scene.lost.contains(&calls.len()) {
+            return Err(lost().into());
         }
         match self.scene.cancel {
             Some((number, answers)) if number == calls.len() => {

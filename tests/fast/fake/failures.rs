@@ -5,6 +5,7 @@ use ktax::engine::RawAnswer;
 use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
 
+use super::engine::lost;
 use super::scene::{Scene, VIRTUAL_S, hello, profile};
 use crate::common::{open_counts, row, scratch, tree};
 
@@ -24,7 +25,9 @@ fn text(text: &str) -> String {
 fn every_failure() -> Vec<(Failure, bool)> {
     vec![
         (Failure::NoQemu { reason: text("not found") }, true),
-        (Failure::QemuDied { status: text("signal 9"), stderr: text("killed") }, true),
+        (Failure::QemuDied { status: text("exit status 1"), stderr: text("no such CPU") }, true),
+        (lost(), true),
+        (Failure::NotBooted { first: text("000-base") }, true),
         (Failure::Host { operation: text("cannot write"), reason: text("no space") }, true),
         (Failure::Prefix { command: text("taskset"), reason: text("not found") }, true),
         (Failure::Setting { reason: text("read-only") }, true),
@@ -90,29 +93,70 @@ fn what_the_engine_reports_of_a_run_is_its_row() {
 }
 
 #[test]
-fn a_failed_boot_fails_its_rows_and_leaves_the_other_boots_alone() {
+fn a_failed_boot_fails_its_rows_and_leaves_the_other_side_alone() {
     for (failure, _) in every_failure() {
         let dir = scratch();
         let scene = Scene::new(&["getppid", "pipe"]).layouts(2);
         let ran = scene.boot(Side::Change, 0, Err(failure.clone())).run(dir.path()).complete();
-        assert_eq!((ran.runs(), ran.done), (6, 8));
+        assert_eq!((ran.runs(), ran.done), (4, 8));
+        let spared = Failure::NotBooted { first: text("001-change") };
         let opened = open_counts(dir.path()).unwrap();
         for step in &opened.plan().method.steps {
             let boot = opened.boot(step).unwrap().unwrap();
-            let failed = step.name() == "001-change";
-            assert_eq!(boot.failure.as_ref(), failed.then_some(&failure));
+            let expected = match step.name().as_str() {
+                "001-change" => Some(&failure),
+                "002-change" => Some(&spared),
+                _ => None,
+            };
+            assert_eq!(boot.failure.as_ref(), expected);
             let run = opened.run::<Sample>(step, "pipe").unwrap().map(|run| run.outcome);
-            assert_eq!(matches!(run, Some(Outcome::Measured(_))), !failed);
+            assert_eq!(matches!(run, Some(Outcome::Measured(_))), expected.is_none());
         }
         for row in &compared(dir.path()).rows {
             assert_eq!(row.verdict, Verdict::Failed);
-            assert_eq!(row.failures.len(), 1);
-            assert_eq!(
-                (row.failures[0].boot.as_str(), &row.failures[0].failure),
-                ("001-change", &failure)
-            );
+            let failures = row.failures.iter().map(|it| (it.boot.as_str(), &it.failure));
+            let failures: Vec<_> = failures.collect();
+            assert_eq!(failures, [("001-change", &failure), ("002-change", &spared)]);
         }
     }
+}
+
+#[test]
+fn boots_that_were_spared_are_made_once_the_first_can_be() {
+    let scene = || Scene::new(&["pipe"]).layouts(3);
+    for (failure, of_the_host) in every_failure() {
+        let dir = scratch();
+        scene().boot(Side::Base, 0, Err(failure.clone())).run(dir.path()).complete();
+        let boots = |ran: super::scene::Ran| {
+            ran.calls.into_iter().filter(|call| call.ends_with(" boot")).collect::<Vec<_>>()
+        };
+        let again = boots(scene().run(dir.path()).complete());
+        let every = ["000-base boot", "003-base boot", "004-base boot"];
+        assert_eq!(again, if of_the_host { &every[..] } else { &[] }, "{failure}");
+    }
+}
+
+#[test]
+fn what_the_host_lost_is_made_once_more_and_said() {
+    let scene = || Scene::new(&["getppid", "pipe"]).layouts(2);
+    // The boot of 000-base and its second row; the second boot again.
+    let dir = scratch();
+    let ran = scene().loses(&[1, 4]).run(dir.path()).complete();
+    let first = ["boot", "boot", "getppid", "pipe", "pipe"].map(|call| format!("000-base {call}"));
+    assert_eq!((&ran.calls[..5], ran.done), (&first[..], 8));
+    let comparison = compared(dir.path());
+    assert!(comparison.rows.iter().all(|row| row.verdict == Verdict::NoDetectedChange));
+    let says = "boot 000-base or a run of it a second time: QEMU was lost: signal 9";
+    let warnings = comparison.warnings.iter().filter(|warning| warning.fact.contains(says));
+    assert_eq!(warnings.count(), 2, "{:?}", comparison.warnings);
+    // Never a third time in one run of ktax.
+    let dir = scratch();
+    let ran = scene().loses(&[1, 2]).run(dir.path()).complete();
+    assert_eq!(ran.calls.iter().filter(|call| call.starts_with("000-base")).count(), 2);
+    let failures = compared(dir.path()).rows[0].failures.clone();
+    assert_eq!(failures[0].failure, lost());
+    let ran = scene().run(dir.path()).complete();
+    assert_eq!(ran.calls.len(), 6, "{:?}", ran.calls);
 }
 
 /// Calls of a second run over the same directory.

@@ -29,6 +29,8 @@ pub struct Scene {
     jobs: usize,
     pub boots: BTreeMap<(Side, usize), Result<Hello, Failure>>,
     pub runs: BTreeMap<(String, Side, usize), Result<RawAnswer, Failure>>,
+    /// The calls, from 1, in which the host loses QEMU.
+    pub lost: Vec<usize>,
     costs: BTreeMap<(String, Side, usize, String), u64>,
     signatures: BTreeMap<(String, Side), String>,
     pub hooks: Vec<(usize, Hook)>,
@@ -67,6 +69,7 @@ impl Scene {
             jobs: 1,
             boots: BTreeMap::new(),
             runs: BTreeMap::new(),
+            lost: Vec::new(),
             costs: BTreeMap::new(),
             signatures: BTreeMap::new(),
             hooks: Vec::new(),
@@ -141,6 +144,12 @@ impl Scene {
     /// Does something with the run directory during the call of that number, from 1.
     pub fn at_call(mut self, number: usize, hook: impl Fn(&Path) + Sync + 'static) -> Scene {
         self.hooks.push((number, Box::new(hook)));
+        self
+    }
+
+    /// The host loses QEMU in these calls, from 1.
+    pub fn loses(mut self, calls: &[usize]) -> Scene {
+        self.lost = calls.to_vec();
         self
     }
 

@@ -1,0 +1,13 @@
+use crate::model::{Boot, Step, Warning};
+
+/// Boots and Runs that the host lost, and that were made once more.
+pub(super) fn warnings<'a>(boots: impl Iterator<Item = (&'a Step, &'a Boot)>) -> Vec<Warning> {
+    let of_boot = |(step, boot): (&Step, &'a Boot)| {
+        let name = step.name();
+        boot.lost.iter().map(move |why| Warning {
+            fact: format!("ktax made boot {name} or a run of it a second time: {why}"),
+            next_step: "the counts are as good as any; `dmesg` may say what ended QEMU".into(),
+        })
+    };
+    boots.flat_map(of_boot).collect()
+}
