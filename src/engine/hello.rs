@@ -16,6 +16,9 @@ pub(super) fn read_hello(rest: &Rest, wire: &Path, console: &Path) -> Result<Hel
         (Err(error), None) if !said.is_empty() => {
             Err(Failure::Garbled { reason: error.to_string() })
         }
-        _ => Err(Failure::Silent { console: wire::tail(&console) }),
+        _ => {
+            let silent = Failure::Silent { console: wire::tail(&console) };
+            Err(if console.is_empty() && said.is_empty() { silent.mute() } else { silent })
+        }
     }
 }

@@ -32,6 +32,10 @@ pub struct Vm {
     monitor: Monitor,
     deadline: Deadline,
     stderr: PathBuf,
+    /// It starts at power-on, and not from a Snapshot.
+    is_boot: bool,
+    /// The length of the console when it was last read.
+    console_bytes: u64,
 }
 
 /// What is watched while a VM runs.
@@ -93,7 +97,8 @@ impl Vm {
             }
         };
         let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
-        Ok(Vm { child, pidfd, monitor, deadline, stderr })
+        let is_boot = inherit.is_none();
+        Ok(Vm { child, pidfd, monitor, deadline, stderr, is_boot, console_bytes: 0 })
     }
 
     /// Runs a command on the monitor.
@@ -161,8 +166,28 @@ impl Vm {
                 return Err(Failure::Flood { limit_bytes });
             }
         }
+        self.check_panic(watch.console)?;
         let monitor = &mut self.monitor;
-        self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0))
+        let checked = self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0));
+        checked.map_err(|late| {
+            let console = read_tail(watch.console);
+            let said_nothing = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
+            match crate::wire::panic_message(&console) {
+                Some(message) => Failure::Panic { message },
+                None if self.is_boot && said_nothing() => late.mute(),
+                None => late,
+            }
+        })
+    }
+
+    /// A kernel with `panic=0` on its boot line waits for ever after a panic.
+    fn check_panic(&mut self, console: &Path) -> Result<(), Failure> {
+        let bytes = fs::metadata(console).map_or(0, |file| file.len());
+        if std::mem::replace(&mut self.console_bytes, bytes) == bytes {
+            return Ok(());
+        }
+        let panicked = crate::wire::panic_that_stays(&read_tail(console));
+        panicked.map_or(Ok(()), |message| Err(Failure::Panic { message }))
     }
 
     /// Ends a VM that has come to rest, so that the plugin writes its profile.
@@ -228,6 +253,10 @@ impl Drop for Vm {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn is_empty(file: fs::Metadata) -> bool {
+    file.len() == 0
 }
 
 /// A guest shuts down or resets also because it panicked.

@@ -25,6 +25,9 @@ pub enum Failure {
     /// The guest finished without an answer.
     #[error("the guest ended without an answer{}", or_empty(": the console says ", .console))]
     Silent { console: String },
+    /// The kernel printed nothing at all, not even on its console.
+    #[error("the kernel stopped before it printed anything: {after}")]
+    Mute { after: Box<Failure> },
     /// The answer is not of the wire format.
     #[error("the guest's answer is garbled: {reason}")]
     Garbled { reason: String },
@@ -81,6 +84,7 @@ impl Failure {
             | Failure::RealTime { .. }
             | Failure::CpuTime { .. }
             | Failure::Profile { .. } => true,
+            Failure::Mute { after } => after.is_of_the_host(),
             Failure::Panic { .. }
             | Failure::VirtualTime { .. }
             | Failure::Silent { .. }
@@ -90,6 +94,12 @@ impl Failure {
             | Failure::WrongWork { .. }
             | Failure::WrongKernel { .. } => false,
         }
+    }
+
+    /// This, of a kernel that printed nothing.
+    #[must_use]
+    pub fn mute(self) -> Failure {
+        Failure::Mute { after: Box::new(self) }
     }
 
     /// What to do next.
@@ -114,6 +124,10 @@ impl Failure {
                 "read serial.log or runs/ROW.serial.log in the boot's directory, and check that \
                  the kernel has initramfs support (CONFIG_BLK_DEV_INITRD) and runs x86-64 ELF \
                  binaries"
+            }
+            Failure::Mute { .. } => {
+                "check that it is a kernel for x86-64 with enough memory; with `earlyprintk=ttyS0 \
+                 ignore_loglevel` on its boot line serial.log may show where it stops"
             }
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
             Failure::Flood { .. } => "remove the workload, or fix what it prints",

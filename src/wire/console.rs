@@ -14,6 +14,13 @@ pub fn panic_message(console: &[u8]) -> Option<String> {
     Some(escape_bytes(&message[..end.min(TAIL_BYTES)]))
 }
 
+/// The same, once the kernel has printed all of its panic and only waits for a reset.
+pub fn panic_that_stays(console: &[u8]) -> Option<String> {
+    const LAST: &[u8] = b"---[ end Kernel panic - not syncing: ";
+    let is_whole = console.windows(LAST.len()).any(|window| window == LAST);
+    if is_whole { panic_message(console) } else { None }
+}
+
 /// The end of a console, escaped, on one line.
 pub fn tail(console: &[u8]) -> String {
     escape_bytes(&console[console.len().saturating_sub(TAIL_BYTES)..])
@@ -29,5 +36,9 @@ mod tests {
             b"[ 1.0] x\r\n[ 2.0] Kernel panic - not syncing: VFS: \x1b[31mno root\r\nmore";
         assert_eq!(panic_message(console).as_deref(), Some("VFS: \\x1b[31mno root"));
         assert_eq!(panic_message(b"all is well"), None);
+        assert_eq!(panic_that_stays(console), None);
+        let end = b"\n[ 2.1] ---[ end Kernel panic - not syncing: VFS: \x1b[31mno root ]---\n";
+        let console = [&console[..], end].concat();
+        assert_eq!(panic_that_stays(&console).as_deref(), Some("VFS: \\x1b[31mno root"));
     }
 }

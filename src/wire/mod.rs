@@ -10,7 +10,7 @@ mod symbols;
 
 pub use answer::{Answer, Done, parse_answer};
 pub use answers::{is_finished, split_answers};
-pub use console::{panic_message, tail};
+pub use console::{panic_message, panic_that_stays, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, arguments, order};
 pub use symbols::parse_symbols;

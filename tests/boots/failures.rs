@@ -90,6 +90,21 @@ fn a_kernel_that_panics_at_boot_is_a_failed_row_with_its_own_words() {
 }
 
 #[test]
+fn a_panic_that_does_not_end_the_guest_is_named_at_once() {
+    // The limit is there so that a panic that is not noticed does not take minutes.
+    let more = ["--time-limit", "60"];
+    let (ran, comparison) = failures(["panic=0", "panic=0 rdinit=/nothing"], &["bad-panic"], &more);
+    assert_eq!(ran.status, 69);
+    let failures = row(&comparison, "bad-panic").failures.iter().map(|it| &it.failure);
+    for (failure, word) in failures.zip(["sysrq", "VFS"]) {
+        assert!(
+            matches!(failure, Failure::Panic { message } if message.contains(word)),
+            "{failure:?}"
+        );
+    }
+}
+
+#[test]
 fn a_kernel_that_never_reports_is_stopped() {
     // The guest spins before it says hello. A base with the same limit could be too slow for it.
     let spins = "ktax.never=1";

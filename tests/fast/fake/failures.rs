@@ -38,6 +38,8 @@ fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::VirtualTime { limit_s: 300 }, false),
         (Failure::Silent { console: String::new() }, false),
         (Failure::Garbled { reason: text("line 3") }, false),
+        (Failure::CpuTime { limit_s: 180 }.mute(), true),
+        (Failure::VirtualTime { limit_s: 300 }.mute(), false),
         (Failure::Flood { limit_bytes: 1 << 20 }, false),
         (refused(), false),
         (Failure::WrongWork { deviations: text("calls 1, expected 2") }, false),
