@@ -33,6 +33,9 @@ bool orders_is_one(int argc, char **argv); /* whether this process is for one of
 
 /* wire.c */
 HOOK void before_end(void); /* in scratch.c: what finish() does first */
+void wire_share(void *shared); /* an int that the processes of a workload share */
+bool wire_failed(void); /* whether somebody has said or says why: nothing may follow */
+void wire_forget(void); /* before the next of several orders */
 
 /* settings.c */
 void settings_note(void);

@@ -71,6 +71,7 @@ static void sweep(bool well)
 		;
 	if (!well)
 		scratch_sweep();
+	wire_forget();
 	settings_restore();
 }
 
@@ -87,7 +88,7 @@ void orders_run(char *text)
 		int status = pid > 0 ? wait_for(pid) : 0;
 		if (pid < 0)
 			SAY("fail fork: no process for it");
-		else if (WIFSIGNALED(status))
+		else if (WIFSIGNALED(status) && !wire_failed())
 			say_number("fail ended by signal ", WTERMSIG(status));
 		sweep(pid > 0 && !status);
 	}

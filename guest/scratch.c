@@ -24,9 +24,11 @@ static char *directory; /* its path; empty while there is none */
 void janitor_share(void)
 {
 	static char own[PATH_BYTES];
+	static int failure;
 
 	directory = janitor_shared(own, sizeof(own));
 	keys_share();
+	wire_share(janitor_shared(&failure, sizeof(failure)));
 }
 
 const char *scratch_directory(void)

@@ -2,13 +2,17 @@
 /* Guests that no one should trust, for the tests of the host. They do nothing outside a guest. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sem.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ktax.h"
+#include "team.h"
 
 static void guest_only(void)
 {
@@ -105,6 +109,47 @@ static void bad_escape(const struct order *o)
 	fail("\33]0;ktax was here\7\33[2J\33[31m<script>alert(1)</script>");
 }
 WORKLOAD("bad-escape", bad_escape);
+
+static atomic_int *go;
+
+static void *fail_together(void *unused)
+{
+	while (!atomic_load(go))
+		sched_yield();
+	errno = 0;
+	fail("together");
+	return unused;
+}
+
+/* So many processes with so many threads each fail at once, while the first one speaks. */
+static void bad_together(const struct order *o)
+{
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
+	const uint64_t processes = param(o, "processes", 0), threads = param(o, "threads", 0);
+	char name[] = "fact-a";
+	bool is_first = true;
+
+	go = mmap(NULL, sizeof(*go), prot, flags, -1, 0);
+	if (go == MAP_FAILED)
+		fail("mmap");
+	for (uint64_t i = 0; i < processes && is_first; i++)
+		is_first = worker() != 0;
+	for (uint64_t i = 0; i < threads; i++)
+		team_thread(fail_together, NULL);
+	if (!is_first)
+		fail_together(NULL);
+	atomic_store(go, 1);
+	region_begin();
+	region_end();
+	for (char *last = name + sizeof(name) - 2; *last < 'z'; ++*last)
+		sig(name, 0);
+	while (wait(NULL) > 0)
+		;
+	while (threads)
+		pause(); /* until one that fails ends this process */
+	sig(name, 0);
+}
+WORKLOAD("bad-together", bad_together);
 
 static void bad_sig(const struct order *o)
 {

@@ -36,7 +36,10 @@ fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a Failure {
 #[test]
 fn every_misbehaving_guest_is_a_failed_row_and_other_rows_stand() {
     let bad = ["bad-garbage", "bad-longline", "bad-silent", "bad-escape", "bad-panic"];
-    let rows: Vec<&str> = bad.into_iter().chain(["getppid"]).collect();
+    let together = ["processes=0,threads=9", "processes=9,threads=0", "processes=3,threads=3"]
+        .map(|counts| format!("bad-together:{counts}"));
+    let together = together.iter().map(String::as_str);
+    let rows: Vec<&str> = bad.into_iter().chain(["getppid"]).chain(together.clone()).collect();
     let (ran, comparison) = failures(["", ""], &rows, &[]);
     assert_eq!(ran.status, 69, "{}", ran.stderr);
     assert!(matches!(failure(&comparison, "bad-garbage"), Failure::Garbled { .. }));
@@ -47,6 +50,9 @@ fn every_misbehaving_guest_is_a_failed_row_and_other_rows_stand() {
         Failure::Garbled { .. } | Failure::Silent { .. }
     ));
     assert!(matches!(failure(&comparison, "bad-escape"), Failure::Refused { .. }));
+    for row in together {
+        assert!(matches!(failure(&comparison, row), Failure::Refused { .. }), "{row}");
+    }
     let panic = failure(&comparison, "bad-panic");
     assert!(matches!(panic, Failure::Panic { message } if message.contains("sysrq")), "{panic:?}");
     assert_eq!(row(&comparison, "getppid").verdict, Verdict::NoDetectedChange);

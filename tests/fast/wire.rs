@@ -9,3 +9,4 @@ mod native;
 mod noise;
 mod size;
 mod starved;
+mod together;
