@@ -1,7 +1,6 @@
 //! Boot parameters that do nothing.
 
-use std::collections::BTreeSet;
-
+use crate::model::boot_line::{parameters, unquoted};
 use crate::model::{Side, Warning};
 
 /// Parameters that arch/x86 looks for in the command line itself (cmdline_find_option): the kernel
@@ -30,15 +29,39 @@ const READ_EARLY: [&str; 20] = [
 ];
 
 /// A mistyped parameter changes nothing, and then nothing is found. Only the Subject's own are
-/// named.
-pub(super) fn unknown(side: Side, boot_line: &str, ignored: &BTreeSet<&str>) -> Vec<Warning> {
+/// named; `is_ignored` is asked for one as init gets it.
+pub(super) fn unknown(
+    side: Side,
+    boot_line: &str,
+    is_ignored: impl Fn(&str) -> bool,
+) -> Vec<Warning> {
     let asked = |word: &&str| {
-        let name = word.split('=').next().unwrap_or_default();
-        !READ_EARLY.contains(&name) && boot_line.split_whitespace().any(|own| own == *word)
+        let said = unquoted(word);
+        let name = said.split('=').next().unwrap_or_default();
+        !READ_EARLY.contains(&name) && is_ignored(&said)
     };
     let warning = |parameter: &str| Warning {
         fact: format!("the {}'s kernel does not know the boot parameter {parameter}", side.name()),
         next_step: "check its spelling, and whether this kernel is built with it".into(),
     };
-    ignored.iter().copied().filter(asked).map(warning).collect()
+    let mut own = parameters(boot_line);
+    own.sort_unstable();
+    own.dedup();
+    own.into_iter().filter(asked).map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_parameter_is_the_one_that_init_gets() {
+        let handed_on = ["foo=x y", "nokaslr", "b"];
+        let line = r#"quiet foo="x y" nokaslr "b" foo="x y""#;
+        let warnings = unknown(Side::Change, line, |word| handed_on.contains(&word));
+        let facts: Vec<&str> = warnings.iter().map(|warning| warning.fact.as_str()).collect();
+        let about = "the change's kernel does not know the boot parameter";
+        let expected = [format!("{about} \"b\""), format!("{about} foo=\"x y\"")];
+        assert_eq!(facts, expected);
+    }
 }

@@ -13,14 +13,14 @@ pub struct HostArgs {
     #[arg(long, value_name = "PROGRAM", env = "KTAX_QEMU", help_heading = "Host")]
     pub qemu: Option<PathBuf>,
     /// Run N VMs at a time [default: the number of CPUs]
-    #[arg(short, long, value_name = "N", help_heading = "Host")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Host")]
     pub jobs: Option<usize>,
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
     /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
     #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: u64,
 }
 

@@ -3,6 +3,7 @@
 
 mod bisection;
 mod blame;
+pub mod boot_line;
 mod comparison;
 mod counts;
 mod effect;

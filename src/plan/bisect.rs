@@ -1,6 +1,7 @@
 //! What two Subjects differ in, as a chain that can be gone along: each place on it is a Subject.
 
 use super::error::PlanError;
+use crate::model::boot_line::parameters;
 use crate::model::{Chain, Element, Subject};
 
 /// What the elements between two Subjects are.
@@ -50,16 +51,6 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
             ))
         }
     }
-}
-
-/// The parameters of a boot line: as the kernel, a quoted space parts nothing.
-fn parameters(line: &str) -> Vec<&str> {
-    let mut is_quoted = false;
-    let parts = line.split(move |c: char| {
-        is_quoted ^= c == '"';
-        c.is_whitespace() && !is_quoted
-    });
-    parts.filter(|parameter| !parameter.is_empty()).collect()
 }
 
 /// What the change's boot line adds.

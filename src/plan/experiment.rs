@@ -29,8 +29,6 @@ impl Experiment {
     pub fn of(file: &ExperimentFile) -> Result<Experiment, PlanError> {
         let method = Method::of(file);
         keys::check(file, method)?;
-        let title = file.title.clone().unwrap_or_default();
-        printable_line("the title", &title)?;
         let default_percent = if method == Method::Times { 1.0 } else { 0.1 };
         let threshold_percent = file.threshold_percent.unwrap_or(default_percent);
         if !(0.0..=100.0).contains(&threshold_percent) {
@@ -45,6 +43,9 @@ impl Experiment {
             Method::Times => ExperimentMethod::Times(TimesExperiment::of(file)?),
             Method::Guests => ExperimentMethod::Guests(GuestsExperiment::of(file)?),
         };
+        // Without a title it is made of the boot lines, which are at fault before it is.
+        let title = file.title.clone().unwrap_or_default();
+        printable_line("the title", &title)?;
         Ok(Experiment { title, seed: file.seed.unwrap_or(1), threshold_percent, method })
     }
 

@@ -15,6 +15,8 @@ pub enum RunDirError {
         "{path} exists and is not empty; give --out a new name, or resume with `ktax run {path}`"
     )]
     Exists { path: String },
+    #[error("{path} exists, is not empty, and is not a run directory; give --out a new name")]
+    NotEmpty { path: String },
     #[error(
         "{path} is not a run directory, because it has no plan.json; make one with \
          `ktax plan --out {path}`"

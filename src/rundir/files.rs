@@ -22,7 +22,8 @@ pub(super) const FILE_MAX: u64 = 1 << 30;
 pub fn check_free(root: &Path) -> Result<()> {
     let mut names = root.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
     match names.any(|name| !disk::is_unfinished(&name)) {
-        true => Err(exists(root)),
+        true if root.join("plan.json").exists() => Err(exists(root)),
+        true => Err(RunDirError::NotEmpty { path: root.display().to_string() }),
         false => Ok(()),
     }
 }

@@ -149,10 +149,10 @@ fn what_a_failure_tells_to_read_is_there() {
 
 #[test]
 fn a_mistyped_boot_parameter_is_a_warning() {
-    let (ran, comparison) = failures(["", "mitigatons=off"], &["getppid"], &[]);
+    let (ran, comparison) = failures(["", "mitigatons=\"off on\""], &["getppid"], &[]);
     assert!(matches!(ran.status, 0 | 4), "{}", ran.stderr);
     assert_eq!(comparison.warnings.len(), 1, "{comparison:?}");
-    let warning = comparison.warnings.iter().find(|w| w.fact.contains("mitigatons=off"));
+    let warning = comparison.warnings.iter().find(|w| w.fact.contains("mitigatons=\"off on\""));
     assert!(warning.is_some_and(|warning| warning.fact.contains("change")), "{comparison:?}");
 }
 

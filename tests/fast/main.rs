@@ -12,6 +12,7 @@ mod fake;
 mod golden;
 mod host_settings;
 mod keys;
+mod mistyped;
 mod native;
 mod noise;
 mod published;

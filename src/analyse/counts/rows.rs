@@ -75,8 +75,8 @@ fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
 fn unknown_parameters(plan: &CountsPlan, boots: &Boots) -> Vec<Warning> {
     let of = |side: Side| {
         let ignored = boots.ignored(side);
-        let ignored = ignored.iter().map(String::as_str).collect();
-        parameters::unknown(side, &plan.subjects.get(side).boot_line, &ignored)
+        let is_ignored = |said: &str| ignored.iter().any(|word| word == said);
+        parameters::unknown(side, &plan.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }

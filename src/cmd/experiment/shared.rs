@@ -49,20 +49,26 @@ pub struct SharedArgs {
     #[arg(long, value_name = "MODEL", help_heading = "Subjects")]
     cpu: Option<String>,
     /// Give the guest this much memory, in MiB [default: 512]
-    #[arg(long, value_name = "MIB", help_heading = "Subjects")]
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
     memory: Option<u32>,
     /// Measure this workload, @GROUP or row; repeat for more [default: every row that `ktax
     /// workloads` does not mark `*`; timed engines have no default]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
     workloads: Vec<String>,
     /// Boot each side N times under different layouts [default: 5]
-    #[arg(short, long, value_name = "N", help_heading = "Measuring")]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Measuring"
+    )]
     layouts: Option<u32>,
     /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
-    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Measuring")]
     seed: Option<u64>,
     /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
-    #[arg(long, value_name = "PERCENT", help_heading = "Measuring")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
     threshold: Option<f64>,
 }
 

@@ -27,19 +27,19 @@ pub struct TimedArgs {
     #[arg(long)]
     bare_metal: bool,
     /// Give each guest N vCPUs [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     vcpus: Option<u32>,
     /// Run the vCPUs on N quiet CPUs; fewer than vCPUs is overcommit [default: one for each vCPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     cores: Option<u32>,
     /// Measure exactly N pairs of boots [default: as many as are needed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pairs: Option<u32>,
     /// Stop after N pairs at the latest [default: 200]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     most_pairs: Option<u32>,
     /// Run each row N times in each boot [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     loops: Option<u32>,
     /// Also measure this row, but exclude it from the exit status; repeat for more
     #[arg(long, value_name = "ROW")]

@@ -38,8 +38,10 @@ fn unknown_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let of = |side: Side| {
         let own = boots(pairs).filter(|(_, of, _)| *of == side);
         let said = own.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
-        let ignored = said.flat_map(|words| words.split_whitespace()).collect();
-        unknown(side, &plan.subjects.get(side).boot_line, &ignored)
+        // One line for each Boot, in which a value may have spaces.
+        let lines: BTreeSet<String> = said.map(|words| format!(" {words} ")).collect();
+        let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
+        unknown(side, &plan.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }
