@@ -32,9 +32,14 @@ void machine_freeze(void)
 	ports(false);
 }
 
-/* insb() and outsb() of sys/io.h do not tell the compiler that they use memory. */
+/*
+ * insb() and outsb() of sys/io.h do not tell the compiler that they use memory. KVM reads the port
+ * before it writes to memory: if a page is missing or is still shared after a fork, the guest
+ * faults, and the bytes are lost. So the pages are written first.
+ */
 static void read_bytes(void *to, size_t length)
 {
+	memset(to, 0, length);
 	__asm__ volatile("rep insb" : "+D"(to), "+c"(length) : "d"(FW_CFG_DATA) : "memory");
 }
 

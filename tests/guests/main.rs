@@ -6,5 +6,6 @@ mod common;
 mod exits_command;
 mod exits_host;
 mod exits_live;
+mod kvm_engine;
 mod kvm_host;
 mod vmm;
