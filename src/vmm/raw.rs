@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
+use rustix::thread::disable_transparent_huge_pages;
 
 use super::code::{self, Loops};
 use super::error::{VmmError, refused};
@@ -11,8 +12,6 @@ use super::outcome::GuestOutcome;
 use super::vcpu::{Bus, Next};
 use super::{crew, long_mode};
 
-/// Ends at the address without memory.
-const MEMORY: usize = code::MMIO_ADDRESS as usize;
 const CODE: u64 = 0x8000;
 
 /// Runs the loops to their end.
@@ -21,7 +20,17 @@ const CODE: u64 = 0x8000;
 ///
 /// The guest does not start. How it ends is in the [`GuestOutcome`].
 pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
-    run_code(&code::assemble(loops))
+    let bytes = loops.memory();
+    if loops.fault > 0 {
+        // KVM then maps each page of 4 KiB by itself, also where the memory is aligned to 2 MiB.
+        disable_transparent_huge_pages(true)
+            .map_err(|error| VmmError::Memory { bytes, reason: error.to_string() })?;
+    }
+    let machine = Machine::new(bytes)?;
+    if loops.has_controller() {
+        machine.vm.create_irq_chip().map_err(refused("create the interrupt controllers"))?;
+    }
+    run_in(&machine, &code::assemble(loops))
 }
 
 /// Runs machine code from its first byte on, in long mode.
@@ -30,7 +39,10 @@ pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
 ///
 /// As of [`run`].
 pub fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
-    let machine = Machine::new(MEMORY)?;
+    run_in(&Machine::new(Loops::default().memory())?, code)
+}
+
+fn run_in(machine: &Machine, code: &[u8]) -> Result<GuestOutcome, VmmError> {
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", code, CODE)?;
     let vcpu = machine.vm.create_vcpu(0).map_err(refused("create a vCPU"))?;

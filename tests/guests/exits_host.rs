@@ -58,6 +58,22 @@ fn in_an_exact_host_all_of_the_vcpus_time_is_in_the_table() {
     assert_eq!(count(&all, "io"), count(&without, "io"));
 }
 
+#[test]
+fn what_kvm_handles_in_the_kernel_is_counted_and_never_gets_to_the_vmm() {
+    let guest = ["--rdmsr", "300", "--wrmsr", "200", "--fault", "2000", "--pic", "600"];
+    let (table, account) = record(&["--exact"], &[], &guest);
+    assert_whole(&table);
+    assert_eq!(["msr", "io"].map(|reason| count(&table, reason)), [500, 600], "{table:?}");
+    // The guest's code and page tables are some more pages.
+    assert!((2000..2010).contains(&count(&table, "npf")), "{table:?}");
+    // The last OUT is the guest's end.
+    assert_eq!(account["vcpus"][0]["exits"].to_string(), r#"{"KVM_EXIT_IO":1}"#);
+    for reason in ["msr", "io", "npf"] {
+        let parts = table.row(reason).unwrap().parts.as_ref().unwrap();
+        assert!(parts.user_ns == 0 && parts.kernel_ns > 0, "{table:?}");
+    }
+}
+
 /// A stock Linux guest, recorded in an exact host; its console comes before the tables.
 fn record_linux(initrd: &Path, options: &[&str], guest: &[&str]) -> (Ran, Vec<ExitTable>) {
     let vmlinuz = format!("vmlinuz={}", kernel().display());

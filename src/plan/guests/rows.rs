@@ -7,7 +7,7 @@ use crate::plan::error::PlanError;
 use crate::plan::workloads::{definitions, select};
 
 /// What a guest without a kernel can do on x86.
-const KINDS: [&str; 4] = ["out", "mmio", "cpuid", "hlt"];
+const KINDS: [&str; 8] = ["cpuid", "rdmsr", "wrmsr", "fault", "pic", "out", "mmio", "hlt"];
 
 /// What a guest of e500v2 may not do, and all of that together.
 const KINDS_OF_E500V2: [&str; 7] = ["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"];

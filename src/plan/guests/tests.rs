@@ -55,7 +55,7 @@ fn mistakes_are_named() {
         (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
         (FILE, "cpus = 2", "cpus = 17", "cpus must be 1 to 16, not 17"),
         (FILE, "without", "with", "unknown field `with`"),
-        (FILE, "out=2000", "rdtsc=1", "write raw:KIND=N with one of out, mmio, cpuid, hlt"),
+        (FILE, "out=2000", "rdtsc=1", "one of cpuid, rdmsr, wrmsr, fault, pic, out, mmio, hlt"),
         (FILE, "base = { kernel = \"debian:cloud-amd64\" }", "base = {}", "kernel is missing"),
         (FILE, "\"getppid\"", "\"boot\"", "boot is named twice"),
         (FILE, "title", "pairs = 10\ntitle", "--pairs (pairs) only applies to timed engines"),
