@@ -59,6 +59,32 @@ fn two_processors_start_and_the_guest_goes_off_by_itself() {
 }
 
 #[test]
+fn five_guests_run_one_after_the_other_in_one_host() {
+    let dir = scratch();
+    let script = dir.path().join("script");
+    let guest = format!(
+        "/ktax exits record --level exits -- /ktax vmm linux --kernel /files/vmlinuz \
+         --initrd /files/initrd --append '{LINE}' || exit 1\n"
+    );
+    fs::write(&script, guest.repeat(5)).unwrap();
+    let files = [
+        ("vmlinuz", kernel()),
+        ("initrd", initrd(dir.path())),
+        ("script", script),
+        ("sh", "/bin/sh".into()),
+    ];
+    let files = files.map(|(name, path)| format!("--file={name}={}", path.display()));
+    let options =
+        [&["--exact", "--time-limit=900"], &files.each_ref().map(String::as_str)[..]].concat();
+    let ran = kvm_host(&options, &["/files/sh", "/files/script"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let booted = ran.stdout.matches("init sees 1 processors and clock kvm-clock").count();
+    let recorded = ran.stdout.matches("vCPU wall time ").count();
+    assert_eq!((booted, recorded), (5, 5), "{}", ran.stdout);
+    assert_eq!(ran.stderr.matches("KVM_EXIT_IO").count(), 5, "{}", ran.stderr);
+}
+
+#[test]
 fn a_feature_is_hidden_from_the_guest() {
     let ran = linux(&[], LINE, &["--without", "kvmclock"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
