@@ -74,7 +74,10 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
     let found: Vec<(&str, Explained)> = found.collect();
     if found.is_empty() {
         let rows = comparisons().flat_map(|(_, it)| it.rows.iter().map(|row| row.row.as_str()));
-        return Err(Error::NoRow { row: row.to_owned(), near: nearest(rows, row) });
+        return Err(Error::NoRow {
+            row: row.to_owned(),
+            near: nearest(row, rows).map(str::to_owned),
+        });
     }
     Ok(found)
 }

@@ -19,7 +19,7 @@ mod dangerous;
 mod hashes;
 mod json;
 mod markup;
-mod nearest;
+mod near;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -31,5 +31,5 @@ pub use dangerous::is_dangerous;
 pub use hashes::short_hashes;
 pub use json::escape_json;
 pub use markup::{code, html, markdown};
-pub use nearest::nearest;
+pub use near::nearest;
 pub use terminal::{escape, escape_lines, escape_path};

@@ -19,10 +19,13 @@ pub enum SettingError {
     #[error("the value of {setting} is too long or has control characters; use one short line")]
     Value { setting: Setting },
     #[error(
-        "there is no {setting} ({path} does not exist); check the name, or load the module that \
-         provides it"
+        "there is no {setting}{}: {path} does not exist; check the name, or load the module that \
+         provides it",
+        meant(.near)
     )]
-    Absent { setting: Setting, path: String },
+    Absent { setting: Setting, path: String, near: Option<String> },
+    #[error("{setting} cannot be {value:?}; use one of {known}")]
+    NotListed { setting: Setting, value: String, known: String },
     #[error("this machine has no frequency governor (no cpufreq policy); remove `governor`")]
     NoGovernor,
     #[error("cannot change {setting}: {reason}; run ktax with `sudo`")]
@@ -82,7 +85,7 @@ impl SettingError {
     pub(super) fn of(setting: &Setting, path: &Path, reason: io::Error) -> SettingError {
         let (path, setting) = (path.display().to_string(), setting.clone());
         match reason.kind() {
-            io::ErrorKind::NotFound => SettingError::Absent { setting, path },
+            io::ErrorKind::NotFound => SettingError::Absent { setting, path, near: None },
             io::ErrorKind::ReadOnlyFilesystem => SettingError::ReadOnly { setting, reason },
             // Nobody may write what root may not.
             io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
@@ -110,10 +113,16 @@ impl SettingError {
         use SettingError::*;
         match self {
             Name { .. } | Twice { .. } | Value { .. } | Absent { .. } => Blame::User,
-            NoGovernor | Refused { .. } | Became { .. } | NoWayBack { .. } => Blame::User,
+            NotListed { .. } | NoGovernor | Refused { .. } | Became { .. } | NoWayBack { .. } => {
+                Blame::User
+            }
             Unplanned { .. } | Busy { .. } => Blame::User,
             Denied { .. } | ReadOnly { .. } | Unreadable { .. } | State { .. } => Blame::Host,
             Shared { .. } | Garbled { .. } | NotBack { .. } => Blame::Host,
         }
     }
+}
+
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 //! on it is written down first, and restored.
 
 pub mod changer;
+mod check;
 pub mod error;
 pub mod journal;
 mod programs;
@@ -14,6 +15,7 @@ mod timed;
 
 pub use programs::Host;
 pub use setting::Setting;
+pub use settings::Running;
 pub use timed::TimedHost;
 
 use super::entry::{EngineEntry, Measures};

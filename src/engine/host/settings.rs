@@ -10,6 +10,7 @@ use super::setting::Setting;
 use crate::model::TimedSubject;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+const SYSCTLS: &str = "proc/sys";
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
 /// The longest value of a setting, in bytes.
@@ -53,12 +54,17 @@ impl Setting {
                 let is_part = |part: &str| !["", ".", ".."].contains(&part);
                 let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
                 match is_plain && below.len() < 4096 && below.split('/').all(is_part) {
-                    true => Ok(Path::new("proc/sys").join(below)),
+                    true => Ok(Path::new(SYSCTLS).join(below)),
                     false => Err(wrong(name)),
                 }
             }
         }
     }
+}
+
+/// The part of a sysctl's name that a file's name stands for.
+pub(super) fn sysctl_of(file: &str) -> String {
+    swap(file)
 }
 
 fn swap(name: &str) -> String {
@@ -131,13 +137,23 @@ impl Running {
         if found.is_empty() { Err(SettingError::NoGovernor) } else { Ok(found) }
     }
 
+    /// The file of a setting.
+    pub(super) fn file(&self, setting: &Setting) -> Result<PathBuf> {
+        Ok(self.root.join(setting.path()?))
+    }
+
+    /// The directory of all sysctls.
+    pub(super) fn sysctls(&self) -> PathBuf {
+        self.root.join(SYSCTLS)
+    }
+
     /// The present value, in the spelling in which it is written.
     ///
     /// # Errors
     ///
     /// The setting does not exist or cannot be read.
     pub fn read(&self, setting: &Setting) -> Result<String> {
-        let path = self.root.join(setting.path()?);
+        let path = self.file(setting)?;
         let failed = |reason: io::Error| match reason.kind() {
             io::ErrorKind::NotFound => SettingError::of(setting, &path, reason),
             _ => SettingError::unreadable(setting, &path, reason),
@@ -162,7 +178,7 @@ impl Running {
     }
 
     fn write(&self, setting: &Setting, value: &str) -> Result<()> {
-        let path = self.root.join(setting.path()?);
+        let path = self.file(setting)?;
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(libc::EINVAL | libc::ERANGE | libc::ENODEV | libc::EOPNOTSUPP) => {
                 let (setting, value) = (setting.clone(), value.to_owned());

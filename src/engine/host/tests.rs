@@ -15,6 +15,7 @@ use super::setting::Setting;
 use super::settings::Running;
 use crate::model::TimedSubject;
 
+mod names;
 mod way_back;
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
@@ -48,7 +49,7 @@ impl Machine {
         fs::read_to_string(self.0.path().join(name)).unwrap().trim_end().to_owned()
     }
 
-    /// Swappiness, huge pages, and the governor, which is the same in every policy.
+    /// Swappiness, huge pages, and the governor of every policy.
     fn now(&self) -> [String; 3] {
         let governors = POLICIES.map(|policy| self.read(&governor(policy)));
         assert_eq!(governors[0], governors[1]);

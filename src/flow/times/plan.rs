@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::calibrate::calibrated;
 use super::cpus;
 use super::error::BlockError;
-use crate::engine::host::Host;
+use crate::engine::host::{Host, Running};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::remaining::spoken;
 use crate::flow::session::Session;
-use crate::model::{Identity, Plan, RunsOn, Side, Subject, TimesPlan};
+use crate::model::{Identity, Plan, RunsOn, Side, Subject, TimedSubject, TimesPlan};
 use crate::plan::{Experiment, TimesExperiment};
 use crate::stats::timed::drawn_for;
 
@@ -20,7 +20,7 @@ pub(in crate::flow) fn plan(
     experiment: &Experiment<TimesExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<TimesPlan>, Error> {
-    cpus::check(&experiment.method.machine)?;
+    refuse(experiment)?;
     let mut plan = experiment.plan()?;
     plan.method.kernels = kernels(&plan.method, session)?;
     session.observer.status("finding out how many operations take 20 ms");
@@ -30,10 +30,25 @@ pub(in crate::flow) fn plan(
     Ok(plan)
 }
 
-/// Refuses what would be refused later: CPUs that are not there, and Sides that the user boots,
-/// because one command cannot boot another kernel in the middle.
-pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+/// Refuses CPUs, settings and values that this machine does not have.
+fn refuse(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     cpus::check(&experiment.method.machine)?;
+    Ok(settings_of(experiment).try_for_each(|side| Running::default().check(side))?)
+}
+
+/// The Sides that are settings of the running kernel. A kernel that the user boots may have others.
+fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item = &TimedSubject> {
+    let of = &experiment.method;
+    let is_here = of.engine.runs_on == RunsOn::RunningKernel;
+    [&of.base, &of.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
+}
+
+/// Refuses what would be refused later: CPUs that are not there, settings that this user may not
+/// change, and Sides that the user boots, because one command cannot boot another kernel in the
+/// middle.
+pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
+    refuse(experiment)?;
+    settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
     match experiment.plan()?.method.is_in_blocks() {
         false => Ok(()),
         true => {

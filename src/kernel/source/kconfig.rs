@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::options::Options;
-use crate::text::escape;
+use crate::text::{escape, nearest};
 
 /// One definition of an option in a Kconfig file.
 struct Entry {
@@ -23,8 +23,10 @@ pub(super) fn why(tree: &Path, arch: &str, name: &str, wanted: &str, config: &Op
     collect((tree, arch), tree, &mut entries);
     let own: Vec<&Entry> = entries.iter().filter(|entry| entry.name == name).collect();
     if own.is_empty() {
+        let near = nearest(name, entries.iter().map(|entry| entry.name.as_str()));
+        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         return format!(
-            "this tree has no option {name}; run `make menuconfig` and press `/` to search"
+            "this tree has no option {name}{near}; run `make menuconfig` and press `/` to search"
         );
     }
     let selecting = |entry: &&Entry| {
@@ -149,6 +151,8 @@ mod tests {
             why(tree.path(), "x86", "D", "n", &on),
             "it is selected by A; turn that off too"
         );
-        assert!(why(tree.path(), "x86", "E", "y", &on).starts_with("this tree has no option E"));
+        fs::write(tree.path().join("Kconfig.net"), "config NETFILTER\n").unwrap();
+        let said = why(tree.path(), "x86", "NETFLITER", "y", &on);
+        assert!(said.starts_with("this tree has no option NETFLITER (did you mean NETFILTER?);"));
     }
 }

@@ -42,7 +42,8 @@ pub fn each_once(rows: Vec<Workload>) -> Result<Vec<Workload>, PlanError> {
 /// The Definition of that name.
 pub fn find<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a Definition, PlanError> {
     definitions.iter().find(|definition| definition.name == name).ok_or_else(|| {
-        let near = nearest(definitions.iter().map(|one| one.name.as_str()), name);
+        let known = definitions.iter().map(|definition| definition.name.as_str());
+        let near = nearest(name, known).map(str::to_owned);
         PlanError::UnknownWorkload { name: name.to_owned(), near }
     })
 }
