@@ -67,7 +67,7 @@ fn find_or_make(
 }
 
 /// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a
-/// source also the tools, the tree, the patches and the options.
+/// source also the tools, the tree, the patches and, by Kconfig, the options.
 ///
 /// # Errors
 /// Those of [`obtain`] that a build would begin with.
@@ -77,7 +77,7 @@ pub fn check(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), Ker
         false => Ok(()),
         true => {
             let cache = Cache::open(cache, talk.note)?;
-            talk.unless_cancelled(source::check(&spec, subject, &cache))
+            talk.unless_cancelled(source::check(&spec, subject, &cache, talk))
         }
     }
 }

@@ -73,7 +73,7 @@ fn check(make: &Make<'_>, recipe: &Recipe, text: &str) -> Result<(), BuildError>
     match config.unlike(&recipe.options).into_iter().next() {
         None => Ok(()),
         Some((name, wanted, found)) => {
-            let why = kconfig::why(make.source, make.target.directory(), &name, &wanted, &config);
+            let why = kconfig::why(&make.source, make.target.directory(), &name, &wanted, &config);
             Err(BuildError::Dropped { name: format!("CONFIG_{name}"), wanted, found, why })
         }
     }

@@ -31,15 +31,15 @@ const CCACHE: [(&str, &str); 2] = [("CCACHE_CONFIGPATH", "/dev/null"), ("CCACHE_
 
 /// A tree, and how to build it.
 pub(super) struct Make<'a> {
-    pub source: &'a Path,
-    pub objects: &'a Path,
+    pub source: PathBuf,
+    pub objects: PathBuf,
     pub target: &'a Target,
     /// The file for the output of make.
     pub log: PathBuf,
     /// The name of the source, for messages.
     pub what: &'a str,
     /// The directory of ccache, if it is installed: toggling an option back compiles nothing again.
-    pub ccache: Option<&'a Path>,
+    pub ccache: Option<PathBuf>,
     /// Shows the progress, and knows whether the user has cancelled.
     pub talk: &'a Talk<'a>,
 }
@@ -58,13 +58,13 @@ impl Make<'_> {
         let log = File::create(&self.log).map_err(start)?;
         let known = compiled_before(self.objects);
         let mut command = Command::new("make");
-        command.arg("-C").arg(self.source).arg(format!("O={}", self.objects.display()));
+        command.arg("-C").arg(&self.source).arg(format!("O={}", self.objects.display()));
         // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.
         command
             .env_clear()
             .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.args(self.words(arguments)).envs(MADE).envs(environment.iter().copied());
-        if let Some(ccache) = self.ccache {
+        if let Some(ccache) = &self.ccache {
             let compiler = format!("CC=ccache {}gcc", self.target.cross());
             command.arg(compiler).env("CCACHE_DIR", ccache).envs(CCACHE);
         }
@@ -107,18 +107,18 @@ impl Make<'_> {
     fn failure(&self, arguments: &[&str], status: ExitStatus) -> BuildError {
         let says = |what: &str| lines(&self.log).any(|line| line.contains(what));
         if says("No space left on device") {
-            return space::disk_full(self.objects);
+            return space::disk_full(&self.objects);
         }
         if status.signal().is_some() || says("Killed signal terminated program") {
             return BuildError::Killed;
         }
         BuildError::Failed {
-            first: first_error(&self.log, self.source)
+            first: first_error(&self.log, &self.source)
                 .unwrap_or_else(|| format!("make failed with {status}")),
             command: format!(
                 "make -C {} O={} {}",
-                escape_path(self.source),
-                escape_path(self.objects),
+                escape_path(&self.source),
+                escape_path(&self.objects),
                 self.words(arguments).join(" ")
             ),
             log: escape_path(&self.log),

@@ -20,15 +20,22 @@ use crate::kernel::target::Target;
 use crate::model::Subject;
 use crate::text::escape_path;
 
-/// Checks the tools, the tree, the patches and the options, and builds nothing.
+/// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
 pub(crate) fn check(
     spec: &KernelSpec,
     subject: &Subject,
     cache: &Cache<'_>,
+    talk: &Talk<'_>,
 ) -> Result<(), KernelError> {
     tools::check(&Target::X86_64)?;
-    let trees = Trees::open(&cache.builds())?;
-    recipe(spec, (&Target::X86_64, subject), &trees, cache).map(drop)
+    let builds = cache.builds();
+    let trees = Trees::open(&builds)?;
+    let recipe = recipe(spec, (&Target::X86_64, subject), &trees, cache)?;
+    if record::find(cache, &recipe.key(), &recipe.source)?.is_some() {
+        return Ok(());
+    }
+    let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
+    configured(&trees, &lane, &recipe, cache, talk).map(drop)
 }
 
 /// Builds the kernel that the Subject asks for, or finds it in the cache.
@@ -81,24 +88,17 @@ fn build(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
-    lane.check_out(trees, &recipe.tree)?;
-    let (source, objects) = (lane.source(), lane.objects());
-    let what = &recipe.source;
-    let ccache = tools::has_ccache().then(|| cache.builds().join("ccache"));
-    let ccache = ccache.as_deref();
-    let (target, log) = (&recipe.target, lane.log());
-    let make = Make { source: &source, objects: &objects, target, log, what, ccache, talk };
-    let config = configure(trees, lane, &make, recipe)?;
+    let (make, config) = configured(trees, lane, recipe, cache, talk)?;
     let outcome = recipe.key_of_outcome(&config);
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
     cache.note(&format!("building {}; log: {}", recipe.source, escape_path(&lane.log())));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let (image, path) = target.image();
+    let (image, path) = recipe.target.image();
     make.run(&[&format!("-j{jobs}"), image], &[])?;
     (talk.status)("");
-    let path = objects.join(path);
+    let path = make.objects.join(path);
     let image = fs::read(&path).map_err(|error| BuildError::Cache {
         action: "read",
         path: escape_path(&path),
@@ -107,4 +107,26 @@ fn build(
     let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
     record::remember(cache, &outcome, &kernel)?;
     Ok(kernel)
+}
+
+/// Checks the tree out and configures it: how to build it, and what Kconfig made of the options.
+fn configured<'a>(
+    trees: &Trees,
+    lane: &Lane,
+    recipe: &'a Recipe,
+    cache: &Cache<'_>,
+    talk: &'a Talk<'a>,
+) -> Result<(Make<'a>, String), KernelError> {
+    lane.check_out(trees, &recipe.tree)?;
+    let make = Make {
+        source: lane.source(),
+        objects: lane.objects(),
+        target: &recipe.target,
+        log: lane.log(),
+        what: &recipe.source,
+        ccache: tools::has_ccache().then(|| cache.builds().join("ccache")),
+        talk,
+    };
+    let config = configure(trees, lane, &make, recipe)?;
+    Ok((make, config))
 }

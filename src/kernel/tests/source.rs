@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::place::{Place, ends_with};
 use crate::kernel::error::{BuildError, KernelError};
-use crate::kernel::obtain::obtain_for;
+use crate::kernel::obtain::{check, obtain_for};
 use crate::kernel::source::commits;
 use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
@@ -26,6 +26,19 @@ fn the_same_source_is_built_once_whatever_it_is_called() {
     let other = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
     place.obtain(&other).unwrap();
     assert_eq!(place.builds(), 2);
+}
+
+#[test]
+fn an_option_is_refused_before_anything_is_built() {
+    let place = Place::new();
+    let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
+    let cache = place.dir.path().join("cache");
+    let silent = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+    let refused = check(&with("CONFIG_LOTS=y"), &cache, &silent).err();
+    assert!(refused.is_none(), "the makefile of this tree accepts it: {refused:?}");
+    let error = check(&with("CONFIG_LOST=y"), &cache, &silent).unwrap_err().to_string();
+    assert!(error.contains("CONFIG_LOST=y") && error.contains("depends on FOUND"), "{error}");
+    assert_eq!(place.builds(), 0);
 }
 
 #[test]
