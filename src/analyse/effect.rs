@@ -49,6 +49,7 @@ pub(super) fn verdict(decision: Decision) -> Verdict {
     match decision {
         Decision::Slower => Verdict::Slower,
         Decision::Faster => Verdict::Faster,
+        Decision::Small => Verdict::BelowThreshold,
         Decision::Same | Decision::Undetected => Verdict::NoDetectedChange,
         Decision::TooFew => Verdict::TooFewBoots,
     }

@@ -40,6 +40,8 @@ pub enum Decision {
     Slower,
     /// The change is below the base, beyond the noise and the threshold.
     Faster,
+    /// Beyond the noise, and below the threshold.
+    Small,
     /// Nothing beyond [`Difference::detectable`].
     Undetected,
 }
@@ -126,7 +128,10 @@ pub fn judge(base: &[f64], change: &[f64], relevant: impl Fn(usize) -> f64) -> O
     } else if deltas.len() < MIN_LAYOUTS {
         Decision::TooFew
     } else {
-        apart(base, change).filter(|_| relevant).unwrap_or(Decision::Undetected)
+        match apart(base, change) {
+            Some(_) if !relevant => Decision::Small,
+            found => found.unwrap_or(Decision::Undetected),
+        }
     };
     let (least, most) = (smallest(&deltas), largest(&deltas));
     let beyond = |gap: f64, delta: f64| (noise - gap + delta).max(threshold);

@@ -70,7 +70,10 @@ fn one_instruction_counts_where_layouts_move_nothing() {
 fn the_threshold_is_reached_not_passed() {
     // 1 of 1000 is 0.1 %.
     assert_eq!(decide(&[1000.0; 5], &[1001.0; 5], 0.1), Decision::Slower);
-    assert_eq!(decide(&[1000.0; 5], &[1001.0; 5], 0.11), Decision::Undetected);
+    assert_eq!(decide(&[1000.0; 5], &[1001.0; 5], 0.11), Decision::Small);
+    // Within the noise no change is seen, whatever the threshold.
+    let base = [1000.0, 1001.0, 1000.0, 1001.0, 1000.0];
+    assert_eq!(decide(&base, &[1001.0; 5], 0.11), Decision::Undetected);
     assert_eq!(decide(&[1000.0; 5], &[999.0; 5], 0.1), Decision::Faster);
 }
 

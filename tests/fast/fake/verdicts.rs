@@ -1,6 +1,7 @@
 //! From canned counts to what a row says.
 
 use ktax::analyse::counts;
+use ktax::cmd::Exit;
 use ktax::model::{Comparison, Side, Verdict};
 
 use super::scene::{OPS, Scene};
@@ -34,6 +35,16 @@ fn one_less_is_faster() {
     let scene = Scene::new(&["pipe"]).layouts(5);
     let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &[9 * OPS; 5]));
     assert_eq!(comparison.rows[0].verdict, Verdict::Faster);
+}
+
+#[test]
+fn a_change_beyond_the_noise_and_below_the_threshold_has_its_own_verdict() {
+    let (base, change) = ([1000 * OPS; 5], [1000 * OPS + OPS / 2; 5]);
+    let scene = Scene::new(&["pipe"]).layouts(5).costs("pipe", Side::Base, "do_work", &base);
+    let comparison = compared(&scene.costs("pipe", Side::Change, "do_work", &change));
+    let pipe = &comparison.rows[0];
+    assert_eq!((pipe.verdict, pipe.effects()[0].delta), (Verdict::BelowThreshold, 0.5));
+    assert_eq!(Exit::of_comparisons(&[comparison]), Exit::Ok);
 }
 
 #[test]
