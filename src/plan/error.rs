@@ -95,6 +95,12 @@ pub enum PlanError {
          --base-boot-line (base.boot_line)"
     )]
     BareMetalBoots,
+    #[error(
+        "base and change are the same, so there is nothing to compare; change one of them, such as \
+         with --change-boot-line or --change-set, or measure noise with {}",
+        with_flag("same")
+    )]
+    Same,
     #[error("cannot sweep {name:?}: {reason}")]
     Sweep { name: String, reason: String },
     #[error(

@@ -21,6 +21,17 @@ pub enum ExperimentMethod {
     Guests(GuestsExperiment),
 }
 
+impl ExperimentMethod {
+    /// Whether base and change say the same, so that only noise can differ.
+    fn has_same_sides(&self) -> bool {
+        match self {
+            ExperimentMethod::Counts(of) => of.base == of.change,
+            ExperimentMethod::Times(of) => of.base == of.change,
+            ExperimentMethod::Guests(of) => of.change.as_ref() == Some(&of.base),
+        }
+    }
+}
+
 impl Experiment {
     /// Checks what a file or the command line says.
     ///
@@ -46,6 +57,9 @@ impl Experiment {
         // Without a title it is made of the boot lines, which are at fault before it is.
         let title = file.title.clone().unwrap_or_default();
         printable_line("the title", &title)?;
+        if method.has_same_sides() && file.same != Some(true) {
+            return Err(PlanError::Same);
+        }
         Ok(Experiment { title, seed: file.seed.unwrap_or(1), threshold_percent, method })
     }
 

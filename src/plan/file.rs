@@ -25,6 +25,8 @@ pub struct ExperimentFile {
     pub seed: Option<u64>,
     /// A change below this many percent gets no verdict.
     pub threshold_percent: Option<f64>,
+    /// Whether the Sides may be the same, which measures noise.
+    pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
     /// Layouts per Side.

@@ -1,9 +1,10 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 24] = [
+const FLAGS: [(&str, &str); 25] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
+    ("same", "--same"),
     ("threshold_percent", "--threshold"),
     ("pairs", "--pairs"),
     ("most_pairs", "--most-pairs"),

@@ -87,9 +87,7 @@ impl Difference {
         self.reach.map(|reach| match self.decision {
             Decision::Slower => reach.slower,
             Decision::Faster => reach.faster,
-            Decision::Same | Decision::TooFew | Decision::Undetected => {
-                reach.slower.max(reach.faster)
-            }
+            _ => reach.slower.max(reach.faster),
         })
     }
 }

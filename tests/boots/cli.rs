@@ -166,7 +166,9 @@ fn directories_that_are_no_run_directories_are_refused() {
     }
     fs::write(dir.path().join("plan.json"), "{\"format\": 99}").unwrap();
     assert_eq!(run(ktax().arg("run").arg(dir.path())).status, 2);
-    let ran = run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--out"]).arg(dir.path()));
+    let ran = run(ktax()
+        .args(["plan", "--same", "-w", "pipe", "--kernel", KERNEL, "--out"])
+        .arg(dir.path()));
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("not empty"), "{}", ran.stderr);
 }
@@ -175,7 +177,7 @@ fn directories_that_are_no_run_directories_are_refused() {
 fn an_unfinished_run_is_not_analysed() {
     let dir = scratch();
     let out = dir.path().join("out");
-    run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--out"]).arg(&out));
+    run(ktax().args(["plan", "--same", "-w", "pipe", "--kernel", KERNEL, "--out"]).arg(&out));
     let ran = run(ktax().arg("analyse").arg(&out));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("ktax run"), "{}", ran.stderr);
@@ -213,7 +215,7 @@ fn one_file_works_from_anywhere() {
     fs::copy(env!("CARGO_BIN_EXE_ktax"), &copy).unwrap();
     let mut command = Command::new(&copy);
     common::own(command.current_dir(dir.path()));
-    let rows = ["compare", "--kernel", KERNEL, "-w", "getppid", "--layouts", "1"];
+    let rows = ["compare", "--same", "--kernel", KERNEL, "-w", "getppid", "--layouts", "1"];
     let ran = run(command.args(rows));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(dir.path().join("ktax-1/comparison.json").is_file(), "{}", ran.stderr);
@@ -259,10 +261,10 @@ fn bisect_is_told_good_skip_and_stop() {
         command.args(["compare", "--bisect", "--kernel", KERNEL, "--layouts", "1", "--out"]);
         run(command.arg(dir.path().join(name)).args(args)).status
     };
-    assert_eq!(status("good", &["-w", "getppid"]), 0);
+    assert_eq!(status("good", &["--same", "-w", "getppid"]), 0);
     // One layout is no verdict: the commit cannot be judged.
     let differs = ["-w", "control-loop", "--change-boot-line", "ktax.extra=1"];
     assert_eq!(status("skip", &differs), 125);
-    assert_eq!(status("failed", &["-w", "bad-work"]), 125);
+    assert_eq!(status("failed", &["--same", "-w", "bad-work"]), 125);
     assert_eq!(status("stop", &["-w", "no-such-workload"]), 130);
 }

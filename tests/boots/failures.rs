@@ -177,8 +177,16 @@ fn other_work_gets_no_verdict() {
 #[test]
 fn a_missing_and_a_dying_qemu_are_told_apart() {
     let dir = scratch();
-    let ran =
-        run(ktax().args(["plan", "-w", "pipe", "--kernel", KERNEL, "--qemu", "/nonexistent"]));
+    let ran = run(ktax().args([
+        "plan",
+        "--same",
+        "-w",
+        "pipe",
+        "--kernel",
+        KERNEL,
+        "--qemu",
+        "/nonexistent",
+    ]));
     assert_eq!(ran.status, 69);
     assert!(ran.stderr.contains("apt-get install qemu-system-x86"), "{}", ran.stderr);
     let fake = dir.path().join("qemu");
@@ -199,7 +207,7 @@ fn a_missing_and_a_dying_qemu_are_told_apart() {
 
 #[test]
 fn an_output_that_cannot_be_written_is_refused_with_the_next_step() {
-    let args = ["plan", "-w", "pipe", "--kernel", KERNEL, "--out", "/dev/null/out"];
+    let args = ["plan", "--same", "-w", "pipe", "--kernel", KERNEL, "--out", "/dev/null/out"];
     let ran = run(ktax().args(args));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
@@ -220,7 +228,7 @@ fn a_full_disk_is_a_failure_with_the_next_step() {
         return;
     }
     let dir = scratch();
-    let planned = run(ktax().args(["plan", "-w", "getppid", "--kernel", KERNEL]));
+    let planned = run(ktax().args(["plan", "--same", "-w", "getppid", "--kernel", KERNEL]));
     let image = counts_plan(&planned.stdout).kernels.base.sha256;
     let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
     fs::create_dir(&small).unwrap();
@@ -229,7 +237,8 @@ fn a_full_disk_is_a_failure_with_the_next_step() {
         let script = format!(
             "mount -t tmpfs -o size={size} none \"$2\" && mkdir \"$2/kernels\" && \
              cp -a \"$3/{image}\" \"$3/by-package\" \"$2/kernels\" && \
-             \"$1\" {ktax_args} --kernel debian:cloud-amd64 -w getppid --cache \"$2\" --out \"$4\""
+             \"$1\" {ktax_args} --same --kernel debian:cloud-amd64 -w getppid \
+             --cache \"$2\" --out \"$4\""
         );
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh", ktax]);
@@ -255,7 +264,7 @@ fn results_that_do_not_fit_end_the_run_with_the_next_step() {
     fs::create_dir(&small).unwrap();
     compare(&dir.path().join("warm"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
     let script = "mount -t tmpfs -o size=24k none \"$2\" && \
-         \"$1\" compare --kernel debian:cloud-amd64 \
+         \"$1\" compare --same --kernel debian:cloud-amd64 \
          -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);

@@ -7,14 +7,16 @@ use crate::common::{self, KERNEL, Ran, assert_no_orphans, ktax, own_cache, run, 
 
 /// Runs `ktax plan` with this kernel.
 fn plan_with(kernel: &Path) -> Ran {
-    run(ktax().args(["plan", "-w", "getppid", "--kernel"]).arg(kernel))
+    run(ktax().args(["plan", "--same", "-w", "getppid", "--kernel"]).arg(kernel))
 }
 
 /// The image of the kernel that the tests boot.
 fn image() -> Vec<u8> {
     let dir = scratch();
     let out = dir.path().join("plan");
-    let ran = run(ktax().args(["plan", "-w", "getppid", "--kernel", KERNEL, "--out"]).arg(&out));
+    let ran = run(ktax()
+        .args(["plan", "--same", "-w", "getppid", "--kernel", KERNEL, "--out"])
+        .arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let text = fs::read_to_string(out.join("plan.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -51,7 +53,8 @@ fn a_damaged_apt_index_is_replaced() {
     let cache = own_cache(dir.path());
     let index = cache.join("kernels/tmp/apt.bin");
     let plan = || {
-        let ran = run(ktax().env("KTAX_CACHE", &cache).args(["plan", "--kernel", KERNEL]));
+        let ran =
+            run(ktax().env("KTAX_CACHE", &cache).args(["plan", "--same", "--kernel", KERNEL]));
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         fs::metadata(&index).unwrap().len()
     };
@@ -71,7 +74,17 @@ fn a_damaged_kernel_that_still_looks_whole_fails_as_a_row() {
     let path = dir.path().join("damaged");
     fs::write(&path, image).unwrap();
     let ran = run(ktax()
-        .args(["compare", "-w", "getppid", "--layouts", "1", "--time-limit", "5", "--kernel"])
+        .args([
+            "compare",
+            "--same",
+            "-w",
+            "getppid",
+            "--layouts",
+            "1",
+            "--time-limit",
+            "5",
+            "--kernel",
+        ])
         .arg(&path)
         .arg("--out")
         .arg(dir.path().join("out")));

@@ -151,6 +151,7 @@ pub fn compare(out: &Path, lines: [&str; 2], args: &[&str]) -> (Ran, Comparison)
         .args(["compare", "--kernel", KERNEL, "--json", "--out"])
         .arg(out)
         .args(["--base-boot-line", lines[0], "--change-boot-line", lines[1]])
+        .args((lines[0] == lines[1]).then_some("--same"))
         .args(args));
     assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
     let comparison = printed::comparison(&ran.stdout);

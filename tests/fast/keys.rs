@@ -102,7 +102,8 @@ fn read(method: (&str, &str, &str, &str), more: [&str; 3]) -> Result<Experiment,
     let (_, head, base, change) = method;
     let [of_head, of_base, of_change] = more;
     let text = format!(
-        "title = \"x\"\n{of_head}\n{head}[base]\n{base}{of_base}\n[change]\n{change}{of_change}\n"
+        "title = \"x\"\nsame = true\n{of_head}\n{head}\
+         [base]\n{base}{of_base}\n[change]\n{change}{of_change}\n"
     );
     Experiment::parse(&text, "x.toml")
 }

@@ -130,8 +130,9 @@ fn a_bad_parameter_is_refused_before_anything_runs() {
     }
     // The exact engine's machine is smaller than this one.
     let row = "fork-pages:pages=131072";
-    let ran =
-        run(ktax().args(["plan", "--kernel", common::KERNEL, "-w", row, "--out"]).arg("never"));
+    let ran = run(ktax()
+        .args(["plan", "--same", "--kernel", common::KERNEL, "-w", row, "--out"])
+        .arg("never"));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("needs 512 MiB"), "{}", ran.stderr);
     assert!(!Path::new("never").exists());

@@ -55,6 +55,9 @@ pub struct SharedArgs {
     /// workloads` does not mark `*`; timed engines have no default]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
     workloads: Vec<String>,
+    /// Compare two sides that are the same, which measures noise
+    #[arg(long, help_heading = "Measuring")]
+    same: bool,
     /// Boot each side N times under different layouts [default: 5]
     #[arg(
         short,
@@ -107,6 +110,7 @@ impl SharedArgs {
         }
         set(&mut file.machine.cpu, &self.cpu);
         set(&mut file.machine.memory_mib, &self.memory);
+        set(&mut file.same, &self.same.then_some(true));
         set(&mut file.layouts, &self.layouts);
         set(&mut file.seed, &self.seed);
         set(&mut file.threshold_percent, &self.threshold);

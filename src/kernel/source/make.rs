@@ -56,7 +56,7 @@ impl Make<'_> {
     ) -> Result<(), BuildError> {
         let start = |error| BuildError::Start { tool: "make".into(), error };
         let log = File::create(&self.log).map_err(start)?;
-        let known = compiled_before(self.objects);
+        let known = compiled_before(&self.objects);
         let mut command = Command::new("make");
         command.arg("-C").arg(&self.source).arg(format!("O={}", self.objects.display()));
         // The user's ARCH, KCFLAGS or LLVM would build another kernel under the same key.

@@ -88,7 +88,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
     let kvm = FILE
         .replace("engine = \"host\"", "engine = \"kvm\"")
         .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"0\" }", "kernel = \"x\"")
-        .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"1\" }", "kernel = \"x\"")
+        .replace("sysctl = { \"kernel.sched_autogroup_enabled\" = \"1\" }", "kernel = \"y\"")
         .replace("prefix = [\"taskset\", \"-c\", \"0\"]", "");
     for (file, sweep, said) in [
         (FILE, "\"kernel.sched_autogroup_enabled\" = [0, 1]", "a side sets it too"),

@@ -37,7 +37,7 @@ fn a_qemu_that_is_killed_twice_is_a_failed_row_that_a_second_run_heals() {
 fn killed_with(signal: Signal, cache: &Path, out: &Path) {
     // Of each signal its own, which nobody has booted yet.
     let line = format!("{QUICK_BOOT} ktax.none={}", signal.as_raw());
-    let mut plan = vec!["plan", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
+    let mut plan = vec!["plan", "--same", "-w", "getppid", "--layouts", "1", "--kernel", KERNEL];
     plan.extend(["--base-boot-line", &line, "--change-boot-line", &line]);
     assert_eq!(run(ktax().args(plan).arg("--cache").arg(cache).arg("--out").arg(out)).status, 0);
     let again = || {

@@ -21,7 +21,7 @@ fn another_ktax_that_changes_this_machine_is_nothing_to_the_tests() {
     let dir = scratch();
     let script = "mount -t tmpfs none /var/lib && mkdir -m 755 /var/lib/ktax && \
                   echo {} >/var/lib/ktax/journal.json && exec flock /var/lib/ktax/lock \"$@\"";
-    let quick = ["--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
+    let quick = ["--same", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50"];
     let beside = |name: &str, state: &str| {
         let mut command = Command::new("unshare");
         own(&mut command).args(["-m", "sh", "-c", script, "sh", "env", state]);

@@ -10,8 +10,8 @@ use crate::common::{Loops, ktax, may_use_all, printed, run, scratch, times_plan,
 
 /// Pairs enough to be judged, of loops that take no time: nothing is asserted of times. The order
 /// is the same in every run.
-const QUICK: [&str; 8] =
-    ["--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
+const QUICK: [&str; 9] =
+    ["--same", "--engine", "host", "--seed", "1", "--loops", "1", "-w", "control-planted:ops=50"];
 
 const TEN: [&str; 2] = ["--pairs", "10"];
 
@@ -78,7 +78,8 @@ fn a_command_in_front_is_what_differs() {
 fn a_sweep_has_a_row_of_each_value_and_a_run_of_each_setting() {
     let dir = scratch();
     let out = dir.path().join("run");
-    let swept = ["--engine", "host", "--loops", "1", "--pairs", "10", "-w", "fork-pages:ops=3"];
+    let swept =
+        ["--same", "--engine", "host", "--pairs", "10", "--loops", "1", "-w", "fork-pages:ops=3"];
     let ran = run(ktax()
         .arg("compare")
         .args(swept)
@@ -145,7 +146,11 @@ fn a_machine_whose_cpus_are_all_busy_is_inconclusive() {
     let out = dir.path().join("run");
     // Ten loops, so that what others do meanwhile is more than a tick.
     let pairs = ["--loops", "10", "--pairs", "20", "-w", "control-planted:ops=2000"];
-    let ran = run(ktax().args(["compare", "--engine", "host"]).args(pairs).arg("--out").arg(&out));
+    let ran = run(ktax()
+        .args(["compare", "--same", "--engine", "host"])
+        .args(pairs)
+        .arg("--out")
+        .arg(&out));
     assert_eq!(ran.status, 4, "{}{}", ran.stdout, ran.stderr);
     // A hypervisor may take from who is busy.
     let reasons = ["of the time of the CPUs in use", "a hypervisor ran something else"];

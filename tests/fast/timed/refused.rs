@@ -15,6 +15,11 @@ fn mistakes_are_refused_with_the_next_step() {
             "--layouts (layouts) only applies to the exact",
         ),
         (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "there is no `=`"),
+        (&["--engine", "host", "-w", "getppid"], "base and change are the same"),
+        (
+            &["--engine", "host", "-w", "getppid", "--change-set", "vm.swapiness=1"],
+            "(did you mean vm.swappiness?)",
+        ),
         (
             &["--engine", "host", "-w", "getppid", "--change-set", "swappiness=1"],
             "a dot or a slash",
@@ -79,7 +84,7 @@ fn what_is_of_times_is_refused_where_instructions_are_counted() {
     let ran = run(ktax().arg("plan").arg(&timed).args(["--engine", "exact"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("leave --engine out"), "{}", ran.stderr);
-    let ran = run(ktax().args(["compare", "--kernel", "debian:x", "--peek"]));
+    let ran = run(ktax().args(["compare", "--same", "--kernel", "debian:x", "--peek"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--peek only applies to timed runs"), "{}", ran.stderr);
     let out = dir.path().join("counted");

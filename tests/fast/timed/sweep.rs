@@ -8,8 +8,17 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::common::{Need, ktax, own, require, run, scratch, until};
 
-const QUICK: [&str; 8] =
-    ["compare", "--engine", "host", "--loops", "1", "-w", "control-planted:ops=50", "--pairs"];
+const QUICK: [&str; 9] = [
+    "compare",
+    "--same",
+    "--engine",
+    "host",
+    "--loops",
+    "1",
+    "-w",
+    "control-planted:ops=50",
+    "--pairs",
+];
 
 const TTL: &str = "net.ipv4.ip_default_ttl";
 
