@@ -1,5 +1,5 @@
-//! Compiles the guest programs and the plugin, and lists the workload definitions, all of which
-//! become part of the one file that ktax is.
+//! Compiles the guest programs and the plugin, and lists workloads, experiments and ledgers, all of
+//! which become part of the one file that ktax is.
 
 use std::env;
 use std::fmt::Write;
@@ -36,8 +36,10 @@ fn main() {
         compile(&path, &sources, flags);
         println!("cargo::rustc-env={name}={}", path.display());
     }
-    fs::write(out.join("workloads.rs"), workloads()).expect("OUT_DIR is writable");
-    for watched in ["guest", "plugin", "workloads"] {
+    for list in ["workloads", "experiments", "ledgers"] {
+        fs::write(out.join(format!("{list}.rs")), texts(list)).expect("OUT_DIR is writable");
+    }
+    for watched in ["guest", "plugin", "workloads", "experiments", "ledgers"] {
         println!("cargo::rerun-if-changed={watched}");
     }
 }
@@ -72,11 +74,15 @@ fn guest_sources() -> Vec<PathBuf> {
     sources
 }
 
-fn workloads() -> String {
+/// Path and text of each file that stands alone: a patch of this tree is not in the binary.
+fn texts(dir: &str) -> String {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let mut list = String::from("&[\n");
-    for path in files("workloads", "toml") {
+    for path in files(dir, "toml") {
         let full = Path::new(&root).join(&path);
+        if fs::read_to_string(&full).is_ok_and(|text| text.contains("\"kernels/patches/")) {
+            continue;
+        }
         writeln!(list, "    ({:?}, include_str!({:?})),", path.display().to_string(), full)
             .expect("a String takes everything");
     }

@@ -1,4 +1,11 @@
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::ffi::OsStr;
+
+use clap::builder::{
+    PathBufValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
+use clap::{Arg, Command};
+
+use crate::plan;
 
 /// A value of an option that takes one of a few: the value, its name, and what help says of it.
 pub type Choice<T> = (T, &'static str, &'static str);
@@ -16,4 +23,51 @@ where
         let chosen = choices.iter().find(|(_, name, _)| *name == text);
         chosen.expect("the parser accepts no other name").0
     })
+}
+
+/// Parses anything that `inner` does, and names some values for completions.
+#[derive(Clone)]
+pub struct Suggesting<P> {
+    inner: P,
+    names: fn() -> Vec<&'static str>,
+}
+
+impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.inner.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// A workload, a row or a group.
+pub fn workload() -> Suggesting<StringValueParser> {
+    Suggesting { inner: StringValueParser::new(), names: || plan::names().to_vec() }
+}
+
+/// The path of an experiment, or the name of one that is built in.
+pub fn experiment() -> Suggesting<PathBufValueParser> {
+    let names = || plan::experiments().map(|it| it.name).collect();
+    Suggesting { inner: PathBufValueParser::new(), names }
+}
+
+/// The same of a ledger.
+pub fn ledger() -> Suggesting<PathBufValueParser> {
+    let names = || plan::ledgers().map(|it| it.name).collect();
+    Suggesting { inner: PathBufValueParser::new(), names }
+}
+
+/// The name of either.
+pub fn built_in() -> Suggesting<StringValueParser> {
+    let names = || plan::experiments().chain(plan::ledgers()).map(|it| it.name).collect();
+    Suggesting { inner: StringValueParser::new(), names }
 }

@@ -1,9 +1,12 @@
+use std::path::PathBuf;
+
 use clap::Command;
 use clap_complete::Shell;
 
 use super::exit::Exit;
 use super::output::write_stdout;
-use crate::flow::Error;
+use crate::flow::{Error, OrHost};
+use crate::plan;
 
 /// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -12,24 +15,62 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
+/// Print the manual page of a command, or write those of all commands.
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Print the page of this command, such as `exits record` [default: that of ktax itself]
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Write a page for each command to this directory, such as /usr/local/share/man/man1
+    #[arg(short, long, value_name = "DIR", conflicts_with = "command")]
+    out: Option<PathBuf>,
+}
+
 pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, Error> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "ktax", &mut script);
-    write_stdout(&String::from_utf8_lossy(&script))?;
+    let script = String::from_utf8_lossy(&script);
+    write_stdout(&match args.shell {
+        Shell::Zsh => with_files(&script),
+        _ => script.into_owned(),
+    })?;
     Ok(Exit::Ok)
 }
 
-/// The page of ktax and, after it, one section for each command.
-pub fn man(mut command: Command) -> Result<Exit, Error> {
-    let mut page = Vec::new();
+/// Zsh offers the names that are built in and nothing else; files are experiments and ledgers too.
+fn with_files(script: &str) -> String {
+    let names =
+        |all: Vec<plan::BuiltIn>| all.iter().map(|it| it.name).collect::<Vec<_>>().join(" ");
+    let lists = [plan::experiments().collect(), plan::ledgers().collect()].map(names);
+    lists.into_iter().fold(script.to_owned(), |script, list| {
+        script.replace(&format!(":({list})"), &format!(":{{compadd {list}; _files}}"))
+    })
+}
+
+pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
+    // What clap adds to every command has no page of its own.
+    let mut command = command.disable_help_subcommand(true);
     command.build();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        let man = clap_mangen::Man::new(sub.clone());
-        page.extend(format!(".SH KTAX {}\n", sub.get_name().to_uppercase()).bytes());
-        man.render_description_section(&mut page)?;
-        man.render_options_section(&mut page)?;
+    if let Some(out) = &args.out {
+        let what = || format!("cannot write manual pages to {}", out.display());
+        let next = "give --out another directory";
+        std::fs::create_dir_all(out).context(what(), next)?;
+        clap_mangen::generate_to(command, out).context(what(), next)?;
+        return Ok(Exit::Ok);
     }
+    let mut named = command;
+    for name in &args.command {
+        let unknown = || {
+            Error::usage(format!(
+                "there is no command {name:?}; `ktax help` lists them, and `ktax help COMMAND` \
+                 those below a command"
+            ))
+        };
+        let below = named.get_subcommands().find(|it| it.get_name() == name && !it.is_hide_set());
+        named = below.cloned().ok_or_else(unknown)?;
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(named).render(&mut page)?;
     write_stdout(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Ok)
 }

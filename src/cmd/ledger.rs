@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::choice::ledger;
 use super::exit::Exit;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
@@ -12,8 +13,10 @@ use crate::plan::Ledger;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {
-    /// Read the base and its additions from this ledger file
-    #[arg(value_name = "LEDGER.toml")]
+    /// Read the base and its additions from this ledger file, or from this one of `ktax
+    /// experiments`
+    #[arg(value_name = "LEDGER.toml|NAME", value_parser = ledger())]
+    #[arg(hide_possible_values = true)]
     ledger: PathBuf,
     /// Keep a run directory for each addition in DIR, and resume those that exist [default: the
     /// first free of ktax-1, ktax-2, …]
@@ -42,7 +45,7 @@ Exit status:
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();
-    let text = flow::text(&args.ledger, "a ledger file")?;
+    let text = flow::ledger_text(&args.ledger)?;
     let ledger = Ledger::parse(&text, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
     let terminal = Terminal::new();

@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod exits;
 mod experiment;
+mod experiments;
 mod generate;
 mod host;
 mod kvm_host;
@@ -48,11 +49,11 @@ pub struct Cli {
 
 const AFTER_HELP: &str = "\
 Examples:
-  ktax compare experiments/lsm.toml
+  ktax compare lsm
   ktax compare --kernel debian:cloud-amd64 --change-boot-line mitigations=off
   ktax compare --base ./bzImage.before --change ./bzImage.after -w fork-exit -w pipe
   sudo ktax compare --engine host --change-set thp=never -w page-fault
-  ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file
+  ktax stat --vs 'gzip -1 -k -f file' gzip -9 -k -f file
 
 Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
@@ -79,6 +80,7 @@ enum Command {
     Bisect(bisect::Args),
     Exits(exits::Args),
     Workloads(workloads::Args),
+    Experiments(experiments::Args),
     Stat(stat::Args),
     /// Stop, and become a command
     #[command(hide = true)]
@@ -92,8 +94,7 @@ enum Command {
     KvmHostInit,
     Doctor(doctor::Args),
     Completions(generate::CompletionArgs),
-    /// Print the manual page
-    Man,
+    Man(generate::ManArgs),
 }
 
 impl Cli {
@@ -133,6 +134,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Bisect(args) => bisect::run(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),
+        Command::Experiments(args) => experiments::run(args),
         Command::Stat(args) => stat::run(args),
         Command::StatHold(args) => stat::hold(args),
         Command::Vmm(args) => vmm::run(args),
@@ -143,6 +145,6 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         }
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generate::completions(args, Cli::command()),
-        Command::Man => generate::man(Cli::command()),
+        Command::Man(args) => generate::man(args, Cli::command()),
     }
 }

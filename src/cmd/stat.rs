@@ -41,16 +41,16 @@ pub struct Args {
     ignore_failure: bool,
     #[command(flatten)]
     output: OutputArgs,
-    /// Run this command; with --vs, it is the change
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// Run this command, with all that follows it; with --vs, it is the change
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  ktax stat -- ls -R /usr
-  ktax stat -n 10 --values -- taskset 2 ./mmap-perf 1
-  ktax stat --vs 'gzip -1 -k -f file' -- gzip -9 -k -f file";
+  ktax stat ls -R /usr
+  ktax stat -n 10 --values taskset 2 ./mmap-perf 1
+  ktax stat --vs 'gzip -1 -k -f file' gzip -9 -k -f file";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = args.order()?;

@@ -37,6 +37,11 @@ pub enum Error {
     /// A file that the user named cannot be read.
     #[error("cannot read {}: {reason}; give the path of {wanted}", escape(.path))]
     Unreadable { path: String, reason: io::Error, wanted: &'static str },
+    #[error(
+        "no experiment or ledger is called {name:?}{}; `ktax experiments` lists them",
+        .near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+    )]
+    NotBuiltIn { name: String, near: Option<String> },
     #[error("cannot print {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
     NoResult { path: String, error: SavedError },
     #[error("{path} has no comparison yet; make it with `ktax analyse {path}`")]
@@ -152,6 +157,7 @@ impl Error {
         Some(match self {
             Error::Cancelled => return None,
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
+            Error::NotBuiltIn { .. } => Blame::User,
             Error::NoResult { .. } | Error::NoComparison { .. } | Error::NoRow { .. } => {
                 Blame::User
             }

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use super::error::Error;
 use crate::disk::{read_limited, read_text};
+use crate::plan::{self, BuiltIn};
+use crate::text::nearest;
 
 /// More than an experiment, a ledger or a patch has. Some files have no end, such as `/dev/zero`.
 const FILE_MAX: u64 = 64 << 20;
@@ -17,6 +19,44 @@ pub(super) const RESULT_MAX: u64 = 1 << 30;
 /// The file cannot be read, is too large, or is no text.
 pub fn text(path: &Path, wanted: &'static str) -> Result<String, Error> {
     read_text(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
+}
+
+/// The text of an experiment: of the file of that name, else of one that is built in.
+///
+/// # Errors
+/// There is neither, or the file cannot be read.
+pub fn experiment_text(named: &Path) -> Result<String, Error> {
+    let wanted = "an experiment file, or a name that `ktax experiments` lists";
+    built_in(named, plan::experiments()).map_or_else(|| text(named, wanted), Ok)
+}
+
+/// The text of a ledger, likewise.
+///
+/// # Errors
+/// There is neither, or the file cannot be read.
+pub fn ledger_text(named: &Path) -> Result<String, Error> {
+    let wanted = "a ledger file, or a name that `ktax experiments` lists";
+    built_in(named, plan::ledgers()).map_or_else(|| text(named, wanted), Ok)
+}
+
+/// The text of what is built in.
+///
+/// # Errors
+/// Nothing of that name is.
+pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
+    let all = || plan::experiments().chain(plan::ledgers());
+    let found = all().find(|it| it.name == name).map(|it| it.text);
+    found.ok_or_else(|| {
+        let near = nearest(name, all().map(|it| it.name)).map(str::to_owned);
+        Error::NotBuiltIn { name: name.to_owned(), near }
+    })
+}
+
+/// A file wins; a directory is no experiment, and often has the name of the one that made it.
+fn built_in(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<String> {
+    let is_file = named.exists() && !named.is_dir();
+    let found = all.find(|it| !is_file && named == Path::new(it.name))?;
+    Some(found.text.to_owned())
 }
 
 /// The bytes of such a file.

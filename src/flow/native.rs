@@ -23,23 +23,52 @@ pub struct NativeOrder {
 }
 
 impl NativeOrder {
-    /// The rows that a name and parameters stand for: each runs `samples` times, with counters or
-    /// without.
+    /// The rows that names and parameters stand for, one order for each name: each row runs
+    /// `samples` times, with counters or without.
     ///
     /// # Errors
-    /// There is no such row, or this machine cannot run it.
-    pub fn new(
-        name: &str,
+    /// There is no such row, a row is named twice, or this machine cannot run it.
+    pub fn all(
+        names: &[String],
         params: &[String],
         samples: u32,
         counters: bool,
-    ) -> Result<NativeOrder, Error> {
-        let definitions = plan::definitions()?;
-        let (definition, workloads) = plan::native_rows(&definitions, name, params)?;
+    ) -> Result<Vec<NativeOrder>, Error> {
+        let (definitions, samples) = (plan::definitions()?, samples as usize);
+        let mut orders = Vec::new();
+        for name in plan::native_names(&definitions, names)? {
+            let (definition, workloads) = plan::native_rows(&definitions, &name, params)?;
+            let definition = definition.clone();
+            orders.push(NativeOrder { definition, workloads, samples, counters });
+        }
+        let rows = || orders.iter().flat_map(|order| &order.workloads);
+        plan::each_once(rows().cloned().collect())?;
         check_temporary_directory()?;
-        plan::check_memory(&workloads, available_memory_bytes()?)?;
-        let definition = definition.clone();
-        Ok(NativeOrder { definition, workloads, samples: samples as usize, counters })
+        let available = available_memory_bytes()?;
+        orders.iter().try_for_each(|order| plan::check_memory(&order.workloads, available))?;
+        Ok(orders)
+    }
+
+    /// Runs one order after the other, and returns the tables that have rows.
+    ///
+    /// # Errors
+    /// The programs cannot be written to the cache. What fails in a workload is a row.
+    pub fn run_all(
+        orders: &[NativeOrder],
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+        observe: &dyn Fn(Moment<'_>),
+    ) -> Result<(Vec<NativeTable>, Ended), Error> {
+        let mut tables = Vec::new();
+        for order in orders {
+            let (table, ended) = order.run(cache, limits.clone(), cancel.clone(), observe)?;
+            tables.extend((!table.rows.is_empty()).then_some(table));
+            if ended == Ended::Cancelled {
+                return Ok((tables, ended));
+            }
+        }
+        Ok((tables, Ended::Complete))
     }
 
     /// How many runs that makes.
@@ -52,7 +81,7 @@ impl NativeOrder {
     ///
     /// # Errors
     /// The programs cannot be written to the cache. What fails in a workload is a row.
-    pub fn run(
+    fn run(
         &self,
         cache: &Path,
         limits: Limits,

@@ -2,6 +2,7 @@
 
 mod asked;
 mod bisect;
+mod built_in;
 mod counts;
 mod error;
 mod experiment;
@@ -18,6 +19,7 @@ mod workloads;
 #[doc(inline)]
 pub use crate::engine::{ENGINES, EngineEntry};
 pub use bisect::{chain, elements, subject_after};
+pub use built_in::{BuiltIn, experiments, ledgers};
 pub use counts::CountsExperiment;
 pub use error::PlanError;
 pub use experiment::{Experiment, ExperimentMethod};
@@ -28,5 +30,6 @@ pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
 pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use workloads::{
-    Definition, Document, Param, ParamValue, check_memory, definitions, find, native_rows, select,
+    Definition, Document, Param, ParamValue, check_memory, definitions, each_once, find, names,
+    native_names, native_rows, select,
 };

@@ -82,18 +82,6 @@ fn errors_do_nothing_to_a_terminal() {
 }
 
 #[test]
-fn completions_and_manual_come_from_the_same_source() {
-    for shell in ["bash", "zsh", "fish"] {
-        let ran = run(ktax().args(["completions", shell]));
-        assert_eq!(ran.status, 0);
-        assert!(ran.stdout.contains("change-boot-line"), "{shell}");
-    }
-    let ran = run(ktax().arg("man"));
-    assert!(ran.stdout.contains("\\-\\-change\\-boot\\-line"), "{}", ran.stdout);
-    assert!(ran.stdout.starts_with(".ie"), "{}", &ran.stdout[..80]);
-}
-
-#[test]
 fn workloads_are_listed_and_hidden_ones_only_on_request() {
     let ran = run(ktax().arg("workloads"));
     assert!(ran.stdout.contains("fork-pages"), "{}", ran.stdout);

@@ -21,3 +21,4 @@ mod rundirs;
 mod stat;
 mod timed;
 mod wire;
+mod words;

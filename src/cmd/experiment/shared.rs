@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cmd::choice::{experiment, workload};
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
 use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
@@ -12,8 +13,10 @@ use crate::text::short_hashes;
 /// What to compare.
 #[derive(Debug, Args)]
 pub struct SharedArgs {
-    /// Read the experiment from this file; flags override its keys
-    #[arg(value_name = "EXPERIMENT.toml")]
+    /// Read the experiment from this file, or from this one of `ktax experiments`; flags override
+    /// its keys
+    #[arg(value_name = "EXPERIMENT.toml|NAME", value_parser = experiment())]
+    #[arg(hide_possible_values = true)]
     experiment: Option<PathBuf>,
     /// Use this kernel for both sides: a bzImage or vmlinux file, debian:PACKAGE, or source to
     /// build: src:DIR, git:REVISION, debian-src:6.12
@@ -54,6 +57,7 @@ pub struct SharedArgs {
     /// Measure this workload, @GROUP or row; repeat for more [default: every row that `ktax
     /// workloads` does not mark `*`; timed engines have no default]
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
+    #[arg(value_parser = workload(), hide_possible_values = true)]
     workloads: Vec<String>,
     /// Compare two sides that are the same, which measures noise
     #[arg(long, help_heading = "Measuring")]
@@ -79,7 +83,7 @@ impl SharedArgs {
     /// What the experiment file says, if one is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
-        let text = flow::text(path, "an experiment file")?;
+        let text = flow::experiment_text(path)?;
         Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
     }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::cmd::choice::workload;
 use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::Error;
 use crate::model::RunsOn;
@@ -42,7 +43,7 @@ pub struct TimedArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     loops: Option<u32>,
     /// Also measure this row, but exclude it from the exit status; repeat for more
-    #[arg(long, value_name = "ROW")]
+    #[arg(long, value_name = "ROW", value_parser = workload(), hide_possible_values = true)]
     secondary: Vec<String>,
     /// Measure each value: one row for each value of a workload's parameter, one run for each value
     /// of a setting; repeat for more

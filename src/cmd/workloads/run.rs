@@ -3,18 +3,21 @@ use std::path::PathBuf;
 use super::super::exit::Exit;
 use super::super::output::OutputArgs;
 use super::super::progress::{bar_of_runs, show};
+use crate::cmd::choice::workload;
 use crate::cmd::host::cancel;
 use crate::cmd::note::note;
 use crate::flow::{Ended, Error, Limits, NativeOrder, cache_directory};
 use crate::model::NativeTable;
-use crate::report::NativePage;
+use crate::report::{Named, NativePage, Report};
 
-/// Run one workload on the running kernel and print its samples
+/// Run workloads on the running kernel and print their samples
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Run this workload or row, as `ktax workloads` lists it
-    name: String,
+    /// Run these workloads, rows or groups, as `ktax workloads` lists them
+    #[arg(value_name = "NAME|@GROUP", required = true)]
+    #[arg(value_parser = workload(), hide_possible_values = true)]
+    names: Vec<String>,
     /// Set this parameter of `ktax workloads show NAME`; each value makes a row; repeat for more
     #[arg(short, long = "param", value_name = "NAME=VALUE[,VALUE…]")]
     params: Vec<String>,
@@ -39,31 +42,43 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   ktax workloads run pipe
+  ktax workloads run getppid stat @lmbench
   ktax workloads run high-systime -p users=500,1000,1500,2000 --samples 1
   ktax workloads run fork-pages -p pages=0,16,1024 --json";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let order = NativeOrder::new(&args.name, &args.params, args.samples, args.counters)?;
+    let orders = NativeOrder::all(&args.names, &args.params, args.samples, args.counters)?;
     let cancel = cancel()?;
     let cache = cache_directory(args.cache.as_deref())?;
     let limits = Limits::of_seconds(args.time_limit);
-    let bar = bar_of_runs(order.runs());
-    let ran = order.run(&cache, limits, cancel, &|moment| show(&bar, moment));
+    let bar = bar_of_runs(orders.iter().map(NativeOrder::runs).sum());
+    let ran = NativeOrder::run_all(&orders, &cache, limits, cancel, &|moment| show(&bar, moment));
     bar.finish_and_clear();
-    let (table, ended) = ran?;
+    let (tables, ended) = ran?;
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
-    if !table.rows.is_empty() {
-        args.output.print(&NativePage { table: &table, counters: args.counters })?;
+    let pages = tables.iter().map(|table| NativePage { table, counters: args.counters });
+    let pages: Vec<NativePage<'_>> = pages.collect();
+    let name = |page: &NativePage<'_>| page.table.workload.clone();
+    let names: Vec<String> = pages.iter().map(name).collect();
+    let named = pages.iter().zip(&names).map(|(page, name)| Named {
+        name: if orders.len() == 1 { "" } else { name },
+        report: page,
+    });
+    let named: Vec<Named<'_>> = named.collect();
+    let reports: Vec<&dyn Report> = named.iter().map(|page| page as &dyn Report).collect();
+    if !reports.is_empty() {
+        args.output.print_all(&reports)?;
     }
-    Ok(exit(&table, &ended))
+    Ok(exit(&tables, &ended))
 }
 
-fn exit(table: &NativeTable, ended: &Ended) -> Exit {
+fn exit(tables: &[NativeTable], ended: &Ended) -> Exit {
+    let rows = || tables.iter().flat_map(|table| &table.rows);
     match ended {
         Ended::Cancelled => Exit::Cancelled,
-        Ended::Complete if table.rows.iter().any(|row| row.failure.is_some()) => Exit::NotRun,
+        Ended::Complete if rows().any(|row| row.failure.is_some()) => Exit::NotRun,
         Ended::Complete => Exit::Ok,
     }
 }

@@ -1,6 +1,7 @@
 use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
 use super::list;
+use crate::cmd::choice::workload;
 use crate::flow::Error;
 use crate::plan::{self, Definition, definitions};
 use crate::report;
@@ -9,6 +10,7 @@ use crate::report;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The workload, as `ktax workloads` lists it
+    #[arg(value_parser = workload(), hide_possible_values = true)]
     name: String,
     /// Print as JSON
     #[arg(long)]

@@ -1,10 +1,8 @@
 //! Rows with the operations that they have natively, or others.
 
-use std::collections::BTreeSet;
-
 use crate::model::{RunsOn, Workload};
 use crate::plan::error::PlanError;
-use crate::plan::workloads::{check_for_guest, definitions, each_once, find, native_rows, select};
+use crate::plan::workloads::{check_for_guest, definitions, each_once, native_names, native_rows};
 
 /// The same row with so many operations, under its name.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, PlanError> {
@@ -23,16 +21,8 @@ pub fn has_own_ops(workload: &Workload) -> bool {
 pub(super) fn rows(on: RunsOn, names: &[String]) -> Result<Vec<Workload>, PlanError> {
     let definitions = definitions()?;
     let mut rows = Vec::new();
-    for name in names {
-        if name.starts_with('@') {
-            let of_group = select(&definitions, Some(std::slice::from_ref(name)))?;
-            let names = of_group.iter().map(|row| row.row.split(':').next().unwrap_or_default());
-            for name in names.collect::<BTreeSet<&str>>() {
-                rows.extend(find(&definitions, name)?.native_rows()?);
-            }
-        } else {
-            rows.extend(native_rows(&definitions, name, &[])?.1);
-        }
+    for name in native_names(&definitions, names)? {
+        rows.extend(native_rows(&definitions, &name, &[])?.1);
     }
     if on == RunsOn::Guests {
         rows.iter().try_for_each(|row| check_for_guest(&definitions, row))?;

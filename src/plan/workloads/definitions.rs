@@ -1,4 +1,5 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -117,6 +118,17 @@ impl Variant {
 /// Every Definition that is built in, by name.
 pub fn definitions() -> Result<Vec<Definition>, PlanError> {
     BUILT_IN.iter().map(|(path, text)| parse(text, path)).collect()
+}
+
+/// The names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
+pub fn names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let all = definitions().unwrap_or_default().into_iter().filter(|it| !it.hidden);
+        let each = all.flat_map(|it| [format!("@{}", it.group), it.name]);
+        // Once for each process.
+        each.collect::<BTreeSet<_>>().into_iter().map(|name| &*name.leak()).collect()
+    })
 }
 
 pub(super) fn parse(text: &str, path: &str) -> Result<Definition, PlanError> {

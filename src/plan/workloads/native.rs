@@ -4,9 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::definitions::Definition;
 use super::param::ParamValue;
-use super::select::{each_once, find, operations};
+use super::select::{each_once, find, operations, select};
 use crate::model::Workload;
 use crate::plan::error::PlanError;
+
+/// The workloads and rows of these names; those of a group stand where the group does.
+///
+/// # Errors
+/// There is no such group.
+pub fn native_names(
+    definitions: &[Definition],
+    names: &[String],
+) -> Result<Vec<String>, PlanError> {
+    let mut all = Vec::new();
+    for name in names {
+        match name.starts_with('@') {
+            false => all.push(name.clone()),
+            true => {
+                let rows = select(definitions, Some(std::slice::from_ref(name)))?;
+                let names = rows.iter().map(|row| row.row.split(':').next().unwrap_or_default());
+                all.extend(names.collect::<BTreeSet<_>>().into_iter().map(str::to_owned));
+            }
+        }
+    }
+    Ok(all)
+}
 
 /// One row for each combination, the last parameter changing fastest. `name` may be that of a row;
 /// each of `params` is `NAME=VALUE[,VALUE…]`, where NAME may also be `ops`. Without any, the rows

@@ -1,0 +1,127 @@
+//! What ktax knows without files: its experiments, its pages, the words that a shell completes.
+
+use std::fs;
+
+use clap::{Command, CommandFactory};
+use ktax::cmd::Cli;
+use ktax::model::{SavedResult, read_results};
+
+use crate::common::{ktax, run, scratch};
+
+/// Each command that help lists, with those below it: the name of its page, and the command.
+fn listed(command: &Command, name: &str) -> Vec<(String, Command)> {
+    let below = command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
+    let below = below.flat_map(|it| listed(it, &format!("{name}-{}", it.get_name())));
+    [(name.to_owned(), command.clone())].into_iter().chain(below).collect()
+}
+
+#[test]
+fn every_command_has_a_manual_page_with_all_that_help_says() {
+    let dir = scratch();
+    let out = dir.path().join("man1");
+    let ran = run(ktax().args(["man", "--out"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let all = listed(&Cli::command(), "ktax");
+    assert!(all.len() > 20, "{all:?}");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), all.len());
+    for (name, command) in all {
+        let page = fs::read_to_string(out.join(format!("{name}.1"))).unwrap();
+        let words: Vec<&str> = name.split('-').skip(1).collect();
+        let alone = run(ktax().arg("man").args(words));
+        assert_eq!(alone.stdout, page, "{name}: {}", alone.stderr);
+        // roff escapes hyphens, and apostrophes at least.
+        let page = page.replace('\\', "");
+        for long in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            assert!(page.contains(&format!("--{long}")), "{name}: {long}");
+        }
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let last = after.lines().last().unwrap_or_default().trim().replace('\\', "");
+        assert!(page.contains(last.split('\'').next().unwrap()), "{name}: {last}\n{page}");
+        for hidden in ["kvm-host", "vmm", "stat-hold"] {
+            assert!(!page.contains(hidden), "{name}: {hidden}");
+        }
+    }
+    for hidden in ["vmm", "no-such"] {
+        let ran = run(ktax().args(["man", hidden]));
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn shells_complete_workloads_experiments_and_formats() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(ktax().args(["completions", shell])).stdout;
+        for word in ["fork-pages", "@lmbench", "markdown"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    // Fish completes files alone where an argument has no option.
+    let bash = run(ktax().args(["completions", "bash"])).stdout;
+    assert!(bash.contains("lsm-smp") && bash.contains("hardening-boot"), "{bash}");
+    let zsh = run(ktax().args(["completions", "zsh"])).stdout;
+    let lists = zsh.lines().filter(|line| line.contains("lsm-smp") && !line.contains("_files"));
+    let lists: Vec<&str> = lists.filter(|line| !line.contains("::name")).collect();
+    assert!(lists.is_empty(), "files are experiments too: {lists:?}");
+    // None of these lists is for help.
+    assert!(!run(ktax().args(["compare", "--help"])).stdout.contains("lsm-smp"));
+}
+
+#[test]
+fn an_experiment_that_is_built_in_runs_by_its_name_unless_a_file_has_it() {
+    let dir = scratch();
+    let list = run(ktax().arg("experiments")).stdout;
+    for name in ["lsm ", "mitigations ", "hardening-boot "] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{name}: {list}");
+    }
+    let text = run(ktax().args(["experiments", "lsm"])).stdout;
+    assert_eq!(text, fs::read_to_string("experiments/lsm.toml").unwrap());
+    let plan = || {
+        let mut command = ktax();
+        command.current_dir(dir.path()).args(["plan", "high-systime", "-w", "no-such"]);
+        run(&mut command)
+    };
+    assert!(plan().stderr.contains("no-such"), "it is read: {}", plan().stderr);
+    // A run directory often has the name of its experiment.
+    fs::create_dir(dir.path().join("high-systime")).unwrap();
+    assert!(plan().stderr.contains("no-such"), "{}", plan().stderr);
+    fs::remove_dir(dir.path().join("high-systime")).unwrap();
+    fs::write(dir.path().join("high-systime"), "mine").unwrap();
+    assert!(plan().stderr.contains("high-systime is not an experiment file"), "{}", plan().stderr);
+    for command in [&["compare", "lmsx"][..], &["ledger", "lmsx"], &["experiments", "lmsx"]] {
+        let ran = run(ktax().current_dir(dir.path()).args(command));
+        assert_eq!(ran.status, 2);
+        assert!(ran.stderr.contains("`ktax experiments` lists"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_command_to_be_counted_needs_no_dashes() {
+    for arguments in [&["sh", "-c", "exit 0"][..], &["--", "sh", "-c", "exit 0"]] {
+        let ran = run(ktax().args(["stat", "-n", "2", "--json"]).args(arguments));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let saved = read_results(&ran.stdout).unwrap().remove(0).result;
+        let SavedResult::Stat(table) = saved else { panic!("{saved:?}") };
+        assert_eq!(table.commands[0].words, ["sh", "-c", "exit 0"]);
+    }
+    let ran = run(ktax().args(["stat", "--no-such", "sh"]));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("--no-such"), "{}", ran.stderr);
+}
+
+#[test]
+fn several_workloads_run_in_one_command() {
+    let names = ["getppid:ops=50", "@exit-timing", "stat:ops=50"];
+    let twice = run(ktax().args(["workloads", "run"]).args(names).arg("hashes"));
+    assert_eq!(twice.status, 2, "{}", twice.stdout);
+    assert!(twice.stderr.contains("hashes:keys=10000 is named twice"), "{}", twice.stderr);
+    let two = ["getppid:ops=50", "stat:ops=50"];
+    let native = ["workloads", "run", "--samples", "2", "--json"];
+    let ran = run(ktax().args(native).args(two));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let results = read_results(&ran.stdout).unwrap();
+    let names: Vec<&str> = results.iter().map(|saved| saved.name.as_str()).collect();
+    assert_eq!(names, ["getppid", "stat"]);
+    let csv = run(ktax().args(["workloads", "run", "--samples", "2", "-f", "csv"]).args(two));
+    assert!(csv.stdout.starts_with("name,row,"), "{}", csv.stdout);
+    assert_eq!(csv.stdout.lines().count(), 3, "one head: {}", csv.stdout);
+}
