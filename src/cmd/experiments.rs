@@ -25,7 +25,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     write_stdout(&match &args.name {
         Some(name) => flow::built_in_text(name)?.to_owned(),
         None if args.json => {
-            let of = |[name, command, title]: [String; 3]| json!({ "name": name, "command": command, "title": title });
+            let of = |[name, command, title]: [String; 3]| -> serde_json::Value {
+                json!({ "name": name, "command": command, "title": title })
+            };
             report::to_json(&list()?.into_iter().map(of).collect::<Vec<_>>())?
         }
         None => {
