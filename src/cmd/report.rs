@@ -10,7 +10,7 @@ use crate::report::{Named, Report, Shape};
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Read this directory of a run, a search or a ledger, or this file of --json
+    /// Read this directory of a run, a sweep, a search or a ledger, or this file of --json
     #[arg(value_name = "DIR|FILE", required = true)]
     paths: Vec<PathBuf>,
     /// Print the columns of a published table (unrelated to --layouts)

@@ -5,13 +5,14 @@ use clap::ValueEnum;
 use super::compare::cancelled;
 use super::exit::Exit;
 use super::host::HostArgs;
+use super::output::OutputArgs;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Ended, Error, Options};
 use crate::model::Side;
 use crate::rundir::AnyRunDir;
 
-/// Run the boots of a plan that have no results yet.
+/// Run the boots of a plan that have no results yet, and end as `ktax compare` does.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run the plan in this directory
@@ -26,6 +27,8 @@ pub struct Args {
     /// Continue with a warning if base and change differ in more than was declared (timed runs)
     #[arg(long)]
     allow_differences: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -69,10 +72,12 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let _lock = dir.lock()?;
     Ok(match flow::run(&dir, options, &session)? {
         Ended::Cancelled => cancelled(dir.root(), ""),
+        // As `ktax compare` does, which it may be the end of.
         Ended::Complete => {
-            let (next, failures) = flow::next_step(&dir)?;
-            note!("ktax: {next}");
-            if failures > 0 { Exit::NotRun } else { Exit::Ok }
+            let comparison = flow::analyse(&dir, Options { peek: false, ..options })?;
+            args.output.print(&comparison)?;
+            note!("ktax: everything is in {}", dir.root().display());
+            Exit::of_comparisons(&[comparison])
         }
     })
 }

@@ -40,7 +40,7 @@ pub use kernels::why_unbuilt;
 pub use moment::Moment;
 pub use native::NativeOrder;
 pub use options::Options;
-pub use phases::{analyse, estimate, next_step, plan, planned, run};
+pub use phases::{analyse, estimate, plan, planned, run};
 pub use saved::{explained, saved};
 pub use session::{Observer, Session, Silent, cache_directory};
 pub use stale::StalePlanError;

@@ -8,7 +8,7 @@ use super::remaining::{Remaining, learned, spoken};
 use super::session::Session;
 use super::{counts, guests, kept, times};
 use crate::analyse;
-use crate::model::{Comparison, GuestSample, Plan, PlanMethod, Sample};
+use crate::model::{Comparison, Plan, PlanMethod};
 use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
@@ -90,29 +90,6 @@ pub fn planned(dir: &AnyRunDir) -> String {
             format!("planned {guests} guests; run them with `ktax run {path}`")
         }
     }
-}
-
-/// What to do after a run that came to its end, and how many Boots and Runs failed in it.
-pub fn next_step(dir: &AnyRunDir) -> Result<(String, usize), Error> {
-    let path = dir.root().display();
-    let failures = match dir {
-        AnyRunDir::Counts(counts) => {
-            let plan = &counts.plan().method;
-            let rows = plan.workloads.iter().map(|workload| workload.row.as_str());
-            counts.failures_of::<Sample>(&plan.steps, rows)?
-        }
-        AnyRunDir::Times(dir) => return Ok((times::next_step(dir)?, 0)),
-        AnyRunDir::Guests(guests) => {
-            let plan = &guests.plan().method;
-            let rows = plan.rows.iter().map(|row| row.row.as_str());
-            guests.failures_of::<GuestSample>(&plan.steps, rows)?
-        }
-    };
-    let next = match failures {
-        0 => format!("all runs are complete; compare them with `ktax analyse {path}`"),
-        failures => format!("{failures} boots or runs failed; `ktax analyse {path}` says why"),
-    };
-    Ok((next, failures))
 }
 
 /// How long a Plan takes here, in words; nothing of times, which end when they know enough.

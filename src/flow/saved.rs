@@ -8,7 +8,7 @@ use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
 use crate::model::{Saved, SavedResult, read_results};
 use crate::report::{Explained, Report};
-use crate::rundir::AnyRunDir;
+use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::nearest;
 
 /// The results of files, and those of directories: of a run, a search or a ledger. Of several each
@@ -19,7 +19,7 @@ use crate::text::nearest;
 pub fn saved(paths: &[PathBuf]) -> Result<Vec<Saved>, Error> {
     let mut all = Vec::new();
     for path in paths {
-        let mut of_path = if path.is_dir() { vec![directory(path)?] } else { file(path)? };
+        let mut of_path = if path.is_dir() { directory(path)? } else { file(path)? };
         name(&mut of_path, path, paths.len() > 1);
         all.extend(of_path);
     }
@@ -41,15 +41,38 @@ fn name(results: &mut [Saved], path: &Path, has_others: bool) {
     }
 }
 
-fn directory(path: &Path) -> Result<Saved, Error> {
+fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
     let finished = [BISECTION, LEDGER].map(|name| path.join(name));
     if let Some(finished) = finished.iter().find(|path| path.is_file()) {
-        return Ok(file(finished)?.remove(0));
+        return file(finished);
     }
-    match AnyRunDir::open(path)?.comparison()? {
-        Some(comparison) => Ok(comparison.saved()),
-        None => Err(Error::NoComparison { path: path.display().to_string() }),
+    let of_run = match AnyRunDir::open(path) {
+        Err(RunDirError::NoPlan { path: none }) => return below(path, none),
+        opened => opened?.comparison()?,
+    };
+    of_run.map(|comparison| vec![comparison.saved()]).ok_or_else(|| none_in(path))
+}
+
+/// The runs of a sweep, a search or a ledger that are finished, by the names of their directories.
+fn below(path: &Path, none: String) -> Result<Vec<Saved>, Error> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.join("plan.json").is_file());
+    paths.sort();
+    if paths.is_empty() {
+        return Err(RunDirError::NoPlan { path: none }.into());
     }
+    let mut all = Vec::new();
+    for run in paths {
+        let Some(comparison) = AnyRunDir::open(&run)?.comparison()? else { continue };
+        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        all.push(Saved { name, ..comparison.saved() });
+    }
+    if all.is_empty() { Err(none_in(path)) } else { Ok(all) }
+}
+
+fn none_in(path: &Path) -> Error {
+    Error::NoComparison { path: path.display().to_string() }
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {

@@ -10,7 +10,7 @@ use super::error::{Result, RunDirError};
 use super::files::{FILE_MAX, make_dir, read_json, remove, tidy, to_json, write};
 use super::profile;
 use crate::disk::read_text;
-use crate::model::{Boot, CountsPlan, Outcome, Profile, Run, Step};
+use crate::model::{Boot, CountsPlan, Profile, Run, Step};
 
 impl<M> RunDir<M> {
     /// The directory of one Boot; it exists once [`RunDir::prepare`] has been called.
@@ -83,24 +83,6 @@ impl<M> RunDir<M> {
     /// A Run; `None` if it was not made yet.
     pub fn run<S: DeserializeOwned>(&self, step: &Step, row: &str) -> Result<Option<Run<S>>> {
         read_json(&self.boot_dir(step).join(format!("runs/{row}.json")))
-    }
-
-    /// How many of these Boots, and of their Runs, have failed.
-    pub fn failures_of<'a, S: DeserializeOwned>(
-        &self,
-        steps: &[Step],
-        rows: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<usize> {
-        let mut failures = 0;
-        for step in steps {
-            failures += usize::from(self.boot(step)?.is_some_and(|boot| boot.failure.is_some()));
-            for row in rows.clone() {
-                let run: Option<Run<S>> = self.run(step, row)?;
-                let failed = |run: Run<S>| matches!(run.outcome, Outcome::Failed(_));
-                failures += usize::from(run.is_some_and(failed));
-            }
-        }
-        Ok(failures)
     }
 }
 

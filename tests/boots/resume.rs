@@ -34,7 +34,7 @@ fn result(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 fn finish(out: &Path) {
     let ran = run(ktax().arg("run").arg(out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     let ran = run(ktax().arg("analyse").arg(out).arg("--json"));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
 }

@@ -2,7 +2,7 @@
 
 use super::blocks;
 use super::judged::judged;
-use crate::analyse::{AnalyseError, in_blocks, times, why_ended};
+use crate::analyse::{AnalyseError, in_blocks, times};
 use crate::flow::error::Error;
 use crate::flow::options::Options;
 use crate::model::{Comparison, TimesPlan};
@@ -26,15 +26,6 @@ pub(in crate::flow) fn analyse(
         return Err(AnalyseError::NoPair { dir, next }.into());
     }
     Ok(comparison)
-}
-
-/// What to do after a run that came to its end.
-pub(in crate::flow) fn next_step(dir: &RunDir<TimesPlan>) -> Result<String, Error> {
-    let path = dir.root().display();
-    Ok(match why_ended(dir.plan(), &dir.pairs()?) {
-        Some(why) => format!("stopped early: {why}; see `ktax analyse {path}`"),
-        None => format!("all pairs are complete; compare them with `ktax analyse {path}`"),
-    })
 }
 
 /// What to do with a directory that has nothing but its Plan.

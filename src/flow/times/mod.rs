@@ -11,7 +11,7 @@ mod judged;
 mod plan;
 mod run;
 
-pub(super) use analyse::{analyse, next_step, planned};
+pub(super) use analyse::{analyse, planned};
 pub use blocks::BOOTS as BOOTS_OF_A_BLOCK;
 pub use blocks::run_block;
 pub use error::{BlockError, CpuError};

@@ -7,12 +7,12 @@ use crate::report::error::ReportError;
 use crate::report::view::{Records, Value};
 use crate::text::csv_cell;
 
-/// The records; several reports with the same columns have one header.
+/// The records; several reports have one header with the columns of all of them.
 pub const FORMAT: Format = Format {
     name: "csv",
     file: Some("report.csv"),
     write: |report, _| write(&report.records()),
-    join,
+    several: |all, _| write(&together(all.iter().map(|report| report.records()))),
 };
 
 fn write(records: &Records) -> Result<String, ReportError> {
@@ -38,15 +38,24 @@ fn cell(value: &Value) -> String {
     }
 }
 
-fn join(all: &[String]) -> String {
-    let header = all.first().and_then(|first| first.lines().next()).unwrap_or_default();
-    let mut joined = String::new();
-    for (index, table) in all.iter().enumerate() {
-        match table.split_once('\n') {
-            Some((own, lines)) if index > 0 && own == header => joined += lines,
-            Some(_) if index > 0 => joined.extend(["\n", table]),
-            _ => joined += table,
+/// One table, in which a line has nothing where its report has no such column.
+fn together(all: impl Iterator<Item = Records>) -> Records {
+    let mut one = Records::default();
+    for Records { header, lines } in all {
+        let new: Vec<&String> = header.iter().filter(|name| !one.header.contains(name)).collect();
+        let new: Vec<String> = new.into_iter().cloned().collect();
+        one.header.extend(new);
+        let place = |name: &String| one.header.iter().position(|own| own == name);
+        let places: Vec<Option<usize>> = header.iter().map(place).collect();
+        for values in lines {
+            let mut line = vec![Value::Nothing; one.header.len()];
+            for (place, value) in places.iter().zip(values) {
+                line[place.expect("the header has all of them")] = value;
+            }
+            one.lines.push(line);
         }
     }
-    joined
+    let columns = one.header.len();
+    one.lines.iter_mut().for_each(|line| line.resize(columns, Value::Nothing));
+    one
 }

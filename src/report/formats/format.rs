@@ -13,8 +13,8 @@ pub struct Format {
     pub file: Option<&'static str>,
     /// One report, ending in a newline.
     pub write: fn(&dyn Report, TextOptions) -> Result<String, ReportError>,
-    /// Several of them, one after the other.
-    pub join: fn(&[String]) -> String,
+    /// Several of them in one document.
+    pub several: fn(&[&dyn Report], TextOptions) -> Result<String, ReportError>,
 }
 
 impl fmt::Debug for Format {
@@ -50,12 +50,19 @@ pub fn render_all(
     format: Format,
     options: TextOptions,
 ) -> Result<String, ReportError> {
-    let all = reports.iter().map(|report| render(*report, format, options));
-    let all: Vec<String> = all.collect::<Result<_, _>>()?;
-    Ok(match all.as_slice() {
-        [one] => one.clone(),
-        several => (format.join)(several),
-    })
+    match reports {
+        [one] => render(*one, format, options),
+        several => (format.several)(several, options),
+    }
+}
+
+/// Several reports, one after the other in this format.
+pub(super) fn each(
+    reports: &[&dyn Report],
+    format: Format,
+    options: TextOptions,
+) -> Result<Vec<String>, ReportError> {
+    reports.iter().map(|report| render(*report, format, options)).collect()
 }
 
 /// Declares the modules of the formats and lists them, so that a format is one line.

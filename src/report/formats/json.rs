@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::format::Format;
+use super::format::{Format, each};
 use crate::report::error::ReportError;
 use crate::text::escape_json;
 
@@ -11,9 +11,10 @@ pub const FORMAT: Format = Format {
     name: "json",
     file: None,
     write: |report, _| to_json(&report.saved()),
-    join: |all| {
+    several: |all, options| {
+        let all = each(all, FORMAT, options)?;
         let all: Vec<&str> = all.iter().map(|one| one.trim_end()).collect();
-        format!("[\n{}\n]\n", all.join(",\n"))
+        Ok(format!("[\n{}\n]\n", all.join(",\n")))
     },
 };
 

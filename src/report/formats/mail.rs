@@ -1,6 +1,6 @@
 //! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
 
-use super::format::Format;
+use super::format::{Format, each};
 use super::text::{Page, header, section};
 use crate::report::options::TextOptions;
 use crate::report::view::{Line, Section, Table, View};
@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     name: "mail",
     file: None,
     write: |report, _| Ok(write(&report.view())),
-    join: |all| all.join("\n"),
+    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
 
 fn write(view: &View) -> String {

@@ -1,6 +1,6 @@
 //! For a mail or a review, as GitHub renders it.
 
-use super::format::Format;
+use super::format::{Format, each};
 use crate::report::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
 use crate::report::view::{SideLine, Table, View};
 use crate::text::{code, escape, html, markdown};
@@ -12,7 +12,7 @@ pub const FORMAT: Format = Format {
     name: "markdown",
     file: Some("report.md"),
     write: |report, _| Ok(write(&report.view())),
-    join: |all| all.join("\n"),
+    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
 
 /// Blocks with an empty line between them.

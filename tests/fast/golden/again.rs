@@ -216,6 +216,30 @@ fn only_several_results_have_names_in_csv() {
     assert_eq!(named(&[&both]), numbered.concat());
 }
 
+/// A spreadsheet or R reads one table, also where the runs have unequal numbers of layouts.
+#[test]
+fn several_results_are_one_table_in_csv() {
+    let dir = scratch();
+    let write = |(name, result): (&str, Saved)| {
+        let path = dir.path().join(name);
+        fs::write(&path, show(&result, JSON)).unwrap();
+        path
+    };
+    let paths: Vec<_> = every().map(write).collect();
+    let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
+    let all = report(&paths, &["--format", "csv"]).stdout;
+    // The reader refuses lines of another length.
+    let mut reader = csv::Reader::from_reader(all.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let once: std::collections::BTreeSet<&str> = header.iter().collect();
+    assert_eq!((&header[0], once.len()), ("name", header.len()));
+    let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let results = every().map(|(_, result)| result.records());
+    assert_eq!(lines.len(), results.map(|records| records.lines.len()).sum::<usize>());
+    let named = |path: &&Path| lines.iter().any(|line| line[0] == path.display().to_string());
+    assert!(paths.iter().all(named));
+}
+
 /// As `ktax compare` prints a sweep.
 #[test]
 fn results_keep_the_names_that_they_were_printed_with() {

@@ -21,9 +21,10 @@ fn the_four_phases_are_the_one_command() {
     let out = dir.path().join("run");
     let planned = run(ktax().arg("plan").args(QUICK).args(TEN).arg("--out").arg(&out));
     assert_eq!(planned.status, 0, "{}", planned.stderr);
-    let ran = run(ktax().arg("run").arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(ktax().args(["run", "--json"]).arg(&out));
     let analysed = run(ktax().args(["analyse", "--json"]).arg(&out));
+    // What is resumed ends as what was not stopped.
+    assert_eq!((ran.stdout, ran.status), (analysed.stdout.clone(), analysed.status));
     let reported = run(ktax().args(["report", "--json"]).arg(&out));
     assert_eq!(analysed.stdout, reported.stdout, "{}{}", analysed.stderr, reported.stderr);
     assert_eq!(analysed.status, reported.status);
@@ -187,9 +188,7 @@ fn ctrl_c_keeps_the_pairs_and_the_run_goes_on() {
     let stopped = pairs();
     // It may have come to its end before.
     assert!(status == Some(130) || stopped >= 18, "{status:?}");
-    let ran = run(ktax().arg("run").arg(&out));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let ran = run(ktax().args(["analyse", "--json"]).arg(&out));
+    let ran = run(ktax().args(["run", "--json"]).arg(&out));
     let comparison = printed::comparison(&ran.stdout);
     // A machine that cannot measure is left after the pilot.
     let of = comparison.times().unwrap();
@@ -247,8 +246,9 @@ fn what_a_run_directory_says_does_nothing_to_a_terminal() {
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     set_thp_of_change(&out, "\u{1b}]0;x\u{7}");
     let ran = run(ktax().arg("run").arg(&out));
-    assert!(!ran.stderr.contains(['\u{1b}', '\u{7}']), "{}", ran.stderr.escape_debug());
-    assert!(ran.stderr.contains("\\u{1b}]0;x\\u{7}"), "{}", ran.stderr);
+    let said = ran.stdout + &ran.stderr;
+    assert!(!said.contains(['\u{1b}', '\u{7}']), "{}", said.escape_debug());
+    assert!(said.contains("\\u{1b}]0;x\\u{7}"), "{said}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn sides_that_differ_undeclared_are_judged_when_that_is_allowed() {
     assert!(refuses(&[]));
     assert!(!refuses(&["--allow-differences"]));
     let ran = run(ktax().arg("run").arg(&out).arg("--allow-differences"));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     assert_eq!(fs::read(out.join("plan.json")).unwrap(), plan);
     assert!(refuses(&[]));
 }

@@ -1,6 +1,6 @@
 use super::page::Page;
 use super::sections::{section, warnings};
-use crate::report::formats::format::Format;
+use crate::report::formats::format::{Format, each};
 use crate::report::view::{Legend, SideLine, View};
 
 /// Fitted to the terminal's width.
@@ -8,7 +8,7 @@ pub const FORMAT: Format = Format {
     name: "text",
     file: Some("report.txt"),
     write: |report, options| Ok(write(&report.view(), &Page::new(options))),
-    join: |all| all.join("\n"),
+    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
 
 /// The answer, what was compared, what is behind it, what the numbers are.
