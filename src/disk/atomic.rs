@@ -75,7 +75,10 @@ fn write_in(
     content: &[u8],
     permissions: Option<Permissions>,
 ) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(dir)?;
+    let mut builder = tempfile::Builder::new();
+    // Of these the user's umask takes away; without them the file would be for its owner alone.
+    let usual = Permissions::from_mode(0o666);
+    let mut file = builder.prefix(UNFINISHED).permissions(usual).tempfile_in(dir)?;
     file.write_all(content)?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
@@ -103,4 +106,20 @@ pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_permissions_that_any_other_has_here() {
+        let dir = tempfile::tempdir().unwrap();
+        let [usual, ours, new] = ["usual", "ours", "new"].map(|name| dir.path().join(name));
+        fs::write(&usual, "").unwrap();
+        write_atomically(&ours, b"").unwrap();
+        write_new_atomically(&new, b"").unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!([mode(&ours), mode(&new)], [mode(&usual); 2]);
+    }
 }

@@ -1,8 +1,9 @@
 //! Private directories for files that must not outlive a VM, and the removal of those that a killed
 //! ktax left.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -27,7 +28,10 @@ impl Scratch {
     /// `parent` cannot be made or written.
     pub fn create(parent: &Path) -> io::Result<Scratch> {
         fs::create_dir_all(parent)?;
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let mut builder = tempfile::Builder::new();
+        // It may be kept: of these the user's umask takes away.
+        let usual = Permissions::from_mode(0o777);
+        let dir = builder.prefix(PREFIX).permissions(usual).tempdir_in(parent)?;
         let lock = Lock::take(File::create(dir.path().join("lock"))?)?;
         Ok(Scratch { dir, _lock: lock })
     }
