@@ -26,6 +26,9 @@ pub struct Args {
 }
 
 const EXIT_STATUS: &str = "\
+Marks:
+  ok   works    no   does not work, and only some commands need it    BAD  ktax cannot count
+
 Exit status:
   0  no check is BAD             69 at least one check is BAD
   1  ktax or its host failed     130 stopped by Ctrl-C
@@ -40,7 +43,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let Some(findings) = doctor::look(args.kernel.as_deref(), &session)? else {
         return Ok(Exit::Cancelled);
     };
-    let healthy = findings.iter().all(|finding| finding.ok);
+    let healthy = !findings.iter().any(Check::is_bad);
     match args.json {
         true => write_stdout(&report::to_json(&findings)?)?,
         false => write_words(&findings.iter().map(line).collect::<String>())?,
@@ -58,7 +61,11 @@ fn restore(json: bool) -> Result<Exit, Error> {
 }
 
 fn line(finding: &Check) -> String {
-    let mark = if finding.ok { "ok  " } else { "BAD " };
+    let mark = match (finding.ok, finding.needed) {
+        (true, _) => "ok  ",
+        (false, false) => "no  ",
+        (false, true) => "BAD ",
+    };
     let fix = match finding.fix.as_str() {
         "" => String::new(),
         fix => format!("\n             fix: {fix}"),

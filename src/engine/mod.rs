@@ -8,7 +8,7 @@ mod clock;
 pub mod command;
 mod console;
 mod contract;
-mod counters;
+pub(crate) mod counters;
 mod deadline;
 mod entry;
 mod hello;

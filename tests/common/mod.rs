@@ -49,7 +49,7 @@ pub fn cache() -> PathBuf {
 /// A cache of a test's own, without Boots: it has the kernels of the shared one, so that apt is not
 /// asked anew, and QEMUs are known by its path.
 pub fn own_cache(dir: &Path) -> PathBuf {
-    let fetched = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
+    let fetched = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
     assert_eq!(fetched.status, 0, "{}", fetched.stderr);
     let own = dir.join("cache");
     fs::create_dir(&own).unwrap();

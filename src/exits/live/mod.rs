@@ -32,4 +32,4 @@ pub use names::Names;
 pub use points::Level;
 pub use process::{Process, by_name};
 pub use recorder::{Recorder, RecorderChoice, Via};
-pub use tracefs::EventFormat;
+pub use tracefs::{EventFormat, Tracefs};

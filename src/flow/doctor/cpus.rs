@@ -1,6 +1,6 @@
 //! Which CPUs are quiet.
 
-use super::finding::Check;
+use super::finding::{Check, optional};
 use crate::engine::kvm::allowed_cpus;
 use crate::engine::limits::LOOK_AT_CPUS;
 use crate::engine::noise::{self, CpuShare};
@@ -12,7 +12,7 @@ pub(super) fn look() -> Check {
         Ok((shares, allowed)) => cpus(&shares, &allowed),
         Err(error) => (format!("/proc/stat: {error}"), "mount /proc".into()),
     };
-    Check { what: "CPUs", ok: true, found, fix }
+    optional("CPUs", fix.is_empty(), found, &fix)
 }
 
 /// Which are quiet and which are not, of those that ktax may use, and what to do before times are

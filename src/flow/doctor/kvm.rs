@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::finding::Check;
+use super::finding::{Check, optional};
 use crate::engine::kvm::{Kvm, Setup};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
@@ -56,7 +56,8 @@ pub(super) fn look(
         },
     };
     // The exact engine needs none, so that nothing of this is bad.
-    Some(Check { what: "KVM", ok: true, found: sentence(&seen), fix: fix(&seen).into() })
+    let works = matches!(seen, Seen::Boots { .. });
+    Some(optional("KVM", works, sentence(&seen), fix(&seen)))
 }
 
 fn sentence(seen: &Seen) -> String {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::finding::{Check, bad, good};
-use super::{cpus, kvm, settings};
+use super::finding::{Check, bad, good, optional};
+use super::{cpus, kvm, others, settings};
 use crate::engine::exact::Exact;
 use crate::engine::qemu::{Qemu, QemuError};
 use crate::engine::{Cancel, payload};
@@ -24,15 +24,17 @@ pub fn look(kernel: Option<&Path>, session: &Session<'_>) -> Result<Option<Vec<C
     let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache)];
     if let Ok(qemu) = &qemu {
         findings.push(look_at_engine(qemu.clone(), session));
+        findings.push(others::newer_qemu(qemu));
     }
-    findings.extend([look_at_packages(), look_at_machine(session.jobs), cpus::look()]);
+    findings.extend([look_at_packages(), others::network(), look_at_machine(session.jobs)]);
+    findings.push(cpus::look());
     session.observer.status("trying KVM");
     let limits = session.limits.clone().of_a_trial();
     let tried = kvm::look(qemu.ok(), &session.cache, kernel.as_ref(), &limits, &session.cancel);
     session.observer.status("");
     let Some(tried) = tried else { return Ok(None) };
     findings.push(tried);
-    findings.push(settings::look());
+    findings.extend([others::tracefs(), others::pmu(), others::root(), settings::look()]);
     Ok(Some(findings))
 }
 
@@ -96,20 +98,19 @@ fn look_at_packages() -> Check {
     let missing: Vec<&str> =
         ["apt-get", "apt-cache", "dpkg-deb"].into_iter().filter(|tool| !starts(tool)).collect();
     match missing.as_slice() {
-        [] if !knows_kernels() => Check {
-            what: "packages",
-            ok: true,
-            found: "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched"
-                .into(),
-            fix: "sudo apt-get update".into(),
-        },
-        [] => good("packages", "debian: kernels can be fetched".into()),
-        tools => Check {
-            what: "packages",
-            ok: true,
-            found: format!("{} not found: debian: kernels cannot be fetched", tools.join(", ")),
-            fix: "name kernels by their files".into(),
-        },
+        [] if !knows_kernels() => optional(
+            "packages",
+            false,
+            "apt has no package linux-image-cloud-amd64: debian: kernels cannot be fetched".into(),
+            "sudo apt-get update",
+        ),
+        [] => optional("packages", true, "apt knows debian: kernels".into(), ""),
+        tools => optional(
+            "packages",
+            false,
+            format!("{} not found: debian: kernels cannot be fetched", tools.join(", ")),
+            "name kernels by their files",
+        ),
     }
 }
 

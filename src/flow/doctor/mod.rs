@@ -4,6 +4,7 @@ mod cpus;
 mod finding;
 mod kvm;
 mod look;
+mod others;
 mod settings;
 
 pub use finding::Check;

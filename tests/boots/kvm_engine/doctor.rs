@@ -20,7 +20,7 @@ fn doctor(cache: &Path, kernel: &Path, qemu: &Path) -> Command {
 }
 
 fn said_of_kvm(printed: &str) -> &str {
-    printed.lines().find_map(|line| line.strip_prefix("ok   KVM      ")).expect(printed)
+    printed.lines().find_map(|line| line.get(5..)?.strip_prefix("KVM      ")).expect(printed)
 }
 
 #[test]
@@ -41,6 +41,8 @@ fn doctor_tries_kvm_and_says_what_came_of_it() {
         known.iter().any(|(begin, end)| said.starts_with(begin) && said.ends_with(end)),
         "{said}"
     );
+    let is_ok = ran.stdout.contains("\nok   KVM ");
+    assert_eq!(is_ok, said.starts_with("boots "), "{}", ran.stdout);
     assert_nothing_left(dir.path());
 }
 

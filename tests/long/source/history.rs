@@ -74,7 +74,7 @@ impl History {
     /// A bare repository in `dir` whose first commit is the tree of the source package.
     pub fn new(dir: &Path) -> History {
         // Planning downloads the source package.
-        let plan = ["plan", "--kernel", SOURCE, "-w", "getppid"];
+        let plan = ["plan", "--same", "--kernel", SOURCE, "-w", "getppid"];
         let ran = run(ktax().args(plan));
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         let repository = dir.join("linux.git");

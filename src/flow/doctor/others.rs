@@ -1,0 +1,158 @@
+//! What only some commands need: to record exits, to count natively, to change settings, to fetch.
+
+use std::fs;
+
+use rustix::process::{geteuid, getpid};
+
+use super::finding::{Check, optional};
+use crate::engine::counters::Counters;
+use crate::engine::qemu::Qemu;
+use crate::exits::live::Tracefs;
+use crate::model::Count;
+
+/// The first version of QEMU that keeps KVM's statistics open.
+const WITH_STATISTICS: u32 = 8;
+
+/// Whether exits can be recorded by the kernel's tracepoints.
+pub(super) fn tracefs() -> Check {
+    match Tracefs::find() {
+        Ok(tracefs) if tracefs.format("kvm/kvm_exit").is_some() => {
+            optional("tracefs", true, "`ktax exits record` finds KVM's tracepoints".into(), "")
+        }
+        Ok(_) => optional(
+            "tracefs",
+            false,
+            "this kernel has no tracepoint kvm/kvm_exit: `ktax exits record` needs it".into(),
+            "load KVM with `sudo modprobe kvm`",
+        ),
+        Err(error) => {
+            let text = error.to_string();
+            let (found, fix) = text.split_once("; ").unwrap_or((&text, ""));
+            let fix = fix.strip_prefix("type: ").unwrap_or(fix);
+            optional("tracefs", false, format!("{found}: `ktax exits record` needs it"), fix)
+        }
+    }
+}
+
+/// Whether the processor's counters can be read; the exact engine needs none.
+pub(super) fn pmu() -> Check {
+    let counted = Counters::open(getpid()).read();
+    match counted.get("cycles") {
+        Some(Count::Seen { .. }) => {
+            optional("PMU", true, "`ktax stat` counts cycles and instructions".into(), "")
+        }
+        Some(Count::Not(why)) => {
+            let (found, fix) = why.split_once("; ").unwrap_or((&why, ""));
+            optional("PMU", false, format!("{found}: `ktax stat` counts no cycles"), fix)
+        }
+        None => optional("PMU", false, "the kernel does not say".into(), "use a newer kernel"),
+    }
+}
+
+/// Whether this user may change settings of the running kernel.
+pub(super) fn root() -> Check {
+    match geteuid().is_root() {
+        true => optional("root", true, "`--engine host` can change settings".into(), ""),
+        false => optional(
+            "root",
+            false,
+            "an ordinary user: `--engine host` can change no setting, `ktax exits record` sees no \
+             tracepoint; counting needs no root"
+                .into(),
+            "type `sudo ktax …` for these two",
+        ),
+    }
+}
+
+/// Whether packages and sources can be fetched, as far as this machine knows by itself: nothing is
+/// sent.
+pub(super) fn network() -> Check {
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let routes_6 = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
+    let proxy = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
+    let has_proxy = proxy.iter().any(|name| std::env::var_os(name).is_some());
+    match default_route(&routes, &routes_6) {
+        Some(device) => optional(
+            "network",
+            true,
+            format!("a default route through {device}; nothing was sent"),
+            "",
+        ),
+        None if has_proxy => {
+            optional("network", true, "a proxy is set; nothing was sent".into(), "")
+        }
+        None => optional(
+            "network",
+            false,
+            "no default route: debian: kernels must be in the cache".into(),
+            "connect this machine, or name kernels by their files",
+        ),
+    }
+}
+
+/// The device of the default route, in the kernel's lists for IPv4 and IPv6.
+fn default_route(routes: &str, routes_6: &str) -> Option<String> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let is_v4 = |line: &Vec<String>| line.get(1).is_some_and(|to| to == "00000000");
+    let v4 = routes.lines().skip(1).map(words).find(is_v4).map(|line| line[0].clone());
+    // The first ten columns are addresses, metrics and flags; `lo` rejects what has no route.
+    let is_v6 = |line: &Vec<String>| {
+        let is_all = line.first().is_some_and(|to| to.bytes().all(|digit| digit == b'0'));
+        is_all && line.get(1).is_some_and(|bits| bits == "00") && line.last().unwrap() != "lo"
+    };
+    v4.or_else(|| routes_6.lines().map(words).find(is_v6)?.pop())
+}
+
+/// What a newer QEMU would add.
+pub(super) fn newer_qemu(qemu: &Qemu) -> Check {
+    let major = qemu.version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major.is_some_and(|major| major >= WITH_STATISTICS) {
+        true => optional(
+            "QEMU 8",
+            true,
+            "its guests can be recorded with `ktax exits record --via stats`".into(),
+            "",
+        ),
+        false => optional(
+            "QEMU 8",
+            false,
+            format!(
+                "{} is older, which is enough to count: only `ktax exits record --via stats` \
+                 needs 8",
+                qemu.version.split(' ').next().unwrap_or_default()
+            ),
+            "install qemu-system-x86 from your distribution's backports",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_route_is_found_in_either_list() {
+        let head = "Iface\tDestination\tGateway\n";
+        let v4 = format!("{head}eth0\t0000A8C0\t0\neth1\t00000000\t0100A8C0\n");
+        let zeros = "0".repeat(32);
+        let of = |device: &str| {
+            format!("{zeros} 00 {zeros} 00 fe80 00000400 00000001 00000000 00000003 {device}\n")
+        };
+        assert_eq!(default_route(&v4, "").as_deref(), Some("eth1"));
+        assert_eq!(default_route(head, &of("wlan0")).as_deref(), Some("wlan0"));
+        assert_eq!(default_route(head, &of("lo")), None);
+        assert_eq!(default_route("", ""), None);
+    }
+
+    #[test]
+    fn what_does_not_work_is_not_ok_and_says_what_fixes_it() {
+        let old = Qemu { program: "q".into(), version: "7.2.22 (Debian)".into() };
+        let new = Qemu { version: "10.0.2".into(), ..old.clone() };
+        for check in [newer_qemu(&old), newer_qemu(&new), tracefs(), pmu(), root(), network()] {
+            assert_eq!(check.ok, check.fix.is_empty(), "{check:?}");
+            assert!(!check.is_bad() && !check.found.is_empty(), "{check:?}");
+        }
+        assert!(!newer_qemu(&old).ok && newer_qemu(&new).ok);
+        assert_eq!(root().ok, geteuid().is_root());
+    }
+}
