@@ -42,7 +42,7 @@ pub(super) fn pmu() -> Check {
             optional("PMU", true, "`ktax stat` counts cycles and instructions".into(), "")
         }
         Some(Count::Not(why)) => {
-            let (found, fix) = why.split_once("; ").unwrap_or((&why, ""));
+            let (found, fix) = why.split_once("; ").unwrap_or((why, ""));
             optional("PMU", false, format!("{found}: `ktax stat` counts no cycles"), fix)
         }
         None => optional("PMU", false, "the kernel does not say".into(), "use a newer kernel"),
