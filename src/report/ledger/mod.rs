@@ -10,15 +10,11 @@ use super::words;
 use crate::model::{LedgerTable, SavedResult, Verdict, Warning};
 
 impl Report for LedgerTable {
-    /// The answer in sentences, one table of all additions and Workloads, then a table for each
-    /// Workload.
+    /// One table of all additions and Workloads, then a table for each Workload.
     fn view(&self) -> View {
         let (what, beside) = self.base.clone();
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
-        let mut sentences = headline::headline(self).into_iter();
-        let headline = sentences.next().unwrap_or_default();
-        let mut sections = vec![Section::Sentences(sentences.collect())];
-        sections.extend(matrix::matrix(self));
+        let mut sections: Vec<Section> = matrix::matrix(self).into_iter().collect();
         sections.extend(self.rows.iter().map(tables::section));
         sections.push(Section::Items {
             title: "Additions that could not be built:".to_owned(),
@@ -27,7 +23,7 @@ impl Report for LedgerTable {
         sections.push(Section::Sentences(next_step(self).into_iter().collect()));
         View {
             title: self.title.clone(),
-            headline,
+            headline: headline::headline(self).join(" "),
             sides: vec![SideLine { side: "base", what, beside }],
             side_heads: ["kernel", "boot line"],
             how: words::machine(&self.key, self.layouts),

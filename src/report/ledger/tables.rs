@@ -5,7 +5,7 @@ use crate::report::{effect, number, verdict};
 const COLUMNS: [(&str, Kind); 7] = [
     ("added", Kind::Words),
     ("cost %", Kind::Number),
-    ("delta", Kind::Number),
+    ("delta insn", Kind::Number),
     ("delta %", Kind::Number),
     ("MDE %", Kind::Number),
     ("REP", Kind::Number),
