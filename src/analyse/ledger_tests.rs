@@ -45,7 +45,7 @@ fn parts_that_do_not_add_up_are_found_however_many_they_are() {
     let found = beyond(&parts, &row([1255; 5], [0; 5]));
     assert_eq!(found[0], (0.0, Verdict::NoDetectedChange));
     // Less than 0.1 % of 10 000.
-    assert_eq!(beyond(&parts, &row([1264; 5], [0; 5]))[0].1, Verdict::NoDetectedChange);
+    assert_eq!(beyond(&parts, &row([1264; 5], [0; 5]))[0].1, Verdict::BelowThreshold);
     assert_eq!(beyond(&parts, &row([1200; 5], [0; 5]))[0], (-55.0, Verdict::Faster));
 }
 
@@ -55,7 +55,7 @@ fn rep_iterations_add_up_by_themselves() {
     let found = beyond(&parts, &row([0; 5], [800; 5]));
     assert_eq!(found[1], (300.0, Verdict::Slower));
     // 8 of 10 500 is less than 0.1 %, though 1.6 % of the iterations.
-    assert_eq!(beyond(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::NoDetectedChange);
+    assert_eq!(beyond(&parts, &row([0; 5], [508; 5]))[1].1, Verdict::BelowThreshold);
 }
 
 /// Layouts move a part by 200: 150 beyond the sum are within what they do.

@@ -11,7 +11,9 @@ pub struct Metric {
     pub context: Context,
     /// Which of the two counts it reads.
     pub count: fn(&Counts) -> u64,
-    /// What a difference must be a share of to matter.
+    /// Whose counts a difference must be a share of to matter.
+    pub whole_of: Context,
+    /// What of them.
     pub whole: fn(&Counts) -> u64,
 }
 
@@ -23,7 +25,12 @@ impl Metric {
 
     /// What a difference of raw counts must be a share of to matter.
     pub fn whole(&self, sample: &Sample) -> u64 {
-        sample.counts.get(&self.context).map_or(0, self.whole)
+        sample.counts.get(&self.whole_of).map_or(0, self.whole)
+    }
+
+    /// Whether it is what the machine does beside the process, which decides nothing.
+    pub fn is_background(&self) -> bool {
+        self.context != Context::Process
     }
 }
 
@@ -33,12 +40,14 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    Metric { name, unit, context, count, whole: count }
+    Metric { name, unit, context, count, whole_of: context, whole: count }
 }
 
-/// A few iterations where there are hardly any are nothing beside a million instructions.
+/// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
+/// beside a million instructions of the process.
 const fn of_all_work(metric: Metric) -> Metric {
-    Metric { whole: |counts| counts.instructions + counts.rep_iterations, ..metric }
+    let whole: fn(&Counts) -> u64 = |counts| counts.instructions + counts.rep_iterations;
+    Metric { whole_of: Context::Process, whole, ..metric }
 }
 
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
@@ -46,11 +55,35 @@ const fn of_all_work(metric: Metric) -> Metric {
 pub const METRICS: [Metric; 4] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
-    exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions),
-    exact("kthread", "instructions", Context::Kthread, |c| c.instructions),
+    of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
+    of_all_work(exact("kthread", "instructions", Context::Kthread, |c| c.instructions)),
 ];
 
 /// The Metric of that name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_interrupts_and_threads_do_matters_as_a_share_of_what_the_process_does() {
+        let counts = |instructions, rep_iterations| Counts { instructions, rep_iterations };
+        let sample = Sample {
+            ops: 1,
+            counts: [(Context::Process, counts(20_000_000, 5)), (Context::Kthread, counts(44, 0))]
+                .into(),
+            total: 20_000_049,
+            tsc: 20_000_049,
+            signature: Default::default(),
+            values: Default::default(),
+            notes: Vec::new(),
+        };
+        let background: Vec<&Metric> = METRICS.iter().filter(|it| it.is_background()).collect();
+        assert_eq!(background.len(), 2);
+        assert!(background.iter().all(|metric| metric.whole(&sample) == 20_000_005));
+        assert_eq!(METRICS[0].whole(&sample), 20_000_000);
+    }
 }

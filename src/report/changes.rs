@@ -4,21 +4,53 @@ use std::borrow::Cow;
 
 use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
-use crate::model::{Failure, Row, RowFailure, Verdict};
+use crate::model::{Effect, Failure, Metric, Row, RowFailure, Verdict, metric};
 
-/// The Metrics beside the headline that changed.
-pub fn also_changed(rows: &[Row], title: &str) -> Section {
+/// The Metrics of the process beside the headline that changed.
+pub fn also_changed(rows: &[Row]) -> Section {
+    let changes = changed(rows, false).map(|(row, effect)| {
+        let verdict = Cell::verdict(effect.verdict, "");
+        metric_change(row, effect, effect.percent, verdict)
+    });
+    let title =
+        "Also changed, per operation (rep-iterations: repeats of string instructions):".to_owned();
+    Section::AlsoChanged { title, changes: changes.collect() }
+}
+
+/// What interrupts and kernel threads did more or less of. It is no effect on the row: they may
+/// belong to the row, to an earlier one or to the machine. So it is neither slower nor faster.
+pub fn background(rows: &[Row]) -> Section {
+    let changes = changed(rows, true).map(|(row, effect)| {
+        let word = if effect.delta < 0.0 { "less" } else { "more" };
+        let headline = row.effects().first().map_or(0.0, |headline| headline.base);
+        let percent = (headline != 0.0).then(|| effect.delta / headline * 100.0);
+        metric_change(row, effect, percent, Cell::from(word))
+    });
+    let title = "In the background, instructions per operation, in percent of the row's base (no \
+                 verdict rests on them):"
+        .to_owned();
+    Section::AlsoChanged { title, changes: changes.collect() }
+}
+
+/// The Effects beside the headline that are changes.
+fn changed(rows: &[Row], is_background: bool) -> impl Iterator<Item = (&Row, &Effect)> {
     let effects = rows.iter().flat_map(|row| row.effects().iter().skip(1).map(move |it| (row, it)));
-    let changes = effects.filter(|(_, effect)| effect.verdict.is_change());
-    let changes = changes.map(|(row, effect)| MetricChange {
+    let is_wanted = move |effect: &Effect| {
+        let of_background = metric(&effect.metric).is_some_and(Metric::is_background);
+        effect.verdict.is_change() && of_background == is_background
+    };
+    effects.filter(move |(_, effect)| is_wanted(effect))
+}
+
+fn metric_change(row: &Row, effect: &Effect, percent: Option<f64>, verdict: Cell) -> MetricChange {
+    MetricChange {
         row: row.row.clone(),
         metric: effect.metric.clone(),
         from_to: format!("{} → {}", number::count(effect.base), number::count(effect.change)),
         delta: number::delta(effect.delta),
-        percent: number::percent(effect.percent),
-        verdict: Cell::verdict(effect.verdict, ""),
-    });
-    Section::AlsoChanged { title: title.to_owned(), changes: changes.collect() }
+        percent: number::percent(percent),
+        verdict,
+    }
 }
 
 /// How the work differed.

@@ -34,7 +34,7 @@ fn a_directory_without_a_plan_cannot_be_resumed() {
     let dir = scratch();
     fs::write(dir.path().join("notes"), "mine").unwrap();
     let out = dir.path().to_str().unwrap();
-    let args = ["compare", "--kernel", "k", "-w", "getppid", "--out", out];
+    let args = ["compare", "--same", "--kernel", "k", "-w", "getppid", "--out", out];
     let text = said(&args);
     assert!(text.contains("is not a run directory; give --out a new name"), "{text}");
     fs::write(dir.path().join("plan.json"), "{}").unwrap();

@@ -6,10 +6,6 @@ use crate::model::{Comparison, CountsComparison, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, effect, headline, verdict, words};
 
-/// Above the Metrics beside the headline.
-const ALSO_CHANGED: &str = "Also changed, per operation (interrupt, kthread: instructions in those \
-                            contexts; rep-iterations: repeats of string instructions):";
-
 /// What carries most, the table, then how costs grow, what carries each change, and what else
 /// changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
@@ -18,7 +14,8 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let mut sections: Vec<Section> = overall(rows).into_iter().collect();
     sections.extend([Section::table(table(rows)), Section::Sentences(growth)]);
     sections.extend(functions(rows));
-    sections.push(changes::also_changed(rows, ALSO_CHANGED));
+    sections.push(changes::also_changed(rows));
+    sections.push(changes::background(rows));
     sections.push(changes::different_work(rows));
     sections.push(changes::failures(rows, changes::boot, |failed| failed.failure.next_step()));
     View {

@@ -60,7 +60,7 @@ fn legend(layouts: usize) -> Legend {
         (
             "cost %",
             "instructions and REP iterations beyond those of the base, in percent of both; - where \
-             no change was detected",
+             nothing is slower or faster",
         ),
         ("delta %", "delta in percent of the base's instructions"),
         ("REP", "iterations of string instructions per operation beyond those of the base"),
