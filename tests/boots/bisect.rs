@@ -61,7 +61,7 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
 #[test]
 fn a_search_does_not_go_on_with_another_kernel_than_it_began_with() {
     let dir = scratch();
-    let plan = run(ktax().args(["plan", "--kernel", KERNEL, "-w", "getppid"]));
+    let plan = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
     let plan = counts_plan(&plan.stdout);
     let image = cache().join("kernels").join(&plan.kernels.base.sha256).join("image");
     let (kernel, out) = (dir.path().join("bzImage"), dir.path().join("out"));
