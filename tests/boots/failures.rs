@@ -3,14 +3,13 @@
 //! orphan.
 
 mod busy;
+mod disk;
 mod lost;
 
 use std::fs;
-use std::process::Command;
 
 use crate::common::{
-    self, KERNEL, Need, QUICK_BOOT, Ran, assert_no_orphans, compare, counts_plan, ktax, own_cache,
-    require, row, run, scratch,
+    KERNEL, QUICK_BOOT, Ran, assert_no_orphans, compare, ktax, own_cache, row, run, scratch,
 };
 use ktax::model::{Comparison, Failure, Verdict};
 
@@ -211,65 +210,4 @@ fn an_output_that_cannot_be_written_is_refused_with_the_next_step() {
     let ran = run(ktax().args(args));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
-}
-
-/// Whether this user may mount a filesystem of its own.
-#[track_caller]
-fn may_mount() -> bool {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
-    let may = command.output().is_ok_and(|output| output.status.success());
-    require(Need::Namespaces, may, "this user cannot mount in a namespace of its own")
-}
-
-#[test]
-fn a_full_disk_is_a_failure_with_the_next_step() {
-    if !may_mount() {
-        return;
-    }
-    let dir = scratch();
-    let planned = run(ktax().args(["plan", "--same", "-w", "getppid", "--kernel", KERNEL]));
-    let image = counts_plan(&planned.stdout).kernels.base.sha256;
-    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
-    fs::create_dir(&small).unwrap();
-    // A mount of our own, gone with the process. The kernels fit, a snapshot does not.
-    let run_in = |size: &str, ktax_args: &str| {
-        let script = format!(
-            "mount -t tmpfs -o size={size} none \"$2\" && mkdir \"$2/kernels\" && \
-             cp -a \"$3/{image}\" \"$3/by-package\" \"$2/kernels\" && \
-             \"$1\" {ktax_args} --same --kernel debian:cloud-amd64 -w getppid \
-             --cache \"$2\" --out \"$4\""
-        );
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh", ktax]);
-        command.arg(&small).arg(common::cache().join("kernels")).arg(dir.path().join(size));
-        run(&mut command)
-    };
-    let ran = run_in("80m", "compare --layouts 1");
-    assert_eq!(ran.status, 69, "{}\n{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("too full"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("ktax run DIR"), "{}", ran.stdout);
-    // Where not even apt's index fits, it does without one.
-    let ran = run_in("40m", "plan");
-    assert_eq!(ran.status, 0, "{}\n{}", ran.stdout, ran.stderr);
-}
-
-#[test]
-fn results_that_do_not_fit_end_the_run_with_the_next_step() {
-    if !may_mount() {
-        return;
-    }
-    let dir = scratch();
-    let (ktax, small) = (env!("CARGO_BIN_EXE_ktax"), dir.path().join("small"));
-    fs::create_dir(&small).unwrap();
-    compare(&dir.path().join("warm"), ["", ""], &["-w", "getppid", "--layouts", "1"]);
-    let script = "mount -t tmpfs -o size=24k none \"$2\" && \
-         \"$1\" compare --same --kernel debian:cloud-amd64 \
-         -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
-    let ran = run(command.arg(&small).arg(common::cache()));
-    assert_eq!(ran.status, 1, "{}\n{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("space"), "{}", ran.stderr);
-    assert_no_orphans(dir.path());
 }

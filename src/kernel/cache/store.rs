@@ -37,9 +37,9 @@ impl<'a> Cache<'a> {
         note: &'a dyn Fn(&str),
     ) -> Result<Self, KernelError> {
         let root = std::path::absolute(cache.join("kernels"))
-            .map_err(|error| failed("find", cache, error))?;
+            .map_err(|error| KernelError::cache("find", cache, error))?;
         let tmp = root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(|error| failed("create", &tmp, error))?;
+        fs::create_dir_all(&tmp).map_err(|error| KernelError::cache("create", &tmp, error))?;
         sweep(&tmp);
         Ok(Self { root, arch, note })
     }
@@ -52,7 +52,7 @@ impl<'a> Cache<'a> {
     /// A new directory in the cache, removed when the value is dropped.
     pub(crate) fn scratch(&self) -> Result<TempDir, KernelError> {
         let tmp = self.root.join("tmp");
-        TempDir::new_in(&tmp).map_err(|error| failed("write in", &tmp, error))
+        TempDir::new_in(&tmp).map_err(|error| KernelError::cache("write in", &tmp, error))
     }
 
     /// Stores an image and its config, unless the cache has both whole. `source` goes into the
@@ -161,7 +161,7 @@ impl<'a> Cache<'a> {
         value: &impl Serialize,
     ) -> Result<(), KernelError> {
         let text = serde_json::to_vec_pretty(value).map_err(io::Error::from);
-        let mut text = text.map_err(|error| failed("write", path, error))?;
+        let mut text = text.map_err(|error| KernelError::cache("write", path, error))?;
         text.push(b'\n');
         self.write_unless_same(path, &text)
     }
@@ -171,15 +171,11 @@ impl<'a> Cache<'a> {
         let directory = path.parent().map_or(Ok(()), fs::create_dir_all);
         directory
             .and_then(|()| write_read_only(path, bytes, &self.root.join("tmp")))
-            .map_err(|error| failed("write", path, error))
+            .map_err(|error| KernelError::cache("write", path, error))
     }
 }
 
 /// Several configs can lead to the same image, so the name has the config's hash.
 fn config_name(sha256: &str) -> String {
     format!("config-{sha256}")
-}
-
-fn failed(action: &'static str, path: &Path, error: io::Error) -> KernelError {
-    KernelError::Cache { action, path: escape_path(path), error }
 }

@@ -10,7 +10,7 @@ use super::command::{read_tree, run, tool};
 use super::control::{field, listed};
 use super::deb;
 use crate::kernel::cache::Cache;
-use crate::kernel::error::KernelError;
+use crate::kernel::error::{KernelError, full_disk_in};
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
 use crate::text::escape;
@@ -104,6 +104,9 @@ fn download(package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
     command.arg(argument(&package.name, Some(&package.version))).current_dir(scratch);
     let output = run(command, "apt-get", "apt")?;
     if !output.status.success() {
+        if let Some(error) = full_disk_in(&output.stderr) {
+            return Err(KernelError::cache("download a package to", scratch, error));
+        }
         return Err(KernelError::FetchFailed {
             package: package.clone(),
             said: last_line(&output.stderr),

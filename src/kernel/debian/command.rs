@@ -41,7 +41,9 @@ pub(super) fn read_tree<T>(
     read: impl FnOnce(&mut ChildStdout) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
     let failed = |error| KernelError::ToolFailed { tool: "dpkg-deb", error };
-    let mut complaints = tempfile::tempfile().map_err(failed)?;
+    let beside = file.parent().unwrap_or(Path::new("."));
+    let unwritten = |error| KernelError::cache("write in", beside, error);
+    let mut complaints = tempfile::tempfile_in(beside).map_err(unwritten)?;
     let mut command = tool("dpkg-deb");
     command.arg("--fsys-tarfile").arg(file).stdout(Stdio::piped());
     command.stderr(complaints.try_clone().map_err(failed)?);

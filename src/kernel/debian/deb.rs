@@ -9,7 +9,7 @@ use tar::Entry;
 
 use super::archive::{Contents, bad_package};
 use crate::disk::read_up_to;
-use crate::kernel::error::KernelError;
+use crate::kernel::error::{KernelError, is_full};
 use crate::kernel::limits::{CONFIG_MAX, MODULE_MAX};
 use crate::kernel::package::Package;
 use crate::text::escape;
@@ -62,8 +62,12 @@ pub(super) fn take_source(
         let path = entry.path_bytes().into_owned();
         let path = path.strip_prefix(b"./").unwrap_or(&path);
         if path.starts_with(b"usr/src/linux-source-") && path.ends_with(b".tar.xz") {
-            let mut file = File::create(archive).map_err(bad)?;
-            return io::copy(&mut entry, &mut file).map(drop).map_err(bad);
+            let written = File::create(archive)
+                .and_then(|mut file| io::copy(&mut entry, &mut file).map(drop));
+            return written.map_err(|error| match is_full(&error) {
+                true => KernelError::cache("write", archive, error),
+                false => bad(error),
+            });
         }
     }
     Err(bad(io::Error::other("it contains no /usr/src/linux-source-*.tar.xz")))
@@ -158,6 +162,16 @@ mod tests {
 
     fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents, KernelError> {
         unpack(tree(files).as_slice(), &package())
+    }
+
+    #[test]
+    fn a_source_that_does_not_fit_is_no_fault_of_the_package() {
+        let tree = tree(&[("./usr/src/linux-source-6.12.tar.xz", &[1; 9000])]);
+        let error = take_source(tree.as_slice(), &package(), Path::new("/dev/full")).unwrap_err();
+        assert!(matches!(&error, KernelError::Cache { error, .. } if is_full(error)), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("/dev/full: No space left on device"), "{said}");
+        assert!(said.contains("removing `snapshots`"), "{said}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::cache::mend_of;
 use crate::model::Blame;
 
 /// Why a kernel could not be built. Each message ends with the next step.
@@ -68,7 +69,7 @@ pub enum BuildError {
     )]
     DiskFull { free_mib: u64, needed_mib: u64, path: String },
     /// The cache cannot be read or written.
-    #[error("cannot {action} {path}: {error}; make the cache directory writable")]
+    #[error("cannot {action} {path}: {error}; {}", mend_of(.error))]
     Cache { action: &'static str, path: String, error: io::Error },
 }
 

@@ -1,10 +1,13 @@
 //! Why there is no kernel to measure.
 
 use std::io;
+use std::path::Path;
 
 use super::build::BuildError;
+use super::cache::mend_of;
 use crate::kernel::package::Package;
 use crate::model::Blame;
+use crate::text::escape_path;
 
 /// Why there is no [`Kernel`](crate::kernel::Kernel) to measure. Each message ends with the next
 /// step.
@@ -153,10 +156,7 @@ pub enum KernelError {
     #[error("cancelled; run the same command again to continue")]
     Cancelled,
     /// The cache cannot be read or written.
-    #[error(
-        "cannot {action} {path}: {error}; make the cache directory writable, \
-         with 300 MB free, or choose another one with --cache"
-    )]
+    #[error("cannot {action} {path}: {error}; {}", mend_of(.error))]
     Cache { action: &'static str, path: String, error: io::Error },
 }
 
@@ -164,6 +164,11 @@ impl KernelError {
     /// Whether apt cannot answer at all. A kernel in the cache is the best answer then.
     pub(crate) fn is_silence(&self) -> bool {
         matches!(self, Self::NoTool { tool: "apt-cache", .. } | Self::UnknownPackage { .. })
+    }
+
+    /// A file of the cache cannot be read or written.
+    pub(crate) fn cache(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::Cache { action, path: escape_path(path), error }
     }
 }
 

@@ -4,7 +4,9 @@
 //! the error is made, so that it cannot move a terminal's cursor.
 
 mod build;
+mod cache;
 mod kernel;
 
 pub use build::BuildError;
+pub(crate) use cache::{full_disk_in, is_full};
 pub use kernel::KernelError;

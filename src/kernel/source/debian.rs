@@ -8,8 +8,7 @@ use super::trees::{Tree, Trees};
 use crate::disk::write_atomically;
 use crate::kernel::cache::Cache;
 use crate::kernel::debian::Apt;
-use crate::kernel::error::BuildError;
-use crate::kernel::error::KernelError;
+use crate::kernel::error::{BuildError, KernelError, full_disk_in};
 use crate::text::{escape, escape_path};
 
 /// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
@@ -52,6 +51,7 @@ fn unpack(archive: &Path, into: &Path) -> Result<(), BuildError> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect::<String>();
-    let error = std::io::Error::other(escape(&said));
+    let error =
+        full_disk_in(&output.stderr).unwrap_or_else(|| std::io::Error::other(escape(&said)));
     Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error })
 }

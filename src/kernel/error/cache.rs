@@ -1,0 +1,32 @@
+//! What to do about a cache that cannot be used.
+
+use std::io;
+
+/// The next step after an error of the cache.
+pub(super) fn mend_of(error: &io::Error) -> &'static str {
+    match is_full(error) {
+        true => {
+            "free 300 MB on that disk, such as by removing `snapshots` and `builds` in the cache \
+             directory, or choose another one with --cache"
+        }
+        false => {
+            "make the cache directory writable, with 300 MB free, or choose another one with \
+             --cache"
+        }
+    }
+}
+
+/// Whether the disk, or the user's share of it, is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The error of a full disk in the words of a tool. Of apt they are those of the C library, or its
+/// own if it looks before it downloads.
+pub(crate) fn full_disk_in(said: &[u8]) -> Option<io::Error> {
+    let said = String::from_utf8_lossy(said);
+    ["No space left on device", "enough free space"]
+        .iter()
+        .any(|words| said.contains(words))
+        .then(|| rustix::io::Errno::NOSPC.into())
+}
