@@ -12,6 +12,7 @@ mod guests;
 mod ledger;
 mod lost;
 mod native;
+mod one_image;
 mod parameters;
 mod settled;
 mod stat;
@@ -23,6 +24,7 @@ pub use error::AnalyseError;
 pub use guests::guests;
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
+pub use one_image::one_image;
 pub use stat::counters;
 pub use times::{
     Progress, estimates, in_blocks, is_drawn, never_ran, noise, of_blocks, progress, times, turns,

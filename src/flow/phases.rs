@@ -8,7 +8,7 @@ use super::remaining::{Remaining, learned, spoken};
 use super::session::Session;
 use super::{counts, guests, kept, times};
 use crate::analyse;
-use crate::model::{Comparison, Plan, PlanMethod};
+use crate::model::{Comparison, Plan, PlanMethod, Warning};
 use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
@@ -19,17 +19,22 @@ use crate::rundir::AnyRunDir;
 /// # Errors
 /// A Kernel cannot be had, or a row cannot be run.
 pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Error> {
-    match &experiment.method {
+    let plan: Plan = match &experiment.method {
         ExperimentMethod::Counts(of) => {
-            Ok(counts::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+            counts::plan(&experiment.with(of.clone()), session)?.with(Into::into)
         }
         ExperimentMethod::Times(of) => {
-            Ok(times::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+            times::plan(&experiment.with(of.clone()), session)?.with(Into::into)
         }
         ExperimentMethod::Guests(of) => {
-            Ok(guests::plan(&experiment.with(of.clone()), session)?.with(Into::into))
+            guests::plan(&experiment.with(of.clone()), session)?.with(Into::into)
         }
+    };
+    // Nobody waits for a result to hear of a mistyped name.
+    if let Some(Warning { fact, next_step }) = analyse::one_image(&plan.method) {
+        session.observer.note(&format!("{fact}; {next_step}"));
     }
+    Ok(plan)
 }
 
 /// Makes what is missing in a run directory, which the caller has locked.

@@ -2,7 +2,7 @@ use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
-use crate::analyse::{growth, lost, parameters, settled, work};
+use crate::analyse::{growth, lost, one_image, parameters, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, Context, CountsComparison, CountsEvidence, CountsPlan, Effect,
     Evidence, Growth, METRICS, Metric, Plan, Row, Side, Sides, Signature, Subjects, Verdict,
@@ -16,6 +16,7 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
     let boots = Boots::read(dir)?;
     let mut rows = Vec::with_capacity(plan.workloads.len());
     let mut warnings = unknown_parameters(plan, &boots);
+    warnings.extend(one_image::of_counts(plan));
     warnings.extend(settled::of_boots(boots.made()));
     warnings.extend(lost::warnings(boots.made()));
     for workload in &plan.workloads {

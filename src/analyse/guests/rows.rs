@@ -1,7 +1,7 @@
 use super::gather::{Boots, Gathered};
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
-use crate::analyse::{lost, settled, work};
+use crate::analyse::{lost, one_image, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, EXITS, Effect, Evidence, GUEST_TIME, GuestRow, GuestSample,
     GuestWork, GuestsComparison, GuestsEvidence, GuestsPlan, Plan, Row, Sides, TIME, Verdict,
@@ -24,7 +24,11 @@ pub fn guests(dir: &RunDir<GuestsPlan>) -> Result<Comparison> {
         threshold_percent: *threshold_percent,
         method: ComparisonMethod::Guests(GuestsComparison { plan: plan.clone() }),
         rows,
-        warnings: [settled::of_boots(boots.made()), lost::warnings(boots.made())].concat(),
+        warnings: one_image::of_guests(plan)
+            .into_iter()
+            .chain(settled::of_boots(boots.made()))
+            .chain(lost::warnings(boots.made()))
+            .collect(),
     })
 }
 

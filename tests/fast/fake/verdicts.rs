@@ -1,10 +1,11 @@
 //! From canned counts to what a row says.
 
-use ktax::analyse::counts;
+use ktax::analyse::{counts, one_image};
 use ktax::cmd::Exit;
-use ktax::model::{Comparison, Side, Verdict};
+use ktax::model::{Comparison, PlanMethod, Side, Verdict};
 
 use super::scene::{OPS, Scene};
+use super::{guests_scene, timed};
 use crate::common::{open_counts, row, scratch};
 
 fn compared(scene: &Scene) -> Comparison {
@@ -84,4 +85,34 @@ fn other_work_on_each_side_is_different_work() {
         Some("faults 400 in base, 401 in change; vmas missing in base, 3 in change")
     );
     assert!(pipe.effects().iter().all(|effect| effect.verdict == Verdict::DifferentWork));
+}
+
+#[test]
+fn two_names_of_one_image_are_a_warning_in_each_method() {
+    let says = |plan: PlanMethod| one_image(&plan).is_some_and(|it| it.fact.contains("same bytes"));
+    let mut scene = Scene::new(&["pipe"]).layouts(5);
+    assert!(!says(scene.plan.method.clone().into()));
+    let kernels = &mut scene.plan.method.kernels;
+    kernels.change.sha256.clone_from(&kernels.base.sha256);
+    let comparison = compared(&scene);
+    assert!(comparison.warnings[0].fact.contains("abababababab"), "{:?}", comparison.warnings);
+    let identity = scene.plan.method.kernels.base.clone();
+    let subjects = &mut scene.plan.method.subjects;
+    // One kernel with two boot lines is what most ask for.
+    subjects.change.kernel.clone_from(&subjects.base.kernel);
+    assert!(!says(scene.plan.method.into()));
+
+    let mut times = timed::plan().method;
+    for (side, name) in [(Side::Base, "one"), (Side::Change, "other")] {
+        times.subjects.get_mut(side).kernel = Some(name.into());
+        times.kernels.insert(name.into(), identity.clone());
+    }
+    assert!(says(times.clone().into()));
+    times.kernels.get_mut("other").unwrap().sha256 = "cd".repeat(32);
+    assert!(!says(times.into()));
+
+    let guests = guests_scene::FILE;
+    assert!(!says(guests_scene::plan(guests).method.into()));
+    let two = guests.replace("change = { kernel = \"k\"", "change = { kernel = \"other\"");
+    assert!(says(guests_scene::plan(&two).method.into()));
 }
