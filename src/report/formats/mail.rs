@@ -25,7 +25,7 @@ fn write(view: &View) -> String {
     blocks.extend(sections(view).iter().filter(|it| !it.is_empty()).map(|it| section(it, &page)));
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
-    blocks.push(view.legend.sentences.first().map_or(String::new(), |first| said(first)));
+    blocks.push(view.shown_legend().sentences.first().map_or(String::new(), |first| said(first)));
     blocks.push(command(&view.again, &page));
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n")

@@ -29,8 +29,9 @@ fn write(view: &View) -> String {
     let warnings =
         warnings.map(|it| format!("{} → {}", markdown(&it.fact), markdown(&it.next_step)));
     blocks.push(list("Warnings:", warnings));
-    blocks.push(paragraph(&view.legend.sentences.join(" ")));
-    let terms = view.legend.terms.iter();
+    let legend = view.shown_legend();
+    blocks.push(paragraph(&legend.sentences.join(" ")));
+    let terms = legend.terms.iter();
     blocks.push(list("", terms.map(|(term, meaning)| markdown(&format!("{term}: {meaning}")))));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")

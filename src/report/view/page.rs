@@ -1,4 +1,5 @@
 use super::section::Section;
+use super::table::Table;
 use crate::model::Warning;
 
 /// What a page shows, in the order in which it is read.
@@ -23,6 +24,17 @@ pub struct View {
     pub warnings: Vec<Warning>,
     /// What the numbers and the columns are.
     pub legend: Legend,
+}
+
+impl View {
+    /// The legend of a page that has something to explain: not of a table whose rows all failed.
+    pub fn shown_legend(&self) -> Legend {
+        let tables = || self.sections.iter().filter_map(Section::as_table);
+        match tables().next().is_none() || tables().any(Table::has_numbers) {
+            true => self.legend.clone(),
+            false => Legend::default(),
+        }
+    }
 }
 
 /// What stands at the end of a page, for whoever sees such a page for the first time.

@@ -101,6 +101,14 @@ impl Section {
         Section::Table { title: String::new(), table, notes: Vec::new() }
     }
 
+    /// The table, if it is one and has lines.
+    pub fn as_table(&self) -> Option<&Table> {
+        match self {
+            Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
+            _ => None,
+        }
+    }
+
     /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         match self {

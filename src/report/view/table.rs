@@ -105,6 +105,14 @@ impl Table {
         Table { lines: lines.into_iter().collect(), ..self }
     }
 
+    /// Whether a column of numbers has one.
+    pub fn has_numbers(&self) -> bool {
+        let is_number = |(column, cell): (&Column, &Cell)| {
+            column.kind == Kind::Number && cell.text.contains(|c: char| c.is_ascii_digit())
+        };
+        self.lines.iter().any(|line| self.columns.iter().zip(&line.cells).any(is_number))
+    }
+
     /// The same without these columns and whatever stands in them.
     pub fn without(&self, left_out: &[usize]) -> Table {
         let is_shown = |index: &usize| !left_out.contains(index);

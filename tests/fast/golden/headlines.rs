@@ -1,7 +1,7 @@
 //! The answer stands first, in every format that people read and in JSON.
 
-use ktax::model::Comparison;
-use ktax::report::{JSON, MARKDOWN, Report};
+use ktax::model::{Comparison, CountsEvidence, Evidence, GuestsEvidence, Verdict};
+use ktax::report::{FORMATS, JSON, MARKDOWN, Report};
 
 use super::{at, cases, every, guests, show, timed};
 
@@ -59,4 +59,30 @@ fn an_answer_counts_every_row_once() {
     assert_eq!(of(&one), "stat: slower (+1.77 %)");
     one.rows.clear();
     assert_eq!(of(&one), "");
+}
+
+#[test]
+fn a_table_without_numbers_has_no_explanations_below() {
+    let mut counts = cases::changes();
+    let mut of_guests = guests::compared();
+    let pages = |comparison: &Comparison| -> String {
+        FORMATS.iter().map(|format| show(comparison, *format)).collect()
+    };
+    let is_explained = |pages: &str| {
+        ["instructions per operation in process context", "are the time of all vCPUs"]
+            .map(|words| letters(pages).contains(&letters(words)))
+    };
+    assert_eq!(
+        [&counts, &of_guests].map(|it| is_explained(&pages(it))),
+        [[true, false], [false, true]]
+    );
+    for (comparison, nothing) in [
+        (&mut counts, Evidence::Counts(CountsEvidence::default())),
+        (&mut of_guests, Evidence::Guests(GuestsEvidence::default())),
+    ] {
+        for row in &mut comparison.rows {
+            (row.verdict, row.evidence) = (Verdict::Failed, nothing.clone());
+        }
+        assert_eq!(is_explained(&pages(comparison)), [false; 2], "{}", pages(comparison));
+    }
 }

@@ -17,7 +17,7 @@ fn write(view: &View, page: &Page) -> String {
     blocks.push(header(view, page));
     blocks.extend(view.sections.iter().filter(|it| !it.is_empty()).map(|it| section(it, page)));
     blocks.push(warnings(&view.warnings, page));
-    blocks.push(legend(&view.legend, page));
+    blocks.push(legend(&view.shown_legend(), page));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
 }
