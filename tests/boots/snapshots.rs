@@ -3,8 +3,12 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use crate::common::{QUICK_BOOT, compare, measurements, own_cache, scratch};
+use crate::common::{
+    KERNEL, QUICK_BOOT, assert_no_orphans, comes, compare, ktax, measurements, own_cache,
+    processes, run, scratch, tree, until,
+};
 
 /// The memory files of all snapshots.
 fn memories(cache: &Path) -> Vec<PathBuf> {
@@ -47,4 +51,56 @@ fn a_snapshot_with_one_changed_byte_of_memory_is_made_again() {
     let now = inodes(&files);
     assert!(now[0] != made[0] && now[1] == made[1], "{made:?} {now:?}");
     assert_eq!(third, first);
+}
+
+/// A file of a snapshot that is not finished.
+fn is_being_made(cache: &Path, file: &str) -> bool {
+    let entries = fs::read_dir(cache.join("snapshots")).into_iter().flatten().flatten();
+    let mut unfinished =
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".vm-"));
+    unfinished.any(|entry| entry.path().join(file).exists())
+}
+
+#[test]
+fn a_kill_while_a_snapshot_is_made_leaves_nothing_behind() {
+    let dir = scratch();
+    let [whole, killed] = ["whole", "killed"].map(|name| {
+        fs::create_dir(dir.path().join(name)).unwrap();
+        let (out, cache) = (dir.path().join(name).join("out"), own_cache(&dir.path().join(name)));
+        let mut plan = ktax();
+        plan.args(["plan", "--same", "--kernel", KERNEL, "-w", "control-loop:ops=1"]);
+        plan.args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT]);
+        let ran = run(plan.args(["--layouts", "2", "--out"]).arg(&out).arg("--cache").arg(&cache));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        (out, cache)
+    });
+    let go = |(out, cache): &(PathBuf, PathBuf)| {
+        let mut command = ktax();
+        command.arg("run").arg(out).arg("--cache").arg(cache).env("TMPDIR", dir.path());
+        command
+    };
+    // While the kernel boots, and while QEMU sends the state.
+    for file in ["ram", "state"] {
+        let mut command = go(&killed);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let is_there = comes(|| is_being_made(&killed.1, file));
+        drop(child.kill());
+        child.wait().unwrap();
+        assert!(is_there, "no snapshot is being made");
+        until("QEMU is gone", || processes(&killed.1).is_empty());
+        assert_no_orphans(&killed.1);
+        assert!(is_being_made(&killed.1, file), "the kill was in the middle");
+    }
+    let names = |cache: &Path| {
+        let mut names: Vec<PathBuf> = tree(cache).into_iter().map(|(path, _)| path).collect();
+        names.sort();
+        names
+    };
+    for it in [&whole, &killed] {
+        let ran = run(&mut go(it));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+    }
+    assert_eq!(names(&killed.1), names(&whole.1));
+    assert!(!is_being_made(&killed.1, ""), "an empty directory is left");
+    assert!(measurements(&killed.0) == measurements(&whole.0), "the results differ");
 }
