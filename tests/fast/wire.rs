@@ -1,6 +1,7 @@
 //! The guest programs run natively; the documents' examples; the parsers on noise.
 
 mod broken;
+mod computed;
 mod example;
 mod examples;
 mod guest;
