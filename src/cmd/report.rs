@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::output::{OutputArgs, write_stdout};
 use crate::flow::{self, Error};
 use crate::model::{Comparison, Saved, SavedResult};
-use crate::report::{Named, Report, Shape};
+use crate::report::{Named, Report, Shape, versions};
 
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,10 @@ pub struct Args {
     /// Print everything about this row alone, with all functions that carry its change
     #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
     explain: Option<String>,
+    /// Print only which guest programs, QEMU and kernels the numbers belong to
+    #[arg(long, conflicts_with_all = ["format", "json", "layout", "explain"])]
+    #[arg(help_heading = "Output")]
+    versions: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -35,6 +39,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let results = flow::saved(&args.paths)?;
     if let Some(row) = &args.explain {
         return explain(row, &results, &args.output);
+    }
+    if args.versions {
+        return print_versions(&results, &args.output);
     }
     match args.layout {
         Some(shape) => print_in(shape, &results, &args.output)?,
@@ -68,6 +75,20 @@ fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), 
     })?;
     let text = all.into_iter().map(|it| shape.render(it, output.text_options()));
     Ok(write_stdout(&text.collect::<String>())?)
+}
+
+/// Prints what has to be the same for the numbers to come out again.
+fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
+    let all: Option<String> =
+        results.iter().map(|one| versions(&one.result, output.text_options())).collect();
+    let all = all.ok_or_else(|| {
+        Error::usage(
+            "--versions only applies to comparisons of the exact engine or of guests; of a ledger, \
+             give the directory of an addition or DIR/together",
+        )
+    })?;
+    write_stdout(&all)?;
+    Ok(Exit::Ok)
 }
 
 fn counted(result: &Saved) -> Option<&Comparison> {

@@ -27,6 +27,7 @@ mod shapes;
 mod stat;
 mod times;
 mod verdict;
+mod versions;
 pub mod view;
 mod words;
 
@@ -43,4 +44,5 @@ pub use number::whole;
 pub use options::TextOptions;
 pub use shapes::Shape;
 pub use stat::{StatPage, command_line};
+pub use versions::versions;
 pub use view::Report;

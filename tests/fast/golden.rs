@@ -14,6 +14,7 @@ mod searches;
 mod stat;
 mod terminals;
 mod timed;
+mod versions;
 
 use std::path::Path;
 
