@@ -1,6 +1,7 @@
 //! Tests that boot nothing: readers, reports, the driver against a fake engine, programs on this
 //! machine.
 
+mod answers;
 mod bisect;
 #[path = "../common/mod.rs"]
 mod common;
