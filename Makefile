@@ -10,7 +10,7 @@ help:
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
 	@echo 'make test    everything that needs no KVM, some minutes; the last lines say what was skipped and why'
 	@echo 'make check   formatting and lints'
-	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute; not part of make test'
+	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute, and a row of each answer; not part of make test'
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
@@ -81,10 +81,12 @@ fuzz:
 	cd fuzz && for target in exit_timing exit_trace tracepoint_format; do \
 	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
-# The controls on all rows, also those of which one run takes a minute; the documents' long examples; a busy machine.
+# The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
+# answer, of which some build kernels the first time; a busy machine.
 test-long: setup
 	cd fuzz && cargo check --locked
-	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::'
+	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
+	    '--test long -- --test-threads 1 answers::'
 
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build
@@ -101,7 +103,7 @@ bless:
 	BLESS=1 cargo test --locked --test fast -- golden:: published::
 	BLESS=1 cargo test --locked --test boots -- docs::
 
-# What each experiment says here and now, below its question. Half an hour.
+# What each experiment says here and now, below its question. Half an hour, and the builds of kernels the first time.
 answers: build
 	sh scripts/answers.sh
 

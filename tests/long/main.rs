@@ -1,6 +1,8 @@
 //! Tests that take many minutes: kernels from source, hosts of other architectures, a campaign of
-//! comparisons. `make test-kernels`, `make test-hosts` and `make controls` run them.
+//! comparisons, and the experiments' answers. `make test-kernels`, `make test-hosts`, `make
+//! controls` and `make test-long` run them.
 
+mod answers;
 mod campaign;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,0 +1,159 @@
+//! The answers below experiments and ledgers come out again: one row of each is measured anew.
+//! `make test-long` runs these tests. Those of kernels from source build them first.
+
+mod printed;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ktax::plan::{definitions, select};
+
+use crate::common::{KERNEL, Need, counts_plan, ktax, require, run, scratch};
+use printed::{Printed, answer};
+
+/// A test for each file.
+macro_rules! come_out_again {
+    ($($test:ident $file:literal)*) => {
+        const TESTED: &[&str] = &[$($file),*];
+        $(#[test]
+        fn $test() {
+            comes_out_again($file);
+        })*
+    };
+}
+
+come_out_again! {
+    audit "experiments/audit.toml"
+    fork_pages "experiments/fork-pages.toml"
+    high_systime "experiments/high-systime.toml"
+    init_on_alloc "experiments/init-on-alloc.toml"
+    point_releases "experiments/kernel-6.1-point-releases.toml"
+    locks "experiments/locks.toml"
+    lsm "experiments/lsm.toml"
+    lsm_framework "experiments/lsm-framework.toml"
+    lsm_framework_up "experiments/lsm-framework-up.toml"
+    lsm_smp "experiments/lsm-smp.toml"
+    memcg "experiments/memcg.toml"
+    messaging "experiments/messaging.toml"
+    mitigations "experiments/mitigations.toml"
+    mmap_stress "experiments/mmap-stress.toml"
+    page_table_sharing "experiments/page-table-sharing.toml"
+    paravirt "experiments/paravirt.toml"
+    spinlocks "experiments/spinlocks.toml"
+    spinlocks_paravirt "experiments/spinlocks-paravirt.toml"
+    thp "experiments/thp.toml"
+    under_load "experiments/under-load.toml"
+    hardening "ledgers/hardening.toml"
+    hardening_boot "ledgers/hardening-boot.toml"
+}
+
+/// A KVM host runs ktax itself, so that its counts belong to one build of ktax: the release that
+/// `make answers` uses, and not the one that is tested here.
+const OF_HOSTS: &str = "\nhost = ";
+
+#[test]
+fn every_answer_is_tested() {
+    for folder in ["experiments", "ledgers"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
+            let is_of_hosts = fs::read_to_string(root().join(&name)).unwrap().contains(OF_HOSTS);
+            assert_eq!(TESTED.contains(&name.as_str()), !is_of_hosts, "{name}");
+        }
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[track_caller]
+fn comes_out_again(file: &str) {
+    let text = fs::read_to_string(root().join(file)).unwrap();
+    let answer = answer(&text).unwrap_or_else(|| panic!("{file} has no answer: run make answers"));
+    let (guest, qemu) = of_now();
+    let of_answer = answer.version("guest").unwrap_or("nobody knows which");
+    assert_eq!(of_answer, guest, "{file}: its answer is of another guest: run make answers");
+    if !is_same(file, "QEMU", answer.version("QEMU"), &qemu) {
+        return;
+    }
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let asked = one_row(file, &text, dir.path());
+    let ran = run(ktax().args(&asked).arg("--out").arg(&out).current_dir(root()));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{file}: {}", ran.stderr);
+    let versions = Printed::of(&run(ktax().args(["report", "--versions"]).arg(runs(&out))).stdout);
+    for kernel in ["base", "change"] {
+        let now = versions.version(kernel).unwrap();
+        // The change of a ledger is all additions together, and here it is one.
+        let has_it = kernel == "base" || asked[0] == "compare";
+        if has_it && !is_same(file, kernel, answer.version(kernel), now) {
+            return;
+        }
+    }
+    assert_rows(file, &answer, &again(&answer, &ran.stdout, &out));
+}
+
+/// The guest and the QEMU of now, as an answer names them.
+fn of_now() -> (String, String) {
+    let ran = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
+    let key = counts_plan(&ran.stdout).key;
+    (key.guest[..12].to_owned(), key.qemu)
+}
+
+/// Counts of other kernels and other QEMUs are other counts.
+#[track_caller]
+fn is_same(file: &str, what: &str, answer: Option<&str>, now: &str) -> bool {
+    let why = format!("{file} is of {what} {}, and here is {now}", answer.unwrap_or("?"));
+    require(Need::Versions, answer == Some(now), why)
+}
+
+/// The directory of the runs whose kernels are named: of a ledger that of its only addition.
+fn runs(out: &Path) -> PathBuf {
+    let below = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    match out.join("plan.json").is_file() {
+        true => out.to_owned(),
+        false => below.into_iter().find(|path| path.join("plan.json").is_file()).unwrap(),
+    }
+}
+
+/// What was printed, in the shape that the answer has.
+fn again(answer: &Printed, stdout: &str, out: &Path) -> Printed {
+    match answer.is_lmbench() {
+        true => Printed::of(&run(ktax().args(["report", "-L", "lmbench"]).arg(out)).stdout),
+        false => Printed::of(stdout),
+    }
+}
+
+/// Whether all cells are among the others, in their order. A wide table omits columns; a ledger's
+/// of a single addition has no columns that only others fill.
+fn is_within(cells: &[String], others: &[String]) -> bool {
+    let mut others = others.iter();
+    cells.iter().all(|cell| others.any(|other| other == cell))
+}
+
+#[track_caller]
+fn assert_rows(file: &str, answer: &Printed, again: &Printed) {
+    assert!(!again.rows().is_empty(), "{file}: {again:?}");
+    for (row, cells) in again.rows() {
+        let told = answer.row(row).unwrap_or_else(|| panic!("{file}: its answer has no {row}"));
+        let is_same = told.len() > 2 && (is_within(told, cells) || is_within(cells, told));
+        assert!(is_same, "{file}: {row} is {cells:?}, and its answer says {told:?}");
+    }
+}
+
+/// The command line that measures one cheap row of the file; of a ledger with one addition alone.
+fn one_row(file: &str, text: &str, dir: &Path) -> Vec<String> {
+    let mut parsed: toml::Table = toml::from_str(text).unwrap();
+    let names: Vec<String> = parsed["workloads"].clone().try_into().unwrap();
+    // A row that most changes move, and that is measured in a moment.
+    let row = if names.iter().any(|name| name == "stat") { "stat" } else { names[0].as_str() };
+    let row = select(&definitions().unwrap(), Some(&[row.to_owned()])).unwrap()[0].row.clone();
+    if file.starts_with("experiments/") {
+        return ["compare", file, "-w", &row].map(str::to_owned).to_vec();
+    }
+    parsed["add"].as_array_mut().unwrap().truncate(1);
+    parsed["workloads"] = vec![row].into();
+    let path = dir.join("one.toml");
+    fs::write(&path, toml::to_string(&parsed).unwrap()).unwrap();
+    ["ledger", path.to_str().unwrap()].map(str::to_owned).to_vec()
+}

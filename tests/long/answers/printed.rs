@@ -1,0 +1,90 @@
+//! Reads what ktax printed for people: its versions and the rows of its tables.
+
+const MARK: &str = "# What ktax said, written by `make answers`:\n";
+
+/// The first columns of tables of rows.
+const HEADS: [&str; 2] = ["workload", "Test Type"];
+
+/// The lines that begin with the name of what had to be the same, and the tables of rows.
+#[derive(Debug)]
+pub struct Printed {
+    text: String,
+    /// Rows by name, with the cells behind it.
+    rows: Vec<(String, Vec<String>)>,
+}
+
+/// The answer below an experiment, which was printed once.
+pub fn answer(experiment: &str) -> Option<Printed> {
+    let (_, answer) = experiment.split_once(MARK)?;
+    let plain =
+        |line: &str| line.trim_start_matches('#').strip_prefix(' ').unwrap_or("").to_owned();
+    Some(Printed::of(&answer.lines().map(plain).collect::<Vec<_>>().join("\n")))
+}
+
+impl Printed {
+    pub fn of(text: &str) -> Printed {
+        let (mut rows, mut head, mut above) = (Vec::new(), "", "");
+        let (mut is_table, mut head_is_added) = (false, false);
+        for line in text.lines() {
+            if line.starts_with('─') {
+                // Tables of functions have other heads, and a ledger's first table has no counts.
+                head_is_added = head.starts_with("added") && !above.is_empty();
+                is_table = head_is_added || HEADS.iter().any(|it| head.starts_with(it));
+            } else if line.is_empty() {
+                is_table = false;
+            } else if is_table {
+                let above = if head_is_added { above } else { "" };
+                add(&mut rows, above, line);
+            }
+            // A ledger's tables stand below `stat, 3 334.96 instructions`.
+            above = if line.ends_with(" instructions") { line } else { above };
+            head = line;
+        }
+        Printed { text: text.to_owned(), rows }
+    }
+
+    /// What stands behind this name above the title.
+    pub fn version(&self, name: &str) -> Option<&str> {
+        let mut of_name = self.text.lines().filter_map(|line| line.strip_prefix(name));
+        of_name.find_map(|rest| rest.strip_prefix("  ")).map(str::trim)
+    }
+
+    pub fn is_lmbench(&self) -> bool {
+        self.text.lines().any(|line| line.starts_with("Test Type"))
+    }
+
+    pub fn rows(&self) -> &[(String, Vec<String>)] {
+        &self.rows
+    }
+
+    pub fn row(&self, name: &str) -> Option<&Vec<String>> {
+        self.rows.iter().find(|(row, _)| row == name).map(|(_, cells)| cells)
+    }
+}
+
+/// Adds a row; or to the last one the end of its name, which is on a line of its own.
+fn add(rows: &mut Vec<(String, Vec<String>)>, above: &str, line: &str) {
+    let mut cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+    let name = cells.next().unwrap_or_default();
+    let cells: Vec<String> = cells.map(str::to_owned).collect();
+    match rows.last_mut() {
+        Some((begin, _)) if line.starts_with("  ") && cells.is_empty() => begin.push_str(name),
+        // A sentence below the table.
+        _ if cells.is_empty() => {}
+        _ => rows.push((format!("{above} {name}").trim().to_owned(), cells)),
+    }
+}
+
+#[test]
+fn rows_are_read_by_their_whole_names() {
+    let text = "title\nQEMU    7.2\n\n           base  delta\nworkload   insn\n─────\n\
+                pipe:      1 200.50  +1.00  slower\n  ops=2\nstat  2  0\nOmitted: MDE %.\n\n\
+                mean\nfunction\n──\nf  1\n";
+    let read = Printed::of(text);
+    assert_eq!(read.version("QEMU"), Some("7.2"));
+    assert_eq!(read.rows().len(), 2);
+    assert_eq!(read.row("pipe:ops=2").unwrap().join("|"), "1 200.50|+1.00|slower");
+    let read =
+        answer(&format!("{MARK}# stat, 3.0 instructions\n#\n# added\n# ───\n# pti  +8\n")).unwrap();
+    assert_eq!(read.row("stat, 3.0 instructions pti").unwrap().join("|"), "+8");
+}
