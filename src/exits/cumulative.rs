@@ -63,7 +63,7 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
     gone.for_each(|row| leave_out(&row.reason, "second"));
     let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
-    Ok(ExitTable { of, source, rows, warnings, account: None })
+    Ok(ExitTable { of, source, rows, warnings, elapsed_ns: None, account: None })
 }
 
 fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
@@ -122,7 +122,7 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
             warnings.push(warning.clone());
         }
     }
-    ExitTable { of, source, rows, warnings, account: None }
+    ExitTable { of, source, rows, warnings, elapsed_ns: None, account: None }
 }
 
 fn add(all: &mut ExitRow, one: &ExitRow) {

@@ -125,13 +125,14 @@ pub struct Recording {
     pub cost: Option<Cost>,
 }
 
-/// How long the recorder's programs ran, by the kernel's own count.
+/// How long the recorder's programs run, by the kernel's own count: averages, since only the first
+/// runs are timed, and the VM may do something else afterwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// At events of vCPUs, ns.
-    pub exits_ns: u64,
-    /// At task switches and wakeups of the whole machine, ns.
-    pub switches_ns: u64,
+    /// At an exit and the entry after it, ns.
+    pub exit_ns: u64,
+    /// At one task switch or wakeup of the machine, ns.
+    pub switch_ns: u64,
 }
 
 #[cfg(test)]

@@ -46,16 +46,18 @@ impl Recorded<'_> {
     /// Its tables.
     pub fn tables(&self, per: Per) -> Vec<ExitTable> {
         let threads: Vec<u32> = self.recording.threads.keys().copied().collect();
-        let vm = || self.table(self.of.to_owned(), &threads);
+        // Of the whole VM, so that each table of it says the same, and a page says it once.
+        let warnings = warnings(&self.account(&threads));
+        let vm = || self.table(self.of.to_owned(), &threads, &warnings);
         let vcpu = |tid: &u32| {
             let name = &self.recording.threads[tid].name;
             let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of) };
-            self.table(format!("{name} (thread {tid}){of}"), &[*tid])
+            self.table(format!("{name} (thread {tid}){of}"), &[*tid], &warnings)
         };
         per.choose(vm, || threads.iter().map(vcpu).collect())
     }
 
-    fn table(&self, of: String, tids: &[u32]) -> ExitTable {
+    fn table(&self, of: String, tids: &[u32], warnings: &[Warning]) -> ExitTable {
         let ours = self.recording.rows.keys().filter(|(tid, _)| tids.contains(tid));
         let mut reasons: Vec<Reason> = ours.map(|(_, reason)| *reason).collect();
         reasons.sort();
@@ -69,14 +71,22 @@ impl Recorded<'_> {
         let rows = reasons
             .iter()
             .map(|reason| row((self.name)(*reason), *reason == Reason::GUEST, &times(*reason)));
-        let account = self.account(tids);
         ExitTable {
             of,
             source: self.source.to_owned(),
             rows: rows.collect(),
-            warnings: warnings(&account),
-            account: Some(account),
+            warnings: warnings.to_vec(),
+            elapsed_ns: self.elapsed_ns(tids),
+            account: Some(self.account(tids)),
         }
+    }
+
+    /// From the first event of these threads to the last end.
+    fn elapsed_ns(&self, tids: &[u32]) -> Option<u64> {
+        let threads = || tids.iter().map(|tid| (*tid, &self.recording.threads[tid]));
+        let first = threads().map(|(_, thread)| thread.first).filter(|first| *first > 0).min()?;
+        let last = threads().map(|(tid, thread)| (self.end)(tid, thread)).max()?;
+        Some(last.saturating_sub(first))
     }
 
     fn account(&self, tids: &[u32]) -> ExitAccount {

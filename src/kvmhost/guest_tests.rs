@@ -34,6 +34,7 @@ fn table() -> Said {
         source: "a test".into(),
         rows: Vec::new(),
         warnings: Vec::new(),
+        elapsed_ns: None,
         account: None,
     };
     said(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())

@@ -14,9 +14,27 @@ pub struct ExitTable {
     pub rows: Vec<ExitRow>,
     /// Facts to know.
     pub warnings: Vec<Warning>,
+    /// How long was recorded, ns, however many vCPUs there are: what rates are of. Nothing where
+    /// the source does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ns: Option<u64>,
     /// What a recorder says of itself; a file that a kernel wrote has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<ExitAccount>,
+}
+
+/// Two exit tables that are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitPair {
+    /// Before.
+    pub base: ExitTable,
+    /// After.
+    pub change: ExitTable,
+    /// Whether counts and times are compared as they are, because both did the same work, and not
+    /// for each second.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub totals: bool,
 }
 
 /// What a guest's time went to while it did something.
@@ -64,14 +82,14 @@ pub struct OpenExit {
     pub ns: u64,
 }
 
-/// How long the recorder's programs ran, ns.
+/// How long the recorder's programs run, ns, on average over those that were timed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecorderCost {
-    /// At entries, exits, and calls of KVM_RUN.
-    pub exits_ns: u64,
-    /// At every task switch and wakeup of the machine.
-    pub switches_ns: u64,
+    /// At an exit and the entry after it.
+    pub exit_ns: u64,
+    /// At one task switch or wakeup of the machine.
+    pub switch_ns: u64,
 }
 
 /// Where a row's time went; the four add up to its sum, ns.
@@ -130,9 +148,9 @@ impl ExitTable {
         self.rows.iter().map(|row| row.sum_ns).fold(0, u64::saturating_add)
     }
 
-    /// How often something left the guest or was timed, all rows together.
-    pub fn count(&self) -> u64 {
-        self.rows.iter().map(|row| row.count).fold(0, u64::saturating_add)
+    /// How long was recorded, s; nothing where that is not known.
+    pub fn elapsed_s(&self) -> Option<f64> {
+        self.elapsed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9)
     }
 
     /// How often the guest was left.

@@ -32,7 +32,9 @@ pub use blame::Blame;
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use effect::{Effect, FunctionDelta};
-pub use exits::{ExitAccount, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost};
+pub use exits::{
+    ExitAccount, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost,
+};
 pub use fact::FactDifference;
 pub use failure::Failure;
 pub use growth::{Growth, GrowthPower};

@@ -14,9 +14,7 @@ fn with<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
         SavedResult::Stat(table) => of(Named { name, report: &**table }),
         SavedResult::Native(table) => of(Named { name, report: &**table }),
         SavedResult::Exits(tables) => of(Named { name, report: &ExitTables(tables) }),
-        SavedResult::ExitDiff(both) => {
-            of(Named { name, report: &ExitDiff { base: &both.base, change: &both.change } })
-        }
+        SavedResult::ExitDiff(pair) => of(Named { name, report: &ExitDiff(pair) }),
     }
 }
 

@@ -18,7 +18,7 @@ mod versions;
 
 use std::path::Path;
 
-use ktax::model::{Comparison, Saved, SavedResult, Sides};
+use ktax::model::{Comparison, ExitPair, Saved, SavedResult};
 use ktax::report::{CSV, FORMATS, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
@@ -59,7 +59,7 @@ fn every_format_looks_as_expected() {
 
 /// Results that are no comparison of counts.
 fn others() -> Vec<(&'static str, Saved)> {
-    let diff = Sides { base: exits::base(), change: exits::change() };
+    let diff = ExitPair { base: exits::base(), change: exits::change(), totals: false };
     let (base, vcpu) = (exits::base(), exits::plain("vCPU 1", true));
     vec![
         ("bisection", searches::bisection().saved()),

@@ -38,7 +38,7 @@ fn every_exit_is_counted_by_its_reason_both_ways() {
         assert!((2000..2010).contains(&count(&table, "npf")), "{via}: {table:?}");
         assert_whole(&table);
         let cost = table.account.as_ref().unwrap().recorder.as_ref();
-        assert_eq!(cost.is_some_and(|cost| cost.exits_ns > 0), via == "bpf", "{table:?}");
+        assert_eq!(cost.is_some_and(|cost| cost.exit_ns > 0), via == "bpf", "{table:?}");
         let halted = table.row("hlt").unwrap().parts.as_ref().unwrap();
         assert!(halted.user_ns > 0, "{table:?}");
     }

@@ -32,7 +32,7 @@ fn every_return_of_kvm_run_is_counted_on_any_kvm() {
         assert!(table.sum_ns() <= wall_ns, "{} of {wall_ns}", table.sum_ns());
         // What the kernel times of programs; of what is copied nobody knows.
         let cost = table.account.as_ref().unwrap().recorder.as_ref();
-        assert_eq!(cost.is_some_and(|cost| cost.exits_ns > 0), via == "bpf", "{table:?}");
+        assert_eq!(cost.is_some_and(|cost| cost.exit_ns > 0), via == "bpf", "{table:?}");
     }
 }
 

@@ -124,7 +124,14 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    ExitTable { of: of.to_owned(), source: SOURCE.into(), rows, warnings, account: None }
+    ExitTable {
+        of: of.to_owned(),
+        source: SOURCE.into(),
+        rows,
+        warnings,
+        elapsed_ns: None,
+        account: None,
+    }
 }
 
 fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {

@@ -70,7 +70,7 @@ fn is_cut_row(line: &str, text: &str) -> bool {
 /// The table of these rows; nothing where there are none.
 fn table(rows: Vec<ExitRow>, warnings: Vec<Warning>) -> Option<ExitTable> {
     let (of, source) = (String::new(), SOURCE.to_owned());
-    let table = ExitTable { of, source, rows, warnings, account: None };
+    let table = ExitTable { of, source, rows, warnings, elapsed_ns: None, account: None };
     (!table.rows.is_empty()).then_some(table)
 }
 

@@ -99,6 +99,24 @@ fn texts_that_hold_addresses_are_an_error() {
     assert_eq!(read(&exits(EXIT_REASONS_MAX + 1), Per::Vm), Err(ExitsError::Reasons));
 }
 
+/// One vCPU entered twice without an exit; the other ran for longer.
+#[test]
+fn each_table_has_its_length_and_the_warnings_of_the_whole_recording() {
+    let trace = "
+        CPU_0-7 [000] 1.000000: kvm_entry: vcpu 0, rip 0x1
+        CPU_0-7 [000] 1.000001: kvm_entry: vcpu 0, rip 0x1
+        CPU_0-7 [000] 1.000003: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0
+        CPU_1-8 [001] 1.000002: kvm_entry: vcpu 1, rip 0x1
+        CPU_1-8 [001] 1.000009: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0";
+    let tables = read(trace, Per::Both).unwrap();
+    let lengths: Vec<_> = tables.iter().map(|table| table.elapsed_ns.unwrap()).collect();
+    assert_eq!(lengths, [9_000, 3_000, 7_000]);
+    let facts = |table: &ExitTable| table.warnings.iter().map(|it| it.fact.clone()).collect();
+    let facts: Vec<Vec<String>> = tables.iter().map(facts).collect();
+    assert!(facts[0][0].starts_with("1 events have no partner"), "{facts:?}");
+    assert!(facts.iter().all(|those| *those == facts[0]), "{facts:?}");
+}
+
 proptest! {
     #[test]
     fn any_text_is_tables_or_an_error(

@@ -3,7 +3,6 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
@@ -15,7 +14,7 @@ use super::points::Points;
 use super::program::{self, Maps};
 use super::source::{Source, now_ns};
 use super::words::{row, thread};
-use crate::exits::recording::{Cost, Reason, Recording, Thread, Times};
+use crate::exits::recording::{Cost, Recording, Thread, Times};
 
 /// After so many exits it is known what one costs.
 const ENOUGH_EXITS: u64 = 1000;
@@ -31,12 +30,10 @@ pub struct InKernel {
     programs: Vec<(Program, Hook)>,
     /// They run for as long as these are held.
     attached: Vec<Attached>,
-    began: Instant,
     /// Whether the kernel times programs at all.
     is_timed: bool,
     /// It does for as long as this is held.
     timing: Option<OwnedFd>,
-    timed_for: Option<Duration>,
 }
 
 impl InKernel {
@@ -60,10 +57,8 @@ impl InKernel {
             until: None,
             programs: vec![],
             attached: vec![],
-            began: Instant::now(),
             is_timed: timing.is_some(),
             timing,
-            timed_for: None,
         };
         for point in &points.points {
             let code = program::assemble(point.hook, process, maps);
@@ -102,22 +97,13 @@ impl InKernel {
     /// What the programs took, and when they could not run because another one ran on that CPU: a
     /// wakeup comes in an interrupt, also in one that interrupts a program.
     ///
-    /// ExitTimes them makes them dearer by a fifth, so it ends as soon as enough is known: what an
-    /// exit took until then, of any VM, is what each takes; of task switches, what they took.
+    /// Timing them makes them dearer by a fifth, so it ends as soon as enough is known. So the cost
+    /// is an average: what came later was not timed, and a VM that goes idle has other rates.
     fn add_costs(&self, recording: &mut Recording) -> io::Result<()> {
         let run = |(program, hook): &(Program, Hook)| Ok((*hook, program.run_time()?));
         let runs = self.programs.iter().map(run).collect::<io::Result<Vec<_>>>()?;
-        let (cost, left) = add_runs(&runs, recording);
-        let is_exit = |(_, reason): &(u32, Reason)| *reason != Reason::GUEST;
-        let rows = recording.rows.iter().filter(|(key, _)| is_exit(key));
-        let exits: u64 = rows.map(|(_, times)| times.count).sum();
-        let whole = self.began.elapsed();
-        let timed = self.timed_for.unwrap_or(whole);
-        let scaled = |ns: u64, to: f64, from: f64| (ns as f64 * (to / from)) as u64;
-        recording.cost = self.is_timed.then(|| Cost {
-            exits_ns: scaled(cost.exits_ns, exits as f64, left.max(1) as f64),
-            switches_ns: scaled(cost.switches_ns, whole.as_secs_f64(), timed.as_secs_f64()),
-        });
+        let cost = average_cost(&runs, recording);
+        recording.cost = self.is_timed.then_some(cost);
         Ok(())
     }
 
@@ -131,27 +117,27 @@ impl InKernel {
             left += program.run_time()?.runs;
         }
         if left >= ENOUGH_EXITS {
-            self.timed_for = Some(self.began.elapsed());
             self.timing = None;
         }
         Ok(())
     }
 }
 
-/// What all programs took and how often a guest was left; what one of them missed is in the
-/// Recording.
-fn add_runs(runs: &[(Hook, RunTime)], recording: &mut Recording) -> (Cost, u64) {
-    let (mut cost, mut left) = (Cost::default(), 0);
+/// What the programs took on average; what one of them missed is in the Recording.
+fn average_cost(runs: &[(Hook, RunTime)], recording: &mut Recording) -> Cost {
+    let (mut at_exits, mut at_switches) = (RunTime::default(), RunTime::default());
     for (hook, run) in runs {
-        let (time, missed) = match hook.is_of_the_scheduler() {
-            true => (&mut cost.switches_ns, &mut recording.missed_switches),
-            false => (&mut cost.exits_ns, &mut recording.lost),
+        let (all, missed) = match hook.is_of_the_scheduler() {
+            true => (&mut at_switches, &mut recording.missed_switches),
+            false => (&mut at_exits, &mut recording.lost),
         };
-        *time += run.ns;
+        all.ns += run.ns;
+        // An exit has an entry after it, which belongs to it.
+        all.runs += if hook.is_of_the_scheduler() || hook.leaves() { run.runs } else { 0 };
         *missed += run.missed;
-        left += if hook.leaves() { run.runs } else { 0 };
     }
-    (cost, left)
+    let average = |all: RunTime| all.ns.checked_div(all.runs).unwrap_or(0);
+    Cost { exit_ns: average(at_exits), switch_ns: average(at_switches) }
 }
 
 /// What makes a program run; held and never looked at.
@@ -219,12 +205,13 @@ mod tests {
         let runs = [
             (Hook::Enter { only: None }, run(100, 10, 1)),
             (Hook::Exit { reason: number, detail: None }, run(200, 11, 2)),
-            (Hook::Switch { from: number, state: number, to: number }, run(7, 5, 4)),
-            (Hook::Wakeup { thread: number }, run(8, 6, 8)),
+            (Hook::Switch { from: number, state: number, to: number }, run(70, 5, 4)),
+            (Hook::Wakeup { thread: number }, run(80, 6, 8)),
         ];
         let mut recording = Recording { lost: 16, ..Recording::default() };
-        let (cost, left) = add_runs(&runs, &mut recording);
-        assert_eq!((cost.exits_ns, cost.switches_ns, left), (300, 15, 11));
+        let cost = average_cost(&runs, &mut recording);
+        // 11 exits took 300 ns, and 11 events of the scheduler 150 ns.
+        assert_eq!(cost, Cost { exit_ns: 27, switch_ns: 13 });
         assert_eq!((recording.lost, recording.missed_switches), (19, 12));
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::error::LiveError;
 use super::kernel::InKernel;
 use super::points::{self, Level, Points};
@@ -37,6 +39,7 @@ pub struct Recorder {
     of: String,
     /// Why eBPF could not be used.
     refused: Option<String>,
+    began: Instant,
     by: By,
 }
 
@@ -65,7 +68,8 @@ impl Recorder {
             Some(Via::ExitTimes) => By::ExitTimes(ExitTimes::open(process, of)?),
             _ => By::Events(watches(process.pid, choice, &mut refused)?),
         };
-        Ok(Recorder { process: process.pid, of: of.to_owned(), refused, by })
+        let (process, of, began) = (process.pid, of.to_owned(), Instant::now());
+        Ok(Recorder { process, of, refused, began, by })
     }
 
     /// Takes new events; to be called some times a second.
@@ -90,8 +94,8 @@ impl Recorder {
             Ok(Seen { points, source, recording: watch.source.recording()? })
         };
         match &self.by {
-            By::Statistics(stats) => stats.tables(),
-            By::ExitTimes(timing) => timing.tables(per),
+            By::Statistics(stats) => Ok(self.timed(stats.tables()?)),
+            By::ExitTimes(timing) => Ok(self.timed(timing.tables(per)?)),
             By::Events(watches) => {
                 let seen = watches.iter().map(seen).collect::<Result<Vec<_>, LiveError>>()?;
                 Ok(self.whole(seen).tables(per))
@@ -107,10 +111,14 @@ impl Recorder {
             Ok(Seen { points: watch.points, source, recording: watch.source.finish()? })
         };
         match &mut self.by {
-            By::Statistics(stats) => stats.tables(),
+            By::Statistics(stats) => {
+                let tables = stats.tables()?;
+                Ok(self.timed(tables))
+            }
             By::ExitTimes(timing) => {
                 timing.poll()?;
-                timing.tables(per)
+                let tables = timing.tables(per)?;
+                Ok(self.timed(tables))
             }
             By::Events(watches) => {
                 let watches = std::mem::take(watches);
@@ -118,6 +126,13 @@ impl Recorder {
                 Ok(Whole { is_over, ..self.whole(seen) }.tables(per))
             }
         }
+    }
+
+    /// The same with the time since the recorder was attached: what has no events has no moments.
+    fn timed(&self, mut tables: Vec<ExitTable>) -> Vec<ExitTable> {
+        let elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).ok();
+        tables.iter_mut().for_each(|table| table.elapsed_ns = elapsed_ns);
+        tables
     }
 
     fn whole(&self, seen: Vec<Seen>) -> Whole {

@@ -79,6 +79,7 @@ impl Stats {
             source: "KVM's statistics".to_owned(),
             rows: rows(&all),
             warnings: vec![],
+            elapsed_ns: None,
             account: None,
         }])
     }

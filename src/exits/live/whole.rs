@@ -65,11 +65,11 @@ impl Whole {
     /// The cost of all recorders together.
     fn cost(&self) -> Option<RecorderCost> {
         let costs = self.seen.iter().filter_map(|seen| seen.recording.cost);
-        let Cost { exits_ns, switches_ns } = costs.reduce(|a, b| Cost {
-            exits_ns: a.exits_ns + b.exits_ns,
-            switches_ns: a.switches_ns + b.switches_ns,
+        let Cost { exit_ns, switch_ns } = costs.reduce(|a, b| Cost {
+            exit_ns: a.exit_ns + b.exit_ns,
+            switch_ns: a.switch_ns + b.switch_ns,
         })?;
-        Some(RecorderCost { exits_ns, switches_ns })
+        Some(RecorderCost { exit_ns, switch_ns })
     }
 
     fn warnings(&self, seen: &Seen) -> Vec<Warning> {

@@ -70,7 +70,8 @@ mod tests {
         };
         let (of, source) = (String::new(), "a test".to_owned());
         let (rows, warnings) = (rows.iter().map(row).collect(), vec![]);
-        check_exits([&ExitTable { of, source, rows, warnings, account: Some(account) }])
+        let account = Some(account);
+        check_exits([&ExitTable { of, source, rows, warnings, elapsed_ns: None, account }])
     }
 
     #[test]

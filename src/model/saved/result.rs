@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Bisection, Comparison, ExitTable, FORMAT, LedgerTable, NativeTable, Sides, StatTable,
+    Bisection, Comparison, ExitPair, ExitTable, FORMAT, LedgerTable, NativeTable, StatTable,
 };
 
 /// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
@@ -37,7 +37,7 @@ pub enum SavedResult {
     /// What `ktax exits record --out` writes.
     Exits(Vec<ExitTable>),
     /// What `ktax exits diff --json` prints.
-    ExitDiff(Box<Sides<ExitTable>>),
+    ExitDiff(Box<ExitPair>),
 }
 
 impl From<SavedResult> for Saved {

@@ -1,16 +1,16 @@
 use super::table::US;
-use crate::model::{ExitAccount, ExitTable};
+use crate::model::{ExitTable, RecorderCost};
 use crate::report::number;
-use crate::stats::tables::{average, share_percent};
+use crate::stats::tables::share_percent;
 
-/// Whether it adds up, and what it cost to know; nothing where nobody kept account.
+/// Whether a table adds up; nothing where nobody kept account.
 pub fn account(table: &ExitTable) -> Option<String> {
     let account = table.account.as_ref().filter(|account| account.wall_ns > 0)?;
     let us = |ns: f64| number::whole(ns / US);
     let open_ns = account.open_ns();
     let missing_ns = account.wall_ns as f64 - table.sum_ns() as f64 - open_ns as f64;
     let mut text = format!(
-        "vCPU wall time {} = rows {}",
+        "vCPU wall time {} µs = rows {}",
         us(account.wall_ns as f64),
         us(table.sum_ns() as f64)
     );
@@ -21,29 +21,37 @@ pub fn account(table: &ExitTable) -> Option<String> {
         text += &format!(" + {} in open exits ({})", us(open_ns as f64), reasons.join(", "));
     }
     let percent = share_percent(missing_ns, account.wall_ns as f64);
-    text +=
-        &format!(" + {} missing ({percent:.2} %). Events lost: {}.", us(missing_ns), account.lost);
-    Some(text + &missed(account) + &recorder(account, table.exits()))
+    Some(text + &format!(" + {} missing ({percent:.2} %).", us(missing_ns)))
 }
 
-fn missed(account: &ExitAccount) -> String {
-    match account.missed_switches {
-        0 => String::new(),
-        missed => format!(
+/// What a recorder says of itself: once, however many tables of its recording there are, and from
+/// the least to the most where there are several recordings.
+pub fn recorders<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Option<String> {
+    let accounts: Vec<_> = tables.into_iter().filter_map(|table| table.account.as_ref()).collect();
+    let lost = range(accounts.iter().map(|account| account.lost))?;
+    let mut text = format!("Events lost: {lost}.");
+    let missed = accounts.iter().map(|account| account.missed_switches);
+    if missed.clone().any(|missed| missed > 0) {
+        let missed = range(missed).unwrap_or_default();
+        text += &format!(
             " ktax missed {missed} task switches or wakeups of this machine. If one was a vCPU's, \
              time may be in another part of its row."
-        ),
+        );
     }
+    let costs: Vec<&RecorderCost> = accounts.iter().filter_map(|it| it.recorder.as_ref()).collect();
+    let at_exits = range(costs.iter().map(|cost| cost.exit_ns));
+    let at_switches = range(costs.iter().map(|cost| cost.switch_ns));
+    if let Some((exit, switch)) = at_exits.zip(at_switches) {
+        text += &format!(
+            " The recorder took {exit} ns for each exit, and {switch} ns for each task switch or \
+             wakeup of this machine."
+        );
+    }
+    Some(text)
 }
 
-fn recorder(account: &ExitAccount, exits: u64) -> String {
-    let Some(recorder) = account.recorder.as_ref().filter(|_| exits > 0) else {
-        return String::new();
-    };
-    let each = average(recorder.exits_ns as f64, exits as f64);
-    format!(
-        " The recorder took {} ns for each exit, and {} µs at task switches.",
-        number::whole(each),
-        number::whole(recorder.switches_ns as f64 / US)
-    )
+/// `411`, or `408 to 411`.
+fn range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let [least, most] = [values.clone().min()?, values.max()?].map(|it| number::whole(it as f64));
+    Some(if least == most { least } else { format!("{least} to {most}") })
 }

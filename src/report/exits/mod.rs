@@ -6,6 +6,7 @@ mod diff;
 mod headline;
 mod reasons;
 mod records;
+mod scale;
 mod sections;
 mod table;
 #[cfg(test)]
@@ -18,5 +19,6 @@ pub use classic::{Classic, exits_classic};
 pub use diff::ExitDiff;
 pub use headline::headline;
 pub use reasons::reasons;
-pub use sections::{legend, sections};
+pub use scale::Scale;
+pub use sections::{legend, remarks, sections};
 pub use whole::ExitTables;

@@ -1,7 +1,7 @@
 use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "of",
     "source",
     "reason",
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 16] = [
     "halted_ns",
     "preempted_ns",
     "lost_events",
+    "elapsed_ns",
 ];
 
 /// One line for each reason of each table.
@@ -31,7 +32,7 @@ pub fn records(tables: &[ExitTable]) -> Records {
     records
 }
 
-fn line(table: &ExitTable, row: &ExitRow) -> [Value; 16] {
+fn line(table: &ExitTable, row: &ExitRow) -> [Value; 17] {
     let part = |of: fn(&ExitParts) -> u64| Value::from(row.parts.as_ref().map(of));
     [
         (&table.of).into(),
@@ -50,5 +51,6 @@ fn line(table: &ExitTable, row: &ExitRow) -> [Value; 16] {
         part(|it| it.halted_ns),
         part(|it| it.preempted_ns),
         table.account.as_ref().map(|account| account.lost).into(),
+        table.elapsed_ns.into(),
     ]
 }

@@ -1,6 +1,6 @@
-use super::account::account;
+use super::account::{account, recorders};
 use super::table::{parts, times};
-use crate::model::{ExitRow, ExitTable};
+use crate::model::{ExitRow, ExitTable, Warning};
 use crate::report::view::{Legend, Section};
 
 /// What the table is of, and who counted.
@@ -31,12 +31,28 @@ pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
         return vec![Section::Sentences(vec![said])];
     }
     let (title, notes) = (title.to_owned(), Vec::new());
-    let mut all = vec![Section::Table { title, table: times(&rows, table.sum_ns()), notes }];
+    let mut all = vec![Section::Table { title, table: times(&rows, table), notes }];
     if has_parts(table) {
         all.push(Section::table(parts(&rows)));
     }
     all.extend(account(table).map(|sentence| Section::Sentences(vec![sentence])));
     all
+}
+
+/// What recorders say of themselves, which stands once on a page.
+pub fn remarks<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Section {
+    Section::Sentences(recorders(tables).into_iter().collect())
+}
+
+/// The warnings of all tables, each once.
+pub fn warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in tables.into_iter().flat_map(|table| &table.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    warnings
 }
 
 fn has_parts(table: &ExitTable) -> bool {
@@ -58,6 +74,10 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
         }
     };
     let parts = tables.iter().any(|table| has_parts(table)).then_some(PARTS);
-    Legend::of(["Times are in microseconds (µs); sum % is the share of all rows.", rows])
+    let has_rates = tables.iter().any(|table| table.elapsed_s().is_some());
+    let rate = has_rates.then_some(("rate /s", "count for each second of the recording"));
+    Legend::of(["Times are in microseconds (µs).", rows])
+        .with([("sum %", "share of the time of all rows"), ("count %", "share of all exits")])
+        .with(rate)
         .with(parts.into_iter().flatten())
 }

@@ -1,4 +1,4 @@
-use crate::model::{ExitParts, ExitRow};
+use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::number;
 use crate::report::view::{Kind, Line, Table};
 use crate::stats::tables::{average, share_percent, std_dev_of_sums};
@@ -6,33 +6,47 @@ use crate::stats::tables::{average, share_percent, std_dev_of_sums};
 /// Nanoseconds of a microsecond.
 pub const US: f64 = 1000.0;
 
-/// How often and how long. Left out first are the quantiles, the deviation, the extremes, the
-/// average.
-pub fn times(rows: &[&ExitRow], whole_ns: u64) -> Table {
-    let has_quantiles = rows.iter().any(|row| row.p50_ns.is_some());
-    let (heads, gives_way): (&[&str], &[&[usize]]) = match has_quantiles {
-        true => (
-            &[
-                "count",
-                "min µs",
-                "p50 µs",
-                "p99 µs",
-                "max µs",
-                "sum µs",
-                "avg µs",
-                "stddev µs",
-                "sum %",
-            ],
-            &[&[3, 4], &[8], &[2, 5], &[7]],
-        ),
-        false => (
-            &["count", "min µs", "max µs", "sum µs", "avg µs", "stddev µs", "sum %"],
-            &[&[6], &[2, 3], &[5]],
-        ),
+/// What stands in every table of exits, first what decides: its time, and how often.
+const HEADS: [&str; 11] = [
+    "sum %",
+    "sum µs",
+    "count",
+    "count %",
+    "rate /s",
+    "avg µs",
+    "stddev µs",
+    "min µs",
+    "p50 µs",
+    "p99 µs",
+    "max µs",
+];
+
+/// Where the time went and how often. Left out first are the deviation, the extremes, the
+/// quantiles, the average, the share of exits; always what the source does not say.
+pub fn times(rows: &[&ExitRow], table: &ExitTable) -> Table {
+    let all = Table {
+        gives_way: [&[7][..], &[8], &[9, 10], &[11], &[6], &[4]].map(<[usize]>::to_vec).into(),
+        ..of_reasons(&HEADS)
     };
-    let lines = rows.iter().map(|row| Line::of(cells(row, whole_ns, has_quantiles)));
-    let gives_way = gives_way.iter().map(|group| group.to_vec()).collect();
-    Table { gives_way, ..of_reasons(heads) }.with(lines)
+    let all = all.with(rows.iter().map(|row| Line::of(cells(row, table))));
+    let mut unknown = Vec::new();
+    if table.elapsed_s().is_none() {
+        unknown.push(5);
+    }
+    if rows.iter().all(|row| row.p50_ns.is_none()) {
+        unknown.extend([9, 10]);
+    }
+    without(&all, &unknown)
+}
+
+/// The same without columns that say nothing; the others give way as before.
+fn without(table: &Table, gone: &[usize]) -> Table {
+    let after =
+        |at: &usize| (!gone.contains(at)).then(|| at - gone.iter().filter(|it| *it < at).count());
+    let groups = table.gives_way.iter().map(|group| group.iter().filter_map(after).collect());
+    let gives_way: Vec<Vec<usize>> =
+        groups.filter(|group: &Vec<usize>| !group.is_empty()).collect();
+    Table { gives_way, ..table.without(gone) }
 }
 
 /// A table of numbers for each reason.
@@ -41,26 +55,33 @@ pub fn of_reasons(heads: &[&str]) -> Table {
     Table::of([("reason", Kind::Name)].into_iter().chain(numbers))
 }
 
-fn cells(row: &ExitRow, whole_ns: u64, has_quantiles: bool) -> Vec<String> {
+fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     let us = |ns: f64| number::measured(ns / US);
     let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
     let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
-    let quantiles = match has_quantiles {
-        true => vec![maybe_ns(row.p50_ns), maybe_ns(row.p99_ns)],
-        false => vec![],
-    };
     // KVM's statistics count more than they time.
     let is_timed = row.sum_ns > 0 || row.most_ns.is_some();
     let timed = |text: String| if is_timed { text } else { String::new() };
-    let before = [row.reason.clone(), number::whole(row.count as f64), maybe_ns(row.least_ns)];
-    let after = [
-        maybe_ns(row.most_ns),
-        timed(number::whole(row.sum_ns as f64 / US)),
-        timed(us(average(row.sum_ns as f64, row.count as f64))),
+    let (count, sum_ns) = (row.count as f64, row.sum_ns as f64);
+    let of_exits = match row.is_guest {
+        true => String::new(),
+        false => format!("{:.2}", share_percent(count, table.exits() as f64)),
+    };
+    let rate = table.elapsed_s().map(|seconds| number::measured(count / seconds));
+    vec![
+        row.reason.clone(),
+        timed(format!("{:.2}", share_percent(sum_ns, table.sum_ns() as f64))),
+        timed(number::whole(sum_ns / US)),
+        number::whole(count),
+        of_exits,
+        rate.unwrap_or_default(),
+        timed(us(average(sum_ns, count))),
         maybe(deviation_ns(row)),
-        timed(format!("{:.2}", share_percent(row.sum_ns as f64, whole_ns as f64))),
-    ];
-    before.into_iter().chain(quantiles).chain(after).collect()
+        maybe_ns(row.least_ns),
+        maybe_ns(row.p50_ns),
+        maybe_ns(row.p99_ns),
+        maybe_ns(row.most_ns),
+    ]
 }
 
 /// The standard deviation, where the source has what it takes.

@@ -1,7 +1,7 @@
 use super::headline::headline;
 use super::records::records;
-use super::sections::{legend, sections, title};
-use crate::model::{ExitTable, SavedResult, Warning};
+use super::sections::{legend, remarks, sections, title, warnings};
+use crate::model::{ExitTable, SavedResult};
 use crate::report::view::{Records, Report, View};
 
 /// The exit tables of a recording or of a file.
@@ -10,24 +10,19 @@ pub struct ExitTables<'a>(pub &'a [ExitTable]);
 
 impl Report for ExitTables<'_> {
     fn view(&self) -> View {
-        let (title, all) = match self.0 {
+        let (title, mut all) = match self.0 {
             [one] => (title(one), sections("", one)),
             several => {
                 let all = several.iter().flat_map(|table| sections(&title(table), table));
-                (format!("{} exit tables", several.len()), all.collect())
+                (format!("{} exit tables", several.len()), all.collect::<Vec<_>>())
             }
         };
-        let mut warnings: Vec<Warning> = Vec::new();
-        for warning in self.0.iter().flat_map(|table| &table.warnings) {
-            if !warnings.contains(warning) {
-                warnings.push(warning.clone());
-            }
-        }
+        all.push(remarks(self.0));
         View {
             title,
             headline: headline(self.0),
             sections: all,
-            warnings,
+            warnings: warnings(self.0),
             legend: legend(self.0),
             ..View::default()
         }

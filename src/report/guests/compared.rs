@@ -1,5 +1,5 @@
 use crate::model::{EXITS, Effect, ExitRun, GuestsEvidence, Row, TIME};
-use crate::report::exits::reasons;
+use crate::report::exits::{Scale, reasons};
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::report::{effect, number};
 
@@ -46,7 +46,8 @@ pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     let with_runs = rows.iter().filter_map(|row| Some((row, runs(row.guests()?)?)));
     with_runs.map(|(row, [base, change])| Section::Table {
         title: format!("{}, by exit reason (1 µs is 1 000 instructions)", row.row),
-        table: reasons(&base.table, &change.table),
+        // Both sides did the same work.
+        table: reasons(&base.table, &change.table, Scale::Totals),
         notes: Vec::new(),
     })
 }

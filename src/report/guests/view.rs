@@ -19,7 +19,10 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
         changes::failures(rows, changes::boot, |failed| failed.failure.next_step()),
     ];
     match is_alone {
-        true => sections.extend(alone::tables(rows)),
+        true => {
+            sections.extend(alone::tables(rows));
+            sections.push(exits::remarks(alone::runs(rows).map(|(_, run)| &run.table)));
+        }
         false => sections.extend(compared::tables(rows)),
     }
     View {

@@ -85,6 +85,7 @@ impl ReadyHost for Ready<'_> {
             source: "fake".into(),
             rows,
             warnings: Vec::new(),
+            elapsed_ns: None,
             account: None,
         };
         let row = fake.plan.rows[row].row.clone();

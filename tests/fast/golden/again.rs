@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ktax::flow::{self, Error};
-use ktax::model::{FORMAT, Saved, SavedError, SavedResult, Sides, read_results};
+use ktax::model::{ExitPair, FORMAT, Saved, SavedError, SavedResult, read_results};
 use ktax::report::{FORMATS, JSON, Named, Report, TEXT, TextOptions, render_all};
 use ktax::rundir::RunDir;
 
@@ -143,7 +143,7 @@ fn an_exit_table_that_no_recorder_writes_is_refused_by_every_command() {
     let path = dir.path().join("tables.json");
     let mut twice = exits::base();
     twice.rows.push(twice.rows[0].clone());
-    let diff = Sides { base: exits::base(), change: twice.clone() };
+    let diff = ExitPair { base: exits::base(), change: twice.clone(), totals: false };
     let both = [&["report"][..], &["exits", "report"]];
     for (result, commands) in [
         (SavedResult::ExitDiff(Box::new(diff)), &both[..1]),

@@ -136,7 +136,7 @@ fn a_wide_page_says_which_function_carries_most() {
 /// No table of a run is without a unit where it has numbers.
 #[test]
 fn units_stand_in_each_table() {
-    const UNITS: [&str; 7] = ["insn", "REP", "µs", "ns", "%", "%)", "MiB/s"];
+    const UNITS: [&str; 9] = ["insn", "REP", "µs", "ns", "%", "%)", "MiB/s", "/s", "µs/s"];
     const COUNTS: [&str; 9] =
         ["rows", "pairs", "count", "exits", "samples", "base", "change", "mean", "min"];
     for (name, result) in every() {
