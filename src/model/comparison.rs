@@ -6,7 +6,7 @@ use super::counts::{CountsComparison, CountsEvidence};
 use super::effect::Effect;
 use super::guests::{GuestsComparison, GuestsEvidence};
 use super::times::{TimesComparison, TimesEvidence};
-use super::{Failure, Side, Verdict, Warning, Workload};
+use super::{ExitTable, Failure, Side, Verdict, Warning, Workload};
 
 /// Boots of a row that have no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +162,12 @@ pub enum ComparisonMethod {
 }
 
 impl Comparison {
+    /// The exit tables of all rows of guests, in the layout that each row shows.
+    pub fn exit_tables(&self) -> Vec<ExitTable> {
+        let guests = self.rows.iter().filter_map(|row| Some((row, row.guests()?)));
+        guests.flat_map(|(row, guests)| guests.exit_tables(&row.row)).collect()
+    }
+
     /// What was counted; `None` of other methods.
     pub fn counts(&self) -> Option<&CountsComparison> {
         match &self.method {

@@ -39,7 +39,6 @@ pub use formats::{
     CSV, FORMATS, Format, JSON, MAIL, MARKDOWN, TEXT, plain_table, render, render_all, to_json,
 };
 pub use named::Named;
-pub use native::NativePage;
 pub use number::whole;
 pub use options::TextOptions;
 pub use shapes::Shape;

@@ -5,7 +5,7 @@ mod disk;
 mod engine;
 mod failures;
 mod guests;
-mod guests_scene;
+pub mod guests_scene;
 mod order;
 pub mod plan;
 mod scene;

@@ -3,6 +3,7 @@
 
 mod again;
 mod cases;
+mod elsewhere;
 mod exits;
 mod fixtures;
 mod guests;

@@ -3,14 +3,14 @@ use crate::cmd::exit::Exit;
 use crate::flow::Error;
 use crate::flow::exits::{tables, tables_since};
 
-/// Print the tables of a file
+/// Print the tables of a file, or of a run directory of guests
 ///
-/// The file is a recording, a trace of perf, trace-cmd or ftrace as text, or a copy of KVM's timing
-/// files in debugfs.
+/// The file is a recording, a saved comparison of guests, a trace of perf, trace-cmd or ftrace as
+/// text, or a copy of KVM's timing files in debugfs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Read this file
-    #[arg(value_name = "FILE[#NUMBER]")]
+    /// Read this file or run directory
+    #[arg(value_name = "FILE|DIR[#NUMBER]")]
     file: String,
     /// Subtract this earlier read of the same timing file
     #[arg(long, value_name = "FILE[#NUMBER]")]

@@ -8,7 +8,7 @@ use crate::cmd::host::cancel;
 use crate::cmd::note::note;
 use crate::flow::{Ended, Error, Limits, NativeOrder, cache_directory};
 use crate::model::NativeTable;
-use crate::report::{Named, NativePage, Report};
+use crate::report::{Named, Report};
 
 /// Run workloads on the running kernel and print their samples
 #[derive(Debug, clap::Args)]
@@ -58,13 +58,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     if ended == Ended::Cancelled {
         note!("ktax: stopped; all processes ended and their files are removed");
     }
-    let pages = tables.iter().map(|table| NativePage { table, counters: args.counters });
-    let pages: Vec<NativePage<'_>> = pages.collect();
-    let name = |page: &NativePage<'_>| page.table.workload.clone();
-    let names: Vec<String> = pages.iter().map(name).collect();
-    let named = pages.iter().zip(&names).map(|(page, name)| Named {
-        name: if orders.len() == 1 { "" } else { name },
-        report: page,
+    let named = tables.iter().map(|table| Named {
+        name: if orders.len() == 1 { "" } else { &table.workload },
+        report: table,
     });
     let named: Vec<Named<'_>> = named.collect();
     let reports: Vec<&dyn Report> = named.iter().map(|page| page as &dyn Report).collect();

@@ -13,3 +13,4 @@ mod trace;
 pub use error::ExitsError;
 pub(super) use read::is_cumulative;
 pub use read::{FILE_MAX, read};
+pub use recorded::of_results;

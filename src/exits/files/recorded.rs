@@ -1,20 +1,30 @@
 //! Exit tables that ktax wrote: `ktax exits record --out`, and what `--json` prints.
 
 use super::error::ExitsError;
-use crate::model::{ExitTable, SavedResult, read_results};
+use crate::model::{ExitTable, Saved, SavedResult, read_results};
 
 pub(super) fn is_one(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && text.contains("\"format\"")
 }
 
-/// The tables of all results.
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+    of_results(read_results(text)?)
+}
+
+/// The tables of all results: recordings, and comparisons of guests.
+pub fn of_results(results: Vec<Saved>) -> Result<Vec<ExitTable>, ExitsError> {
     let mut tables = Vec::new();
-    for saved in read_results(text)? {
-        match saved.result {
-            SavedResult::Exits(those) => tables.extend(those),
-            _ => return Err(ExitsError::OtherResult),
+    for saved in results {
+        let those = match saved.result {
+            SavedResult::Exits(those) => those,
+            SavedResult::Comparison(comparison) => comparison.exit_tables(),
+            SavedResult::ExitDiff(pair) => vec![pair.base, pair.change],
+            _ => Vec::new(),
+        };
+        if those.is_empty() {
+            return Err(ExitsError::OtherResult);
         }
+        tables.extend(those);
     }
     Ok(tables)
 }

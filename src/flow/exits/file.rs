@@ -1,5 +1,5 @@
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::ExitFileError;
 use crate::disk::read_limited;
@@ -7,9 +7,10 @@ use crate::exits::files::{self, FILE_MAX};
 use crate::exits::{Per, since};
 use crate::flow::error::Error;
 use crate::flow::file::unreadable;
+use crate::flow::saved::saved;
 use crate::model::ExitTable;
 
-/// The tables that `FILE` or `FILE#NUMBER` names.
+/// The tables that `FILE`, `DIR` or either with `#NUMBER` names.
 ///
 /// # Errors
 /// The file cannot be read, or has no such table.
@@ -19,15 +20,7 @@ pub fn tables(name: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
         _ => (name, None),
     };
     let owned = || path.to_owned();
-    let wanted = "a recording, a trace as text, or a copy of debugfs' kvm/*/vcpu*/timing";
-    let bytes = read_limited(Path::new(path), FILE_MAX).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            ExitFileError::TooLarge { path: owned(), most_mib: FILE_MAX >> 20 }.into()
-        }
-        _ => unreadable(Path::new(path), wanted, error),
-    })?;
-    let tables = files::read(&String::from_utf8_lossy(&bytes), per)
-        .map_err(|error| ExitFileError::Content { path: owned(), error })?;
+    let tables = if Path::new(path).is_dir() { directory(path)? } else { file(path, per)? };
     let there = tables.len();
     match number {
         None => Ok(tables),
@@ -36,6 +29,27 @@ pub fn tables(name: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
             Ok(vec![one.ok_or_else(|| ExitFileError::NoTable { path: owned(), number, there })?])
         }
     }
+}
+
+/// Of a run of guests, the tables of its rows.
+fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
+    let results = saved(&[PathBuf::from(path)])?;
+    let content = |error| ExitFileError::Content { path: path.to_owned(), error };
+    Ok(files::of_results(results).map_err(content)?)
+}
+
+fn file(path: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
+    let owned = || path.to_owned();
+    let wanted = "a recording, a trace as text, a copy of debugfs' kvm/*/vcpu*/timing, or a run \
+                  directory of guests";
+    let bytes = read_limited(Path::new(path), FILE_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            ExitFileError::TooLarge { path: owned(), most_mib: FILE_MAX >> 20 }.into()
+        }
+        _ => unreadable(Path::new(path), wanted, error),
+    })?;
+    let tables = files::read(&String::from_utf8_lossy(&bytes), per);
+    Ok(tables.map_err(|error| ExitFileError::Content { path: owned(), error })?)
 }
 
 /// The only table that a name names.

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
-use super::super::{ExitRun, Sides};
+use super::super::{ExitRun, ExitTable, Side, Sides};
 use super::GuestsPlan;
 
 /// What the exits of a row's guests say.
@@ -16,6 +16,20 @@ pub struct GuestsEvidence {
     pub runs: Sides<Option<ExitRun>>,
     /// Time by Layout, in and out of the guest, ns; empty where a Side failed or is not there.
     pub times_ns: Sides<Vec<u64>>,
+}
+
+impl GuestsEvidence {
+    /// The exit tables of a row, named by it and by their Sides where there are two.
+    pub fn exit_tables(&self, row: &str) -> Vec<ExitTable> {
+        let has_both = self.runs.base.is_some() && self.runs.change.is_some();
+        let sides = [Side::Base, Side::Change].into_iter();
+        let runs = sides.filter_map(|side| Some((side, self.runs.get(side).as_ref()?)));
+        let named = |(side, run): (Side, &ExitRun)| {
+            let of = if has_both { format!("{row}, {}", side.name()) } else { row.to_owned() };
+            ExitTable { of, ..run.table.clone() }
+        };
+        runs.map(named).collect()
+    }
 }
 
 /// The Metric of all of the vCPUs' time, in and out of the guest.

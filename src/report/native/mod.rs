@@ -3,5 +3,3 @@
 mod records;
 mod report;
 mod view;
-
-pub use report::NativePage;

@@ -4,15 +4,13 @@ use crate::report::view::{FailureReason, Kind, Line, Section, Table, View};
 use crate::report::{shapes, words};
 
 /// Of one row all numbers, of several a line each; then what failed.
-pub fn view(table: &NativeTable, counters: bool) -> View {
+pub fn view(table: &NativeTable) -> View {
     let mut sections = match table.rows.as_slice() {
         [row] => one(table, row),
         _ => vec![many(table)],
     };
     sections.push(failures(table));
-    if counters {
-        sections.extend(shapes::native_counters(table));
-    }
+    sections.extend(shapes::native_counters(table));
     sections.push(Section::Sentences(table.growth.iter().map(words::growth).collect()));
     View {
         title: format!("{}, per operation: {}", table.title, table.operation),

@@ -68,19 +68,25 @@ fn of_row(row: &Row, side: Side) -> Values {
     values
 }
 
-/// What the counters said of native rows: the medians over their Samples.
+/// Whether the run was made with `--counters`: each counter has a value then, or a reason.
+fn is_counted(row: &NativeRow) -> bool {
+    let has_clock = row.samples.iter().any(|sample| sample.values.contains_key("task-clock-ns"));
+    has_clock || !row.uncounted.is_empty()
+}
+
+/// What the counters said of native rows that were counted: the medians over their Samples.
 pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
     let section = |row: &NativeRow| {
         let missing = |counter: &Counter| match row.uncounted.get(counter.value) {
             Some(reason) => reason.clone(),
-            None => "not asked for; --counters asks".to_owned(),
+            None => "the run did not say".to_owned(),
         };
         let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
         let lines = lines(&[medians(row)], missing).into_iter().map(Line::of);
         let table = Table { wraps: 2, ..Table::of(columns) }.with(lines);
         Section::Table { title: title(&row.workload.row), table, notes: Vec::new() }
     };
-    table.rows.iter().map(section)
+    table.rows.iter().filter(|row| is_counted(row)).map(section)
 }
 
 fn title(row: &str) -> String {
