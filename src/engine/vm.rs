@@ -44,6 +44,8 @@ pub struct Watched<'a> {
     pub cancel: &'a Cancel,
     /// The file of the wire, and its limit in bytes.
     pub wire: (&'a Path, u64),
+    /// Whether the first process writes to the wire as soon as it runs.
+    pub speaks_first: bool,
     pub console: &'a Path,
 }
 
@@ -174,7 +176,7 @@ impl Vm {
             let said_nothing = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
             match crate::wire::panic_message(&console) {
                 Some(message) => Failure::Panic { message },
-                None if self.is_boot && said_nothing() => late.mute(),
+                None if self.is_boot && watch.speaks_first && said_nothing() => late.mute(),
                 None => late,
             }
         })

@@ -101,7 +101,13 @@ impl BoardHost<'_> {
         let mut vm = Vm::start(&self.qemu.program, args, None, stderr, self.limits)?;
         vm.go();
         let wire = (console, self.limits.console_bytes);
-        let watch = Watched { limits: self.limits, cancel: self.cancel, wire, console };
+        let watch = Watched {
+            limits: self.limits,
+            cancel: self.cancel,
+            wire,
+            speaks_first: false,
+            console,
+        };
         vm.wait(&watch).map(drop)
     }
 

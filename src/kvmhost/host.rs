@@ -126,7 +126,8 @@ impl Session<'_> {
     pub fn wait(&self, vm: &mut Vm) -> Result<Rest, HostError> {
         let (limits, cancel) = (&self.limits, self.cancel);
         let wire = (self.frames.as_path(), FRAMES_MAX);
-        let rest = vm.wait(&Watched { limits, cancel, wire, console: &self.console });
+        let (speaks_first, console) = (false, &self.console);
+        let rest = vm.wait(&Watched { limits, cancel, wire, speaks_first, console });
         rest.map_err(|stop| match stop {
             Stop::Failed(failure, _) => self.failed(failure),
             Stop::Cancelled => HostError::Cancelled,

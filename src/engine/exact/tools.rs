@@ -25,6 +25,7 @@ impl Tools {
             limits: &self.limits,
             cancel: &self.cancel,
             wire: (&files.wire, wire_bytes),
+            speaks_first: true,
             console: &files.console,
         }
     }

@@ -105,7 +105,7 @@ impl Kvm {
     fn watch<'a>(&'a self, files: &'a VmFiles, begins: u64) -> Watched<'a> {
         let Setup { limits, cancel, .. } = &self.setup;
         let wire = (files.wire.as_path(), limits.wire_bytes.saturating_add(begins));
-        Watched { limits, cancel, wire, console: &files.console }
+        Watched { limits, cancel, wire, speaks_first: true, console: &files.console }
     }
 
     /// Lets the guest run its orders, each within the limit.
