@@ -10,9 +10,7 @@ use rustix::fs::statvfs;
 
 use super::evict::{MARK, touch};
 use super::tools::Tools;
-use crate::disk::{
-    Lock, sha256_of_file, sha256_of_parts, sha256_of_sparse_file, write_atomically,
-};
+use crate::disk::{Lock, sha256_of_file, sha256_of_parts, sha256_of_sparse_file, write_atomically};
 use crate::engine::argv;
 use crate::engine::contract::Request;
 use crate::engine::hello::read_hello;
