@@ -84,6 +84,7 @@ fn exact(perf: &[String]) {
         ktax / record,
         ktax / stat
     );
+    assert!(ktax * 3.0 <= stat, "recording costs more than a third of perf kvm stat record");
 }
 
 fn row(name: &str, cost: f64, nothing: f64) -> f64 {

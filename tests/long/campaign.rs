@@ -39,18 +39,18 @@ fn is_no_answer(verdict: Verdict) -> bool {
 #[test]
 #[ignore = "takes an idle machine and many minutes: make controls"]
 fn equals_are_not_told_apart_and_five_percent_are() {
-    let (mut wrong, mut small, mut no_answer, mut pairs) = (0, 0, 0, 0);
+    let (mut wrong, mut small, mut silent, mut pairs) = (0, 0, 0, 0);
     for seed in 0..EQUALS {
         let found = comparison(seed, &["prefix=env KTAX_PLANTED=0"]);
         let any = |is: fn(Verdict) -> bool| found.rows.iter().any(|row| is(row.verdict));
         wrong += u32::from(any(is_found));
         small += u32::from(any(|verdict| verdict == Verdict::BelowThreshold));
-        no_answer += u32::from(any(is_no_answer));
+        silent += u32::from(any(is_no_answer));
         pairs += found.times().unwrap().pairs;
     }
     println!(
         "equals: {EQUALS} comparisons of two rows, {} pairs each; {wrong} found slower or faster, \
-         {small} below the threshold, {no_answer} without an answer",
+         {small} below the threshold, {silent} without an answer",
         pairs / EQUALS as usize
     );
     let (mut right, mut inside, mut no_answer, mut pairs) = (0, 0, 0, 0);
@@ -68,8 +68,12 @@ fn equals_are_not_told_apart_and_five_percent_are() {
          holds 5 % in {inside}, {no_answer} without an answer",
         pairs / PLANTED as usize
     );
-    assert!(wrong * 100 <= EQUALS * 5, "{wrong} of {EQUALS}");
+    assert!(silent * 10 <= EQUALS, "this machine is too busy to say anything");
     assert!(no_answer * 10 <= PLANTED, "this machine is too busy to say anything");
+    // Of the answers that were given. A change that is significant is wrong, however small.
+    let answers = EQUALS - silent;
+    assert!(wrong * 100 <= answers * 5, "{wrong} of {answers}");
+    assert!((wrong + small) * 100 <= answers * 10, "{wrong} and {small} of {answers}");
     assert!(right * 100 >= PLANTED * 90, "{right} of {PLANTED}");
     assert!(inside * 100 >= PLANTED * 93, "{inside} of {PLANTED}");
 }
