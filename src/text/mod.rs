@@ -10,7 +10,7 @@
 //! | HTML, Markdown, Markdown code | [`html`], [`markdown`], [`code`] |
 //! | a cell of CSV | [`csv_cell`] |
 //! | JSON that may be printed on a terminal | [`escape_json`] |
-//! | a terminal without UTF-8 | [`ascii`], behind one of the others |
+//! | a terminal without UTF-8 | [`ascii()`], behind one of the others |
 
 mod ascii;
 mod bytes;
