@@ -23,22 +23,25 @@ pub fn answer(experiment: &str) -> Option<Printed> {
 
 impl Printed {
     pub fn of(text: &str) -> Printed {
-        let (mut rows, mut head, mut above) = (Vec::new(), "", "");
+        // A head may have several lines, and its names stand in any of them.
+        let (mut rows, mut head, mut above) = (Vec::new(), Vec::new(), "");
         let (mut is_table, mut head_is_added) = (false, false);
         for line in text.lines() {
             if line.starts_with('─') {
                 // Tables of functions have other heads, and a ledger's first table has no counts.
-                head_is_added = head.starts_with("added") && !above.is_empty();
-                is_table = head_is_added || HEADS.iter().any(|it| head.starts_with(it));
+                let has = |name: &str| head.iter().any(|line: &&str| line.starts_with(name));
+                head_is_added = has("added") && !above.is_empty();
+                is_table = head_is_added || HEADS.iter().any(|name| has(name));
             } else if line.is_empty() {
                 is_table = false;
+                head.clear();
             } else if is_table {
                 let above = if head_is_added { above } else { "" };
                 add(&mut rows, above, line);
             }
             // A ledger's tables stand below `stat, 3 334.96 instructions`.
             above = if line.ends_with(" instructions") { line } else { above };
-            head = line;
+            head.push(line);
         }
         Printed { text: text.to_owned(), rows }
     }
@@ -87,4 +90,7 @@ fn rows_are_read_by_their_whole_names() {
     let read =
         answer(&format!("{MARK}# stat, 3.0 instructions\n#\n# added\n# ───\n# pti  +8\n")).unwrap();
     assert_eq!(read.row("stat, 3.0 instructions pti").unwrap().join("|"), "+8");
+    let read =
+        Printed::of("Processes:\nTest Type  base  change\n              of\n──\nstat  1  2\n");
+    assert_eq!(read.row("stat").unwrap().join("|"), "1|2");
 }
