@@ -1,7 +1,7 @@
 //! Whatever ktax wrote, ktax prints again, alone and beside others; all else is refused.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ktax::flow::{self, Error};
 use ktax::model::{ExitPair, FORMAT, Saved, SavedError, SavedResult, read_results};
@@ -42,16 +42,21 @@ fn every_result_has_one_version_and_says_what_it_is() {
     }
 }
 
+/// A file of each result.
+fn all_written(dir: &Path) -> Vec<PathBuf> {
+    let write = |(name, result): (&str, Saved)| {
+        let path = dir.join(name);
+        fs::write(&path, show(&result, JSON)).unwrap();
+        path
+    };
+    every().map(write).collect()
+}
+
 /// Every two results, of the same kind or not: two of stat, a comparison and an exit table.
 #[test]
 fn what_report_prints_of_several_files_it_can_print_again() {
     let dir = scratch();
-    let write = |(name, result): (&str, Saved)| {
-        let path = dir.path().join(name);
-        fs::write(&path, show(&result, JSON)).unwrap();
-        path
-    };
-    let paths: Vec<_> = every().map(write).collect();
+    let paths = all_written(dir.path());
     let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
     let together = dir.path().join("together");
     let first = report(&paths, &["--json"]);
@@ -220,12 +225,7 @@ fn only_several_results_have_names_in_csv() {
 #[test]
 fn several_results_are_one_table_in_csv() {
     let dir = scratch();
-    let write = |(name, result): (&str, Saved)| {
-        let path = dir.path().join(name);
-        fs::write(&path, show(&result, JSON)).unwrap();
-        path
-    };
-    let paths: Vec<_> = every().map(write).collect();
+    let paths = all_written(dir.path());
     let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
     let all = report(&paths, &["--format", "csv"]).stdout;
     // The reader refuses lines of another length.
