@@ -70,7 +70,7 @@ impl CountsDriver<'_> {
         }
         (self.observe)(Event::Booting(step));
         let (request, started) = (self.request(step), Instant::now());
-        let (boot, lost) = self.twice(step, || {
+        let (boot, lost) = at_most_twice(self.cancel, self.observe, step, || {
             let frozen = self.engine.boot(&request)?;
             self.check_kernel(step, frozen.as_ref())?;
             Ok(frozen)
@@ -94,15 +94,6 @@ impl CountsDriver<'_> {
         }
     }
 
-    /// Makes a Boot or a Run of this Step, once more if the host lost it.
-    fn twice<T>(
-        &self,
-        step: &Step,
-        make: impl FnMut() -> Result<T, Stop>,
-    ) -> (Result<T, Stop>, Option<Failure>) {
-        at_most_twice(self.cancel, |lost| (self.observe)(Event::Lost(step, lost)), make)
-    }
-
     fn runs(
         &self,
         step: &Step,
@@ -122,10 +113,11 @@ impl CountsDriver<'_> {
             let started = Instant::now();
             let order = wire::order(workload, layout);
             self.dir.forget_run(step, &workload.row)?;
-            let (answer, lost) = self.twice(step, || match workload.region {
-                Region::Marked => frozen.run(&order),
-                Region::Boot => frozen.run_boot(&order),
-            });
+            let (answer, lost) =
+                at_most_twice(self.cancel, self.observe, step, || match workload.region {
+                    Region::Marked => frozen.run(&order),
+                    Region::Boot => frozen.run_boot(&order),
+                });
             timing.run(&workload.row, started.elapsed());
             if let Some(lost) = lost {
                 boot.lost.push(lost);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::{Cancel, Stop};
 use crate::kvmhost::{GuestEngine, ReadyHost, Recorded};
-use crate::model::{Boot, Failure, GuestSample, GuestsPlan, Outcome, Run, Step};
+use crate::model::{Boot, GuestSample, GuestsPlan, Outcome, Run, Step};
 use crate::run::event::{Ended, Event};
 use crate::run::first::{FirstFailures, at_most_twice};
 use crate::run::missing::missing;
@@ -65,7 +65,8 @@ impl GuestsDriver<'_> {
         let script = self.engine.script(step.side, layout);
         self.dir.write_boot_file(step, "argv", script.as_bytes())?;
         let started = Instant::now();
-        let (booted, lost) = self.twice(step, || self.engine.boot(step.side, layout));
+        let (booted, lost) =
+            at_most_twice(self.cancel, self.observe, step, || self.engine.boot(step.side, layout));
         let lost = lost.into_iter().collect();
         timing.boot(started.elapsed());
         match booted {
@@ -90,15 +91,6 @@ impl GuestsDriver<'_> {
         }
     }
 
-    /// Boots a host, or runs one of its guests, once more if this machine lost it.
-    fn twice<T>(
-        &self,
-        step: &Step,
-        make: impl FnMut() -> Result<T, Stop>,
-    ) -> (Result<T, Stop>, Option<Failure>) {
-        at_most_twice(self.cancel, |lost| (self.observe)(Event::Lost(step, lost)), make)
-    }
-
     fn rows(
         &self,
         step: &Step,
@@ -112,7 +104,7 @@ impl GuestsDriver<'_> {
             self.dir.forget_run(step, row)?;
             self.dir.write_order(step, row, &host.order(at))?;
             let started = Instant::now();
-            let (recorded, lost) = self.twice(step, || host.run(at));
+            let (recorded, lost) = at_most_twice(self.cancel, self.observe, step, || host.run(at));
             timing.run(row, started.elapsed());
             if let Some(lost) = lost {
                 boot.lost.push(lost);
