@@ -1,13 +1,13 @@
 //! Several additions to one base.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::counts;
 use super::error::Error;
 use super::kept::{LEDGER, keep};
 use super::kernels::why_unbuilt;
 use super::session::Session;
-use super::whole::compare;
+use super::whole::compare_with_base_of;
 use crate::analyse;
 use crate::model::{Comparison, LedgerTable};
 use crate::plan::{Ledger, TOGETHER};
@@ -28,6 +28,7 @@ pub struct Ranked {
 /// No addition can be built, or something on the host failed.
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
+    let mut first: Option<PathBuf> = None;
     let experiments = ledger.experiments();
     let parts = experiments.len();
     for (part, (name, experiment)) in experiments.into_iter().enumerate() {
@@ -43,7 +44,10 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
                 continue;
             }
         };
-        match compare(&out.join(&name), plan.with(Into::into), session)? {
+        let dir = out.join(&name);
+        // The first one has itself.
+        let first = first.get_or_insert(dir.clone());
+        match compare_with_base_of(first, &dir, plan.with(Into::into), session)? {
             Some(comparison) => each.push((name, comparison)),
             None => return Ok(None),
         }

@@ -22,6 +22,24 @@ pub fn compare(
     measure(&directory(path, plan)?, Options::default(), session)
 }
 
+/// The same, with the base of the run directory `first`, where that has the same one.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_with_base_of(
+    first: &Path,
+    path: &Path,
+    plan: Plan,
+    session: &Session<'_>,
+) -> Result<Option<Comparison>, Error> {
+    let dir = directory(path, plan)?;
+    {
+        let _lock = dir.lock()?;
+        dir.adopt_base(&AnyRunDir::open(first)?)?;
+    }
+    measure(&dir, Options::default(), session)
+}
+
 /// Runs and analyses the Plan of a directory; `None` where the user stopped it.
 ///
 /// # Errors

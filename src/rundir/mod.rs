@@ -3,6 +3,7 @@
 //! Every file is written beside its place, synced and renamed, so that a file that is there is
 //! whole.
 
+mod adopt;
 mod boots;
 mod check;
 mod dir;

@@ -33,6 +33,11 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     assert_eq!(delta(row.together.as_ref().unwrap()), 1.0);
     assert!(row.interactions.iter().all(|one| one.beyond.delta == 0.0), "{row:?}");
     assert_eq!((row.entries[0].verdict, first.status), (Verdict::TooFewBoots, 4));
+    // Of the first addition both sides, of the others the change alone.
+    let runs = first.stderr.lines().filter_map(|line| {
+        line.strip_prefix("ktax: ")?.split_once(" in ")?.0.strip_suffix("runs").map(str::trim)
+    });
+    assert_eq!(runs.collect::<Vec<_>>(), ["2", "1", "1"], "{}", first.stderr);
     let again = measure();
     assert_eq!(again.stdout, first.stdout);
     assert!(!again.stderr.contains("runs in"), "{}", again.stderr);

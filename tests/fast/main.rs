@@ -19,6 +19,7 @@ mod noise;
 mod published;
 mod require;
 mod rundirs;
+mod same_base;
 mod stat;
 mod timed;
 mod wire;

@@ -13,7 +13,7 @@ use crate::common::{ktax, open_times, run, scratch};
 use crate::fake::{plan, timed};
 
 /// A plan of guests, of kernels that are nowhere.
-fn of_guests() -> Plan {
+pub fn of_guests() -> Plan {
     let text = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\", \"raw:out=9\", \"getppid\"]\n\
                 base = { kernel = \"x\" }\nchange = { kernel = \"x\", without = [\"kvmclock\"] }\n";
     let experiment = Experiment::parse(text, "x.toml").unwrap();

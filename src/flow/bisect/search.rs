@@ -10,7 +10,7 @@ use crate::flow::error::Error;
 use crate::flow::kept::keep;
 use crate::flow::kernels::why_unbuilt;
 use crate::flow::session::Session;
-use crate::flow::whole::compare;
+use crate::flow::whole::compare_with_base_of;
 use crate::flow::{counts, file};
 use crate::kernel;
 use crate::model::{
@@ -100,7 +100,8 @@ fn measure(
         Err(error) => return why_unbuilt(error).map(|why| Some(Point::Skipped(why))),
     };
     check_same(bounds, &plan)?;
-    match compare(&store.place(place), plan.with(Into::into), session)? {
+    let dir = store.place(place);
+    match compare_with_base_of(&store.bounds(), &dir, plan.with(Into::into), session)? {
         None => Ok(None),
         Some(comparison) => point(&comparison.rows[0], &bisection.metric).map(Some),
     }
