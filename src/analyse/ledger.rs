@@ -2,8 +2,9 @@
 
 use super::effect::verdict;
 use crate::model::{
-    Comparison, Effect, LedgerCost, LedgerCosts, LedgerEntry, LedgerInteraction, LedgerRow,
-    LedgerTable, METRICS, Row, Side, Sides, Verdict,
+    Comparison, ComparisonMethod, Effect, Evidence, ExitTable, GuestsEvidence, GuestsPlan,
+    LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict,
 };
 use crate::stats::exact::judge;
 use crate::stats::tables::change_percent;
@@ -17,21 +18,36 @@ pub fn ledger(
     not_built: Vec<(String, String)>,
 ) -> Option<LedgerTable> {
     let (_, first) = each.first()?;
-    let counts = first.counts()?;
+    let (method, layouts) = method(first)?;
     let warnings = each.iter().flat_map(|(name, comparison)| {
         comparison.warnings.iter().map(|warning| (name.clone(), warning.clone()))
     });
-    let base = counts.subjects.get(Side::Base);
     let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
     Some(LedgerTable {
         title: title.to_owned(),
-        key: counts.key.clone(),
-        layouts: counts.layouts,
-        base: (base.kernel.name().to_owned(), base.subject.beside_kernel()),
+        method,
+        layouts,
         rows: rows.collect(),
         not_built,
         warnings: warnings.collect(),
     })
+}
+
+/// What is said of the base, and how many Layouts there are; nothing of times.
+fn method(comparison: &Comparison) -> Option<(LedgerMethod, usize)> {
+    match &comparison.method {
+        ComparisonMethod::Counts(counts) => {
+            let base = counts.subjects.get(Side::Base);
+            let base = (base.kernel.name().to_owned(), base.subject.beside_kernel());
+            Some((LedgerMethod::Counts { key: counts.key.clone(), base }, counts.layouts))
+        }
+        ComparisonMethod::Guests(guests) => {
+            let plan = GuestsPlan { change: None, ..guests.plan.clone() };
+            let layouts = plan.layouts.len();
+            Some((LedgerMethod::Guests(plan), layouts))
+        }
+        ComparisonMethod::Times(_) => None,
+    }
 }
 
 fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison>) -> LedgerRow {
@@ -71,21 +87,53 @@ fn entry(name: &str, row: &Row, threshold_percent: f64) -> LedgerEntry {
 }
 
 fn costs(row: &Row, threshold_percent: f64) -> Option<LedgerCosts> {
-    let [instructions, rep] = in_process(row)?;
-    let all = |side| added(raw(instructions, side), &raw(rep, side));
-    let all = cost(Sides::of(all), &all(Side::Base), row.ops, threshold_percent)?;
+    let effects = deciding(row)?;
+    let all = |side| {
+        let mut values = effects.iter().map(|effect| raw(effect, side));
+        let first = values.next().unwrap_or_default();
+        values.fold(first, |sum, more| added(sum, &more))
+    };
+    let all = cost(Sides::of(all), &all(Side::Base), ops(row), threshold_percent)?;
     let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { all.verdict };
+    let metric =
+        |effect: &&Effect| LedgerMetric { metric: effect.metric.clone(), cost: of_effect(effect) };
     Some(LedgerCosts {
         all: LedgerCost { verdict, ..all },
-        instructions: of_effect(instructions),
-        rep_iterations: of_effect(rep),
+        metrics: effects.iter().map(metric).collect(),
+        exits: row.guests().and_then(exits).unwrap_or_default(),
     })
 }
 
-/// Instructions and REP iterations in process context.
-fn in_process(row: &Row) -> Option<[&Effect; 2]> {
-    let find = |name: &str| row.effects().iter().find(|effect| effect.metric == name);
-    Some([find(METRICS[0].name)?, find(METRICS[1].name)?])
+/// What decides: instructions and REP iterations in process context; of guests the time.
+fn deciding(row: &Row) -> Option<Vec<&Effect>> {
+    let names: &[&str] = match row.evidence {
+        Evidence::Counts(_) => &[METRICS[0].name, METRICS[1].name],
+        Evidence::Guests(_) => &[TIME],
+        Evidence::Times(_) => return None,
+    };
+    let find = |name: &&str| row.effects().iter().find(|effect| effect.metric == *name);
+    names.iter().map(find).collect()
+}
+
+/// A guest's Metrics are of all that it did.
+fn ops(row: &Row) -> u64 {
+    if row.guests().is_some() { 1 } else { row.ops }
+}
+
+/// Each reason that is in one of the tables.
+fn exits(guests: &GuestsEvidence) -> Option<Vec<LedgerExits>> {
+    let [base, change] =
+        [&guests.runs.base, &guests.runs.change].map(|run| run.as_ref().map(|run| &run.table));
+    let (base, change): (&ExitTable, &ExitTable) = (base?, change?);
+    let mut found: Vec<LedgerExits> = Vec::new();
+    for row in base.rows.iter().chain(&change.rows).filter(|row| !row.is_guest) {
+        let count = |table: &ExitTable| table.row(&row.reason).map_or(0, |row| row.count);
+        if found.iter().all(|known| known.reason != row.reason) {
+            let reason = row.reason.clone();
+            found.push(LedgerExits { reason, base: count(base), change: count(change) });
+        }
+    }
+    Some(found)
 }
 
 fn of_effect(effect: &Effect) -> LedgerCost {
@@ -111,10 +159,9 @@ fn interactions(
     if !parts.iter().copied().chain([together]).all(is_measured) {
         return None;
     }
-    let of = in_process(together)?;
-    let parts: Vec<[&Effect; 2]> =
-        parts.iter().map(|row| in_process(row)).collect::<Option<_>>()?;
-    let mut wholes = vec![0.0; of[0].samples.base.len()];
+    let of = deciding(together)?;
+    let parts: Vec<Vec<&Effect>> = parts.iter().map(|row| deciding(row)).collect::<Option<_>>()?;
+    let mut wholes = vec![0.0; of.first()?.samples.base.len()];
     let mut found = Vec::new();
     for (at, all) in of.into_iter().enumerate() {
         let base = raw(all, Side::Base);
@@ -129,13 +176,13 @@ fn interactions(
         // As in a row: of REP iterations, a share of all work.
         wholes = added(base, &wholes);
         let sides = Sides { base: expected, change: raw(all, Side::Change) };
-        let beyond = cost(sides, &wholes, together.ops, threshold_percent)?;
+        let beyond = cost(sides, &wholes, ops(together), threshold_percent)?;
         found.push(LedgerInteraction { metric: all.metric.clone(), beyond });
     }
     Some(found)
 }
 
-/// Judges raw counts by Layout; `wholes` is what the threshold is a share of.
+/// Judges raw values by Layout; `wholes` is what the threshold is a share of.
 fn cost(
     values: Sides<Vec<f64>>,
     wholes: &[f64],

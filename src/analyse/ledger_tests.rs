@@ -87,6 +87,6 @@ fn iterations_count_in_the_rank() {
     assert_eq!(all[0].name, "clearing");
     let costs = all[0].costs.as_ref().unwrap();
     assert_eq!((costs.all.delta, costs.all.verdict), (4073.0, Verdict::Slower));
-    assert_eq!(costs.instructions.verdict, Verdict::Faster);
+    assert_eq!(costs.metrics[0].cost.verdict, Verdict::Faster);
     assert!((costs.all.percent.unwrap() - 4073.0 / 10_501.0 * 100.0).abs() < 0.01);
 }

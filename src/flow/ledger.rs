@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::counts;
 use super::error::Error;
 use super::kept::{LEDGER, keep};
 use super::kernels::why_unbuilt;
+use super::phases;
 use super::session::Session;
 use super::whole::compare_with_base_of;
 use crate::analyse;
@@ -29,26 +29,24 @@ pub struct Ranked {
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
-    let experiments = ledger.experiments();
-    let parts = experiments.len();
-    for (part, (name, experiment)) in experiments.into_iter().enumerate() {
-        session.observer.part(part, parts);
-        session.observer.note(&name);
-        let plan = match counts::plan(&experiment, session) {
+    for (part, (name, experiment)) in ledger.experiments.iter().enumerate() {
+        session.observer.part(part, ledger.experiments.len());
+        session.observer.note(name);
+        let plan = match phases::plan(experiment, session) {
             Ok(plan) => plan,
             Err(Error::Cancelled) => return Ok(None),
             Err(error) => {
                 let why = why_unbuilt(error)?;
                 session.observer.note(&why);
-                not_built.push((name, why));
+                not_built.push((name.clone(), why));
                 continue;
             }
         };
-        let dir = out.join(&name);
+        let dir = out.join(name);
         // The first one has itself.
         let first = first.get_or_insert(dir.clone());
-        match compare_with_base_of(first, &dir, plan.with(Into::into), session)? {
-            Some(comparison) => each.push((name, comparison)),
+        match compare_with_base_of(first, &dir, plan, session)? {
+            Some(comparison) => each.push((name.clone(), comparison)),
             None => return Ok(None),
         }
     }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Key, Verdict, Warning};
+use super::{GuestsPlan, Key, Verdict, Warning};
 
 /// What each of several additions to one base costs, and all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -8,12 +8,10 @@ use super::{Key, Verdict, Warning};
 pub struct LedgerTable {
     /// One line for people.
     pub title: String,
-    /// What the counts compare with.
-    pub key: Key,
+    /// What the method says of the base.
+    pub method: LedgerMethod,
     /// Layouts per Side.
     pub layouts: usize,
-    /// The base's Kernel, and what it has beside its name.
-    pub base: (String, String),
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
     /// Additions that could not be built, and why.
@@ -22,20 +20,37 @@ pub struct LedgerTable {
     pub warnings: Vec<(String, Warning)>,
 }
 
+/// What a method says of a ledger's base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+// There is one of them: a box would only be in the way.
+#[allow(clippy::large_enum_variant)]
+pub enum LedgerMethod {
+    /// Instructions, counted exactly.
+    Counts {
+        /// What the counts compare with.
+        key: Key,
+        /// The base's Kernel, and what it has beside its name.
+        base: (String, String),
+    },
+    /// Exits of guests of a KVM host; the Plan is that of the base alone.
+    Guests(GuestsPlan),
+}
+
 /// One Workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerRow {
     /// The row's name.
     pub row: String,
-    /// Instructions of one operation without any addition.
+    /// Without any addition: instructions of one operation; of guests the time, ns.
     pub base: f64,
     /// The additions, the most expensive first.
     pub entries: Vec<LedgerEntry>,
     /// All of them at once.
     pub together: Option<LedgerEntry>,
-    /// How all of them at once differ from the sum of the additions; of instructions, then of REP
-    /// iterations. Empty where something was not measured.
+    /// How all of them at once differ from the sum of the additions, by Metric, as in
+    /// [`LedgerCosts::metrics`]. Empty where something was not measured.
     pub interactions: Vec<LedgerInteraction>,
 }
 
@@ -53,19 +68,55 @@ pub struct LedgerEntry {
     pub costs: Option<LedgerCosts>,
 }
 
-/// The counts in process context that an addition changes.
+/// What an addition changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCosts {
-    /// Instructions and REP iterations, one counted as the other: what the additions are ranked by.
+    /// What the additions are ranked by: instructions and REP iterations in process context, one
+    /// counted as the other; of guests the time.
     pub all: LedgerCost,
-    /// Instructions.
-    pub instructions: LedgerCost,
-    /// REP iterations.
-    pub rep_iterations: LedgerCost,
+    /// What decides: instructions and REP iterations; of guests the time.
+    pub metrics: Vec<LedgerMetric>,
+    /// Of guests: how often each exit reason was there, in the Layout with the median delta.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exits: Vec<LedgerExits>,
 }
 
-/// What one count does, per operation.
+impl LedgerCosts {
+    /// Whether one of the Metrics has this Verdict.
+    pub fn any(&self, is: fn(Verdict) -> bool) -> bool {
+        self.metrics.iter().any(|of| is(of.cost.verdict))
+    }
+
+    /// What a Metric of this name costs.
+    pub fn metric(&self, name: &str) -> Option<&LedgerCost> {
+        self.metrics.iter().find(|of| of.metric == name).map(|of| &of.cost)
+    }
+}
+
+/// What one Metric does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerMetric {
+    /// The Metric's name.
+    pub metric: String,
+    /// What it does.
+    pub cost: LedgerCost,
+}
+
+/// How often a guest was left for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerExits {
+    /// The exit reason.
+    pub reason: String,
+    /// Without the addition.
+    pub base: u64,
+    /// With it.
+    pub change: u64,
+}
+
+/// What one Metric does, per operation; of guests in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCost {

@@ -44,7 +44,10 @@ pub use guests::{
 };
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step};
-pub use ledger::{LedgerCost, LedgerCosts, LedgerEntry, LedgerInteraction, LedgerRow, LedgerTable};
+pub use ledger::{
+    LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    LedgerMetric, LedgerRow, LedgerTable,
+};
 pub use metric::{METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Plan, PlanMethod};

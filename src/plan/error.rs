@@ -15,6 +15,8 @@ pub enum PlanError {
     Experiment { path: String, reason: String },
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
+    #[error("{path} is a ledger: it has additions. Run it with `ktax ledger`")]
+    IsLedger { path: String },
     #[error(
         "{} only applies to {applies_to}, and this experiment uses {uses}; remove it",
         with_flag(.key)

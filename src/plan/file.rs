@@ -56,6 +56,28 @@ pub struct ExperimentFile {
     pub base: SubjectKeys,
     /// What is measured.
     pub change: Option<SubjectKeys>,
+    /// Of a ledger: what is added to the base, one at a time.
+    pub add: Vec<Addition>,
+}
+
+/// What is added to the base.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// What it is called.
+    pub name: String,
+    /// Parameters behind the base's.
+    #[serde(default)]
+    pub boot_line: String,
+    /// Options after the base's, of a Kernel from source.
+    #[serde(default)]
+    pub config: Vec<String>,
+    /// Patches after the base's, of a Kernel from source.
+    #[serde(default)]
+    pub patches: Vec<String>,
+    /// Of a guest of a KVM host: features of KVM that the base is without.
+    #[serde(default)]
+    pub with: Vec<String>,
 }
 
 /// The shape of the computer.
@@ -113,14 +135,23 @@ impl ExperimentFile {
     /// Parses an experiment file; `path` is for messages.
     ///
     /// # Errors
-    /// It is not TOML, or has a key that no method has, or no title.
+    /// It is not TOML, or has a key that no method has, or no title; or it is a ledger.
     pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
-        let file: ExperimentFile = toml::from_str(text)
-            .map_err(|error| wrong(escape_lines(error.to_string().trim_end())))?;
+        let file = ExperimentFile::read(text).map_err(wrong)?;
+        match file.add.is_empty() {
+            true => Ok(file),
+            false => Err(PlanError::IsLedger { path: path.to_owned() }),
+        }
+    }
+
+    /// Parses an experiment or a ledger file.
+    pub(super) fn read(text: &str) -> Result<ExperimentFile, String> {
+        let file: ExperimentFile =
+            toml::from_str(text).map_err(|error| escape_lines(error.to_string().trim_end()))?;
         match file.title {
             Some(_) => Ok(file),
-            None => Err(wrong("the title is missing".into())),
+            None => Err("the title is missing".into()),
         }
     }
 

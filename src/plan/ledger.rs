@@ -1,154 +1,130 @@
-use serde::Deserialize;
+use super::error::PlanError;
+use super::experiment::Experiment;
+use super::file::{Addition, ExperimentFile, SubjectKeys};
+use super::method::Method;
+use crate::text::escape;
 
-use super::asked::Experiment;
-use super::counts::CountsExperiment;
-use super::error::{PlanError, printable_line};
-use super::layouts;
-use crate::model::{Machine, Subject};
-use crate::text::{escape, escape_lines};
-
-/// A ledger file: a base, and what may be added to it, one at a time.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A ledger file: a base, and what is added to it, one at a time.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
     /// One line for people.
     pub title: String,
     /// Why it is worth asking, for people who read the file.
-    #[serde(default)]
     pub why: String,
-    /// Layouts per Side.
-    #[serde(default = "default_layouts")]
-    pub layouts: u32,
-    /// What the Layouts are drawn from.
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    /// Changes below this many percent get no verdict.
-    #[serde(default = "default_threshold_percent")]
-    pub threshold_percent: f64,
-    /// Rows by name; all of them where absent.
-    #[serde(default)]
-    pub workloads: Option<Vec<String>>,
-    /// The shape of the computer.
-    #[serde(default)]
-    pub machine: Machine,
-    /// What each addition is measured against.
-    pub base: Subject,
-    /// What is added.
-    pub add: Vec<Addition>,
-}
-
-/// What is added to the base.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Addition {
-    /// What it is called.
-    pub name: String,
-    /// Parameters behind the base's.
-    #[serde(default)]
-    pub boot_line: String,
-    /// Options after the base's, of a Kernel from source.
-    #[serde(default)]
-    pub config: Vec<String>,
-    /// Patches after the base's, of a Kernel from source.
-    #[serde(default)]
-    pub patches: Vec<String>,
-}
-
-fn default_layouts() -> u32 {
-    layouts::DEFAULT
-}
-
-fn default_seed() -> u64 {
-    1
-}
-
-fn default_threshold_percent() -> f64 {
-    0.1
+    /// An Experiment for each addition, by its name, and one for all of them, if there are several.
+    pub experiments: Vec<(String, Experiment)>,
 }
 
 /// The name of all additions at once.
 pub const TOGETHER: &str = "together";
 
 impl Ledger {
-    /// Parses a ledger file; `path` is for messages.
+    /// Parses and checks a ledger file; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, has no additions, or one that cannot be measured.
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
-        let ledger: Ledger = toml::from_str(text)
-            .map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
-        let mut names: Vec<&str> = ledger.add.iter().map(|addition| &*addition.name).collect();
-        let is_name = |name: &&str| {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
-            !name.is_empty() && name.len() <= 60 && name.bytes().all(plain)
-        };
-        if names.contains(&TOGETHER) {
-            return Err(refuse(format!(
-                "{TOGETHER:?} is the name of the row of all additions; choose another name"
-            )));
+        let file = ExperimentFile::read(text).map_err(refuse)?;
+        check(&file).map_err(refuse)?;
+        if let Some(of) = file.add.iter().find(|of| !of.with.is_empty())
+            && Method::of(&file) != Method::Guests
+        {
+            let key = format!("with (of {})", of.name);
+            let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
+            return Err(PlanError::Misplaced { key, applies_to, uses });
         }
-        if let Some(bad) = names.iter().find(|name| !is_name(name)) {
-            let bad = escape(bad);
-            return Err(refuse(format!(
-                "{bad:?} is not a valid name; use letters, digits and -_=.,+"
-            )));
-        }
-        names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refuse(format!("{} is added twice", twice[0])));
-        }
-        let is_nothing = |one: &&Addition| {
-            one.boot_line.trim().is_empty() && one.config.is_empty() && one.patches.is_empty()
-        };
-        if let Some(nothing) = ledger.add.iter().find(is_nothing) {
-            return Err(refuse(format!("{} adds nothing", nothing.name)));
-        }
-        if names.is_empty() {
-            return Err(refuse("the list `add` is empty".into()));
-        }
-        for (_, experiment) in ledger.experiments() {
-            experiment.method.check()?;
-            printable_line("the title", &experiment.title)?;
-            if !(0.0..=100.0).contains(&experiment.threshold_percent) {
-                let threshold_percent = experiment.threshold_percent;
-                return Err(PlanError::Threshold { threshold_percent });
-            }
-        }
-        Ok(ledger)
+        let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
+        let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
+        let experiments = each.chain(all).map(|(name, added)| {
+            let change = changed(&file.base, &added).map_err(refuse)?;
+            Ok((name.to_owned(), experiment(&file, name, change)?))
+        });
+        let experiments = experiments.collect::<Result<_, PlanError>>()?;
+        Ok(Ledger { title: file.title.unwrap_or_default(), why: file.why, experiments })
     }
+}
 
-    /// An Experiment for each addition, by its name, and one for all of them, if there are several.
-    pub fn experiments(&self) -> Vec<(String, Experiment<CountsExperiment>)> {
-        let each = self.add.iter().map(|one| (one.name.clone(), vec![one]));
-        let all = (self.add.len() > 1).then(|| (TOGETHER.to_owned(), self.add.iter().collect()));
-        each.chain(all)
-            .map(|(name, added)| (name.clone(), self.experiment(&name, &added)))
-            .collect()
+/// What no ledger can do without, or with.
+fn check(file: &ExperimentFile) -> Result<(), String> {
+    let mut names: Vec<&str> = file.add.iter().map(|addition| &*addition.name).collect();
+    let is_name = |name: &&str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
+        !name.is_empty() && name.len() <= 60 && name.bytes().all(plain)
+    };
+    if file.change.is_some() {
+        return Err("a change is what `add` makes of the base; remove `change`".into());
     }
+    if Method::of(file) == Method::Times {
+        return Err("times do not add up; remove `engine`".into());
+    }
+    if names.is_empty() {
+        return Err("the list `add` is empty".into());
+    }
+    if names.contains(&TOGETHER) {
+        return Err(format!(
+            "{TOGETHER:?} is the name of the row of all additions; choose another name"
+        ));
+    }
+    if let Some(bad) = names.iter().find(|name| !is_name(name)) {
+        let bad = escape(bad);
+        return Err(format!("{bad:?} is not a valid name; use letters, digits and -_=.,+"));
+    }
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("{} is added twice", twice[0]));
+    }
+    let is_nothing = |one: &&Addition| {
+        let Addition { boot_line, config, patches, with, .. } = one;
+        boot_line.trim().is_empty() && [config, patches, with].iter().all(|list| list.is_empty())
+    };
+    match file.add.iter().find(is_nothing) {
+        Some(nothing) => Err(format!("{} adds nothing", nothing.name)),
+        None => Ok(()),
+    }
+}
 
-    fn experiment(&self, name: &str, added: &[&Addition]) -> Experiment<CountsExperiment> {
-        let mut change = self.base.clone();
-        for addition in added {
-            change.boot_line = format!("{} {}", change.boot_line, addition.boot_line);
-            change.config.extend(addition.config.clone());
-            change.patches.extend(addition.patches.clone());
+/// The base with these additions.
+fn changed(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
+    let mut change = base.clone();
+    for Addition { name, boot_line, config, patches, with } in added {
+        let before = change.boot_line.unwrap_or_default();
+        change.boot_line = Some(format!("{before} {boot_line}").trim().to_owned());
+        change.boot_line = change.boot_line.filter(|line| !line.is_empty());
+        change.config.extend(config.clone());
+        change.patches.extend(patches.clone());
+        if let Some(there) = with.iter().find(|name| !base.without.contains(name)) {
+            let there = escape(there);
+            return Err(format!(
+                "{name} adds {there:?}, which the base has already; list it in `without` of the \
+                 base"
+            ));
         }
-        change.boot_line = change.boot_line.trim().to_owned();
-        Experiment {
-            title: format!("{}: {name}", self.title),
-            seed: self.seed,
-            threshold_percent: self.threshold_percent,
-            method: CountsExperiment {
-                layouts: self.layouts,
-                workloads: self.workloads.clone(),
-                machine: self.machine.clone(),
-                ..CountsExperiment::between(self.base.clone(), change)
-            },
-        }
+        change.without.retain(|feature| !with.contains(feature));
     }
+    Ok(change)
+}
+
+fn experiment(
+    file: &ExperimentFile,
+    name: &str,
+    change: SubjectKeys,
+) -> Result<Experiment, PlanError> {
+    let title = file.title.as_ref().map(|title| format!("{title}: {name}"));
+    // An option that the base has already costs nothing, which is an answer.
+    Experiment::of(&ExperimentFile {
+        title,
+        same: Some(true),
+        add: Vec::new(),
+        change: Some(change),
+        ..file.clone()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::ExperimentMethod;
 
     const TEXT: &str = r#"
         title = "t"
@@ -158,14 +134,19 @@ mod tests {
 
     #[test]
     fn each_is_added_alone_and_then_all() {
-        let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments();
-        let of = |at: usize| (all[at].0.as_str(), all[at].1.method.change.boot_line.as_str());
+        let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments;
+        let counted = |at: usize| match &all[at].1.method {
+            ExperimentMethod::Counts(of) => of,
+            other => panic!("{other:?}"),
+        };
+        let of = |at: usize| (all[at].0.as_str(), counted(at).change.boot_line.as_str());
         assert_eq!(
             [of(0), of(1), of(2)],
             [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
         );
-        assert_eq!(all[2].1.method.change.config, ["CONFIG_B=y"]);
-        assert!(all.iter().all(|(_, experiment)| experiment.method.base.boot_line == "quiet"));
+        assert_eq!(counted(2).change.config, ["CONFIG_B=y"]);
+        assert!((0..3).all(|at| counted(at).base.boot_line == "quiet"));
+        assert_eq!(all[0].1.title, "t: a");
     }
 
     #[test]
@@ -176,6 +157,9 @@ mod tests {
             ("name = \"b\"", "name = \"together\""),
             ("title = \"t\"", "titel = \"t\""),
             ("config = [\"CONFIG_B=y\"]", "config = []"),
+            ("base =", "change = { kernel = \"k\" }\n        base ="),
+            ("base =", "engine = \"kvm\"\n        base ="),
+            ("add =", "ad ="),
         ] {
             let error = Ledger::parse(&TEXT.replace(from, to), "t.toml").unwrap_err();
             assert!(matches!(error, PlanError::Ledger { .. }), "{error}");
@@ -183,5 +167,30 @@ mod tests {
         let reserved = TEXT.replace("name = \"b\"", "name = \"together\"");
         let error = Ledger::parse(&reserved, "t.toml").unwrap_err().to_string();
         assert!(error.contains("is the name of the row of all additions"), "{error}");
+    }
+
+    const GUESTS: &str = r#"
+        title = "t"
+        host = "kvm"
+        workloads = ["boot"]
+        base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-pv-eoi"] }
+        add = [{ name = "clock", with = ["kvmclock"] }, { name = "eoi", with = ["kvm-pv-eoi"] }]
+    "#;
+
+    #[test]
+    fn a_guest_gets_features_that_the_base_is_without() {
+        let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
+        let without = |at: usize| match &all[at].1.method {
+            ExperimentMethod::Guests(of) => of.change.as_ref().unwrap().without.join(" "),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([without(0), without(1), without(2)], ["kvm-pv-eoi", "kvmclock", ""]);
+        let there = GUESTS.replace("with = [\"kvmclock\"]", "with = [\"kvm-pv-ipi\"]");
+        let error = Ledger::parse(&there, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("\"kvm-pv-ipi\", which the base has already"), "{error}");
+        let counted = GUESTS.replace("host = \"kvm\"", "").replace("cpus = 2, ", "");
+        let counted = counted.replace("without = [\"kvmclock\", \"kvm-pv-eoi\"]", "");
+        let error = Ledger::parse(&counted, "t.toml").unwrap_err();
+        assert!(matches!(error, PlanError::Misplaced { .. }), "{error}");
     }
 }

@@ -64,8 +64,12 @@ fn every_ledger_can_be_planned() {
     for path in paths {
         let name = path.display().to_string();
         let ledger = Ledger::parse(&fs::read_to_string(&path).unwrap(), &name).unwrap();
-        select(&definitions, ledger.workloads.as_deref()).unwrap();
-        assert!(ledger.experiments().len() > 1 && !ledger.why.is_empty(), "{name}");
+        assert!(ledger.experiments.len() > 1 && !ledger.why.is_empty(), "{name}");
+        for (_, experiment) in ledger.experiments {
+            if let ExperimentMethod::Counts(of) = experiment.method {
+                select(&definitions, of.workloads.as_deref()).unwrap();
+            }
+        }
     }
 }
 
@@ -104,6 +108,14 @@ fn answers_have_the_words_that_ktax_says_today() {
     assert!(!is_today(
         "verdict  slower or faster: by at least 0.1 %, and by more than layouts move"
     ));
+}
+
+#[test]
+fn a_ledger_is_no_experiment_and_says_how_to_run_it() {
+    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/ledgers/hardening.toml");
+    let ran = crate::common::run(crate::common::ktax().args(["compare", ledger]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("it has additions. Run it with `ktax ledger`"), "{}", ran.stderr);
 }
 
 #[test]

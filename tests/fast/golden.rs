@@ -65,6 +65,7 @@ fn others() -> Vec<(&'static str, Saved)> {
     vec![
         ("bisection", searches::bisection().saved()),
         ("ledger", searches::ledger().saved()),
+        ("ledger-guests", searches::guests_ledger().saved()),
         ("guests", guests::compared().saved()),
         ("guests-alone", guests::alone().saved()),
         ("native-one", native::one().saved()),

@@ -3,6 +3,9 @@ use crate::report::number;
 use crate::report::view::SideLine;
 use crate::report::words::counted;
 
+/// What stands above the columns of [`sides`].
+pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
+
 /// The guests; one line where there is no change.
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
     let line = |side: Side| {

@@ -2,7 +2,7 @@
 
 mod alone;
 mod compared;
-mod header;
+pub mod header;
 mod records;
 mod view;
 

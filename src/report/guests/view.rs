@@ -1,4 +1,4 @@
-use super::header::{how, sides};
+use super::header::{HEADS, how, sides};
 use super::{alone, compared};
 use crate::model::{Comparison, GuestsComparison};
 use crate::report::view::{Legend, Section, View};
@@ -32,7 +32,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
             false => headline::of_rows(rows),
         },
         sides: sides(&guests.plan),
-        side_heads: ["guest's kernel", "what it is"],
+        side_heads: HEADS,
         how: how(&guests.plan),
         again: Vec::new(),
         sections,

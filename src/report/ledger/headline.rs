@@ -19,10 +19,12 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
         false => slower.first(),
     };
     if let Some((name, (row, percent))) =
-        dearest_of.and_then(|name| Some((name, dearest(entries(ledger, name))?)))
+        dearest_of.and_then(|name| Some((name, most(entries(ledger, name))?)))
     {
+        let percent = number::percent(Some(percent));
         found += &format!(" The most expensive is {name}: {percent} % ({row}).");
     }
+    found.extend(saves_most(ledger, &names));
     let is_free = |name: &&str| {
         !any(name, is_change) && entries(ledger, name).all(|(_, entry)| is_judged(entry))
     };
@@ -40,6 +42,20 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
         found += &format!(" Not measured in every row: {}.", lost.join(", "));
     }
     [found].into_iter().chain(together(ledger)).collect()
+}
+
+/// The addition that makes a row faster than any other does.
+fn saves_most(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
+    let faster = |name: &&str| {
+        let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
+            entry.costs.as_ref().is_some_and(|it| it.any(|verdict| verdict == Verdict::Faster))
+        };
+        let (row, percent) = least(entries(ledger, name).filter(is_faster))?;
+        Some((name.to_string(), row.to_owned(), percent))
+    };
+    let (name, row, percent) =
+        names.iter().filter_map(faster).min_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(format!(" {name} saves most: {} % ({row}).", number::percent(Some(percent))))
 }
 
 fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
@@ -64,9 +80,20 @@ fn is_judged(entry: &LedgerEntry) -> bool {
 }
 
 fn together(ledger: &LedgerTable) -> Option<String> {
-    let rows = ledger.rows.iter();
-    let together = rows.filter_map(|row| Some((&*row.row, row.together.as_ref()?)));
-    let (row, percent) = dearest(together)?;
+    let rows = || ledger.rows.iter().filter_map(|row| Some((&*row.row, row.together.as_ref()?)));
+    let changes = |(_, entry): &(&str, &LedgerEntry)| entry.costs.as_ref().is_some_and(is_change);
+    let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
+    let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
+    rows().next()?;
+    let said = match (most(changed.iter().copied()), least(changed.iter().copied())) {
+        (Some((row, most)), _) if most > 0.0 => {
+            format!("All together cost at most {} % ({row}).", number::percent(Some(most)))
+        }
+        (_, Some((row, least))) => {
+            format!("All together save most in {row}: {} %.", number::percent(Some(least)))
+        }
+        _ => "No change was detected with all together.".to_owned(),
+    };
     let has_sum =
         |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.detectable.is_some());
     let is_more =
@@ -79,15 +106,15 @@ fn together(ledger: &LedgerTable) -> Option<String> {
             format!(" Their costs do not add up in {count} of {}.", counted(judged, "row"))
         }
     };
-    Some(format!("All together cost at most {percent} % ({row}).{adds_up}"))
+    Some(said + &adds_up)
 }
 
 fn is_slower(costs: &LedgerCosts) -> bool {
-    [&costs.instructions, &costs.rep_iterations].iter().any(|it| it.verdict == Verdict::Slower)
+    costs.any(|verdict| verdict == Verdict::Slower)
 }
 
 fn is_change(costs: &LedgerCosts) -> bool {
-    [&costs.instructions, &costs.rep_iterations].iter().any(|it| it.verdict.is_change())
+    costs.any(Verdict::is_change)
 }
 
 fn entries<'a>(
@@ -100,12 +127,16 @@ fn entries<'a>(
     })
 }
 
-/// The entry with the largest cost in percent: its row, and the percent.
-fn dearest<'a>(
-    entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
-) -> Option<(&'a str, String)> {
-    let cost =
-        |(row, entry): (&'a str, &'a LedgerEntry)| Some((row, entry.costs.as_ref()?.all.percent?));
-    let (row, percent) = entries.filter_map(cost).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some((row, number::percent(Some(percent))))
+/// The largest cost, in percent, and the row that has it.
+fn most<'a>(entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>) -> Option<(&'a str, f64)> {
+    entries.filter_map(cost).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The smallest.
+fn least<'a>(entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>) -> Option<(&'a str, f64)> {
+    entries.filter_map(cost).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn cost<'a>((row, entry): (&'a str, &'a LedgerEntry)) -> Option<(&'a str, f64)> {
+    Some((row, entry.costs.as_ref()?.all.percent?))
 }

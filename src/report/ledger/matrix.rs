@@ -48,9 +48,7 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
 
 /// The percent; a word where there is none.
 fn cell(entry: &LedgerEntry) -> Cell {
-    let changes = entry.costs.as_ref().is_some_and(|costs| {
-        costs.instructions.verdict.is_change() || costs.rep_iterations.verdict.is_change()
-    });
+    let changes = entry.costs.as_ref().is_some_and(|costs| costs.any(Verdict::is_change));
     let text = match (&entry.costs, entry.verdict) {
         (_, Verdict::DifferentWork) => "different".to_owned(),
         (None, _) | (_, Verdict::Failed) => "failed".to_owned(),

@@ -2,20 +2,25 @@
 
 mod headline;
 mod matrix;
+mod of_guests;
 mod records;
 mod tables;
 
+use super::guests::header;
 use super::view::{Legend, Records, Report, Section, SideLine, View};
 use super::words;
-use crate::model::{LedgerTable, SavedResult, Verdict, Warning};
+use crate::model::{LedgerMethod, LedgerTable, SavedResult, Verdict, Warning};
 
 impl Report for LedgerTable {
     /// One table of all additions and Workloads, then a table for each Workload.
     fn view(&self) -> View {
-        let (what, beside) = self.base.clone();
+        let section = match &self.method {
+            LedgerMethod::Counts { .. } => tables::section,
+            LedgerMethod::Guests(_) => of_guests::section,
+        };
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
         let mut sections: Vec<Section> = matrix::matrix(self).into_iter().collect();
-        sections.extend(self.rows.iter().map(tables::section));
+        sections.extend(self.rows.iter().map(section));
         sections.push(Section::Items {
             title: "Additions that could not be built:".to_owned(),
             items: not_built.collect(),
@@ -24,13 +29,19 @@ impl Report for LedgerTable {
         View {
             title: self.title.clone(),
             headline: headline::headline(self).join(" "),
-            sides: vec![SideLine { side: "base", what, beside }],
-            side_heads: ["kernel", "boot line"],
-            how: words::machine(&self.key, self.layouts),
+            sides: sides(&self.method),
+            side_heads: match &self.method {
+                LedgerMethod::Counts { .. } => ["kernel", "boot line"],
+                LedgerMethod::Guests(_) => header::HEADS,
+            },
+            how: match &self.method {
+                LedgerMethod::Counts { key, .. } => words::machine(key, self.layouts),
+                LedgerMethod::Guests(plan) => header::how(plan),
+            },
             again: Vec::new(),
             sections,
             warnings: warnings(&self.warnings),
-            legend: legend(self.layouts),
+            legend: legend(&self.method).with(words::detectable(self.layouts)),
         }
     }
 
@@ -50,11 +61,29 @@ fn next_step(ledger: &LedgerTable) -> Option<String> {
         .then(|| "`ktax report DIR/ADDED` says why something failed.".to_owned())
 }
 
-fn legend(layouts: usize) -> Legend {
+fn sides(method: &LedgerMethod) -> Vec<SideLine> {
+    match method {
+        LedgerMethod::Counts { base: (what, beside), .. } => {
+            vec![SideLine { side: "base", what: what.clone(), beside: beside.clone() }]
+        }
+        LedgerMethod::Guests(plan) => header::sides(plan),
+    }
+}
+
+const ALONE: &str = "Each addition is added to the base alone.";
+
+fn legend(method: &LedgerMethod) -> Legend {
+    match method {
+        LedgerMethod::Counts { .. } => counts_legend(),
+        LedgerMethod::Guests(_) => guests_legend(),
+    }
+}
+
+fn counts_legend() -> Legend {
     Legend::of([
         "delta: instructions per operation in process context beyond those of the base, counted \
          exactly; they are not time.",
-        "Each addition is added to the base alone.",
+        ALONE,
     ])
     .with([
         (
@@ -65,7 +94,25 @@ fn legend(layouts: usize) -> Legend {
         ("delta %", "delta in percent of the base's instructions"),
         ("REP", "iterations of string instructions per operation beyond those of the base"),
     ])
-    .with(words::detectable(layouts))
+}
+
+fn guests_legend() -> Legend {
+    Legend::of([
+        "The time is that of all vCPUs, in the guest and out of it. 1 µs is 1 000 instructions of \
+         the host's one CPU: the host counts instructions, not time.",
+        ALONE,
+    ])
+    .with([
+        (
+            "cost %",
+            "time beyond that of the base, in percent of it; - where nothing is slower or faster",
+        ),
+        ("delta %", "the same, whatever the verdict"),
+        (
+            "exits",
+            "how many more than in the base, in the layout with the median delta; then by reason",
+        ),
+    ])
 }
 
 /// Each once, with the additions that it is of.

@@ -1,4 +1,7 @@
-use crate::model::{LedgerCost, LedgerEntry, LedgerRow, LedgerTable, Verdict};
+use super::of_guests;
+use crate::model::{
+    LedgerCost, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, METRICS, TIME, Verdict,
+};
 use crate::report::verdict;
 use crate::report::view::{Records, Value};
 
@@ -22,38 +25,43 @@ const COLUMNS: [&str; 17] = [
     "why",
 ];
 
+type Record = fn(&LedgerRow, &LedgerEntry) -> Vec<Value>;
+type Beyond = fn(&LedgerRow) -> Vec<Value>;
+
 /// One line for each Workload and addition, which is a place of the matrix; all of them together
 /// with the name `together`.
 pub fn records(ledger: &LedgerTable) -> Records {
-    let mut records = Records::of(COLUMNS);
+    let (columns, of, beyond): (&[&str], Record, Beyond) = match &ledger.method {
+        LedgerMethod::Counts { .. } => {
+            (&COLUMNS, record, |row| vec![beyond(row, METRICS[0].name), beyond(row, verdict::REP)])
+        }
+        LedgerMethod::Guests(_) => {
+            (&of_guests::FIELDS, of_guests::record, |row| vec![beyond(row, TIME)])
+        }
+    };
+    let mut records = Records::of(columns.iter().copied());
     for row in &ledger.rows {
         for entry in &row.entries {
-            records.push(record(row, entry));
+            records.push(of(row, entry));
         }
         if let Some(together) = &row.together {
-            let line = record(row, together).into_iter();
-            records.push(line.chain([beyond(row, false), beyond(row, true)]));
+            records.push(of(row, together).into_iter().chain(beyond(row)));
         }
     }
     for (name, why) in &ledger.not_built {
         let mut line = vec![Value::Nothing, name.into()];
-        line.resize(COLUMNS.len() - 1, Value::Nothing);
+        line.resize(columns.len() - 1, Value::Nothing);
         records.push(line.into_iter().chain([format!("not built: {why}").as_str().into()]));
     }
     records
 }
 
-fn record(row: &LedgerRow, entry: &LedgerEntry) -> [Value; 14] {
+fn record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
-    let of = |which: Option<&LedgerCost>, value: fn(&LedgerCost) -> Option<f64>| {
-        Value::from(which.and_then(value))
-    };
-    let (instructions, rep, all) = (
-        costs.map(|costs| &costs.instructions),
-        costs.map(|costs| &costs.rep_iterations),
-        costs.map(|costs| &costs.all),
-    );
-    [
+    let [instructions, rep] =
+        [METRICS[0].name, verdict::REP].map(|name| costs.and_then(|costs| costs.metric(name)));
+    let all = costs.map(|costs| &costs.all);
+    vec![
         (&row.row).into(),
         (&entry.name).into(),
         of(instructions, |it| Some(it.base)),
@@ -71,9 +79,14 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> [Value; 14] {
     ]
 }
 
+/// One value of a cost, if there is that cost.
+fn of(which: Option<&LedgerCost>, value: fn(&LedgerCost) -> Option<f64>) -> Value {
+    Value::from(which.and_then(value))
+}
+
 /// What is beyond the sum, if that is more than noise.
-fn beyond(row: &LedgerRow, is_rep: bool) -> Value {
+fn beyond(row: &LedgerRow, metric: &str) -> Value {
     let changes = row.interactions.iter().filter(|one| one.beyond.verdict.is_change());
-    let mut of = changes.filter(|one| (one.metric == verdict::REP) == is_rep);
+    let mut of = changes.filter(|one| one.metric == metric);
     of.next().map(|one| one.beyond.delta).into()
 }

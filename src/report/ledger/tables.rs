@@ -1,4 +1,4 @@
-use crate::model::{LedgerCost, LedgerEntry, LedgerInteraction, LedgerRow, Verdict};
+use crate::model::{LedgerCost, LedgerEntry, LedgerInteraction, LedgerRow, METRICS, Verdict};
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::report::{effect, number, verdict};
 
@@ -16,9 +16,7 @@ const COLUMNS: [(&str, Kind); 7] = [
 pub fn section(row: &LedgerRow) -> Section {
     let lines = row.entries.iter().chain(&row.together).map(line);
     let table = Table::of(COLUMNS).with(lines);
-    let has_rep = |entry: &LedgerEntry| {
-        entry.costs.as_ref().is_some_and(|costs| costs.rep_iterations.delta != 0.0)
-    };
+    let has_rep = |entry: &LedgerEntry| rep(entry).is_some_and(|rep| rep.delta != 0.0);
     // Without REP iterations the cost is the delta.
     let table = match row.entries.iter().chain(&row.together).any(has_rep) {
         true => Table { gives_way: vec![vec![3], vec![4]], ..table },
@@ -34,19 +32,24 @@ pub fn section(row: &LedgerRow) -> Section {
 /// One addition; nothing but the verdict where it was not measured.
 fn line(entry: &LedgerEntry) -> Line {
     let measured = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
-    let cells = measured.map_or_else(Default::default, |costs| {
-        let LedgerCost { base, delta, percent, detectable, verdict } = &costs.instructions;
+    let both = measured.and_then(|costs| Some((costs, costs.metric(METRICS[0].name)?)));
+    let cells = both.map_or_else(Default::default, |(costs, instructions)| {
+        let LedgerCost { base, delta, percent, detectable, verdict } = instructions;
         [
             number::percent(costs.all.percent),
             number::delta(*delta),
             number::percent(*percent),
             effect::detectable_of(*base, *detectable, *verdict),
-            number::delta(costs.rep_iterations.delta),
+            rep(entry).map(|rep| number::delta(rep.delta)).unwrap_or_default(),
         ]
     });
-    let rep = entry.costs.as_ref().map(|costs| costs.rep_iterations.verdict);
+    let rep = rep(entry).map(|rep| rep.verdict);
     let verdict: Cell = verdict::of_both(entry.verdict, &entry.decided_by, rep);
     Line::of([entry.name.clone()].into_iter().chain(cells)).and(verdict)
+}
+
+fn rep(entry: &LedgerEntry) -> Option<&LedgerCost> {
+    entry.costs.as_ref()?.metric(verdict::REP)
 }
 
 fn interaction(one: &LedgerInteraction) -> Option<String> {

@@ -114,7 +114,8 @@ pub fn method(comparison: &mut Comparison) -> &mut CountsComparison {
 pub fn effects(row: &mut Row) -> &mut Vec<Effect> {
     match &mut row.evidence {
         Evidence::Counts(counts) => &mut counts.effects,
-        other => panic!("not counted: {other:?}"),
+        Evidence::Guests(guests) => &mut guests.effects,
+        other => panic!("times have no effects: {other:?}"),
     }
 }
 

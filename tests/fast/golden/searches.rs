@@ -2,10 +2,10 @@
 
 use ktax::analyse;
 use ktax::flow::bisect::Search;
-use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point};
+use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point, Verdict};
 use ktax::report::FORMATS;
 
-use super::{at, cases, show};
+use super::{at, cases, guests, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -60,6 +60,23 @@ pub fn ledger() -> LedgerTable {
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
     analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap()
+}
+
+/// Features of a guest: what each does to its exits and to their time.
+pub fn guests_ledger() -> LedgerTable {
+    let compared = guests::compared();
+    let mut other = compared.clone();
+    // What the other one does to the first row comes to nothing.
+    other.rows[0].verdict = Verdict::NoDetectedChange;
+    for effect in other.rows[..1].iter_mut().flat_map(cases::effects) {
+        let base = effect.samples.base.clone();
+        effect.samples.change.clone_from(&base);
+        (effect.delta, effect.percent, effect.verdict) =
+            (0.0, Some(0.0), Verdict::NoDetectedChange);
+        (effect.change, effect.delta_range) = (effect.base, (0.0, 0.0));
+    }
+    let each = [("clock".to_owned(), compared.clone()), ("eoi".to_owned(), other)];
+    analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new()).unwrap()
 }
 
 /// Without a difference the answer is the comparison, in every format.
