@@ -79,9 +79,16 @@ fn insert<T>(
     if to.len() > ENTRIES { Err(WireError::TooMany { limit: ENTRIES }) } else { Ok(()) }
 }
 
-/// Reads the reason, which must be the last line.
+/// Reads the reason. After it come only numbers that other threads and processes said in the same
+/// moment.
 fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
-    lines.nothing_more()?;
+    while !lines.is_empty() {
+        let line = lines.next()?;
+        match line.split()? {
+            ("sig" | "value", entry) if number(entry).is_some() => {}
+            _ => return Err(line.malformed()),
+        }
+    }
     Ok(Answer::Refused(escape_bytes(text)))
 }
 
@@ -136,6 +143,19 @@ mod tests {
         let wire = b"ktax 1\nstart pipe\nfail \x1b]0;evil\x07 no\n";
         let Ok(Answer::Refused(text)) = parse_answer(wire, "pipe") else { panic!("not refused") };
         assert_eq!(text, "\\x1b]0;evil\\x07 no");
+    }
+
+    #[test]
+    fn only_numbers_follow_a_reason() {
+        let with = |after: &str| format!("ktax 1\nstart pipe\nsig calls 7\nfail no\n{after}");
+        let refused = Answer::Refused("no".to_owned());
+        for after in ["", "sig fact-a 0\n", "value faults 3\nsig fact-a 0\n"] {
+            assert_eq!(parse_answer(with(after).as_bytes(), "pipe"), Ok(refused.clone()));
+        }
+        for after in ["sig A 0\n", "sig a 0", "fail twice\n", "end\n", "tsc 9\n", "ktax 1\n", "\n"]
+        {
+            assert!(parse_answer(with(after).as_bytes(), "pipe").is_err(), "{after:?}");
+        }
     }
 
     #[test]

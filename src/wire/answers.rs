@@ -23,11 +23,12 @@ pub fn split_answers(wire: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Whether the answer is complete: its last line is one that ends an answer.
+/// Whether the answer is complete: its last line is `end`, or one of them is a reason, after which
+/// other threads may have said a number.
 pub fn is_finished(answer: &[u8]) -> bool {
     let Some(lines) = answer.strip_suffix(b"\n") else { return false };
-    let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    last == b"end" || last.starts_with(b"fail ")
+    let mut lines = lines.rsplit(|byte| *byte == b'\n').peekable();
+    lines.peek() == Some(&&b"end"[..]) || lines.any(|line| line.starts_with(b"fail "))
 }
 
 #[cfg(test)]
@@ -96,6 +97,9 @@ mod tests {
             ("ktax 1\nstart pipe\nsig calls 7\nend\n", true),
             ("ktax 1\nstart pipe\nfail mmap: no\n", true),
             ("ktax 1\nfail order: no such workload in this guest\n", true),
+            ("ktax 1\nstart pipe\nfail no\nsig calls 7\n", true),
+            ("ktax 1\nstart pipe\nfail no\nsig ca", false),
+            ("ktax 1\nstart pipe\nfail no", false),
             ("ktax 1\nstart pipe\nsig calls 7\nend", false),
             ("ktax 1\nstart pipe\nsig calls 7\n", false),
             ("ktax 1\nstart pipe\nsig calls 7\nbend\n", false),

@@ -48,9 +48,14 @@ impl<'a> Lines<'a> {
         Ok(WireLine { number: self.number, bytes })
     }
 
+    /// Whether every line was read.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Checks that nothing follows the end.
     pub fn nothing_more(&mut self) -> Result<(), WireError> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.next()?.malformed()) }
+        if self.is_empty() { Ok(()) } else { Err(self.next()?.malformed()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Of many threads and processes that fail at once one says why, and nothing follows.
+//! Of many threads and processes that fail at once one says why, and no other reason follows.
 
 use std::process::Stdio;
 
