@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::phases::plan;
 use super::session::Session;
-use crate::plan::{Experiment, ExperimentMethod, TimesExperiment};
+use crate::plan::{Experiment, ExperimentMethod};
 use crate::rundir::AnyRunDir;
 
 /// The Experiments that an Experiment makes, each with what it is called: one for each value of a
@@ -15,14 +15,26 @@ use crate::rundir::AnyRunDir;
 /// # Errors
 /// One of them cannot be planned: nobody waits for the first to hear of the last.
 pub fn points(experiment: &Experiment) -> Result<Vec<(String, Experiment)>, Error> {
-    let ExperimentMethod::Times(of) = &experiment.method else {
-        return Ok(vec![(String::new(), experiment.clone())]);
+    Ok(match &experiment.method {
+        ExperimentMethod::Counts(_) => vec![(String::new(), experiment.clone())],
+        ExperimentMethod::Times(of) => {
+            named(experiment.with(of.clone()).of_settings()?, ExperimentMethod::Times)
+        }
+        ExperimentMethod::Guests(of) => {
+            named(experiment.with(of.clone()).of_settings(), ExperimentMethod::Guests)
+        }
+    })
+}
+
+fn named<M: Clone>(
+    points: Vec<(String, Experiment<M>)>,
+    method: fn(M) -> ExperimentMethod,
+) -> Vec<(String, Experiment)> {
+    let of_any = |(name, point): (String, Experiment<M>)| {
+        let any = point.with(method(point.method.clone()));
+        (name, any)
     };
-    let points = experiment.with(of.clone()).of_settings()?.into_iter();
-    let point = |point: Experiment<TimesExperiment>| {
-        point.with(ExperimentMethod::Times(point.method.clone()))
-    };
-    Ok(points.map(|(name, one)| (name, point(one))).collect())
+    points.into_iter().map(of_any).collect()
 }
 
 /// A file's name may have 255 bytes; more settings than that has are told apart by a number.

@@ -87,7 +87,7 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
         ("loops", file.loops.is_some(), &[Times]),
         ("allow_differences", file.allow_differences.is_some(), &[Times]),
         ("secondary", !file.secondary.is_empty(), &[Times]),
-        ("sweep", !file.sweep.is_empty(), &[Times]),
+        ("sweep", !file.sweep.is_empty(), &[Guests, Times]),
         ("host_kernel", file.host_kernel.is_some(), &[Guests]),
         ("host_config", !file.host_config.is_empty(), &[Guests]),
         ("host_patches", !file.host_patches.is_empty(), &[Guests]),

@@ -58,6 +58,9 @@ fn check(file: &ExperimentFile) -> Result<(), String> {
     if Method::of(file) == Method::Times {
         return Err("times do not add up; remove `engine`".into());
     }
+    if !file.sweep.is_empty() {
+        return Err("a ledger has one base; remove `sweep`, and set one value of it".into());
+    }
     if names.is_empty() {
         return Err("the list `add` is empty".into());
     }
@@ -188,6 +191,9 @@ mod tests {
         let there = GUESTS.replace("with = [\"kvmclock\"]", "with = [\"kvm-pv-ipi\"]");
         let error = Ledger::parse(&there, "t.toml").unwrap_err().to_string();
         assert!(error.contains("\"kvm-pv-ipi\", which the base has already"), "{error}");
+        let swept = format!("{GUESTS}\n[sweep]\ncpus = [2, 4]");
+        let error = Ledger::parse(&swept, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("remove `sweep`"), "{error}");
         let counted = GUESTS.replace("host = \"kvm\"", "").replace("cpus = 2, ", "");
         let counted = counted.replace("without = [\"kvmclock\", \"kvm-pv-eoi\"]", "");
         let error = Ledger::parse(&counted, "t.toml").unwrap_err();

@@ -40,7 +40,7 @@ const KEYS: [(&str, &str, &[&str]); 15] = [
     ("loops", "3", &[TIMES]),
     ("allow_differences", "true", &[TIMES]),
     ("secondary", "[\"stat\"]", &[TIMES]),
-    ("sweep", "{ ops = [50, 60] }", &[TIMES]),
+    ("sweep", "{ ops = [50, 60] }", &[GUESTS, TIMES]),
     ("host_kernel", "\"x\"", &[GUESTS]),
     ("host_config", "[\"CONFIG_A=y\"]", &[GUESTS]),
     ("host_patches", "[\"a.patch\"]", &[GUESTS]),

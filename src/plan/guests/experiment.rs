@@ -1,4 +1,5 @@
 use super::rows::rows;
+use super::sweep::{CPUS, swept};
 use crate::model::{
     FORMAT, GuestRow, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Plan, Side,
     Subject,
@@ -23,6 +24,8 @@ pub struct GuestsExperiment {
     pub base: GuestSubject,
     /// What is measured; without it the base is described alone.
     pub change: Option<GuestSubject>,
+    /// The vCPUs of both guests, one run for each number; none: those of the guests, one run.
+    pub swept_cpus: Vec<u8>,
 }
 
 /// The only feature of KVM for e500v2 that can be left out.
@@ -39,6 +42,7 @@ impl GuestsExperiment {
             rows: rows(host, names)?,
             base: subject(host, &file.base)?,
             change: file.change.as_ref().map(|keys| subject(host, keys)).transpose()?,
+            swept_cpus: swept(host, file)?,
         };
         layouts::check(experiment.layouts)?;
         printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
@@ -112,6 +116,23 @@ pub struct GuestKernels {
 }
 
 impl Experiment<GuestsExperiment> {
+    /// The Experiments that the swept vCPUs make, each with what it is called; without any it is
+    /// the one.
+    pub fn of_settings(&self) -> Vec<(String, Experiment<GuestsExperiment>)> {
+        if self.method.swept_cpus.is_empty() {
+            return vec![(String::new(), self.with(self.method.clone()))];
+        }
+        let point = |&cpus: &u8| {
+            let mut method = self.method.clone();
+            method.swept_cpus.clear();
+            for subject in std::iter::once(&mut method.base).chain(&mut method.change) {
+                subject.cpus = cpus;
+            }
+            (format!("{CPUS}={cpus}"), self.with(method))
+        };
+        self.method.swept_cpus.iter().map(point).collect()
+    }
+
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
     /// Without a change it is one Step.
     pub fn plan(&self, kernels: GuestKernels, key: Key) -> Plan<GuestsPlan> {

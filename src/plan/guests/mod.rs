@@ -2,6 +2,7 @@
 
 mod experiment;
 mod rows;
+mod sweep;
 #[cfg(test)]
 mod tests;
 

@@ -50,6 +50,34 @@ fn a_file_of_e500v2_is_read() {
 }
 
 #[test]
+fn a_sweep_of_cpus_makes_runs() {
+    let text = format!("{}[sweep]\ncpus = [2, 16]\n", FILE.replace(", cpus = 2", ""));
+    let experiment = Experiment::parse(&text, "x.toml").unwrap();
+    let ExperimentMethod::Guests(guests) = &experiment.method else { panic!("{experiment:?}") };
+    let runs = experiment.with(guests.clone()).of_settings();
+    let cpus = |of: &GuestsExperiment| of.subjects().map(|it| it.cpus).collect::<Vec<_>>();
+    let runs: Vec<_> = runs.iter().map(|(name, run)| (&**name, cpus(&run.method))).collect();
+    assert_eq!(runs, [("cpus=2", vec![2, 2]), ("cpus=16", vec![16, 16])]);
+}
+
+#[test]
+fn what_cannot_be_swept_is_refused() {
+    let plain = FILE.replace(", cpus = 2", "");
+    for (file, sweep, said) in [
+        (FILE, "cpus = [2, 4]", "a side has cpus, too"),
+        (&*plain, "cpus = []", "a value is missing"),
+        (&plain, "cpus = [2, 2]", "a value is given twice"),
+        (&plain, "cpus = [2, 17]", "cpus must be 1 to 16, not 17"),
+        (&plain, "cpus = [\"two\"]", "cpus must be 1 to 16, not 0"),
+        (&plain, "memory_mib = [256, 512]", "only cpus can be swept"),
+        (OF_E500V2, "cpus = [2, 4]", "only guests of host = \"kvm\" can have several"),
+    ] {
+        let error = read(&format!("{file}[sweep]\n{sweep}\n")).unwrap_err().to_string();
+        assert!(error.contains(said), "{sweep}: {error}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (file, from, to, said) in [
         (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
