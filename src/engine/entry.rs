@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::contract::Engine;
 use super::host::error::SettingError;
+use super::kvm::device::DeviceError;
 use super::limits::{Cancel, Limits};
 use super::qemu::{Qemu, QemuError};
 use super::timed::Timed;
@@ -99,6 +100,9 @@ pub enum OpenError {
     /// A setting is wrong, or cannot be changed or restored.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// This user cannot use KVM.
+    #[error(transparent)]
+    Kvm(#[from] DeviceError),
     /// Something of the host's failed.
     #[error("{0}")]
     Failed(Failure),

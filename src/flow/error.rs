@@ -13,6 +13,7 @@ use super::times::{BlockError, CpuError};
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
 use crate::engine::host::error::SettingError;
+use crate::engine::kvm::device::DeviceError;
 use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
 use crate::kernel::{BuildError, KernelError};
@@ -91,6 +92,8 @@ pub enum Error {
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
+    Kvm(#[from] DeviceError),
+    #[error(transparent)]
     KvmHost(HostError),
     #[error(transparent)]
     KvmHostInit(#[from] InitError),
@@ -126,6 +129,7 @@ impl From<OpenError> for Error {
         match error {
             OpenError::Qemu(error) => Error::Qemu(error),
             OpenError::Setting(error) => Error::Setting(error),
+            OpenError::Kvm(error) => Error::Kvm(error),
             OpenError::Failed(failure) => Error::Failed(failure),
         }
     }
@@ -173,6 +177,7 @@ impl Error {
             Error::Build(error) => error.blame(),
             Error::Qemu(error) => error.blame(),
             Error::Setting(error) => error.blame(),
+            Error::Kvm(_) => Blame::Guest,
             Error::KvmHost(error) => error.blame(),
             Error::KvmHostInit(error) => error.blame(),
             Error::Vmm(error) => error.blame(),

@@ -16,6 +16,7 @@ mod keys;
 mod mistyped;
 mod native;
 mod noise;
+mod ordinary_user;
 mod published;
 mod require;
 mod rundirs;

@@ -3,6 +3,7 @@
 mod answers;
 pub mod argv;
 mod bare_metal;
+pub mod device;
 mod guest;
 mod open;
 mod pin;

@@ -1,4 +1,5 @@
 use super::bare_metal::BareMetal;
+use super::device;
 use super::guest::{Kvm, Setup};
 use crate::engine::entry::{OpenError, TimedSetup};
 use crate::engine::host::TimedHost;
@@ -8,6 +9,7 @@ use crate::engine::timed::Timed;
 
 /// The engine of a Plan: guests, and this machine beside them where it is a Side.
 pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, OpenError> {
+    device::check(setup.plan.machine.accelerator)?;
     let kvm = Kvm::new(Setup {
         qemu: Qemu::find(setup.qemu)?,
         cache: setup.cache.to_owned(),

@@ -1,14 +1,14 @@
 //! Whether this machine's KVM can measure: it is tried, not asked.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::finding::{Check, optional};
+use crate::engine::kvm::device::{self, DeviceError};
 use crate::engine::kvm::{Kvm, Setup};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop, die_with_parent, noise};
@@ -19,8 +19,7 @@ use crate::text::escape;
 /// What came of it.
 #[derive(Debug, PartialEq)]
 enum Seen {
-    Absent,
-    Forbidden(String),
+    Unusable(DeviceError),
     /// Not even machine code without an operating system runs.
     NoGuest(String),
     /// That runs, and there was no kernel, or no QEMU, to try.
@@ -44,8 +43,8 @@ pub(super) fn look(
     limits: &Limits,
     cancel: &Cancel,
 ) -> Option<Check> {
-    let seen = match open() {
-        Err(seen) => seen,
+    let seen = match device::look() {
+        Err(error) => Seen::Unusable(error),
         Ok(()) => match try_small(limits, cancel)? {
             Err(why) => Seen::NoGuest(why),
             Ok(()) => match (kernel, qemu) {
@@ -64,10 +63,12 @@ fn sentence(seen: &Seen) -> String {
     const NOT_HERE: &str = "the kvm engine cannot measure here";
     const SMALL: &str = "runs a small guest";
     match seen {
-        Seen::Absent => {
+        Seen::Unusable(DeviceError::Absent) => {
             format!("/dev/kvm does not exist: {NOT_HERE}; the exact engine needs no KVM")
         }
-        Seen::Forbidden(why) => format!("/dev/kvm cannot be opened ({why}): {NOT_HERE}"),
+        Seen::Unusable(DeviceError::Forbidden { reason }) => {
+            format!("/dev/kvm cannot be opened ({reason}): {NOT_HERE}")
+        }
         Seen::NoGuest(why) => format!("cannot run a small guest ({why}): {NOT_HERE}"),
         Seen::NoKernel => format!("{SMALL}; a kernel was not tried, because the cache has none"),
         Seen::NoQemu => format!("{SMALL}; a kernel was not tried, because there is no QEMU"),
@@ -82,21 +83,12 @@ fn sentence(seen: &Seen) -> String {
 
 fn fix(seen: &Seen) -> &'static str {
     match seen {
-        Seen::Absent => "load the module kvm-amd or kvm-intel",
-        Seen::Forbidden(_) => "become a member of the group `kvm`",
+        Seen::Unusable(error) => error.next_step(),
         Seen::NoGuest(_) => "look for the reason at the end of `dmesg`",
         Seen::NoKernel => "name a kernel with --kernel FILE",
         Seen::NoQemu => "install QEMU, as above",
         Seen::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
         Seen::Boots { .. } => "",
-    }
-}
-
-fn open() -> Result<(), Seen> {
-    match File::options().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Seen::Absent),
-        Err(error) => Err(Seen::Forbidden(error.to_string())),
     }
 }
 
@@ -193,9 +185,10 @@ mod tests {
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
         let why = || "within 20 s".to_owned();
+        let forbidden = DeviceError::Forbidden { reason: "Permission denied".into() };
         for (seen, ending, has_fix) in [
-            (Seen::Absent, "cannot measure here; the exact engine needs no KVM", true),
-            (Seen::Forbidden("Permission denied".into()), "cannot measure here", true),
+            (Seen::Unusable(DeviceError::Absent), "the exact engine needs no KVM", true),
+            (Seen::Unusable(forbidden), "cannot measure here", true),
             (Seen::NoGuest("KVM cannot run".into()), "cannot measure here", true),
             (Seen::NoKernel, "because the cache has none", true),
             (Seen::NoQemu, "because there is no QEMU", true),

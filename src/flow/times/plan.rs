@@ -7,6 +7,7 @@ use super::calibrate::calibrated;
 use super::cpus;
 use super::error::BlockError;
 use crate::engine::host::{Host, Running};
+use crate::engine::kvm::device;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::remaining::spoken;
@@ -43,11 +44,14 @@ fn settings_of(experiment: &Experiment<TimesExperiment>) -> impl Iterator<Item =
     [&of.base, &of.change].into_iter().filter(move |side| is_here && side.kernel.is_none())
 }
 
-/// Refuses what would be refused later: CPUs that are not there, settings that this user may not
-/// change, and Sides that the user boots, because one command cannot boot another kernel in the
-/// middle.
+/// Refuses what would be refused later: CPUs that are not there, a KVM that this user may not use,
+/// settings that this user may not change, and Sides that the user boots, because one command
+/// cannot boot another kernel in the middle.
 pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result<(), Error> {
     refuse(experiment)?;
+    if experiment.method.engine.runs_on == RunsOn::Guests {
+        device::check(experiment.method.machine.accelerator)?;
+    }
     settings_of(experiment).try_for_each(|side| Running::default().check_may_change(side))?;
     match experiment.plan()?.method.is_in_blocks() {
         false => Ok(()),

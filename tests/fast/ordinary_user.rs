@@ -1,0 +1,91 @@
+//! What an ordinary user can do, and hears about the rest.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Need, require, run, until};
+use ktax::plan::definitions;
+use rustix::process::getuid;
+
+/// A ktax that an ordinary user can run, and directories of theirs.
+struct Ordinary {
+    dir: tempfile::TempDir,
+}
+
+impl Ordinary {
+    /// `None` where nobody can become such a user, which is said.
+    fn new() -> Option<Ordinary> {
+        if !require(Need::Root, getuid().is_root(), "only root can become another user") {
+            return None;
+        }
+        // Its programs must be readable on the way; a test directory below a private home is not.
+        let dir = tempfile::Builder::new().prefix("ktax-user-").tempdir().unwrap();
+        let user = Ordinary { dir };
+        fs::create_dir(user.cache()).unwrap();
+        fs::create_dir(user.temporary()).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_ktax"), user.dir.path().join("ktax")).unwrap();
+        for path in [user.dir.path(), &user.cache(), &user.temporary()] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        Some(user)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.dir.path().join("cache")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir.path().join("tmp")
+    }
+
+    fn ktax(&self) -> Command {
+        let mut command = Command::new(self.dir.path().join("ktax"));
+        command.env("TMPDIR", self.temporary()).env("KTAX_CACHE", self.cache());
+        command.uid(65534).gid(65534).current_dir("/");
+        command
+    }
+}
+
+#[test]
+fn an_ordinary_user_without_kvm_hears_so_before_anything_is_fetched() {
+    let Some(user) = Ordinary::new() else { return };
+    let open = || fs::File::options().read(true).write(true).open("/dev/kvm");
+    if open().is_ok_and(|file| file.metadata().unwrap().mode() & 0o006 == 0o006) {
+        eprintln!("everybody may use /dev/kvm here");
+        return;
+    }
+    let mut compare = user.ktax();
+    compare.args(["compare", "--engine", "kvm", "-w", "getppid", "--out", "/dev/null/run"]);
+    compare.args(["--kernel", "debian:cloud-amd64", "--change-boot-line", "nosmp"]);
+    let ran = run(&mut compare);
+    let said = match Path::new("/dev/kvm").exists() {
+        true => "cannot open /dev/kvm: Permission denied (os error 13); become a member of",
+        false => "there is no /dev/kvm; load the module kvm-amd or kvm-intel",
+    };
+    assert!(ran.status == 69 && ran.stderr.contains(said), "{} {}", ran.status, ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert_eq!(fs::read_dir(user.cache()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_ordinary_user_can_run_the_workloads() {
+    let Some(user) = Ordinary::new() else { return };
+    let mut ran_properly = 0;
+    for definition in definitions().unwrap().iter().filter(|d| !d.hidden) {
+        let row = &definition.rows().unwrap()[0];
+        let mut command = user.ktax();
+        command.args(["workloads", "run", &definition.name, "--samples", "1"]);
+        command.args(["-p", &format!("ops={}", (row.ops / 8).max(1))]);
+        let ran = run(&mut command);
+        // What needs more than a user or this machine has says so; the rest runs.
+        match ran.status {
+            0 => ran_properly += 1,
+            _ => assert!(definition.needs.is_some(), "{}: {}", row.row, ran.stdout),
+        }
+        until("nothing is left", || fs::read_dir(user.temporary()).unwrap().next().is_none());
+    }
+    assert!(ran_properly > 60, "{ran_properly}");
+}
