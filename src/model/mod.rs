@@ -40,7 +40,7 @@ pub use failure::Failure;
 pub use growth::{Growth, GrowthPower};
 pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
-    GuestsEvidence, GuestsPlan, HostKind, TIME,
+    GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step};

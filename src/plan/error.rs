@@ -34,6 +34,12 @@ pub enum PlanError {
     BadParameter { workload: String, text: String },
     #[error("{text:?} is not work for a guest of this host; write raw:KIND=N with one of {kinds}")]
     NoWork { text: String, kinds: String },
+    #[error(
+        "{text:?} has a number that no guest of this host can do; write raw:{kind}=N with N from \
+         {} to {}",
+        .range.start(), .range.end()
+    )]
+    RawTimes { text: String, kind: String, range: RangeInclusive<u32> },
     #[error("{name} of {workload} is given twice; give it once")]
     ParameterTwice { workload: String, name: String },
     #[error("{name} of {row} is for the running kernel; use `ktax workloads run`")]

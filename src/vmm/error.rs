@@ -11,6 +11,15 @@ pub enum VmmError {
     #[error("the monitor cannot stop itself: {error}; remove --stop-at-marks")]
     Stop { error: rustix::io::Errno },
     #[error(
+        "--{kind} cannot be {times}: the guest has no more memory; use at most --{kind} {most}"
+    )]
+    TooMany { kind: &'static str, times: u32, most: u32 },
+    #[error(
+        "--{kind} and --hlt exclude each other: --{kind} needs interrupt controllers in the \
+         kernel, and with them no HLT gets to the monitor; remove --{kind} or --hlt"
+    )]
+    Mixed { kind: &'static str },
+    #[error(
         "there is no /dev/kvm; load the module kvm-amd or kvm-intel, or run this command in a KVM \
          host: `ktax kvm-host -- /ktax vmm ...`"
     )]
@@ -64,6 +73,7 @@ impl VmmError {
         use VmmError::*;
         match self {
             NoKvm | Forbidden { .. } => Blame::Guest,
+            TooMany { .. } | Mixed { .. } => Blame::User,
             Unreadable { .. } | NotAKernel { .. } | TooSmall { .. } => Blame::User,
             TooLarge { .. } | LongLine { .. } => Blame::User,
             Stop { .. } | Kvm { .. } | Memory { .. } | OutOfMemory { .. } => Blame::Host,

@@ -21,7 +21,7 @@ const LARGE_BYTES: u64 = 2 << 20;
 /// 0x10 and data at 0x18.
 const DESCRIPTORS: [u64; 5] =
     [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0x008f_8b00_0000_ffff];
-const CODE: u16 = 0x10;
+pub(super) const CODE_SELECTOR: u16 = 0x10;
 const DATA: u16 = 0x18;
 const TASK: u16 = 0x20;
 
@@ -62,7 +62,7 @@ fn set(system: &mut kvm_sregs) {
         g: 1,
         ..kvm_segment::default()
     };
-    system.cs = kvm_segment { l: 1, ..segment(CODE, 11, 1) };
+    system.cs = kvm_segment { l: 1, ..segment(CODE_SELECTOR, 11, 1) };
     let data = kvm_segment { db: 1, ..segment(DATA, 3, 1) };
     (system.ds, system.es, system.fs, system.gs, system.ss) = (data, data, data, data, data);
     system.tr = segment(TASK, 11, 0);

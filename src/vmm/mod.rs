@@ -13,8 +13,10 @@ mod account;
 mod code;
 mod crew;
 mod error;
+mod interrupts;
 pub mod linux;
 mod long_mode;
+mod loops;
 mod machine;
 mod outcome;
 pub mod raw;
@@ -22,6 +24,6 @@ mod stats;
 mod vcpu;
 
 pub use account::{Account, VcpuAccount};
-pub use code::Loops;
 pub use error::VmmError;
+pub use loops::Loops;
 pub use outcome::{GuestEnd, GuestOutcome};

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
+use kvm_ioctls::VcpuFd;
 use rustix::thread::disable_transparent_huge_pages;
 
-use super::code::{self, Loops};
+use super::code;
 use super::error::{VmmError, refused};
+use super::interrupts;
+use super::loops::Loops;
 use super::machine::{Machine, write};
 use super::outcome::GuestOutcome;
 use super::vcpu::{Bus, Next};
 use super::{crew, long_mode};
+use crate::model::RawKind;
 
 const CODE: u64 = 0x8000;
 
@@ -18,19 +22,16 @@ const CODE: u64 = 0x8000;
 ///
 /// # Errors
 ///
-/// The guest does not start. How it ends is in the [`GuestOutcome`].
+/// The guest cannot do that, or does not start. How it ends is in the [`GuestOutcome`].
 pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
-    let bytes = loops.memory();
-    if loops.fault > 0 {
+    loops.check()?;
+    let bytes = code::memory(loops);
+    if loops.times(RawKind::Fault) > 0 {
         // KVM then maps each page of 4 KiB by itself, also where the memory is aligned to 2 MiB.
         disable_transparent_huge_pages(true)
             .map_err(|error| VmmError::Memory { bytes, reason: error.to_string() })?;
     }
-    let machine = Machine::new(bytes)?;
-    if loops.has_controller() {
-        machine.vm.create_irq_chip().map_err(refused("create the interrupt controllers"))?;
-    }
-    run_in(&machine, &code::assemble(loops))
+    run_in(&Machine::new(bytes)?, loops, &code::assemble(loops))
 }
 
 /// Runs machine code from its first byte on, in long mode.
@@ -39,17 +40,34 @@ pub fn run(loops: &Loops) -> Result<GuestOutcome, VmmError> {
 ///
 /// As of [`run`].
 pub fn run_code(code: &[u8]) -> Result<GuestOutcome, VmmError> {
-    run_in(&Machine::new(Loops::default().memory())?, code)
+    let nothing = Loops::default();
+    run_in(&Machine::new(code::memory(&nothing))?, &nothing, code)
 }
 
-fn run_in(machine: &Machine, code: &[u8]) -> Result<GuestOutcome, VmmError> {
+fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome, VmmError> {
+    if loops.has_controllers() {
+        machine.vm.create_irq_chip().map_err(refused("create the interrupt controllers"))?;
+    }
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", code, CODE)?;
-    let vcpu = machine.vm.create_vcpu(0).map_err(refused("create a vCPU"))?;
+    if loops.has_interrupts() {
+        interrupts::write_code(&machine.memory)?;
+    }
+    let vcpus: Result<Vec<_>, _> = (0..loops.cpus()).map(|id| vcpu(machine, loops, id)).collect();
+    crew::run(vcpus?, &Arc::new(Ports))
+}
+
+fn vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
+    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
     let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
     vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
-    long_mode::enter(&vcpu, kvm_regs { rip: CODE, ..kvm_regs::default() })?;
-    crew::run(vec![vcpu], &Arc::new(Ports))
+    let rip = if id == 0 { CODE } else { interrupts::SECOND };
+    let rsp = interrupts::stack(id);
+    long_mode::enter(&vcpu, kvm_regs { rip, rsp, ..kvm_regs::default() })?;
+    if loops.has_interrupts() {
+        interrupts::prepare(&vcpu)?;
+    }
+    Ok(vcpu)
 }
 
 /// The only port ends the guest.

@@ -2,6 +2,7 @@
 //! Every test is a boot; the exact ones count instructions instead of nanoseconds.
 
 mod engine;
+mod interrupts;
 
 use std::fs;
 use std::os::unix::fs::symlink;

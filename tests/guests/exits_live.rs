@@ -13,6 +13,7 @@ use std::process::Stdio;
 use self::guest::{Endless, GUEST, record, records, tables};
 use crate::common::kvm::{assert_whole, can_record, count, exits};
 use crate::common::{printed, run, until};
+use ktax::model::RawKind;
 use ktax::vmm::{Loops, raw};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -144,7 +145,7 @@ fn vcpus_that_come_and_go_are_all_in_the_table() {
     let record = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
     until("it records", || records(&record));
     let guest = || {
-        let loops = Loops { out: 100, ..Loops::default() };
+        let loops = Loops::default().with(RawKind::Out, 100);
         raw::run(&loops).unwrap().ended.unwrap();
     };
     guest();

@@ -124,6 +124,19 @@ fn arguments_out_of_range_are_refused() {
 }
 
 #[test]
+fn what_no_raw_guest_can_do_is_refused_before_there_is_a_machine() {
+    for (wrong, next) in [
+        (&["--hlt", "1", "--pic", "1"][..], "remove --pic or --hlt\n"),
+        (&["--hlt", "1", "--ipi", "1", "--out", "1"], "remove --ipi or --hlt\n"),
+        (&["--fault", "196097"], "use at most --fault 196096\n"),
+    ] {
+        let ran = vmm(&[&["raw"], wrong].concat());
+        assert_eq!(ran.status, 2, "{wrong:?}: {}", ran.stderr);
+        assert!(ran.stderr.ends_with(next), "{wrong:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn it_is_not_in_the_list_of_commands_and_has_its_own_help() {
     let ran = run(ktax().arg("--help"));
     assert!(!ran.stdout.contains("vmm"), "{}", ran.stdout);

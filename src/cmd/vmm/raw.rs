@@ -1,21 +1,13 @@
 use super::account::AccountArgs;
+use crate::model::RawKind;
 use crate::vmm::Loops;
 
 /// Run machine code without an operating system, with a known number of exits
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Execute N OUT instructions; each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    out: u32,
-    /// Write N times to an address without memory (MMIO); each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    mmio: u32,
     /// Execute N CPUID instructions; KVM handles them in the kernel
     #[arg(long, value_name = "N", default_value_t = 0)]
     cpuid: u32,
-    /// Execute N HLT instructions; each exits to user space
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    hlt: u32,
     /// Execute N RDMSR instructions; KVM handles them in the kernel
     #[arg(long, value_name = "N", default_value_t = 0)]
     rdmsr: u32,
@@ -24,18 +16,52 @@ pub struct Args {
     wrmsr: u32,
     /// Write to N new pages of memory (EPT or NPT faults); KVM handles them in the kernel
     #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(Loops::FAULTS_MAX)))]
     fault: u32,
     /// Execute N OUT instructions to KVM's interrupt controller, which is in the kernel
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "hlt")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pic: u32,
+    /// Get N interrupts from the local APIC's timer while the guest runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    interrupt: u32,
+    /// Halt N times in the kernel until the local APIC's timer wakes the guest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wake: u32,
+    /// Send N interrupts (IPIs) from the vCPU to itself
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    self_ipi: u32,
+    /// Send N interrupts (IPIs) to a second vCPU that halts, and get one back for each
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    ipi: u32,
+    /// Execute N OUT instructions; each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    out: u32,
+    /// Write N times to an address without memory (MMIO); each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    mmio: u32,
+    /// Execute N HLT instructions; each exits to user space
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hlt: u32,
     #[command(flatten)]
     pub(super) account: AccountArgs,
 }
 
 impl Args {
     pub fn loops(&self) -> Loops {
-        let Args { out, mmio, cpuid, hlt, rdmsr, wrmsr, fault, pic, .. } = *self;
-        Loops { out, mmio, cpuid, hlt, rdmsr, wrmsr, fault, pic }
+        let times = |kind| match kind {
+            RawKind::Cpuid => self.cpuid,
+            RawKind::Rdmsr => self.rdmsr,
+            RawKind::Wrmsr => self.wrmsr,
+            RawKind::Fault => self.fault,
+            RawKind::Pic => self.pic,
+            RawKind::Interrupt => self.interrupt,
+            RawKind::Wake => self.wake,
+            RawKind::SelfIpi => self.self_ipi,
+            RawKind::Ipi => self.ipi,
+            RawKind::Out => self.out,
+            RawKind::Mmio => self.mmio,
+            RawKind::Hlt => self.hlt,
+        };
+        let kinds = RawKind::ALL.into_iter();
+        kinds.fold(Loops::default(), |loops, kind| loops.with(kind, times(kind)))
     }
 }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{GuestRow, GuestWork, HostKind};
+use crate::model::{GuestRow, GuestWork, HostKind, RawKind};
 use crate::plan::error::PlanError;
 use crate::plan::workloads::{definitions, select};
-
-/// What a guest without a kernel can do on x86.
-const KINDS: [&str; 8] = ["cpuid", "rdmsr", "wrmsr", "fault", "pic", "out", "mmio", "hlt"];
 
 /// What a guest of e500v2 may not do, and all of that together.
 const KINDS_OF_E500V2: [&str; 7] = ["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"];
@@ -23,7 +20,9 @@ pub(super) fn rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Pl
                 rows.push(row(raw_work(name, raw.unwrap_or_default(), &KINDS_OF_E500V2)?));
             }
             (HostKind::Kvm, _) if name == "boot" => rows.push(row(GuestWork::Boot)),
-            (HostKind::Kvm, Some(raw)) => rows.push(row(raw_work(name, raw, &KINDS)?)),
+            (HostKind::Kvm, Some(raw)) => {
+                rows.push(row(raw_work(name, raw, &RawKind::ALL.map(RawKind::name))?))
+            }
             (HostKind::Kvm, None) => {
                 let selected = select(&all, Some(std::slice::from_ref(name)))?;
                 rows.extend(selected.into_iter().map(|workload| GuestRow {
@@ -43,9 +42,13 @@ pub(super) fn rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Pl
 
 /// `KIND=N`, of a name without its `raw:`.
 fn raw_work(name: &str, text: &str, kinds: &[&str]) -> Result<GuestWork, PlanError> {
-    let parsed = text.split_once('=').filter(|(kind, _)| kinds.contains(kind));
-    let work = parsed.and_then(|(kind, count)| {
-        Some(GuestWork::Raw { kind: kind.to_owned(), count: count.parse().ok()? })
-    });
-    work.ok_or_else(|| PlanError::NoWork { text: name.to_owned(), kinds: kinds.join(", ") })
+    let no_work = || PlanError::NoWork { text: name.to_owned(), kinds: kinds.join(", ") };
+    let (kind, times) =
+        text.split_once('=').filter(|(kind, _)| kinds.contains(kind)).ok_or_else(no_work)?;
+    // A host of another architecture has kinds of its own, as often as anyone likes.
+    let range = RawKind::named(kind).map_or(1..=u32::MAX, RawKind::times);
+    match times.parse().ok().filter(|times| range.contains(times)) {
+        Some(count) => Ok(GuestWork::Raw { kind: kind.to_owned(), count }),
+        None => Err(PlanError::RawTimes { text: name.to_owned(), kind: kind.to_owned(), range }),
+    }
 }

@@ -83,7 +83,10 @@ fn mistakes_are_named() {
         (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),
         (FILE, "cpus = 2", "cpus = 17", "cpus must be 1 to 16, not 17"),
         (FILE, "without", "with", "unknown field `with`"),
-        (FILE, "out=2000", "rdtsc=1", "one of cpuid, rdmsr, wrmsr, fault, pic, out, mmio, hlt"),
+        (FILE, "out=2000", "rdtsc=1", "one of cpuid, rdmsr, wrmsr, fault, pic, interrupt, wake, "),
+        (FILE, "out=2000", "hlt=1,wake=1", "write raw:hlt=N with N from 1 to 4294967295"),
+        (FILE, "out=2000", "ipi=0", "write raw:ipi=N with N from 1 to 4294967295"),
+        (FILE, "out=2000", "fault=196097", "write raw:fault=N with N from 1 to 196096"),
         (FILE, "base = { kernel = \"debian:cloud-amd64\" }", "base = {}", "kernel is missing"),
         (FILE, "\"getppid\"", "\"boot\"", "boot is named twice"),
         (FILE, "title", "pairs = 10\ntitle", "--pairs (pairs) only applies to timed engines"),
@@ -91,6 +94,7 @@ fn mistakes_are_named() {
         (OF_E500V2, "\"magic-page\"", "\"kvmclock\"", "KVM has no feature \"kvmclock\""),
         (OF_E500V2, "change = {}", "change = { kernel = \"x\" }", "kernel only applies to"),
         (OF_E500V2, "a.patch", "a\\u001b.patch", "the host's options and patches must be one"),
+        (OF_E500V2, "all=2000", "all=-1", "write raw:all=N with N from 1 to 4294967295"),
         (OF_E500V2, "raw:all=2000", "getppid", "one of all, mfmsr, mtspr, mfspr, mmio, wrtee, rfi"),
     ] {
         let error = read(&file.replace(from, to)).unwrap_err();
