@@ -12,7 +12,7 @@ use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
 use crate::kernel::{self, Target};
 use crate::kvmhost::{
-    Board, E500v2Guests, E500v2Setup, E500v2Work, Guest, GuestEngine, HostKernel, MODULES,
+    Board, BoardGuests, BoardSetup, BoardWork, Guest, GuestEngine, HostKernel, MODULES,
     THIS_PROGRAM, Task, X86Guests, X86Setup,
 };
 use crate::model::{
@@ -51,9 +51,9 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
-    let engine: Box<dyn GuestEngine> = match plan.host {
-        HostKind::Kvm => Box::new(x86(plan, qemu, session)?),
-        HostKind::KvmE500v2 => Box::new(e500v2(plan, qemu, session)?),
+    let engine: Box<dyn GuestEngine> = match Board::of(plan.host) {
+        None => Box::new(x86(plan, qemu, session)?),
+        Some(board) => Box::new(guests_of(board, plan, qemu, session)?),
     };
     let observer = session.observer;
     observer.begin(&work(plan, session));
@@ -71,7 +71,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
 
 /// Nobody waits for a host to hear that it knows no such feature.
 fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
-    if experiment.host != HostKind::Kvm {
+    if experiment.host.is_board() {
         return Ok(());
     }
     let known: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name()).collect();
@@ -86,9 +86,9 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
 }
 
 fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
-    Ok(match host {
-        HostKind::Kvm => Qemu::find(session.qemu.as_deref())?,
-        HostKind::KvmE500v2 => Board::E500V2.look(session.qemu.as_deref())?,
+    Ok(match Board::of(host) {
+        None => Qemu::find(session.qemu.as_deref())?,
+        Some(board) => board.look(session.qemu.as_deref())?,
     })
 }
 
@@ -112,10 +112,15 @@ fn host_kernel(
     subject: &Subject,
     session: &Session<'_>,
 ) -> Result<Identity, Error> {
-    Ok(match host {
-        HostKind::Kvm => session.obtain(subject)?.identity,
-        HostKind::KvmE500v2 => session.obtain_for(&Target::E500V2, subject)?.identity,
-    })
+    Ok(session.obtain_for(target(host), subject)?.identity)
+}
+
+/// What a host's kernel is built for.
+fn target(host: HostKind) -> &'static Target {
+    match host {
+        HostKind::Kvm => &Target::X86_64,
+        HostKind::KvmE500v2 => &Target::E500V2,
+    }
 }
 
 fn x86(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<X86Guests, Error> {
@@ -179,19 +184,27 @@ fn x86_host(plan: &GuestsPlan, session: &Session<'_>) -> Result<HostKernel, Erro
     }
 }
 
-fn e500v2(plan: &GuestsPlan, qemu: Qemu, session: &Session<'_>) -> Result<E500v2Guests, Error> {
-    let kernel = session.obtain_for(&Target::E500V2, &plan.host_subject)?;
+fn guests_of(
+    board: &'static Board,
+    plan: &GuestsPlan,
+    qemu: Qemu,
+    session: &Session<'_>,
+) -> Result<BoardGuests, Error> {
+    let kernel = session.obtain_for(target(plan.host), &plan.host_subject)?;
     if kernel.identity.sha256 != plan.host_kernel.sha256 {
         return Err(StalePlanError::OtherHostKernel.into());
     }
-    let has_page = |side: &GuestSide| !side.subject.without.iter().any(|it| it == "magic-page");
+    let has_page = |side: &GuestSide| {
+        plan.host.has_magic_page() && !side.subject.without.iter().any(|it| it == "magic-page")
+    };
     let work = |row: &GuestRow| match &row.work {
         GuestWork::Raw { kind, count } => {
-            Some((row.row.clone(), E500v2Work { kind: kind.clone(), count: *count }))
+            Some((row.row.clone(), BoardWork { kind: kind.clone(), count: *count }))
         }
         GuestWork::Boot | GuestWork::Program(_) => None,
     };
-    Ok(E500v2Guests::new(E500v2Setup {
+    Ok(BoardGuests::new(BoardSetup {
+        board,
         qemu,
         kernel: kernel.image,
         has_page: [&plan.base, plan.change.as_ref().unwrap_or(&plan.base)].map(has_page),

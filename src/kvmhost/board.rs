@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use super::error::HostError;
 use crate::engine::qemu::Qemu;
 use crate::engine::scratch::Scratch;
+use crate::model::HostKind;
 
 /// A machine, and the program that is its first process.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,14 @@ impl Board {
         flags: &["-Wa,-me500"],
         source: source!("e500v2.c"),
     };
+
+    /// The board of hosts of this kind; `None` for the host of this machine's architecture.
+    pub fn of(kind: HostKind) -> Option<&'static Board> {
+        match kind {
+            HostKind::Kvm => None,
+            HostKind::KvmE500v2 => Some(&Board::E500V2),
+        }
+    }
 
     /// Finds QEMU for it, and checks that its compiler is there.
     ///

@@ -10,13 +10,13 @@
 //!
 //! Guest experiments use a [`GuestEngine`]. [`X86Guests`] boots such a host once for each Side and
 //! Layout, and freezes it before the first command. Each row goes on from there with its own order:
-//! the commands that record one guest. [`E500v2Guests`] boots a PowerPC whose first process, in C,
-//! runs the one guest.
+//! the commands that record one guest. [`BoardGuests`] boots a [`Board`], whose first process, in
+//! C, runs the one guest.
 
 mod argv;
 mod board;
+mod board_guests;
 mod board_host;
-mod e500v2;
 mod engine;
 mod error;
 mod frame;
@@ -31,8 +31,8 @@ mod own;
 mod x86;
 
 pub use board::Board;
+pub use board_guests::{BoardGuests, BoardSetup, BoardWork};
 pub use board_host::BoardHost;
-pub use e500v2::{E500v2Guests, E500v2Setup, E500v2Work};
 pub use engine::{GuestEngine, ReadyHost, Recorded};
 pub use error::HostError;
 pub use frame::Said;

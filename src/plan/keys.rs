@@ -20,8 +20,7 @@ pub fn check_keys(file: &ExperimentFile) -> Result<(), PlanError> {
 /// Refuses a key that this method does not have.
 pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanError> {
     let uses = match (file.host, file.engine) {
-        (Some(HostKind::Kvm), _) => "guests of a KVM host".to_owned(),
-        (Some(HostKind::KvmE500v2), _) => "guests of a KVM host for e500v2".to_owned(),
+        (Some(host), _) => uses(host),
         (None, Some(engine)) => format!("the {} engine", engine.name),
         (None, None) => COUNTS.to_owned(),
     };
@@ -54,6 +53,14 @@ pub(super) fn check(file: &ExperimentFile, method: Method) -> Result<(), PlanErr
         }
     }
     Ok(())
+}
+
+/// What an experiment with this host uses, in messages.
+pub(super) fn uses(host: HostKind) -> String {
+    match host.name().strip_prefix("kvm-") {
+        Some(board) => format!("{GUESTS} for {board}"),
+        None => GUESTS.to_owned(),
+    }
 }
 
 fn names(methods: &[Method]) -> Vec<String> {

@@ -3,27 +3,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Identity, Key, Layout, Side, Step, Subject, Workload};
-
-/// A kind of KVM host within QEMU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostKind {
-    /// A Linux kernel with KVM for x86.
-    Kvm,
-    /// The same for a PowerPC of 2008, which has no virtualization, in QEMU's ppce500.
-    #[serde(rename = "kvm-e500v2")]
-    KvmE500v2,
-}
-
-impl HostKind {
-    /// As experiment files name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            HostKind::Kvm => "kvm",
-            HostKind::KvmE500v2 => "kvm-e500v2",
-        }
-    }
-}
+use super::host::HostKind;
 
 /// What a guest is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

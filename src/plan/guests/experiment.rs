@@ -7,7 +7,7 @@ use crate::model::{
 use crate::plan::asked::Experiment;
 use crate::plan::error::{PlanError, printable_line, range};
 use crate::plan::file::{ExperimentFile, SubjectKeys};
-use crate::plan::layouts;
+use crate::plan::{keys, layouts};
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,8 @@ pub struct GuestsExperiment {
     pub swept_cpus: Vec<u8>,
 }
 
-/// The only feature of KVM for e500v2 that can be left out.
-const OF_E500V2: [&str; 1] = ["magic-page"];
+/// The only feature of KVM on a board that can be left out.
+const MAGIC_PAGE: &str = "magic-page";
 
 impl GuestsExperiment {
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
@@ -68,7 +68,7 @@ fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
 
 fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError> {
     let refuse = |key: &str| {
-        let uses = "guests of a KVM host for e500v2".to_owned();
+        let uses = keys::uses(host);
         let applies_to = "host = \"kvm\"".to_owned();
         Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
     };
@@ -87,21 +87,26 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
             return Err(PlanError::Missing { key: "a guest's kernel", next });
         }
         HostKind::Kvm => {}
-        HostKind::KvmE500v2 if keys.kernel.is_some() => return refuse("kernel"),
-        HostKind::KvmE500v2 if keys.boot_line.is_some() => return refuse("boot_line"),
-        HostKind::KvmE500v2 if keys.cpus.is_some() => return refuse("cpus"),
-        HostKind::KvmE500v2 if keys.memory_mib.is_some() => return refuse("memory_mib"),
-        HostKind::KvmE500v2 => {
-            let unknown = |name: &&String| !OF_E500V2.contains(&name.as_str());
-            if let Some(name) = subject.without.iter().find(unknown) {
-                let known = OF_E500V2.join(", ");
-                return Err(PlanError::UnknownFeature { name: name.clone(), known });
-            }
-        }
+        _ if keys.kernel.is_some() => return refuse("kernel"),
+        _ if keys.boot_line.is_some() => return refuse("boot_line"),
+        _ if keys.cpus.is_some() => return refuse("cpus"),
+        _ if keys.memory_mib.is_some() => return refuse("memory_mib"),
+        _ => check_features(host, &subject.without)?,
     }
     range("cpus", subject.cpus.into(), GuestSubject::CPUS)?;
     range("memory_mib", subject.memory_mib, GuestSubject::MEMORY_MIB)?;
     Ok(subject)
+}
+
+/// Refuses a feature that KVM on this board does not have.
+fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
+    let known = if host.has_magic_page() { MAGIC_PAGE } else { "no feature that can be left out" };
+    match without.iter().find(|name| !host.has_magic_page() || *name != MAGIC_PAGE) {
+        Some(name) => {
+            Err(PlanError::UnknownFeature { name: name.clone(), known: known.to_owned() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is known of a Plan's Kernels and its host.

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::names::{is_hash, is_printable, is_row};
-use crate::model::{GuestSubject, GuestWork, GuestsPlan, HostKind, RawKind, Step};
+use crate::model::{GuestSubject, GuestWork, GuestsPlan, HostKind, Step};
 
 /// Row names and hashes become file names.
 pub(super) fn check(plan: &GuestsPlan) -> Result<(), &'static str> {
@@ -39,11 +39,10 @@ pub(super) fn check(plan: &GuestsPlan) -> Result<(), &'static str> {
 fn is_work(host: HostKind, work: &GuestWork) -> bool {
     match work {
         GuestWork::Raw { kind, count } => {
-            let range = RawKind::named(kind).map(RawKind::times);
-            host == HostKind::KvmE500v2 || range.is_some_and(|range| range.contains(count))
+            host.times(kind).is_some_and(|range| range.contains(count))
         }
-        GuestWork::Boot => host == HostKind::Kvm,
-        GuestWork::Program(workload) => host == HostKind::Kvm && workload.ops > 0,
+        GuestWork::Boot => !host.is_board(),
+        GuestWork::Program(workload) => !host.is_board() && workload.ops > 0,
     }
 }
 

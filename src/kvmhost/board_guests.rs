@@ -1,4 +1,4 @@
-//! Guests of KVM on e500v2. A host boots with its one guest in seconds, so that each row boots.
+//! Guests of KVM on a [`Board`]. A host boots with its one guest in seconds, so each row boots.
 
 use std::path::PathBuf;
 
@@ -14,43 +14,44 @@ use crate::model::{ExitRun, Failure, Layout, Side, Signature};
 
 /// What a guest does: this, so often.
 #[derive(Debug, Clone)]
-pub struct E500v2Work {
+pub struct BoardWork {
     pub kind: String,
     pub count: u32,
 }
 
-/// What an [`E500v2Guests`] is made of.
+/// What a [`BoardGuests`] is made of.
 #[derive(Debug, Clone)]
-pub struct E500v2Setup {
+pub struct BoardSetup {
+    pub board: &'static Board,
     pub qemu: Qemu,
     /// The host's kernel.
     pub kernel: PathBuf,
     /// Whether the guest of the base uses the magic page, and that of the change.
     pub has_page: [bool; 2],
     /// The rows, by name.
-    pub works: Vec<(String, E500v2Work)>,
+    pub works: Vec<(String, BoardWork)>,
     pub limits: Limits,
     pub cancel: Cancel,
     /// ktax's own directory.
     pub cache: PathBuf,
 }
 
-/// Guests of KVM on e500v2.
+/// Guests of KVM on a [`Board`].
 #[derive(Debug)]
-pub struct E500v2Guests {
-    setup: E500v2Setup,
+pub struct BoardGuests {
+    setup: BoardSetup,
     initrd: PathBuf,
     scratch: PathBuf,
 }
 
-impl E500v2Guests {
+impl BoardGuests {
     /// Compiles the host's program and makes the engine ready.
     ///
     /// # Errors
     /// Where the compiler fails or the cache cannot be written.
-    pub fn new(setup: E500v2Setup) -> Result<E500v2Guests, HostError> {
+    pub fn new(setup: BoardSetup) -> Result<BoardGuests, HostError> {
         let scratch = setup.cache.join("runs");
-        let mut engine = E500v2Guests { setup, initrd: PathBuf::new(), scratch };
+        let mut engine = BoardGuests { setup, initrd: PathBuf::new(), scratch };
         let archive = engine.host().archive(None)?;
         let kept = keep(&engine.setup.cache, &archive);
         engine.initrd = kept.map_err(HostError::of_file("the cache"))?;
@@ -58,9 +59,9 @@ impl E500v2Guests {
     }
 
     fn host(&self) -> BoardHost<'_> {
-        let E500v2Setup { qemu, kernel, limits, cancel, .. } = &self.setup;
+        let BoardSetup { board, qemu, kernel, limits, cancel, .. } = &self.setup;
         let scratch = &self.scratch;
-        BoardHost { board: &Board::E500V2, qemu, kernel, limits, cancel, scratch }
+        BoardHost { board, qemu, kernel, limits, cancel, scratch }
     }
 
     fn has_page(&self, side: Side) -> bool {
@@ -68,24 +69,24 @@ impl E500v2Guests {
     }
 }
 
-impl GuestEngine for E500v2Guests {
+impl GuestEngine for BoardGuests {
     fn script(&self, _: Side, layout: &Layout) -> String {
         self.host().script(&self.initrd, layout)
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
-        Ok(Box::new(E500v2Ready { engine: self, side, layout: layout.clone() }))
+        Ok(Box::new(BoardReady { engine: self, side, layout: layout.clone() }))
     }
 }
 
 /// A host of one Side under one Layout, which boots anew for each row.
-struct E500v2Ready<'a> {
-    engine: &'a E500v2Guests,
+struct BoardReady<'a> {
+    engine: &'a BoardGuests,
     side: Side,
     layout: Layout,
 }
 
-impl ReadyHost for E500v2Ready<'_> {
+impl ReadyHost for BoardReady<'_> {
     fn console(&self) -> Option<Vec<u8>> {
         None
     }
@@ -96,7 +97,7 @@ impl ReadyHost for E500v2Ready<'_> {
     }
 
     fn order(&self, row: usize) -> String {
-        let (_, E500v2Work { kind, count }) = &self.engine.setup.works[row];
+        let (_, BoardWork { kind, count }) = &self.engine.setup.works[row];
         let page = if self.engine.has_page(self.side) { " magic-page" } else { "" };
         let phase = self.layout.phase;
         let delay = if phase > 0 { format!(" phase={phase}") } else { String::new() };
