@@ -3,6 +3,7 @@
 
 mod engine;
 mod interrupts;
+mod recorder;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -44,7 +44,8 @@ pub fn recorders<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Option<
     if let Some((exit, switch)) = at_exits.zip(at_switches) {
         text += &format!(
             " The recorder took {exit} ns for each exit, and {switch} ns for each task switch or \
-             wakeup of this machine."
+             wakeup of this machine. The times include this, and what the kernel takes to call \
+             the recorder."
         );
     }
     Some(text)

@@ -59,7 +59,8 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
          (1.00 %).",
         "Events lost: 3.",
         "ktax missed 2 task switches or wakeups of this machine.",
-        "The recorder took 260 ns for each exit, and 50 ns for each task switch or wakeup of this",
+        "The recorder took 260 ns for each exit, and 50 ns for each task switch or wakeup of this \
+         machine. The times include this, and what the kernel takes to call the recorder.",
         "exits took 3.54 % of the vCPU time: 3.22 % HLT, 0.32 % IO; 53.59 % in the guest, 32.15 % \
          halted, 10.72 % preempted; 100 exits",
     ] {
