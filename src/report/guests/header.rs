@@ -1,4 +1,4 @@
-use crate::model::{GuestSide, GuestsPlan, Side};
+use crate::model::{GuestSide, GuestWork, GuestsPlan, Side};
 use crate::report::number;
 use crate::report::view::SideLine;
 use crate::report::words::counted;
@@ -8,29 +8,32 @@ pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
 
 /// The guests; one line where there is no change.
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
+    let has_kernel = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
     let line = |side: Side| {
         let guest = plan.side(side)?;
         let what = match &guest.kernel {
-            Some(kernel) => kernel.name().to_owned(),
-            None => "a guest without a kernel".to_owned(),
+            Some(kernel) if has_kernel => kernel.name().to_owned(),
+            _ => "a guest without a kernel".to_owned(),
         };
-        Some(SideLine { side: side.name(), what, beside: beside(guest) })
+        Some(SideLine { side: side.name(), what, beside: beside(guest, has_kernel) })
     };
     Side::BOTH.into_iter().filter_map(line).collect()
 }
 
-/// `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
-fn beside(guest: &GuestSide) -> String {
+/// `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`. Raw guests alone boot none of the kernel
+/// that the experiment names, and have a machine of their own.
+fn beside(guest: &GuestSide, has_kernel: bool) -> String {
     let subject = &guest.subject;
+    let kernel = subject.kernel.as_ref().filter(|_| has_kernel);
     let mut parts = Vec::new();
-    if subject.kernel.is_some() {
+    if kernel.is_some() {
         parts.push(counted(subject.cpus.into(), "vCPU"));
         parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
     if !subject.without.is_empty() {
         parts.push(format!("without {}", subject.without.join(" ")));
     }
-    let beside = subject.kernel.as_ref().map(|kernel| kernel.beside_kernel());
+    let beside = kernel.map(|kernel| kernel.beside_kernel());
     parts.extend(beside.filter(|beside| !beside.is_empty()));
     parts.join(", ")
 }

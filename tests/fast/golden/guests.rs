@@ -141,3 +141,18 @@ fn what_no_row_has_is_no_column() {
         assert!(!show(&without).contains(absent), "{absent}: {}", show(&without));
     }
 }
+
+#[test]
+fn raw_guests_alone_boot_no_kernel_and_ignore_the_machine() {
+    let mut comparison = alone();
+    let ComparisonMethod::Guests(guests) = &mut comparison.method else { panic!("{comparison:?}") };
+    let raw = GuestWork::Raw { kind: "out".to_owned(), count: 9 };
+    guests.plan.rows.iter_mut().for_each(|row| row.work = raw.clone());
+    let shown = super::text(&comparison, 100);
+    assert!(shown.contains("base  a guest without a kernel  without kvmclock"), "{shown}");
+    assert!(!shown.contains("256 MiB"), "{shown}");
+    // One row that boots is enough.
+    let ComparisonMethod::Guests(guests) = &mut comparison.method else { panic!("{comparison:?}") };
+    guests.plan.rows[0].work = GuestWork::Boot;
+    assert!(super::text(&comparison, 100).contains("1 vCPU, 256 MiB"));
+}
