@@ -15,7 +15,8 @@ use crate::text::escape;
 /// Run a command in a KVM host within QEMU, which needs neither KVM nor root.
 ///
 /// The host has this ktax at /ktax, the files of --file, /proc, and /sys with tracefs and debugfs.
-/// ktax prints what the command prints, and exits with its status.
+/// ktax prints what the command prints, and exits with its status. A program that is not linked
+/// statically needs its dynamic linker and libraries as files, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

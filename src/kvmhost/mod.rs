@@ -2,7 +2,7 @@
 //! emulates AMD's virtualization with nested paging.
 //!
 //! ```text
-//! host ─► initramfs: a ktax, its libraries, modules, files, the order
+//! host ─► initramfs: a ktax, modules, files, the order
 //!            │ QEMU boots it, and ktax is its first process
 //!            ▼
 //!         init: mounts, loads modules, runs the commands ─► frame: what the commands printed

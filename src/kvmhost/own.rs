@@ -1,4 +1,5 @@
-//! The ktax that runs in the host, and the libraries that it needs there.
+//! The ktax that runs in the host, and the libraries that it needs there unless it is linked
+//! statically, as it usually is. A library's user may have another program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +20,7 @@ const SECTIONS_COUNT: std::ops::Range<usize> = 0x3c..0x40;
 /// A program.
 pub(super) struct Own {
     pub program: Vec<u8>,
-    /// The path and content of each library.
+    /// The path and content of each library; none if the program is linked statically.
     pub libraries: Vec<(String, Vec<u8>)>,
 }
 
@@ -29,18 +30,20 @@ pub(super) fn read(path: &Path) -> Result<Own, HostError> {
     let read = |path: &Path| fs::read(path).map_err(file(path));
     let program = read(path)?;
     let strange = |reason| HostError::Program { path: path.display().to_string(), reason };
-    let interpreter = interpreter(&program).map_err(strange)?;
+    let Some(place) = interpreter(&program).map_err(strange)? else {
+        return Ok(Own { program: without_sections(program), libraries: Vec::new() });
+    };
+    let linker = Path::new(&place).canonicalize().ok();
     let maps = Path::new("/proc/self/maps");
     let maps = fs::read_to_string(maps).map_err(file(maps))?;
-    let linker = interpreter.as_deref().map(Path::new).and_then(|path| path.canonicalize().ok());
     let own = fs::read_link(THIS_PROGRAM).map_err(file(Path::new(THIS_PROGRAM)))?;
     let mut libraries = Vec::new();
     for path in mapped(&maps).into_iter().filter(|path| *path != own) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let place = match &interpreter {
-            // Its place is part of the program; the others are looked for.
-            Some(place) if path.canonicalize().ok() == linker => place.clone(),
-            _ => format!("/lib/{name}"),
+        // Its place is part of the program; the others are looked for.
+        let place = match path.canonicalize().ok() == linker {
+            true => place.clone(),
+            false => format!("/lib/{name}"),
         };
         libraries.push((place, without_sections(read(&path)?)));
     }

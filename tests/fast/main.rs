@@ -13,6 +13,7 @@ mod fake;
 mod golden;
 mod host_settings;
 mod keys;
+mod linked;
 mod mistyped;
 mod native;
 mod noise;

@@ -26,11 +26,23 @@ int main(int argc, char **argv)
     char *all[FIRST + argc];
     memcpy(all, first, sizeof(first));
     memcpy(all + FIRST, argv + 1, argc * sizeof(*argv));
-    setenv("LD_LIBRARY_PATH", "/lib:/files", 1);
     execv("/files/qemu-system-x86_64", all);
     return 127;
 }
 "#;
+
+/// The dynamic linker of the tools and of QEMU.
+const LOADER: &str = "ld-linux-x86-64.so.2";
+
+/// The begin of a script in the host, which has no linker: ktax needs none. The tools get it where
+/// they look for it.
+const PLACE_LOADER: &str = "
+load='/files/ld-linux-x86-64.so.2 --library-path /files'
+$load /files/mkdir /lib64
+$load /files/ln -s /files/ld-linux-x86-64.so.2 /lib64
+export LD_LIBRARY_PATH=/files
+cd /tmp
+";
 
 /// The end of a script in the host: it stops the run in /tmp/run with SIGINT, some time after that
 /// has written this pair, while the next pair boots. Then it says what is left.
@@ -76,16 +88,17 @@ fn firmware(qemu: &Path) -> Vec<PathBuf> {
 fn in_host(script: &str) -> String {
     let dir = scratch();
     let qemu = Qemu::find(None).unwrap().program;
-    let tools = ["sh", "sleep", "cat"].map(on_path);
+    let tools = ["sh", "sleep", "cat", "mkdir", "ln"].map(on_path);
     let mut files: BTreeMap<String, PathBuf> = libraries(&qemu)
         .into_iter()
         .chain(tools.iter().flat_map(|tool| libraries(tool)))
         .chain(tools.clone())
         .chain(firmware(&qemu))
+        .chain([Path::new("/lib64").join(LOADER)])
         .map(|path| (name(&path), path))
         .collect();
     let text = dir.path().join("script");
-    fs::write(&text, format!("export LD_LIBRARY_PATH=/lib:/files\ncd /tmp\n{script}")).unwrap();
+    fs::write(&text, format!("{PLACE_LOADER}{script}")).unwrap();
     let start = compiled(dir.path(), START_QEMU);
     for (name, path) in
         [("qemu", start), ("qemu-system-x86_64", qemu), ("vmlinuz", kernel()), ("script", text)]
@@ -96,7 +109,9 @@ fn in_host(script: &str) -> String {
     let files: Vec<String> = files.collect();
     let mut options: Vec<&str> = files.iter().map(String::as_str).collect();
     options.push("--time-limit=600");
-    let ran = kvm_host(&options, &["/files/sh", "/files/script"]);
+    let loader = format!("/files/{LOADER}");
+    let ran =
+        kvm_host(&options, &[&loader, "--library-path", "/files", "/files/sh", "/files/script"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     ran.stdout
 }
