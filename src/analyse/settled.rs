@@ -27,7 +27,9 @@ pub(super) fn warnings(side: Side, busy: &BTreeSet<&str>, is_unseeded: bool) -> 
             .into(),
     });
     let unseeded = is_unseeded.then(|| Warning {
-        fact: format!("the {side}'s kernel has no seed for its random numbers, and is slower so"),
+        fact: format!(
+            "the {side}'s kernel has no seed for its random numbers, which makes it slower"
+        ),
         next_step: "boot with random.trust_cpu=on and a CPU model that has RDRAND".into(),
     });
     was_busy.into_iter().chain(unseeded).collect()
@@ -50,7 +52,7 @@ mod tests {
         let facts: Vec<&str> = found.iter().map(|warning| warning.fact.as_str()).collect();
         let expected = [
             "the change's kernel was not idle when the workloads began: kcryptd, ksmd ran",
-            "the change's kernel has no seed for its random numbers, and is slower so",
+            "the change's kernel has no seed for its random numbers, which makes it slower",
         ];
         assert_eq!(facts, expected);
         assert_eq!(of_boots(boots[..1].iter().map(|(step, boot)| (step, boot))), []);

@@ -11,6 +11,7 @@ use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
 use crate::flow::remaining::{Remaining, Work, learn, learned, spoken};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
+use crate::report::counted;
 use crate::text::escape;
 
 /// A log has a line of progress so often.
@@ -157,9 +158,10 @@ impl Observer for Terminal {
         }
         learn(&lock(&self.remaining).rates());
         note!(
-            "ktax: {runs} runs in {:.1} s; all VMs together: {} boots {:.1} s, runs {:.1} s",
+            "ktax: {} in {:.1} s; all VMs together: {} {:.1} s, runs {:.1} s",
+            counted(runs, "run"),
             self.started.elapsed().as_secs_f64(),
-            timing.boots,
+            counted(timing.boots, "boot"),
             timing.boot_time.as_secs_f64(),
             timing.run_time().as_secs_f64(),
         );

@@ -2,6 +2,7 @@
 
 mod functions;
 mod gather;
+mod notes;
 mod rows;
 
 pub use rows::counts;

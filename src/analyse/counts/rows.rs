@@ -1,12 +1,13 @@
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
+use super::notes::Notes;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::{growth, lost, one_image, parameters, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, Context, CountsComparison, CountsEvidence, CountsPlan, Effect,
-    Evidence, Growth, METRICS, Metric, Plan, Row, Side, Sides, Signature, Subjects, Verdict,
-    Warning, Workload,
+    Evidence, Growth, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
+    Verdict, Warning, Workload,
 };
 use crate::rundir::RunDir;
 
@@ -19,13 +20,15 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
     warnings.extend(one_image::of_counts(plan));
     warnings.extend(settled::of_boots(boots.made()));
     warnings.extend(lost::warnings(boots.made()));
+    let mut notes = Notes::default();
     for workload in &plan.workloads {
         let gathered = boots.gather(workload)?;
         if let Gathered::Measured(pairs) = &gathered {
-            warnings.extend(notes(workload, pairs));
+            notes.add(workload, pairs.iter().flat_map(samples));
         }
         rows.push(row(dir, workload, gathered)?);
     }
+    warnings.extend(notes.warnings());
     let method = ComparisonMethod::Counts(CountsComparison {
         key: plan.key.clone(),
         subjects: subjects(plan),
@@ -135,6 +138,10 @@ fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
     pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
 }
 
+fn samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
+    [&pair.samples.base, &pair.samples.change]
+}
+
 fn signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
     [&pair.samples.base.signature, &pair.samples.change.signature]
 }
@@ -153,22 +160,4 @@ fn decide(effects: &[Effect]) -> (Verdict, String) {
         Some(effect) => (effect.verdict, effect.metric.clone()),
         None => (Verdict::TooFewBoots, String::new()),
     }
-}
-
-/// What the plugin could not keep apart: each distinct note once for each Workload.
-fn notes(workload: &Workload, pairs: &[Pair]) -> Vec<Warning> {
-    let mut seen: Vec<(&str, usize)> = Vec::new();
-    for sample in pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]) {
-        for note in &sample.notes {
-            match seen.iter_mut().find(|(text, _)| text == note) {
-                Some((_, boots)) => *boots += 1,
-                None => seen.push((note, 1)),
-            }
-        }
-    }
-    let warning = |(note, boots): (&str, usize)| Warning {
-        fact: format!("{}: not kept apart in {boots} boots: {note}", workload.row),
-        next_step: "read the row's contexts together; `ktax doctor` checks the plugin".into(),
-    };
-    seen.into_iter().map(warning).collect()
 }

@@ -1,10 +1,7 @@
 use crate::engine::RawAnswer;
-use crate::model::{Failure, Region, Sample, Workload};
+use crate::model::{Failure, Sample, Workload};
 use crate::rundir::profile;
 use crate::wire::{self, Answer, WireError};
-
-/// Instructions between the reads of the clock and the markers, generously.
-const BRACKET: u64 = 64;
 
 /// A Sample and the profile's text, which is kept as it came.
 pub struct Measured {
@@ -39,14 +36,6 @@ pub fn measure(
     }
     let parsed = profile::parse(&answer.profile)
         .map_err(|error| Failure::Profile { reason: error.to_string() })?;
-    let mut notes = parsed.notes.clone();
-    // The time-stamp counter is QEMU's own count; only the few instructions around the Region are
-    // not in the total. What faults is in the total twice, so that more there says nothing.
-    // Of a boot it is the time since power-on.
-    if workload.region == Region::Marked && tsc > parsed.total.saturating_add(BRACKET) {
-        let missing = tsc - parsed.total;
-        notes.push(format!("clock: the guest counts {missing} more than the plugin; idle?"));
-    }
     let sample = Sample {
         ops: workload.ops,
         counts: parsed.counts(),
@@ -54,7 +43,7 @@ pub fn measure(
         tsc,
         signature: done.signature,
         values: done.values,
-        notes,
+        notes: parsed.notes.clone(),
     };
     Ok(Measured { sample, profile: answer.profile.clone() })
 }

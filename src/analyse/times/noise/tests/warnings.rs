@@ -90,7 +90,7 @@ fn guests_that_had_not_settled_are_named_and_stay_comparable() {
     let warned = warnings(&equals(), &pairs);
     let expected = [
         "the change's kernel was not idle when the workloads began",
-        "the change's kernel has no seed for its random numbers, and is slower so",
+        "the change's kernel has no seed for its random numbers, which makes it slower",
     ];
     assert_eq!(heads(&warned), expected);
     assert_eq!(undeclared(&equals(), &pairs), []);
