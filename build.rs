@@ -1,11 +1,14 @@
-//! Compiles the guest programs and the plugin, and lists workloads, experiments and ledgers, all of
-//! which become part of the one file that ktax is.
+//! Compiles the guest programs and the plugin, and lists workloads, experiments, ledgers and
+//! patches, all of which become part of the one file that ktax is.
 
 use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Patches that experiments need.
+const PATCHES: &str = "kernels/patches";
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -37,9 +40,11 @@ fn main() {
         println!("cargo::rustc-env={name}={}", path.display());
     }
     for list in ["workloads", "experiments", "ledgers"] {
-        fs::write(out.join(format!("{list}.rs")), texts(list)).expect("OUT_DIR is writable");
+        fs::write(out.join(format!("{list}.rs")), texts(list, "toml"))
+            .expect("OUT_DIR is writable");
     }
-    for watched in ["guest", "plugin", "workloads", "experiments", "ledgers"] {
+    fs::write(out.join("patches.rs"), texts(PATCHES, "patch")).expect("OUT_DIR is writable");
+    for watched in ["guest", "plugin", "workloads", "experiments", "ledgers", PATCHES] {
         println!("cargo::rerun-if-changed={watched}");
     }
 }
@@ -74,15 +79,12 @@ fn guest_sources() -> Vec<PathBuf> {
     sources
 }
 
-/// Path and text of each file that stands alone: a patch of this tree is not in the binary.
-fn texts(dir: &str) -> String {
+/// The path, as experiments name it, and the text of each file.
+fn texts(dir: &str, extension: &str) -> String {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let mut list = String::from("&[\n");
-    for path in files(dir, "toml") {
+    for path in files(dir, extension) {
         let full = Path::new(&root).join(&path);
-        if fs::read_to_string(&full).is_ok_and(|text| text.contains("\"kernels/patches/")) {
-            continue;
-        }
         writeln!(list, "    ({:?}, include_str!({:?})),", path.display().to_string(), full)
             .expect("a String takes everything");
     }

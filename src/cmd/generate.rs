@@ -28,13 +28,35 @@ pub struct ManArgs {
 
 pub fn completions(args: &CompletionArgs, mut command: Command) -> Result<Exit, Error> {
     let mut script = Vec::new();
+    command.build();
+    let names = arguments(&command, &[]);
     clap_complete::generate(args.shell, &mut command, "ktax", &mut script);
     let script = String::from_utf8_lossy(&script);
     write_stdout(&match args.shell {
         Shell::Zsh => with_files(&script),
+        Shell::Fish => format!("{script}{names}"),
         _ => script.into_owned(),
     })?;
     Ok(Exit::Ok)
+}
+
+/// The names that an argument without an option takes, in fish's words: clap_complete offers it
+/// files alone.
+fn arguments(command: &Command, above: &[&str]) -> String {
+    let names = command.get_positionals().flat_map(|argument| argument.get_possible_values());
+    let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+    let mut lines = match (above, names.as_slice()) {
+        ([], _) | (_, []) => String::new(),
+        ([first, rest @ ..], _) => {
+            let below = rest.iter().map(|name| format!("; and __fish_seen_subcommand_from {name}"));
+            let here = format!("__fish_ktax_using_subcommand {first}") + &below.collect::<String>();
+            format!("complete -c ktax -n \"{here}\" -a \"{}\"\n", names.join(" "))
+        }
+    };
+    for below in command.get_subcommands() {
+        lines += &arguments(below, &[above, &[below.get_name()]].concat());
+    }
+    lines
 }
 
 /// Zsh offers the names that are built in and nothing else; files are experiments and ledgers too.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::error::Error;
-use crate::disk::{read_limited, read_text};
+use crate::disk::read_text;
 use crate::plan::{self, BuiltIn};
 use crate::text::nearest;
 
-/// More than an experiment, a ledger or a patch has. Some files have no end, such as `/dev/zero`.
+/// More than an experiment or a ledger has. Some files have no end, such as `/dev/zero`.
 const FILE_MAX: u64 = 64 << 20;
 
 /// A result has never been a hundredth of this.
@@ -57,11 +57,6 @@ fn built_in(named: &Path, mut all: impl Iterator<Item = BuiltIn>) -> Option<Stri
     let is_file = named.exists() && !named.is_dir();
     let found = all.find(|it| !is_file && named == Path::new(it.name))?;
     Some(found.text.to_owned())
-}
-
-/// The bytes of such a file.
-pub(super) fn bytes(path: &Path, wanted: &'static str) -> Result<Vec<u8>, Error> {
-    read_limited(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
 }
 
 /// Why such a file is not read.

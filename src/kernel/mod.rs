@@ -36,7 +36,7 @@ pub use debian::modules;
 pub use error::{BuildError, KernelError};
 pub use obtain::{check, obtain, obtain_for};
 pub use package::Package;
-pub use source::{commits, options_between, that_touch, with_options};
+pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};
 pub use spec::KernelSpec;
 pub use talk::Talk;
 pub use target::Target;

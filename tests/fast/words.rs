@@ -55,7 +55,20 @@ fn shells_complete_workloads_experiments_and_formats() {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    // Fish completes files alone where an argument has no option.
+    let fish = run(ktax().args(["completions", "fish"])).stdout;
+    let here = "complete -c ktax -n \"__fish_ktax_using_subcommand ";
+    for (command, name) in [
+        ("compare", "lsm-smp"),
+        ("plan", "magic-page"),
+        ("bisect; and __fish_seen_subcommand_from start", "spinlocks"),
+        ("ledger", "hardening-boot"),
+        ("experiments", "hardening-boot"),
+    ] {
+        let mut lines = fish.lines().filter_map(|line| line.strip_prefix(here));
+        let begin = format!("{command}\" -a \"");
+        let names = lines.find_map(|line| line.strip_prefix(&begin)).unwrap_or_default();
+        assert!(names.split([' ', '"']).any(|it| it == name), "{command}: {names}");
+    }
     let bash = run(ktax().args(["completions", "bash"])).stdout;
     assert!(bash.contains("lsm-smp") && bash.contains("hardening-boot"), "{bash}");
     let zsh = run(ktax().args(["completions", "zsh"])).stdout;
@@ -92,6 +105,29 @@ fn an_experiment_that_is_built_in_runs_by_its_name_unless_a_file_has_it() {
         assert_eq!(ran.status, 2);
         assert!(ran.stderr.contains("`ktax experiments` lists"), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
+    let dir = scratch();
+    let tree = dir.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["Kconfig", "Makefile"] {
+        fs::write(tree.join(name), "# no kernel\n").unwrap();
+    }
+    let fails = |reason: &str| {
+        let mut command = ktax();
+        command.current_dir(dir.path()).args(["plan", "spinlocks", "--kernel", "src:tree"]);
+        let ran = run(command.arg("--cache").arg(dir.path().join("cache")));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+    };
+    let patch = "kernels/patches/x86-ticket-spinlocks.patch";
+    // It is read, and this is not the tree that it is for.
+    fails(&format!("{patch} does not apply to src:"));
+    fs::create_dir_all(dir.path().join("kernels/patches")).unwrap();
+    fs::write(dir.path().join(patch), "mine").unwrap();
+    fails("No valid patches in input");
 }
 
 #[test]

@@ -109,7 +109,8 @@ fn measure(
 
 /// What a patch is, whatever its name.
 pub(super) fn content(patch: &str) -> Result<String, Error> {
-    let bytes = file::bytes(Path::new(patch), "a patch")?;
+    let path = Path::new(patch);
+    let bytes = kernel::patch(path).map_err(|reason| file::unreadable(path, "a patch", reason))?;
     Ok(format!("sha256 {:.12}", sha256(bytes)))
 }
 

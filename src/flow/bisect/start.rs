@@ -101,7 +101,8 @@ fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
     let is_here = |path: &str| Path::new(path).exists();
     let built_in = |name: &str| matches!(name, "base" | "defconfig" | "running");
     let files = subject.config.iter_mut().filter(|text| !text.contains('='));
-    let files = files.chain(&mut subject.patches);
+    let patches = subject.patches.iter_mut();
+    let files = files.chain(patches.filter(|path| !kernel::is_built_in(Path::new(path))));
     for path in files.chain(subject.start_config.as_mut().filter(|name| !built_in(name))) {
         *path = absolute(path)?;
     }

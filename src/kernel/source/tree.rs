@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::debian;
 use super::git::repository;
+use super::patches;
 use super::trees::{Tree, Trees};
 use crate::kernel::cache::Cache;
 use crate::kernel::error::{BuildError, KernelError};
@@ -48,12 +49,12 @@ pub(super) fn patched(
     patch: &Path,
     label: &str,
 ) -> Result<Tree, BuildError> {
-    let absolute = fs::canonicalize(patch).map_err(|error| BuildError::Unreadable {
+    let content = patches::patch(patch).map_err(|error| BuildError::Unreadable {
         path: escape_path(patch),
         error,
         wanted: "a patch that applies with `patch -p1`",
     })?;
-    trees.patched(tree, &absolute).map_err(|error| match error {
+    trees.patched(tree, &content).map_err(|error| match error {
         BuildError::Git { said, .. } => {
             BuildError::Patch { patch: escape_path(patch), source_name: label.to_owned(), said }
         }

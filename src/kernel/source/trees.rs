@@ -60,13 +60,18 @@ impl Trees {
     }
 
     /// The tree with a patch applied. The patch is as from `git diff` or `diff -u`.
-    pub(super) fn patched(&self, tree: &Tree, patch: &Path) -> Result<Tree> {
-        let index = self.temporary()?;
-        let index = index.path().join("index");
+    pub(super) fn patched(&self, tree: &Tree, content: &[u8]) -> Result<Tree> {
+        let scratch = self.temporary()?;
+        let [index, patch] = ["index", "patch"].map(|name| scratch.path().join(name));
+        fs::write(&patch, content).map_err(|error| BuildError::Cache {
+            action: "write",
+            path: escape_path(&patch),
+            error,
+        })?;
         let objects = tree.objects.as_deref();
         said(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
         let mut apply = self.git(Some(&index), objects);
-        apply.args(["apply", "--cached", "--whitespace=nowarn", "--"]).arg(patch);
+        apply.args(["apply", "--cached", "--whitespace=nowarn", "--"]).arg(&patch);
         said(&mut apply, "apply the patch")?;
         self.write_tree(&index, tree.objects.clone())
     }
