@@ -157,6 +157,26 @@ fn nothing_is_left_open_and_nothing_is_large() {
     complain(&complaints);
 }
 
+/// Ends of messages that leave the reader to find out what to do.
+const NO_STEP: [&str; 5] = ["fix that", "fix this", "fix it", "fix the cause", "mend "];
+
+#[test]
+fn messages_end_with_a_step_that_can_be_taken() {
+    let mut complaints = Vec::new();
+    for (path, text) in texts("src", &["rs"]) {
+        for (number, line) in text.lines().enumerate() {
+            // What is quoted: a comment or a name is no message.
+            let said = line.split('"').nth(1).filter(|_| !line.trim_start().starts_with("//"));
+            let continued = line.trim_end().ends_with('\\').then_some(line);
+            let said = said.or(continued).unwrap_or_default();
+            if let Some(empty) = NO_STEP.iter().find(|empty| said.contains(**empty)) {
+                complaints.push(format!("{path}:{}: {empty:?} is no next step", number + 1));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
 #[test]
 fn every_c_file_says_its_licence() {
     for (dir, licence) in [("guest", "MIT"), ("tests", "MIT"), ("plugin", "GPL-2.0-or-later")] {

@@ -56,7 +56,10 @@ pub enum Error {
     FilesTooLarge { path: String, most_mib: u64 },
     #[error("{option} only applies to timed runs, and this run uses {uses}; remove it")]
     OnlyForTimes { option: &'static str, uses: &'static str },
-    #[error("no addition could be built; correct the ledger file and try again")]
+    #[error(
+        "no addition could be built, for the reasons above; correct the kernel, `config` or \
+         `patches` in the ledger file, then run `ktax ledger FILE` again"
+    )]
     NothingBuilt,
     #[error(
         "TMPDIR is {}, which is not the absolute path of a directory; set it to one",

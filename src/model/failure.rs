@@ -130,7 +130,7 @@ impl Failure {
                  ignore_loglevel` on its boot line serial.log may show where it stops"
             }
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
-            Failure::Flood { .. } => "remove the workload, or fix what it prints",
+            Failure::Flood { .. } => "remove the workload, or make its program print less",
             Failure::Refused { .. } => "enable what the message names, or remove the workload",
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
             Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
@@ -142,7 +142,9 @@ impl Failure {
                 "find out what ended it (`dmesg` names what the kernel killed for memory; --jobs 1 \
                  runs one VM at a time), then resume with `ktax run DIR`"
             }
-            Failure::NotBooted { .. } => "mend what that boot failed for",
+            Failure::NotBooted { .. } => {
+                "follow the next step of the boot that failed, then resume with `ktax run DIR`"
+            }
             Failure::Host { .. } => {
                 "free disk space or fix the permissions, then resume with `ktax run DIR`"
             }

@@ -74,7 +74,7 @@ pub enum SettingError {
     )]
     Garbled { path: String, reason: String },
     #[error(
-        "cannot restore all settings: {reasons}; fix the cause, then type \
+        "cannot restore all settings: {reasons}; make the named files writable, then type \
          `sudo ktax doctor --restore` ({path})"
     )]
     NotBack { path: String, reasons: String },

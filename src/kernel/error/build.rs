@@ -16,7 +16,10 @@ pub enum BuildError {
     #[error("cannot start `{tool}`: {error}; run `{tool}` yourself to see why")]
     Start { tool: String, error: io::Error },
     /// git fails; `said` is the last line of what it said.
-    #[error("git cannot {action}: {said}; fix that, or give a copy of the tree as `src:PATH`")]
+    #[error(
+        "git cannot {action}: {said}; check the tree with `git fsck`, or copy it without `.git` \
+         and give the copy as `src:PATH`"
+    )]
     Git { action: String, said: String },
     /// A directory or a revision holds no kernel source.
     #[error(
