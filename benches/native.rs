@@ -39,7 +39,23 @@ const fn messaging(params: &'static [&'static str], perf: &'static str) -> Row {
     Row { name: "messaging", params, ops: 2000, beside, pairs: 11, all_cpus: true }
 }
 
-const ROWS: [Row; 11] = [
+/// perf bench with the parameters of the reports on queued spinlocks, `-g 20 -l 5000`. A run takes
+/// so long that a few pairs must do. [`TWENTY_GROUPS_TAKE`] is printed.
+const TWENTY_GROUPS: Row = Row {
+    name: "messaging",
+    params: &["channel=socket", "workers=process", "groups=20"],
+    ops: 5000,
+    beside: Beside::Perf("sched messaging -g 20"),
+    pairs: 3,
+    all_cpus: true,
+};
+
+/// What that row needs: 2 × 20 × 20 workers, and 20 × 20 × 20 × 5000 messages.
+const TWENTY_GROUPS_TAKE: &str = "messaging socket process 20: perf's -g 20 -l 5000. Each run has \
+    800 processes, 40 million messages,\n  and up to 160 MB of memory; 8 runs of about 50 s on 2 \
+    CPUs";
+
+const ROWS: [Row; 12] = [
     on_one_cpu("getppid", 300_000, Beside::Loop),
     on_one_cpu("getppid", 300_000, Beside::Perf("syscall basic")),
     on_one_cpu("pipe", 10_000, Beside::Loop),
@@ -53,6 +69,7 @@ const ROWS: [Row; 11] = [
     messaging(&["channel=socket", "workers=process"], "sched messaging -g 1"),
     messaging(&["channel=pipe", "workers=process"], "sched messaging -g 1 -p"),
     messaging(&["channel=socket", "workers=thread"], "sched messaging -g 1 -t"),
+    TWENTY_GROUPS,
 ];
 
 struct Bench {
@@ -73,11 +90,11 @@ fn main() {
     println!("ktax beside others, natively: medians, and the ratio of alternating pairs");
     println!("loop: benches/reference.c, linked statically, {compiler}");
     match &perf {
-        Some(version) => println!("perf: {version}"),
+        Some(version) => println!("perf: {version}\n{TWENTY_GROUPS_TAKE}"),
         None => println!("perf: not here; for its rows: sudo apt-get install linux-perf"),
     }
     println!(
-        "row                           ktax  reference      pairs  ratio  least..most  beside"
+        "row                             ktax  reference      pairs  ratio  least..most  beside"
     );
     for row in ROWS.iter().filter(|row| perf.is_some() || matches!(row.beside, Beside::Loop)) {
         bench.compare(row);
@@ -120,7 +137,7 @@ impl Bench {
         };
         let (ktax, reference, pairs) = (ktax / scale, reference / scale, row.pairs);
         println!(
-            "{name:<26}{ktax:>8.2} {reference:>10.2} {unit} {pairs:>7}  {ratio:.3} \
+            "{name:<28}{ktax:>8.2} {reference:>10.2} {unit} {pairs:>7}  {ratio:.3} \
              {least:>6.2}..{most:<4.2}  {beside}"
         );
     }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The reference of benches/native.rs: what a native row of ktax takes is compared with what a plain
+ * loop here takes. It is not lmbench and has none of its code: the loops were written from its
+ * description, with the ordinary calls of the C library. They have no code of ktax either, so that
+ * one side can be wrong where the other is right.
+ *
  * `reference ROW COUNT [PROGRAM]` does an operation COUNT times and prints the nanoseconds that it
- * took. Loops in the style of lmbench, written from its description, with the ordinary calls of the
- * C library. Nothing of ktax is in them, so that either can be wrong where the other is right.
+ * took. PROGRAM is what fork-exec executes.
  */
 #include <stdio.h>
 #include <stdlib.h>
