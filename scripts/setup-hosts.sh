@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what KVM hosts of other architectures need beyond scripts/setup.sh, in tests and in
-# experiments/magic-page.toml: QEMU for each, and compilers. Where it cannot, it prints the one command to type
+# experiments: QEMU for each, and compilers. Where it cannot, it prints the one command to type
 # and fails; those tests then say that they skip.
 set -eu
 

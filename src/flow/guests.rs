@@ -10,9 +10,9 @@ use super::stale::StalePlanError;
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
-use crate::kernel::{self, Target};
+use crate::kernel::{self, Kernel, Target};
 use crate::kvmhost::{
-    Board, BoardGuests, BoardSetup, BoardWork, Guest, GuestEngine, HostKernel, MODULES,
+    Board, BoardGuests, BoardSetup, BoardSide, BoardWork, Guest, GuestEngine, HostKernel, MODULES,
     THIS_PROGRAM, Task, X86Guests, X86Setup,
 };
 use crate::model::{
@@ -35,7 +35,7 @@ pub(super) fn plan(
     let host = host_kernel(of.host, &of.host_subject, session)?;
     let identity = |subject: &GuestSubject| -> Result<Option<Identity>, Error> {
         let kernel = subject.kernel.as_ref();
-        kernel.map(|kernel| Ok(session.obtain(kernel)?.identity)).transpose()
+        kernel.map(|kernel| host_kernel(of.host, kernel, session)).transpose()
     };
     let base = identity(&of.base)?;
     let change = of.change.as_ref().map(identity).transpose()?.flatten();
@@ -120,6 +120,7 @@ fn target(host: HostKind) -> &'static Target {
     match host {
         HostKind::Kvm => &Target::X86_64,
         HostKind::KvmE500v2 => &Target::E500V2,
+        HostKind::KvmArm64 => &Target::ARM64,
     }
 }
 
@@ -190,13 +191,9 @@ fn guests_of(
     qemu: Qemu,
     session: &Session<'_>,
 ) -> Result<BoardGuests, Error> {
-    let kernel = session.obtain_for(target(plan.host), &plan.host_subject)?;
-    if kernel.identity.sha256 != plan.host_kernel.sha256 {
-        return Err(StalePlanError::OtherHostKernel.into());
-    }
-    let has_page = |side: &GuestSide| {
-        plan.host.has_magic_page() && !side.subject.without.iter().any(|it| it == "magic-page")
-    };
+    let side = |side: &GuestSide| board_side(board, plan, side, session);
+    let base = side(&plan.base)?;
+    let change = plan.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
     let work = |row: &GuestRow| match &row.work {
         GuestWork::Raw { kind, count } => {
             Some((row.row.clone(), BoardWork { kind: kind.clone(), count: *count }))
@@ -206,13 +203,35 @@ fn guests_of(
     Ok(BoardGuests::new(BoardSetup {
         board,
         qemu,
-        kernel: kernel.image,
-        has_page: [&plan.base, plan.change.as_ref().unwrap_or(&plan.base)].map(has_page),
+        sides: [base, change],
         works: plan.rows.iter().filter_map(work).collect(),
         limits: session.limits.clone(),
         cancel: session.cancel.clone(),
         cache: session.cache.clone(),
     })?)
+}
+
+/// The host of a Side: its own, or the one of both.
+fn board_side(
+    board: &Board,
+    plan: &GuestsPlan,
+    side: &GuestSide,
+    session: &Session<'_>,
+) -> Result<BoardSide, Error> {
+    let own = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
+    let (subject, planned) = own.unwrap_or((&plan.host_subject, &plan.host_kernel));
+    let image = session.image_for(target(plan.host), planned, subject)?;
+    let kernel = Kernel { identity: planned.clone(), image, config: None };
+    let module: Vec<&str> = board.module.into_iter().collect();
+    let modules =
+        session.talking(|talk| kernel::modules(&kernel, &module, &session.cache, talk))?;
+    let is_without = side.subject.without.iter().any(|it| it == "magic-page");
+    Ok(BoardSide {
+        kernel: kernel.image,
+        module: modules.into_iter().next(),
+        boot_line: subject.boot_line.clone(),
+        has_page: plan.host.has_magic_page() && !is_without,
+    })
 }
 
 /// What is to be done, all in all.

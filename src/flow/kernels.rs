@@ -44,6 +44,16 @@ impl Session<'_> {
 
     /// The image of a planned Kernel: from the cache by its hash, or fetched again.
     pub(super) fn image(&self, planned: &Identity, subject: &Subject) -> Result<PathBuf, Error> {
+        self.image_for(&Target::X86_64, planned, subject)
+    }
+
+    /// Like [`Session::image`], for another machine.
+    pub(super) fn image_for(
+        &self,
+        target: &Target,
+        planned: &Identity,
+        subject: &Subject,
+    ) -> Result<PathBuf, Error> {
         if let Some(cached) = kernel::cached(&planned.sha256, &self.cache) {
             return Ok(cached);
         }
@@ -52,7 +62,7 @@ impl Session<'_> {
             true => subject.clone(),
             false => Subject::of(&planned.source, ""),
         };
-        let kernel = self.obtain(&named)?;
+        let kernel = self.obtain_for(target, &named)?;
         if kernel.identity.sha256 != planned.sha256 {
             return Err(StalePlanError::other_kernel(planned).into());
         }

@@ -23,10 +23,6 @@ pub enum StalePlanError {
          plan`"
     )]
     OtherKernel { kernel: String },
-    #[error(
-        "the host's kernel is another one than when the plan was made; plan again with `ktax plan`"
-    )]
-    OtherHostKernel,
     #[error("plan.json has no kernel {name:?}; plan again with `ktax plan`")]
     NoKernel { name: String },
     #[error("plan.json has a guest without a kernel; plan again")]

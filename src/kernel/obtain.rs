@@ -47,18 +47,21 @@ fn find_or_make(
         return Err(KernelError::NotBuilt { spec: spec.to_string() });
     }
     match &spec {
-        KernelSpec::Debian { .. } if target.is_foreign() => Err(KernelError::NotFor {
+        KernelSpec::Debian { .. } if !target.is_packaged => Err(KernelError::NotFor {
             name: spec.to_string(),
-            found: "for x86_64".into(),
+            found: "without the options that this host needs".into(),
             wanted: target.arch.name(),
         }),
         KernelSpec::Debian { package, version } => {
             let cache = cache()?;
-            debian::obtain(&Apt::of(&cache), &cache, package, version.as_deref())
+            debian::obtain(&Apt::for_images(&cache), &cache, package, version.as_deref())
         }
         KernelSpec::File(path) => {
             let (image, source) = file::read(path)?;
             cache()?.put(&image, None, &source)
+        }
+        _ if target.is_foreign() && target.is_packaged => {
+            Err(KernelError::OnlyPackaged { name: spec.to_string(), arch: target.arch.name() })
         }
         KernelSpec::Source(_) | KernelSpec::DebianSource(_) | KernelSpec::Revision(_) => {
             source::obtain(&spec, (target, subject), &cache()?, talk)

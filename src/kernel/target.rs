@@ -11,6 +11,8 @@ pub struct Target {
     pub arch: Arch,
     /// The options that its kernels must have: lines of a .config.
     pub options: &'static str,
+    /// Whether Debian's own kernels boot there and have what is needed.
+    pub is_packaged: bool,
 }
 
 /// A small configuration that boots in the exact engine and has what the workloads need.
@@ -19,10 +21,16 @@ const OF_E500V2: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kerne
 
 impl Target {
     /// The machine of the exact engine.
-    pub const X86_64: Target = Target { name: "x86_64", arch: Arch::X86_64, options: "" };
+    pub const X86_64: Target =
+        Target { name: "x86_64", arch: Arch::X86_64, options: "", is_packaged: true };
 
     /// A KVM host with an e500v2 processor: QEMU's ppce500 machine.
-    pub const E500V2: Target = Target { name: "e500v2", arch: Arch::PowerPc, options: OF_E500V2 };
+    pub const E500V2: Target =
+        Target { name: "e500v2", arch: Arch::PowerPc, options: OF_E500V2, is_packaged: false };
+
+    /// A KVM host with an arm64 processor: QEMU's virt machine. Its kernel comes from a package.
+    pub const ARM64: Target =
+        Target { name: "arm64", arch: Arch::Arm64, options: "", is_packaged: true };
 
     /// The configuration `base`: every option that it does not name is off.
     pub(super) fn base(&self) -> &'static str {
@@ -40,6 +48,8 @@ impl Target {
             Arch::X86_64 => "",
             Arch::PowerPc => "powerpc-linux-gnu-",
             Arch::Ppc64le => "powerpc64le-linux-gnu-",
+            Arch::Arm64 => "aarch64-linux-gnu-",
+            Arch::Riscv64 => "riscv64-linux-gnu-",
         }
     }
 
@@ -48,6 +58,8 @@ impl Target {
         match self.arch {
             Arch::X86_64 => "x86",
             Arch::PowerPc | Arch::Ppc64le => "powerpc",
+            Arch::Arm64 => "arm64",
+            Arch::Riscv64 => "riscv",
         }
     }
 
@@ -67,6 +79,8 @@ impl Target {
         match self.arch {
             Arch::X86_64 => ("bzImage", "arch/x86/boot/bzImage"),
             Arch::PowerPc | Arch::Ppc64le => ("vmlinux", "vmlinux"),
+            Arch::Arm64 => ("Image", "arch/arm64/boot/Image"),
+            Arch::Riscv64 => ("Image", "arch/riscv/boot/Image"),
         }
     }
 }

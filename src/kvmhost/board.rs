@@ -26,8 +26,10 @@ pub struct Board {
     /// The distribution's package with a C library for that compiler.
     pub library: &'static str,
     pub flags: &'static [&'static str],
-    /// The name and text of the program's own file; all boards share those of `SHARED`.
-    pub source: (&'static str, &'static str),
+    /// The names and texts of the program's own files; all boards share those of `SHARED`.
+    pub sources: &'static [(&'static str, &'static str)],
+    /// The module with KVM, in kernels that do not have it built in.
+    pub module: Option<&'static str>,
 }
 
 macro_rules! source {
@@ -40,6 +42,9 @@ macro_rules! source {
 const SHARED: [(&str, &str); 4] =
     [source!("host.h"), source!("host.c"), source!("guest.c"), source!("trace.c")];
 
+/// The files of those whose guests KVM's tracepoints are about.
+const RAW: [(&str, &str); 2] = [source!("raw.h"), source!("raw.c")];
+
 impl Board {
     /// A PowerPC of 2008 without virtualization: KVM emulates privileged instructions, and times
     /// exits.
@@ -51,7 +56,21 @@ impl Board {
         compiler: "powerpc-linux-gnu",
         library: "libc6-dev-powerpc-cross",
         flags: &["-Wa,-me500"],
-        source: source!("e500v2.c"),
+        sources: &[source!("e500v2.c")],
+        module: None,
+    };
+
+    /// An arm64 processor with EL2 and without VHE: KVM's part at EL2 is below the host's kernel.
+    pub const ARM64: Board = Board {
+        name: "arm64",
+        qemu: ("qemu-system-aarch64", "qemu-system-arm"),
+        machine: &["-M", "virt,virtualization=on,gic-version=3", "-cpu", "cortex-a57"],
+        console: "ttyAMA0",
+        compiler: "aarch64-linux-gnu",
+        library: "libc6-dev-arm64-cross",
+        flags: &[],
+        sources: &[RAW[0], RAW[1], source!("arm64.c")],
+        module: None,
     };
 
     /// The board of hosts of this kind; `None` for the host of this machine's architecture.
@@ -59,6 +78,7 @@ impl Board {
         match kind {
             HostKind::Kvm => None,
             HostKind::KvmE500v2 => Some(&Board::E500V2),
+            HostKind::KvmArm64 => Some(&Board::ARM64),
         }
     }
 
@@ -91,7 +111,7 @@ impl Board {
     /// Compiles the first process, in a directory of its own.
     pub(super) fn program(&self, scratch: &Scratch) -> Result<Vec<u8>, HostError> {
         let broken = HostError::of_file("the host's program");
-        let sources = SHARED.iter().chain([&self.source]);
+        let sources = SHARED.iter().chain(self.sources);
         for (name, text) in sources.clone() {
             fs::write(scratch.file(name), text).map_err(&broken)?;
         }

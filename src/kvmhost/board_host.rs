@@ -26,6 +26,8 @@ pub struct BoardHost<'a> {
     pub board: &'a Board,
     pub qemu: &'a Qemu,
     pub kernel: &'a Path,
+    /// Added to the kernel's boot line.
+    pub boot_line: &'a str,
     pub limits: &'a Limits,
     pub cancel: &'a Cancel,
     /// A directory for files that are removed with the host.
@@ -135,7 +137,9 @@ impl BoardHost<'_> {
         args.extend(["-kernel".into(), self.kernel.display().to_string()]);
         args.extend(["-initrd".into(), initrd.display().to_string()]);
         let console = format!("console={} quiet panic=-1", self.board.console);
-        let mut line = [console, padding(layout)].join(" ").trim_end().to_owned();
+        let words = [console, padding(layout), self.boot_line.to_owned()];
+        let words: Vec<String> = words.into_iter().filter(|words| !words.is_empty()).collect();
+        let mut line = words.join(" ");
         if !arguments.is_empty() {
             // The kernel passes what comes after it to the first process.
             line += &format!(" -- {arguments}");

@@ -31,7 +31,7 @@ mod own;
 mod x86;
 
 pub use board::Board;
-pub use board_guests::{BoardGuests, BoardSetup, BoardWork};
+pub use board_guests::{BoardGuests, BoardSetup, BoardSide, BoardWork};
 pub use board_host::BoardHost;
 pub use engine::{GuestEngine, ReadyHost, Recorded};
 pub use error::HostError;

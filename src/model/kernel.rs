@@ -29,6 +29,8 @@ pub enum ImageFormat {
     BzImage,
     /// The uncompressed ELF file, with a PVH entry.
     Vmlinux,
+    /// The kernel as it lies in memory: the `Image` of arm64 and riscv64.
+    Image,
 }
 
 /// The architecture an image is for.
@@ -43,15 +45,23 @@ pub enum Arch {
     /// 64-bit little-endian PowerPC.
     #[serde(rename = "powerpc64le")]
     Ppc64le,
+    /// 64-bit ARM.
+    #[serde(rename = "arm64")]
+    Arm64,
+    /// 64-bit RISC-V.
+    #[serde(rename = "riscv64")]
+    Riscv64,
 }
 
 impl Arch {
-    /// As compilers call it: `x86_64`.
+    /// As messages call it: `x86_64`.
     pub fn name(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86_64",
             Arch::PowerPc => "powerpc",
             Arch::Ppc64le => "powerpc64le",
+            Arch::Arm64 => "arm64",
+            Arch::Riscv64 => "riscv64",
         }
     }
 }

@@ -164,12 +164,24 @@ impl ExperimentFile {
 impl SubjectKeys {
     /// The Kernel and its boot line; `None` without a kernel.
     pub(super) fn subject(&self) -> Option<Subject> {
-        let mut subject = Subject::of(self.kernel.as_ref()?, "");
+        self.kernel.as_ref().map(|kernel| self.subject_of(kernel))
+    }
+
+    /// The same with a usual kernel, for keys that say something of a kernel; `None` without such
+    /// keys.
+    pub(super) fn subject_or(&self, usual: &str) -> Option<Subject> {
+        let is_built = !self.config.is_empty() || !self.patches.is_empty();
+        let says = is_built || self.boot_line.is_some() || self.kernel.is_some();
+        says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
+    }
+
+    fn subject_of(&self, kernel: &str) -> Subject {
+        let mut subject = Subject::of(kernel, "");
         subject.boot_line = self.boot_line.clone().unwrap_or_default();
         subject.config.clone_from(&self.config);
         subject.patches.clone_from(&self.patches);
         subject.start_config.clone_from(&self.start_config);
         subject.tree.clone_from(&self.tree);
-        Some(subject)
+        subject
     }
 }

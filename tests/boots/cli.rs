@@ -131,17 +131,28 @@ fn mistakes_in_an_experiment_are_refused_with_the_next_step() {
 
 #[test]
 fn what_a_host_of_another_architecture_lacks_is_said_before_anything_is_made() {
-    let (dir, file) = (scratch(), "experiments/magic-page.toml");
-    let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
-    let mut ktax = ktax();
-    ktax.env("PATH", dir.path()).env("KTAX_CACHE", &cache).env_remove("KTAX_QEMU");
-    let ran = run(ktax.args(["compare", file, "--out"]).arg(&out));
-    assert_eq!(ran.status, 69, "{}", ran.stderr);
-    let missing = "ktax: a KVM host on e500v2 needs qemu-system-ppc, powerpc-linux-gnu-gcc; type: ";
-    assert!(ran.stderr.starts_with(missing), "{}", ran.stderr);
-    let install = "sudo apt-get install --no-install-recommends qemu-system-ppc gcc-powerpc";
-    assert!(ran.stderr.contains(install), "{}", ran.stderr);
-    assert!(!out.exists() && !cache.exists());
+    for (file, board, programs, packages) in [
+        ("magic-page", "e500v2", "qemu-system-ppc, powerpc-linux-gnu-gcc", "qemu-system-ppc gcc-p"),
+        (
+            "exit-cost-arm64",
+            "arm64",
+            "qemu-system-aarch64, aarch64-linux-gnu-gcc",
+            "qemu-system-arm gcc-aarch64-linux-gnu",
+        ),
+    ] {
+        let (dir, file) = (scratch(), format!("experiments/{file}.toml"));
+        let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
+        let mut ktax = ktax();
+        ktax.env("PATH", dir.path()).env("KTAX_CACHE", &cache).env_remove("KTAX_QEMU");
+        let ran = run(ktax.args(["compare", &file, "--out"]).arg(&out));
+        assert_eq!(ran.status, 69, "{}", ran.stderr);
+        // The C library is there or not.
+        let missing = format!("ktax: a KVM host on {board} needs {programs}");
+        assert!(ran.stderr.starts_with(&missing), "{}", ran.stderr);
+        let install = format!("sudo apt-get install --no-install-recommends {packages}");
+        assert!(ran.stderr.contains(&install), "{}", ran.stderr);
+        assert!(!out.exists() && !cache.exists());
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod boards;
 mod e500v2;
 mod power9;
 mod traced;
+mod traced_boards;
 
 use std::path::Path;
 

@@ -44,6 +44,11 @@ impl<'a> Cache<'a> {
         Ok(Self { root, arch, note })
     }
 
+    /// The architecture of the images.
+    pub(crate) fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// Shows `text` to the user.
     pub(crate) fn note(&self, text: &str) {
         (self.note)(text);

@@ -6,44 +6,44 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::archive::{Archive, Contents, Listed, bad_package};
-use super::command::{read_tree, run, tool};
+use super::command::{OPTIONS, read_tree, run, tool};
 use super::control::{field, listed};
 use super::deb;
+use super::foreign::Foreign;
 use crate::kernel::cache::Cache;
 use crate::kernel::error::{KernelError, full_disk_in};
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
+use crate::model::Arch;
 use crate::text::escape;
 
-/// Options of `apt-get download`. Root must stay root: apt would change to a user who cannot write
-/// to the download directory. A package must be signed. A dead network must not hold ktax up.
-const OPTIONS: [&str; 10] = [
-    "-o",
-    "APT::Sandbox::User=root",
-    "-o",
-    "APT::Get::AllowUnauthenticated=false",
-    "-o",
-    "Acquire::Retries=2",
-    "-o",
-    "Acquire::http::Timeout=30",
-    "-o",
-    "Acquire::https::Timeout=30",
-];
-
-/// The apt of this machine.
-pub(crate) struct Apt {
+/// The apt of this machine, for one architecture.
+pub(crate) struct Apt<'a> {
+    cache: &'a Cache<'a>,
     index: PathBuf,
+    /// As Debian calls it: `amd64`.
+    arch: &'static str,
+    /// Its package lists, unless they are this machine's own.
+    foreign: Option<Foreign>,
 }
 
-impl Archive for Apt {
+impl Archive for Apt<'_> {
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
+        if let Some(foreign) = &self.foreign {
+            foreign.refresh(&|text| self.cache.note(text))?;
+        }
         let mut index = OsString::from("Dir::Cache::pkgcache=");
         index.push(&self.index);
         let with_index = ["-o".into(), index, "-o".into(), "Dir::Cache::srcpkgcache=".into()];
         let ask = |options: &[OsString]| {
             let mut command = tool("apt-cache");
-            command.args(options).args(["-q", "show", "--no-all-versions", "--"]);
-            command.arg(argument(name, version));
+            command.args(self.options()).args(options).args([
+                "-q",
+                "show",
+                "--no-all-versions",
+                "--",
+            ]);
+            command.arg(self.argument(name, version));
             run(command, "apt-cache", "apt")
         };
         let mut output = ask(&with_index)?;
@@ -51,21 +51,35 @@ impl Archive for Apt {
         if !output.status.success() {
             output = ask(&[])?;
         }
-        listed(&String::from_utf8_lossy(&output.stdout), name, version)
+        listed(&String::from_utf8_lossy(&output.stdout), name, version, self.arch)
     }
 
     fn fetch(&self, package: &Package, scratch: &Path) -> Result<Contents, KernelError> {
-        let file = download(package, scratch)?;
+        let file = self.download(package, scratch)?;
         read_tree(&file, package, |pipe| deb::unpack(pipe, package))
     }
 }
 
-impl Apt {
-    /// Uses an index of apt's lists in the cache. A container's apt keeps none, so it would parse
-    /// all lists for each question. apt replaces the index if it is damaged or the lists have
-    /// changed.
-    pub(crate) fn of(cache: &Cache<'_>) -> Apt {
-        Apt { index: cache.path("tmp/apt.bin") }
+impl<'a> Apt<'a> {
+    /// This machine's own package lists, with an index of them in the cache. A container's apt
+    /// keeps none, so it would parse all lists for each question. apt replaces the index if it is
+    /// damaged or the lists have changed.
+    pub(crate) fn of(cache: &'a Cache<'a>) -> Self {
+        Apt { cache, index: cache.path("tmp/apt.bin"), arch: "amd64", foreign: None }
+    }
+
+    /// The package lists of the architecture of the cache's images.
+    pub(crate) fn for_images(cache: &'a Cache<'a>) -> Self {
+        let arch = match cache.arch() {
+            Arch::X86_64 => return Apt::of(cache),
+            Arch::PowerPc => "powerpc",
+            Arch::Ppc64le => "ppc64el",
+            Arch::Arm64 => "arm64",
+            Arch::Riscv64 => "riscv64",
+        };
+        let index = cache.path(&format!("tmp/apt-{arch}.bin"));
+        let foreign = Some(Foreign::of(cache.path(&format!("apt-{arch}")), arch));
+        Apt { cache, index, arch, foreign }
     }
 
     /// The newest version of a package in the local lists.
@@ -79,7 +93,7 @@ impl Apt {
         package: &Package,
         scratch: &Path,
     ) -> Result<PathBuf, KernelError> {
-        let file = download(package, scratch)?;
+        let file = self.download(package, scratch)?;
         let archive = scratch.join("source.tar.xz");
         read_tree(&file, package, |pipe| deb::take_source(pipe, package, &archive))?;
         Ok(archive)
@@ -92,36 +106,41 @@ impl Apt {
         names: &[&str],
         scratch: &Path,
     ) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
-        let file = download(package, scratch)?;
+        let file = self.download(package, scratch)?;
         read_tree(&file, package, |pipe| deb::take_modules(pipe, package, names))
     }
-}
 
-/// Downloads a package into `scratch`, and returns the path of the .deb file.
-fn download(package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
-    let mut command = tool("apt-get");
-    command.arg("-q").args(OPTIONS).args(["download", "--"]);
-    command.arg(argument(&package.name, Some(&package.version))).current_dir(scratch);
-    let output = run(command, "apt-get", "apt")?;
-    if !output.status.success() {
-        if let Some(error) = full_disk_in(&output.stderr) {
-            return Err(KernelError::cache("download a package to", scratch, error));
+    /// Downloads a package into `scratch`, and returns the path of the .deb file.
+    fn download(&self, package: &Package, scratch: &Path) -> Result<PathBuf, KernelError> {
+        let mut command = tool("apt-get");
+        command.args(self.options()).arg("-q").args(OPTIONS).args(["download", "--"]);
+        command.arg(self.argument(&package.name, Some(&package.version))).current_dir(scratch);
+        let output = run(command, "apt-get", "apt")?;
+        if !output.status.success() {
+            if let Some(error) = full_disk_in(&output.stderr) {
+                return Err(KernelError::cache("download a package to", scratch, error));
+            }
+            return Err(KernelError::FetchFailed {
+                package: package.clone(),
+                said: last_line(&output.stderr),
+            });
         }
-        return Err(KernelError::FetchFailed {
-            package: package.clone(),
-            said: last_line(&output.stderr),
-        });
+        let file = only_deb(scratch).map_err(|problem| bad_package(package, &problem))?;
+        check_fields(&file, package, self.arch)?;
+        Ok(file)
     }
-    let file = only_deb(scratch).map_err(|problem| bad_package(package, &problem))?;
-    check_fields(&file, package)?;
-    Ok(file)
-}
 
-/// `NAME:amd64`, so that apt never takes a package of another architecture.
-fn argument(name: &str, version: Option<&str>) -> String {
-    match version {
-        None => format!("{name}:amd64"),
-        Some(version) => format!("{name}:amd64={version}"),
+    /// `NAME:amd64`, so that apt never takes a package of another architecture.
+    fn argument(&self, name: &str, version: Option<&str>) -> String {
+        let arch = self.arch;
+        match version {
+            None => format!("{name}:{arch}"),
+            Some(version) => format!("{name}:{arch}={version}"),
+        }
+    }
+
+    fn options(&self) -> Vec<OsString> {
+        self.foreign.as_ref().map(Foreign::options).unwrap_or_default()
     }
 }
 
@@ -138,7 +157,7 @@ fn only_deb(scratch: &Path) -> Result<PathBuf, String> {
 }
 
 /// Checks that a .deb file is this package.
-fn check_fields(file: &Path, package: &Package) -> Result<(), KernelError> {
+fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<(), KernelError> {
     let mut command = tool("dpkg-deb");
     command.arg("--field").arg(file).args(["Package", "Version", "Architecture"]);
     let output = run(command, "dpkg-deb", "dpkg")?;
@@ -151,10 +170,11 @@ fn check_fields(file: &Path, package: &Package) -> Result<(), KernelError> {
         ));
     }
     match field(&stanza, "Architecture") {
-        Some("amd64" | "all") => Ok(()),
+        Some(arch) if arch == wanted || arch == "all" => Ok(()),
         arch => Err(KernelError::ForeignPackage {
             package: package.name.clone(),
             arch: escape(arch.unwrap_or("unknown")),
+            wanted,
         }),
     }
 }

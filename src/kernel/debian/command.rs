@@ -9,6 +9,22 @@ use crate::kernel::error::KernelError;
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
 
+/// Options of `apt-get download` and `apt-get update`. Root must stay root: apt would change to a
+/// user who cannot write to the directory. A package must be signed. A dead network must not hold
+/// ktax up.
+pub(super) const OPTIONS: [&str; 10] = [
+    "-o",
+    "APT::Sandbox::User=root",
+    "-o",
+    "APT::Get::AllowUnauthenticated=false",
+    "-o",
+    "Acquire::Retries=2",
+    "-o",
+    "Acquire::http::Timeout=30",
+    "-o",
+    "Acquire::https::Timeout=30",
+];
+
 /// A command with English messages and no stdin.
 pub(super) fn tool(program: &str) -> Command {
     let mut command = Command::new(program);

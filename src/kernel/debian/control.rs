@@ -11,15 +11,18 @@ pub(super) fn listed(
     answer: &str,
     name: &str,
     wanted: Option<&str>,
+    arch: &'static str,
 ) -> Result<Listed, KernelError> {
     let unknown = || KernelError::UnknownPackage {
         package: wanted.map_or(name.to_owned(), |version| format!("{name}={version}")),
+        arch,
     };
     let of_name = |stanza: &&str| field(stanza, "Package") == Some(name);
     let stanza = answer.split("\n\n").find(of_name).ok_or_else(unknown)?;
-    let arch = field(stanza, "Architecture").unwrap_or("unknown");
-    if !matches!(arch, "amd64" | "all") {
-        return Err(KernelError::ForeignPackage { package: name.to_owned(), arch: escape(arch) });
+    let found = field(stanza, "Architecture").unwrap_or("unknown");
+    if found != arch && found != "all" {
+        let (package, found) = (name.to_owned(), escape(found));
+        return Err(KernelError::ForeignPackage { package, arch: found, wanted: arch });
     }
     let version = field(stanza, "Version").unwrap_or("");
     let package = Package::new(name, version).ok_or_else(unknown)?;
@@ -57,10 +60,10 @@ mod tests {
 
     #[test]
     fn a_meta_package_leads_to_a_kernel() {
-        let meta = listed(META, "linux-image-cloud-amd64", None).unwrap();
+        let meta = listed(META, "linux-image-cloud-amd64", None, "amd64").unwrap();
         let kernel = ("linux-image-6.1.0-56-cloud-amd64".to_owned(), Some("6.1.192-2".to_owned()));
         assert_eq!(meta.leads_to, Some(kernel));
-        let real = listed(REAL, "linux-image-6.1.0-56-cloud-amd64", None).unwrap();
+        let real = listed(REAL, "linux-image-6.1.0-56-cloud-amd64", None, "amd64").unwrap();
         assert_eq!(real.package.to_string(), "linux-image-6.1.0-56-cloud-amd64=6.1.192-2");
         assert_eq!(real.leads_to, None);
     }
@@ -76,17 +79,21 @@ mod tests {
     #[test]
     fn only_the_exact_name_counts() {
         for answer in ["", META, "N: No packages found"] {
-            let Err(error) = listed(answer, "linux-image-6.1", None) else { panic!("{answer}") };
+            let Err(error) = listed(answer, "linux-image-6.1", None, "amd64") else {
+                panic!("{answer}")
+            };
             assert!(error.to_string().ends_with("run `sudo apt-get update`"), "{error}");
         }
         let both = format!("{META}\n{REAL}");
-        assert!(listed(&both, "linux-image-6.1.0-56-cloud-amd64", None).is_ok());
+        assert!(listed(&both, "linux-image-6.1.0-56-cloud-amd64", None, "amd64").is_ok());
     }
 
     #[test]
     fn a_package_of_another_architecture_is_refused() {
         let foreign = META.replace("Architecture: amd64", "Architecture: arm64");
-        let Err(error) = listed(&foreign, "linux-image-cloud-amd64", None) else { panic!() };
+        let Err(error) = listed(&foreign, "linux-image-cloud-amd64", None, "amd64") else {
+            panic!()
+        };
         assert!(matches!(error, KernelError::ForeignPackage { .. }), "{error}");
     }
 }

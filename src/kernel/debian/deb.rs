@@ -21,7 +21,8 @@ const TREE_MAX: u64 = 8 << 30;
 /// ktax keeps at most this many kernels and this many configs in memory.
 const FILES_MAX: usize = 8;
 
-/// Returns `./boot/vmlinuz-X` and `./boot/config-X` of the tar stream `tree` of `package`.
+/// Returns `./boot/vmlinuz-X`, or `./boot/vmlinux-X` of some architectures, and `./boot/config-X`
+/// of the tar stream `tree` of `package`.
 ///
 /// # Errors
 /// If there is no kernel or more than one, a file is too large, or the stream is damaged.
@@ -127,7 +128,8 @@ fn select(path: &[u8]) -> Option<Boot<'_>> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
     let of = |kind: &[u8]| name.strip_prefix(kind).filter(|release| !release.is_empty());
-    of(b"vmlinuz-").map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
+    let kernel = of(b"vmlinuz-").or_else(|| of(b"vmlinux-"));
+    kernel.map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
 }
 
 /// The content of an entry. The error names the entry.

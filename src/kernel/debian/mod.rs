@@ -5,6 +5,7 @@ mod archive;
 mod command;
 mod control;
 mod deb;
+mod foreign;
 mod index;
 mod modules;
 mod obtain;

@@ -35,7 +35,7 @@ pub fn modules(
         return Ok(Vec::new());
     };
     let Some(package) = Package::new(&package, &version) else { return Ok(Vec::new()) };
-    let cache = Cache::open(cache, talk.note)?;
+    let cache = Cache::of(kernel.identity.arch, cache, talk.note)?;
     let entry = cache.entry(&kernel.identity.sha256);
     if let Some(paths) = cached(&cache, &entry, names) {
         return Ok(paths);
@@ -43,7 +43,7 @@ pub fn modules(
     cache.note(&format!("downloading the modules of {package}"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
-    let fetched = Apt::of(&cache).fetch_modules(&package, names, scratch.path());
+    let fetched = Apt::for_images(&cache).fetch_modules(&package, names, scratch.path());
     for (name, content) in talk.unless_cancelled(fetched)? {
         let digest = sha256(&content);
         cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;

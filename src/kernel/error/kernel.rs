@@ -60,6 +60,12 @@ pub enum KernelError {
          give a vmlinux for {wanted}, or a source such as `src:linux`"
     )]
     NotFor { name: String, found: String, wanted: &'static str },
+    /// A source, for a machine that ktax has no configuration for.
+    #[error(
+        "{name} is a source, and ktax builds no kernels for {arch}; give a package such as \
+         `debian:cloud-{arch}`, or the path of an Image with KVM"
+    )]
+    OnlyPackaged { name: String, arch: &'static str },
     /// The file is compressed as a whole.
     #[error(
         "{name} is compressed with {with}; \
@@ -108,13 +114,22 @@ pub enum KernelError {
     ToolFailed { tool: &'static str, error: io::Error },
     /// The package lists do not have the package.
     #[error(
-        "apt knows no package {package} for amd64: the name is wrong, or there are no package \
+        "apt knows no package {package} for {arch}: the name is wrong, or there are no package \
          lists; check the name, or run `sudo apt-get update`"
     )]
-    UnknownPackage { package: String },
-    /// The package is for another architecture than x86_64.
-    #[error("package {package} is for {arch}, but ktax boots x86_64; give `debian:cloud-amd64`")]
-    ForeignPackage { package: String, arch: String },
+    UnknownPackage { package: String, arch: &'static str },
+    /// The package is for another architecture.
+    #[error(
+        "package {package} is for {arch}, but one for {wanted} is needed; \
+         give a package such as `debian:cloud-{wanted}`"
+    )]
+    ForeignPackage { package: String, arch: String, wanted: &'static str },
+    /// apt cannot read the package lists of another architecture; `said` is its last line.
+    #[error(
+        "cannot read Debian's package lists for {arch}: {said}; check the network, or give the \
+         path of a kernel"
+    )]
+    NoLists { arch: &'static str, said: String },
     /// apt cannot download the package; `said` is the last line of what it said.
     #[error("cannot download {package}: {said}; check the network, then run `sudo apt-get update`")]
     FetchFailed { package: Package, said: String },
@@ -163,7 +178,8 @@ pub enum KernelError {
 impl KernelError {
     /// Whether apt cannot answer at all. A kernel in the cache is the best answer then.
     pub(crate) fn is_silence(&self) -> bool {
-        matches!(self, Self::NoTool { tool: "apt-cache", .. } | Self::UnknownPackage { .. })
+        let no_apt = matches!(self, Self::NoTool { tool: "apt-cache", .. });
+        no_apt || matches!(self, Self::UnknownPackage { .. } | Self::NoLists { .. })
     }
 
     /// A file of the cache cannot be read or written.
@@ -175,11 +191,11 @@ impl KernelError {
 impl KernelError {
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
-        use KernelError::{BadPackage, Build, Cache, Cancelled, FetchFailed, ToolFailed};
+        use KernelError::{BadPackage, Build, Cache, Cancelled, FetchFailed, NoLists, ToolFailed};
         match self {
             Build(error) => error.blame(),
             ToolFailed { .. } | FetchFailed { .. } | BadPackage { .. } => Blame::Host,
-            Cache { .. } | Cancelled => Blame::Host,
+            Cache { .. } | NoLists { .. } | Cancelled => Blame::Host,
             _ => Blame::User,
         }
     }

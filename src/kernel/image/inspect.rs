@@ -3,6 +3,7 @@
 use super::bzimage;
 use super::facts::Facts;
 use super::other::something_else;
+use super::raw;
 use super::vmlinux;
 use crate::kernel::error::KernelError;
 use crate::model::Arch;
@@ -19,8 +20,7 @@ pub(crate) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, Kern
     let facts = if data.starts_with(b"\x7fELF") {
         vmlinux::inspect(data, name, arch)?
     } else if arch != Arch::X86_64 {
-        let (name, found) = (name.to_owned(), "not a vmlinux".to_owned());
-        return Err(KernelError::NotFor { name, found, wanted: arch.name() });
+        raw::inspect(data, name, arch)?
     } else if bzimage::is_bzimage(data) {
         bzimage::inspect(data, name)?
     } else {

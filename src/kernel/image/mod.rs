@@ -5,6 +5,7 @@ mod bzimage;
 mod facts;
 mod inspect;
 mod other;
+mod raw;
 mod vmlinux;
 
 #[cfg(test)]

@@ -6,18 +6,17 @@
 
 use object::Endianness;
 use object::elf::{
-    EM_PPC, EM_PPC64, EM_X86_64, ET_REL, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PT_INTERP,
-    PT_LOAD, PT_NOTE, SHT_NOBITS,
+    EM_AARCH64, EM_PPC, EM_PPC64, EM_RISCV, EM_X86_64, ET_REL, FileHeader32, FileHeader64,
+    NT_GNU_BUILD_ID, PT_INTERP, PT_LOAD, PT_NOTE, SHT_NOBITS,
 };
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use super::bytes::{bytes_at, hex, u16_at};
-use super::facts::{Facts, release_word};
+use super::facts::{Facts, release_in};
 use crate::kernel::error::KernelError;
 use crate::model::{Arch, ImageFormat};
 
 const XEN_PHYS32_ENTRY: u32 = 18;
-const BANNER: &[u8] = b"Linux version ";
 /// The ELF header of a 64-bit file, in bytes.
 const HEADER_SIZE: u64 = 64;
 const ELF_CLASS_32: u8 = 1;
@@ -30,7 +29,7 @@ pub(super) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, Kern
     check_machine(data, name, arch)?;
     match arch {
         Arch::PowerPc => read::<FileHeader32<Endianness>>(data, name, arch),
-        Arch::X86_64 | Arch::Ppc64le => read::<FileHeader64<Endianness>>(data, name, arch),
+        _ => read::<FileHeader64<Endianness>>(data, name, arch),
     }
 }
 
@@ -61,7 +60,7 @@ fn read<Elf: FileHeader<Endian = Endianness>>(
     if arch == Arch::X86_64 && !notes.pvh {
         return Err(KernelError::NoPvhEntry { name });
     }
-    let release = rodata.and_then(|section| release(section.data(endian, data).ok()?));
+    let release = rodata.and_then(|section| release_in(section.data(endian, data).ok()?));
     Ok(Facts { format: ImageFormat::Vmlinux, release, build_id: notes.build_id })
 }
 
@@ -71,6 +70,8 @@ fn expected(arch: Arch) -> (u8, u8, u16) {
         Arch::X86_64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_X86_64),
         Arch::PowerPc => (ELF_CLASS_32, ELF_BIG_ENDIAN, EM_PPC),
         Arch::Ppc64le => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_PPC64),
+        Arch::Arm64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_AARCH64),
+        Arch::Riscv64 => (ELF_CLASS_64, ELF_LITTLE_ENDIAN, EM_RISCV),
     }
 }
 
@@ -91,7 +92,7 @@ fn check_machine(data: &[u8], name: &str, arch: Arch) -> Result<(), KernelError>
         let found = machine_name(half(2), class == ELF_CLASS_64);
         return Err(match arch {
             Arch::X86_64 => KernelError::WrongArch { name: name(), arch: found },
-            Arch::PowerPc | Arch::Ppc64le => {
+            _ => {
                 let found = format!("for {found}");
                 KernelError::NotFor { name: name(), found, wanted: arch.name() }
             }
@@ -184,15 +185,4 @@ fn rodata<'a, Elf: FileHeader<Endian = Endianness>>(
 ) -> Option<&'a Elf::SectionHeader> {
     let sections = elf.sections(endian, data).ok()?;
     sections.section_by_name(endian, b".rodata").map(|(_, section)| section)
-}
-
-/// The release in the banner `Linux version …`. Skips format strings that begin the same way.
-fn release(mut rodata: &[u8]) -> Option<String> {
-    loop {
-        let start = rodata.windows(BANNER.len()).position(|window| window == BANNER)?;
-        rodata = rodata.get(start + BANNER.len()..)?;
-        if let Some(release) = release_word(rodata) {
-            return Some(release);
-        }
-    }
 }

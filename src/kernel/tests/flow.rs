@@ -34,7 +34,7 @@ fn fake(newest: &'static str) -> Fake {
 impl Archive for Fake {
     fn look_up(&self, name: &str, version: Option<&str>) -> Result<Listed, KernelError> {
         self.asked.set(self.asked.get() + 1);
-        let unknown = KernelError::UnknownPackage { package: name.to_owned() };
+        let unknown = KernelError::UnknownPackage { package: name.to_owned(), arch: "amd64" };
         let Some(newest) = self.newest else { return Err(unknown) };
         let package = Package::new(name, version.unwrap_or(newest)).unwrap();
         let kernel = format!("linux-image-{newest}-m");

@@ -32,6 +32,26 @@ fn a_bzimage() {
 }
 
 #[test]
+fn an_image_of_another_architecture() {
+    let image = |magic: &[u8]| {
+        let banner = b"Linux version %s\nLinux version 6.12.117-cloud (me@here)\n";
+        [&[0; 56], magic, &[0; 4], &banner[..]].concat()
+    };
+    let arm64 = image(b"ARM\x64");
+    let facts = image::inspect(&arm64, "", Arch::Arm64).unwrap();
+    let release = Some("6.12.117-cloud".to_owned());
+    assert_eq!(facts, Facts { format: ImageFormat::Image, release, build_id: None });
+    assert!(image::inspect(&image(b"RSC\x05"), "", Arch::Riscv64).is_ok());
+    for (data, arch) in
+        [(&arm64[..], Arch::Riscv64), (&arm64[..], Arch::Ppc64le), (b"x", Arch::Arm64)]
+    {
+        let error = image::inspect(data, "", arch).unwrap_err();
+        assert!(matches!(error, KernelError::NotFor { .. }), "{error}");
+    }
+    assert_error!(&arm64, KernelError::WrongArch { .. });
+}
+
+#[test]
 fn a_truncated_bzimage_says_both_sizes() {
     let whole = bzimage("6.1 x", 4096);
     for size in [0x206, 0x20f, 0x300, 1024, 5119] {

@@ -209,6 +209,8 @@ fn a_package_is_refused_for_another_architecture() {
     let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
     let error = obtain_for(&Target::E500V2, &subject, &cache, &talk).unwrap_err();
     assert!(matches!(error, KernelError::NotFor { wanted: "powerpc", .. }), "{error}");
+    let error = obtain_for(&Target::ARM64, &place.source(), &cache, &talk).unwrap_err();
+    assert!(error.to_string().contains("`debian:cloud-arm64`"), "{error}");
 }
 
 #[test]

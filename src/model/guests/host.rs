@@ -13,6 +13,9 @@ pub enum HostKind {
     /// The same for a PowerPC of 2008, which has no virtualization, in QEMU's ppce500.
     #[serde(rename = "kvm-e500v2")]
     KvmE500v2,
+    /// The same for arm64, in QEMU's virt machine.
+    #[serde(rename = "kvm-arm64")]
+    KvmArm64,
 }
 
 impl HostKind {
@@ -21,6 +24,7 @@ impl HostKind {
         match self {
             HostKind::Kvm => "kvm",
             HostKind::KvmE500v2 => "kvm-e500v2",
+            HostKind::KvmArm64 => "kvm-arm64",
         }
     }
 
@@ -38,6 +42,7 @@ impl HostKind {
             HostKind::KvmE500v2 => {
                 vec!["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"]
             }
+            HostKind::KvmArm64 => vec!["all", "hvc", "mrs", "mmio", "fault", "wfi"],
         }
     }
 

@@ -35,7 +35,7 @@ impl GuestsExperiment {
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
         let host = file.host.unwrap_or(HostKind::Kvm);
         let names = file.workloads.as_deref().unwrap_or_default();
-        let experiment = GuestsExperiment {
+        let mut experiment = GuestsExperiment {
             host,
             host_subject: host_subject(host, file),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
@@ -44,9 +44,32 @@ impl GuestsExperiment {
             change: file.change.as_ref().map(|keys| subject(host, keys)).transpose()?,
             swept_cpus: swept(host, file)?,
         };
+        if host.is_board() {
+            experiment.give_hosts(file)?;
+        }
         layouts::check(experiment.layouts)?;
         printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
         Ok(experiment)
+    }
+
+    /// A board's guest has no kernel, so a Side's Kernel is that of its host: where one Side names
+    /// one, both have one.
+    fn give_hosts(&mut self, file: &ExperimentFile) -> Result<(), PlanError> {
+        if self.subjects().all(|subject| subject.kernel.is_none()) {
+            return Ok(());
+        }
+        let others = !file.host_config.is_empty() || !file.host_patches.is_empty();
+        if file.host_kernel.is_some() || others {
+            let applies_to = "an experiment without host_kernel, host_config and host_patches";
+            let (key, applies_to) = ("kernel".to_owned(), applies_to.to_owned());
+            return Err(PlanError::Misplaced { key, applies_to, uses: keys::uses(self.host) });
+        }
+        let usual = self.host_subject.clone();
+        for subject in [Some(&mut self.base), self.change.as_mut()].into_iter().flatten() {
+            subject.kernel.get_or_insert_with(|| usual.clone());
+        }
+        self.host_subject = self.base.kernel.clone().unwrap_or(usual);
+        Ok(())
     }
 
     /// Base, and change where there is one.
@@ -55,12 +78,18 @@ impl GuestsExperiment {
     }
 }
 
-fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
-    let usual = match host {
+/// The kernel of hosts of this kind, unless the experiment names another.
+fn usual_kernel(host: HostKind) -> &'static str {
+    match host {
         HostKind::Kvm => "debian:cloud-amd64",
         HostKind::KvmE500v2 => "debian-src:6.12",
-    };
-    let mut subject = Subject::of(file.host_kernel.as_deref().unwrap_or(usual), "");
+        HostKind::KvmArm64 => "debian:cloud-arm64",
+    }
+}
+
+fn host_subject(host: HostKind, file: &ExperimentFile) -> Subject {
+    let kernel = file.host_kernel.as_deref().unwrap_or(usual_kernel(host));
+    let mut subject = Subject::of(kernel, "");
     subject.config.clone_from(&file.host_config);
     subject.patches.clone_from(&file.host_patches);
     subject
@@ -73,7 +102,10 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
         Err(PlanError::Misplaced { key: key.to_owned(), applies_to, uses })
     };
     let subject = GuestSubject {
-        kernel: keys.subject(),
+        kernel: match host.is_board() {
+            true => keys.subject_or(usual_kernel(host)),
+            false => keys.subject(),
+        },
         without: keys.without.clone(),
         cpus: keys.cpus.unwrap_or(1),
         memory_mib: keys.memory_mib.unwrap_or(256),
@@ -87,8 +119,6 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
             return Err(PlanError::Missing { key: "a guest's kernel", next });
         }
         HostKind::Kvm => {}
-        _ if keys.kernel.is_some() => return refuse("kernel"),
-        _ if keys.boot_line.is_some() => return refuse("boot_line"),
         _ if keys.cpus.is_some() => return refuse("cpus"),
         _ if keys.memory_mib.is_some() => return refuse("memory_mib"),
         _ => check_features(host, &subject.without)?,

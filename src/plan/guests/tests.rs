@@ -78,6 +78,34 @@ fn what_cannot_be_swept_is_refused() {
 }
 
 #[test]
+fn a_kernel_of_a_boards_side_is_that_of_its_host() {
+    const OF_ARM64: &str = r#"
+title = "Exits"
+host = "kvm-arm64"
+workloads = ["raw:hvc=20"]
+base = {}
+"#;
+    let alone = read(OF_ARM64).unwrap();
+    assert_eq!(
+        (alone.host_subject, alone.base.kernel),
+        (Subject::of("debian:cloud-arm64", ""), None)
+    );
+    let named = read(&OF_ARM64.replace("{}", "{ kernel = \"Image\" }")).unwrap();
+    assert_eq!(named.host_subject, Subject::of("Image", ""));
+    // The Side that names no kernel has the usual one.
+    let two = read(&format!("{OF_ARM64}change = {{ boot_line = \"x\" }}")).unwrap();
+    let kernels: Vec<_> = two.subjects().map(|subject| subject.kernel.clone().unwrap()).collect();
+    assert_eq!(kernels, ["", "x"].map(|line| Subject::of("debian:cloud-arm64", line)));
+    assert_eq!(two.host_subject, kernels[0]);
+    let both = OF_ARM64.replace("{}", "{ kernel = \"x\" }\nhost_kernel = \"y\"");
+    let error = read(&both).unwrap_err().to_string();
+    let said = "kernel only applies to an experiment without host_kernel";
+    assert!(error.starts_with(said), "{error}");
+    let page = read(&OF_ARM64.replace("{}", "{ without = [\"magic-page\"] }")).unwrap_err();
+    assert!(page.to_string().contains("no feature \"magic-page\""), "{page}");
+}
+
+#[test]
 fn mistakes_are_named() {
     for (file, from, to, said) in [
         (FILE, "\"kvm\"", "\"xen\"", "unknown variant `xen`"),

@@ -8,25 +8,38 @@ pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];
 
 /// The guests; one line where there is no change.
 pub fn sides(plan: &GuestsPlan) -> Vec<SideLine> {
-    let has_kernel = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
+    let shows = shows(plan);
     let line = |side: Side| {
         let guest = plan.side(side)?;
         let what = match &guest.kernel {
-            Some(kernel) if has_kernel => kernel.name().to_owned(),
+            Some(kernel) if shows.has_kernel => kernel.name().to_owned(),
             _ => "a guest without a kernel".to_owned(),
         };
-        Some(SideLine { side: side.name(), what, beside: beside(guest, has_kernel) })
+        Some(SideLine { side: side.name(), what, beside: beside(guest, shows) })
     };
     Side::BOTH.into_iter().filter_map(line).collect()
 }
 
-/// `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`. Raw guests alone boot none of the kernel
-/// that the experiment names, and have a machine of their own.
-fn beside(guest: &GuestSide, has_kernel: bool) -> String {
+/// What of a Side its rows need.
+#[derive(Clone, Copy)]
+struct Shows {
+    has_kernel: bool,
+    has_machine: bool,
+}
+
+/// Raw guests alone boot none of the kernel that the experiment names, and have a machine of their
+/// own. On a board, the kernel is that of the host.
+fn shows(plan: &GuestsPlan) -> Shows {
+    let boots = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
+    Shows { has_kernel: boots || plan.host.is_board(), has_machine: boots }
+}
+
+/// `1 vCPU, 256 MiB, without kvmclock kvm-pv-eoi, nopti`.
+fn beside(guest: &GuestSide, shows: Shows) -> String {
     let subject = &guest.subject;
-    let kernel = subject.kernel.as_ref().filter(|_| has_kernel);
+    let kernel = subject.kernel.as_ref().filter(|_| shows.has_kernel);
     let mut parts = Vec::new();
-    if kernel.is_some() {
+    if shows.has_machine {
         parts.push(counted(subject.cpus.into(), "vCPU"));
         parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
@@ -41,13 +54,15 @@ fn beside(guest: &GuestSide, has_kernel: bool) -> String {
 /// `exact · QEMU 7.2.22 · KVM of 6.1.0-56-cloud-amd64 · 5 layouts`.
 pub fn how(plan: &GuestsPlan) -> String {
     let beside = plan.host_subject.beside_kernel();
-    let host = format!("{} {beside}", plan.host_kernel.name());
+    let kernel = format!(": KVM of {} {beside}", plan.host_kernel.name());
+    // On a board, a side's kernel is its host's.
+    let of_sides = plan.host.is_board() && plan.base.kernel.is_some();
+    let kernel = if of_sides { "" } else { kernel.trim_end() };
     format!(
-        "{} · QEMU {} · host {}: KVM of {} · {}",
+        "{} · QEMU {} · host {}{kernel} · {}",
         plan.key.engine,
         plan.key.qemu,
         plan.host.name(),
-        host.trim_end(),
         counted(plan.layouts.len(), "layout")
     )
 }

@@ -29,6 +29,7 @@ pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
         board,
         qemu: &qemu,
         kernel,
+        boot_line: "",
         limits: &Limits { time: LIMIT, ..Limits::default() },
         cancel: &Cancel::default(),
         scratch: &cache().join("runs"),

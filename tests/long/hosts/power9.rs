@@ -22,13 +22,15 @@ const POWER9: Board = Board {
     compiler: "powerpc64le-linux-gnu",
     library: "libc6-dev-ppc64el-cross",
     flags: &[],
-    source: ("power9.c", include_str!("power9.c")),
+    sources: &[("power9.c", include_str!("power9.c"))],
+    module: None,
 };
 
 const TARGET: Target = Target {
     name: "power9",
     arch: Arch::Ppc64le,
     options: include_str!("../../../kernels/power9.config"),
+    is_packaged: false,
 };
 
 #[test]
