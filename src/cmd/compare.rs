@@ -6,6 +6,7 @@ use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
+use crate::flow::remaining::Part;
 use crate::flow::{self, Error, Options};
 use crate::report::{Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
@@ -59,7 +60,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     };
     let mut comparisons = Vec::new();
     for (at, dir) in dirs.iter().enumerate() {
-        session.observer.part(at, dirs.len());
+        session.observer.part(Part { at, of: dirs.len(), shares_base: false });
         match flow::measure(dir, options, &session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
             ended => return stopped(&dirs, at, ended.map(drop)),

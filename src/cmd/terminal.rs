@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use super::locale;
 use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
-use crate::flow::remaining::{Remaining, Work, learn, learned, spoken};
+use crate::flow::remaining::{Part, Remaining, Work, learn, learned, spoken};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
 use crate::report::counted;
 use crate::text::escape;
@@ -112,8 +112,8 @@ impl Observer for Terminal {
         }
     }
 
-    fn part(&self, at: usize, of: usize) {
-        lock(&self.remaining).part(at, of);
+    fn part(&self, part: Part) {
+        lock(&self.remaining).part(part);
     }
 
     fn begin(&self, work: &Work) {

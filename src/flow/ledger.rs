@@ -6,6 +6,7 @@ use super::error::Error;
 use super::kept::{LEDGER, keep};
 use super::kernels::why_unbuilt;
 use super::phases;
+use super::remaining::Part;
 use super::session::Session;
 use super::whole::compare_with_base_of;
 use crate::analyse;
@@ -29,8 +30,9 @@ pub struct Ranked {
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
-    for (part, (name, experiment)) in ledger.experiments.iter().enumerate() {
-        session.observer.part(part, ledger.experiments.len());
+    let of = ledger.experiments.len();
+    for (at, (name, experiment)) in ledger.experiments.iter().enumerate() {
+        session.observer.part(Part { at, of, shares_base: true });
         session.observer.note(name);
         let plan = match phases::plan(experiment, session) {
             Ok(plan) => plan,

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::OrHost;
 use super::error::Error;
-use super::remaining::Work;
+use super::remaining::{Part, Work};
 use crate::analyse::Progress;
 use crate::engine::{Cancel, Limits};
 use crate::run::{Event, Timing};
@@ -13,8 +13,8 @@ pub trait Observer: Sync {
     fn note(&self, _text: &str) {}
     /// What goes on now; the next one replaces it, and an empty one ends it.
     fn status(&self, _text: &str) {}
-    /// The run that begins next is number `at`, from 0, of about so many of its kind.
-    fn part(&self, _at: usize, _of: usize) {}
+    /// The run that begins next is this one of several.
+    fn part(&self, _part: Part) {}
     /// This work begins.
     fn begin(&self, _work: &Work) {}
     /// One of them, as it goes on.

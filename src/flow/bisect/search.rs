@@ -9,6 +9,7 @@ use crate::disk::sha256;
 use crate::flow::error::Error;
 use crate::flow::kept::keep;
 use crate::flow::kernels::why_unbuilt;
+use crate::flow::remaining::Part;
 use crate::flow::session::Session;
 use crate::flow::whole::compare_with_base_of;
 use crate::flow::{counts, file};
@@ -40,8 +41,9 @@ pub(super) fn search(
             return Ok(stopped());
         }
         // Both ends are one part; of the places between, those known are done.
-        let done = bisection.points.len() - 1;
-        session.observer.part(done, done + expected(&bisection, place));
+        let at = bisection.points.len() - 1;
+        let of = at + expected(&bisection, place);
+        session.observer.part(Part { at, of, shares_base: true });
         session.observer.note(&report::place(&bisection, place));
         let Some(point) = measure(store, bounds, &bisection, place, session)? else {
             return Ok(stopped());

@@ -8,7 +8,7 @@ mod work;
 
 pub use rates::Rates;
 pub use store::{learn, learned};
-pub use work::{Remaining, Work};
+pub use work::{Part, Remaining, Work};
 
 use std::time::Duration;
 

@@ -125,16 +125,26 @@ fn what_is_there_costs_nothing_and_vms_share_the_rest() {
 #[test]
 fn parts_are_one_whole() {
     let mut remaining = Remaining::new(rates());
-    remaining.part(0, 3);
+    let part = |at, of| Part { at, of, shares_base: false };
+    remaining.part(part(0, 3));
     remaining.begin(work(2, 1));
     assert_eq!(remaining.left(Duration::ZERO), seconds(90.0));
     pass(&mut remaining, 2, [5.0, 1.0, 9.0], |_, _| ());
-    remaining.part(1, 3);
+    remaining.part(part(1, 3));
     remaining.begin(work(2, 1));
     assert_eq!((remaining.left(seconds(30.0)), remaining.runs()), (seconds(60.0), (4, 12)));
     // A search that finds more to look at says so: that is no slow boot.
-    remaining.part(1, 4);
+    remaining.part(part(1, 4));
     assert_eq!(remaining.left(seconds(30.0)), seconds(90.0));
+}
+
+#[test]
+fn a_base_that_all_parts_share_is_measured_once() {
+    let mut remaining = Remaining::new(rates());
+    remaining.part(Part { at: 0, of: 3, shares_base: true });
+    remaining.begin(work(2, 1));
+    // Base and change take 15 s each, and later two changes.
+    assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
 }
 
 #[test]

@@ -24,6 +24,22 @@ impl Work {
     }
 }
 
+/// One of several runs that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0.
+    pub at: usize,
+    /// About so many there are.
+    pub of: usize,
+    /// Whether all have one base, which is measured in the first alone.
+    pub shares_base: bool,
+}
+
+impl Part {
+    /// A run that is all there is.
+    pub const ALONE: Part = Part { at: 0, of: 1, shares_base: false };
+}
+
 /// Where a boot is. `left` are the rows that come after.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
@@ -35,31 +51,31 @@ enum At {
 }
 
 /// What is left of one or several runs that follow each other. Times are since its start.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Remaining {
     known: Rates,
     work: Work,
     boots: BTreeMap<usize, At>,
     seen_boots: Seen,
     seen_runs: BTreeMap<String, Seen>,
-    part: usize,
-    parts: usize,
+    part: Part,
     shown: Option<(Duration, Duration)>,
 }
 
 impl Remaining {
     /// Nothing to do yet.
     pub fn new(known: Rates) -> Remaining {
-        Remaining { known, parts: 1, ..Remaining::default() }
+        let (work, boots, seen_boots, seen_runs) = Default::default();
+        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::ALONE, shown: None }
     }
 
-    /// The run that begins next is number `at`, from 0, of about so many of its kind.
-    pub fn part(&mut self, at: usize, of: usize) {
-        if of != self.parts {
+    /// The run that begins next is this one.
+    pub fn part(&mut self, part: Part) {
+        if part.of != self.part.of {
             // There is more to do than was known, or less: that is news.
             self.shown = None;
         }
-        (self.part, self.parts) = (at, of.max(at + 1));
+        self.part = Part { of: part.of.max(part.at + 1), ..part };
     }
 
     /// Its work.
@@ -106,15 +122,18 @@ impl Remaining {
         };
         let all = self.work.runs();
         let left: usize = self.boots.values().map(left).sum();
-        (self.part * all + all.saturating_sub(left), self.parts * all)
+        (self.part.at * all + all.saturating_sub(left), self.part.of * all)
     }
 
     /// The time that is left. From one call to the next it grows by no more than the time that
     /// passed in between: one slow boot does not turn minutes into hours.
     pub fn left(&mut self, now: Duration) -> Duration {
-        let later = self.parts - self.part - 1;
+        let Part { at, of, shares_base } = self.part;
+        let later = of - at - 1;
         let fresh = At::Waiting { left: self.work.rows.len() };
-        let part = self.wall(now, &vec![fresh; self.work.boots]);
+        // Of a later part with the same base, the change's boots.
+        let boots = if shares_base { self.work.boots / 2 } else { self.work.boots };
+        let part = self.wall(now, &vec![fresh; boots]);
         let boots: Vec<At> = self.boots.values().copied().collect();
         let seconds = self.wall(now, &boots) + part * later as f64;
         let mut left = Duration::try_from_secs_f64(seconds).unwrap_or_default();
