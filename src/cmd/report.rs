@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::choice::{Choice, one_of};
@@ -79,15 +80,18 @@ fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), 
 
 /// Prints what has to be the same for the numbers to come out again.
 fn print_versions(results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
-    let all: Option<String> =
+    let all: Option<Vec<String>> =
         results.iter().map(|one| versions(&one.result, output.text_options())).collect();
-    let all = all.ok_or_else(|| {
+    let mut all = all.ok_or_else(|| {
         Error::usage(
             "--versions only applies to comparisons of the exact engine or of guests; of a ledger, \
              give the directory of an addition or DIR/together",
         )
     })?;
-    write_stdout(&all)?;
+    // The runs of a sweep have the same.
+    let mut seen = BTreeSet::new();
+    all.retain(|text| seen.insert(text.clone()));
+    write_stdout(&all.concat())?;
     Ok(Exit::Ok)
 }
 
