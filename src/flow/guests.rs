@@ -121,6 +121,7 @@ fn target(host: HostKind) -> &'static Target {
         HostKind::Kvm => &Target::X86_64,
         HostKind::KvmE500v2 => &Target::E500V2,
         HostKind::KvmArm64 => &Target::ARM64,
+        HostKind::KvmPower9 => &Target::POWER9,
     }
 }
 

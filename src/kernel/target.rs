@@ -18,6 +18,7 @@ pub struct Target {
 /// A small configuration that boots in the exact engine and has what the workloads need.
 const BASE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
 const OF_E500V2: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/e500v2.config"));
+const OF_POWER9: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/power9.config"));
 
 impl Target {
     /// The machine of the exact engine.
@@ -27,6 +28,10 @@ impl Target {
     /// A KVM host with an e500v2 processor: QEMU's ppce500 machine.
     pub const E500V2: Target =
         Target { name: "e500v2", arch: Arch::PowerPc, options: OF_E500V2, is_packaged: false };
+
+    /// A KVM host with a POWER9 processor: QEMU's pseries machine.
+    pub const POWER9: Target =
+        Target { name: "power9", arch: Arch::Ppc64le, options: OF_POWER9, is_packaged: false };
 
     /// A KVM host with an arm64 processor: QEMU's virt machine. Its kernel comes from a package.
     pub const ARM64: Target =

@@ -45,6 +45,10 @@ const SHARED: [(&str, &str); 4] =
 /// The files of those whose guests KVM's tracepoints are about.
 const RAW: [(&str, &str); 2] = [source!("raw.h"), source!("raw.c")];
 
+/// QEMU's own processor has no measures against speculation, and says so.
+const PSERIES: &str = "pseries,cap-nested-hv=on,cap-ccf-assist=off,cap-cfpc=broken,\
+                       cap-sbbc=broken,cap-ibs=broken";
+
 impl Board {
     /// A PowerPC of 2008 without virtualization: KVM emulates privileged instructions, and times
     /// exits.
@@ -73,12 +77,26 @@ impl Board {
         module: None,
     };
 
+    /// A POWER9 with nested guests, whose KVM times its own phases.
+    pub const POWER9: Board = Board {
+        name: "POWER9",
+        qemu: ("qemu-system-ppc64", "qemu-system-ppc"),
+        machine: &["-M", PSERIES, "-cpu", "POWER9"],
+        console: "hvc0",
+        compiler: "powerpc64le-linux-gnu",
+        library: "libc6-dev-ppc64el-cross",
+        flags: &[],
+        sources: &[RAW[0], RAW[1], source!("power9.c")],
+        module: None,
+    };
+
     /// The board of hosts of this kind; `None` for the host of this machine's architecture.
     pub fn of(kind: HostKind) -> Option<&'static Board> {
         match kind {
             HostKind::Kvm => None,
             HostKind::KvmE500v2 => Some(&Board::E500V2),
             HostKind::KvmArm64 => Some(&Board::ARM64),
+            HostKind::KvmPower9 => Some(&Board::POWER9),
         }
     }
 

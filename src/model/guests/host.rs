@@ -16,6 +16,9 @@ pub enum HostKind {
     /// The same for arm64, in QEMU's virt machine.
     #[serde(rename = "kvm-arm64")]
     KvmArm64,
+    /// The same for POWER9, as a hypervisor within another one, in QEMU's pseries.
+    #[serde(rename = "kvm-power9")]
+    KvmPower9,
 }
 
 impl HostKind {
@@ -25,6 +28,7 @@ impl HostKind {
             HostKind::Kvm => "kvm",
             HostKind::KvmE500v2 => "kvm-e500v2",
             HostKind::KvmArm64 => "kvm-arm64",
+            HostKind::KvmPower9 => "kvm-power9",
         }
     }
 
@@ -43,6 +47,7 @@ impl HostKind {
                 vec!["all", "mfmsr", "mtspr", "mfspr", "mmio", "wrtee", "rfi"]
             }
             HostKind::KvmArm64 => vec!["all", "hvc", "mrs", "mmio", "fault", "wfi"],
+            HostKind::KvmPower9 => vec!["all", "hcall", "fault"],
         }
     }
 

@@ -1,13 +1,11 @@
 //! Boots of hosts, all by the product's own code; what they say is kept as long as the test runs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ktax::engine::{Cancel, Limits};
-use ktax::kernel::{Talk, Target, obtain_for};
 use ktax::kvmhost::{Board, BoardHost, PLAIN};
-use ktax::model::Subject;
 
 use crate::common::{Need, cache, require, scratch};
 
@@ -41,10 +39,4 @@ pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
     });
     assert_eq!(first, second);
     first
-}
-
-/// The kernel of a target, of the distribution's source.
-pub fn vmlinux(target: &Target) -> PathBuf {
-    let talk = Talk { note: &|text| eprintln!("{text}"), status: &|_| {}, is_cancelled: &|| false };
-    obtain_for(target, &Subject::of("debian-src:6.12", ""), &cache(), &talk).unwrap().image
 }

@@ -1,56 +1,38 @@
-//! POWER9 as a hypervisor within another one, with KVM's timing of its own phases.
+//! POWER9 as a hypervisor within another one, with KVM's timing of its own phases: an experiment,
+//! run as a user runs it.
 
-use std::fs;
-
-use ktax::kernel::Target;
 use ktax::kvmhost::Board;
-use ktax::model::Arch;
+use ktax::model::{Side, Verdict};
 
-use super::boards::{boot, is_missing, vmlinux};
-use super::{count, section, tables};
+use super::boards::is_missing;
+use super::count;
+use super::traced_boards::{compare, experiment, table};
 use crate::common::scratch;
-
-/// With nested guests; QEMU's own processor has no measures against speculation, and says so.
-const MACHINE: &str = "pseries,cap-nested-hv=on,cap-ccf-assist=off,cap-cfpc=broken,\
-                       cap-sbbc=broken,cap-ibs=broken";
-
-const POWER9: Board = Board {
-    name: "POWER9",
-    qemu: ("qemu-system-ppc64", "qemu-system-ppc"),
-    machine: &["-M", MACHINE, "-cpu", "POWER9"],
-    console: "hvc0",
-    compiler: "powerpc64le-linux-gnu",
-    library: "libc6-dev-ppc64el-cross",
-    flags: &[],
-    sources: &[("power9.c", include_str!("power9.c"))],
-    module: None,
-};
-
-const TARGET: Target = Target {
-    name: "power9",
-    arch: Arch::Ppc64le,
-    options: include_str!("../../../kernels/power9.config"),
-    is_packaged: false,
-};
 
 #[test]
 fn every_call_of_a_nested_guest_is_in_the_timings() {
-    if is_missing(&POWER9) {
+    if is_missing(&Board::POWER9) {
         return;
     }
-    let (serial, dir) = (boot(&POWER9, &vmlinux(&TARGET), None), scratch());
-    let path = dir.path().join("timings");
-    fs::write(&path, section(&serial, "timings")).unwrap();
-    let table = tables(&path).remove(0);
-    assert_eq!(table.source, "book3s HV timings");
-    // 1000 and that of the end; each goes to user space.
-    for reason in ["hypercall", "vcpu_entry", "vcpu_exit"] {
-        assert_eq!(count(&table, reason), 1001, "{reason}: {table:?}");
+    let dir = scratch();
+    let file = experiment(&Board::POWER9);
+    let (_, rows) =
+        compare(&file, &dir.path().join("out"), &["raw:hcall=1000", "raw:fault=100"], 0);
+    let [calls, faults] = &rows[..] else { panic!("{rows:?}") };
+    for (row, expected) in [(calls, [1001, 1]), (faults, [1, 101])] {
+        assert_eq!(row.verdict, Verdict::OneSide);
+        let table = table(row, Side::Base);
+        assert_eq!(table.source, "book3s HV timings");
+        // One more call, of the end; each goes to user space. The guest's code is one page.
+        let [call, fault] = expected;
+        for reason in ["hypercall", "vcpu_entry", "vcpu_exit"] {
+            assert_eq!(count(table, reason), call, "{reason}: {table:?}");
+        }
+        assert_eq!(count(table, "page_fault"), fault, "{table:?}");
+        // Interrupts of the host's end its stays in the guest too.
+        let stays = count(table, "in_guest");
+        assert!((call + fault..call + fault + 100).contains(&stays), "{table:?}");
+        assert_eq!(count(table, "guest_exit"), stays, "{table:?}");
+        assert!(table.warnings.is_empty(), "{table:?}");
     }
-    // The guest's code is one page. Interrupts of the host's end its stays in the guest too.
-    assert_eq!(count(&table, "page_fault"), 1, "{table:?}");
-    let stays = count(&table, "in_guest");
-    assert!((1002..1100).contains(&stays), "{table:?}");
-    assert_eq!(count(&table, "guest_exit"), stays, "{table:?}");
-    assert!(table.warnings.is_empty(), "{table:?}");
 }

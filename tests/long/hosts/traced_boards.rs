@@ -12,7 +12,7 @@ use super::{assert_whole, count};
 use crate::common::{ktax, run, scratch};
 
 /// Compares once, in one layout. Returns the report and the rows.
-fn compare(file: &Path, out: &Path, works: &[&str], status: i32) -> (String, Vec<Row>) {
+pub fn compare(file: &Path, out: &Path, works: &[&str], status: i32) -> (String, Vec<Row>) {
     let mut ktax = ktax();
     ktax.arg("compare").arg(file).arg("--out").arg(out).args(["--layouts", "1"]);
     ktax.args(works.iter().flat_map(|work| ["-w", work]));
@@ -21,13 +21,13 @@ fn compare(file: &Path, out: &Path, works: &[&str], status: i32) -> (String, Vec
     (ran.stdout, AnyRunDir::open(out).unwrap().comparison().unwrap().unwrap().rows)
 }
 
-fn table(row: &Row, side: Side) -> &ExitTable {
+pub fn table(row: &Row, side: Side) -> &ExitTable {
     let run = row.guests().unwrap().runs.get(side);
     &run.as_ref().unwrap_or_else(|| panic!("{row:?}")).table
 }
 
-fn experiment(board: &Board) -> PathBuf {
-    let name = format!("experiments/exit-cost-{}.toml", board.name);
+pub fn experiment(board: &Board) -> PathBuf {
+    let name = format!("experiments/exit-cost-{}.toml", board.name.to_lowercase());
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
