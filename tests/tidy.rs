@@ -240,9 +240,29 @@ fn links_in_documents_lead_somewhere() {
         let text = fs::read_to_string(&path).unwrap();
         for target in text.split("](").skip(1).filter_map(|tail| tail.split(')').next()) {
             if !target.contains("://") {
-                let place = path.parent().unwrap().join(target.split('#').next().unwrap());
+                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let place = match file {
+                    "" => path.clone(),
+                    file => path.parent().unwrap().join(file),
+                };
                 assert!(place.exists(), "{}: {target}", path.display());
+                assert!(has_heading(&place, anchor), "{}: {target}", path.display());
             }
         }
     }
+}
+
+/// Whether a document has a heading of this anchor, as GitHub makes them.
+fn has_heading(document: &Path, anchor: &str) -> bool {
+    let of = |line: &str| -> Option<String> {
+        let heading =
+            line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?;
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
+    };
+    anchor.is_empty()
+        || fs::read_to_string(document)
+            .unwrap()
+            .lines()
+            .any(|line| of(line).as_deref() == Some(anchor))
 }

@@ -26,8 +26,7 @@ pub fn text(path: &Path, wanted: &'static str) -> Result<String, Error> {
 /// # Errors
 /// There is neither, or the file cannot be read.
 pub fn experiment_text(named: &Path) -> Result<String, Error> {
-    let wanted = "an experiment file, or a name that `ktax experiments` lists";
-    built_in(named, plan::experiments()).map_or_else(|| text(named, wanted), Ok)
+    named_text(named, "an experiment file, or a name that `ktax experiments` lists")
 }
 
 /// The text of a ledger, likewise.
@@ -35,8 +34,16 @@ pub fn experiment_text(named: &Path) -> Result<String, Error> {
 /// # Errors
 /// There is neither, or the file cannot be read.
 pub fn ledger_text(named: &Path) -> Result<String, Error> {
-    let wanted = "a ledger file, or a name that `ktax experiments` lists";
-    built_in(named, plan::ledgers()).map_or_else(|| text(named, wanted), Ok)
+    named_text(named, "a ledger file, or a name that `ktax experiments` lists")
+}
+
+/// Of either: who reads the text says which command is for the other.
+fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
+    built_in(named, all_built_in()).map_or_else(|| text(named, wanted), Ok)
+}
+
+fn all_built_in() -> impl Iterator<Item = BuiltIn> {
+    plan::experiments().chain(plan::ledgers())
 }
 
 /// The text of what is built in.
@@ -44,10 +51,9 @@ pub fn ledger_text(named: &Path) -> Result<String, Error> {
 /// # Errors
 /// Nothing of that name is.
 pub fn built_in_text(name: &str) -> Result<&'static str, Error> {
-    let all = || plan::experiments().chain(plan::ledgers());
-    let found = all().find(|it| it.name == name).map(|it| it.text);
+    let found = all_built_in().find(|it| it.name == name).map(|it| it.text);
     found.ok_or_else(|| {
-        let near = nearest(name, all().map(|it| it.name)).map(str::to_owned);
+        let near = nearest(name, all_built_in().map(|it| it.name)).map(str::to_owned);
         Error::NotBuiltIn { name: name.to_owned(), near }
     })
 }

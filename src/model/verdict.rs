@@ -25,7 +25,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether a change was seen.
+    /// Whether it is slower or faster.
     pub fn is_change(self) -> bool {
         match self {
             Verdict::Slower | Verdict::Faster => true,

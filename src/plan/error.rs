@@ -17,6 +17,8 @@ pub enum PlanError {
     Ledger { path: String, reason: String },
     #[error("{path} is a ledger: it has additions. Run it with `ktax ledger`")]
     IsLedger { path: String },
+    #[error("{path} is an experiment: it has no additions. Run it with `ktax compare`")]
+    IsExperiment { path: String },
     #[error(
         "{} only applies to {applies_to}, and this experiment uses {uses}; remove it",
         with_flag(.key)

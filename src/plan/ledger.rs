@@ -26,6 +26,9 @@ impl Ledger {
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(refuse)?;
+        if file.add.is_empty() {
+            return Err(PlanError::IsExperiment { path: path.to_owned() });
+        }
         check(&file).map_err(refuse)?;
         if let Some(of) = file.add.iter().find(|of| !of.with.is_empty())
             && Method::of(&file) != Method::Guests
@@ -60,9 +63,6 @@ fn check(file: &ExperimentFile) -> Result<(), String> {
     }
     if !file.sweep.is_empty() {
         return Err("a ledger has one base; remove `sweep`, and set one value of it".into());
-    }
-    if names.is_empty() {
-        return Err("the list `add` is empty".into());
     }
     if names.contains(&TOGETHER) {
         return Err(format!(

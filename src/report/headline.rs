@@ -50,8 +50,8 @@ fn tally(rows: &[&Row], what: &str) -> String {
 /// the row.
 fn said(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     let (word, detail) = match verdict {
-        Verdict::Slower => ("slower", extreme("worst ", rows, 1.0, is_named)),
-        Verdict::Faster => ("faster", join(extreme("best ", rows, -1.0, is_named), dearer(rows))),
+        Verdict::Slower => ("slower", extremes("worst ", rows, 1.0, is_named)),
+        Verdict::Faster => ("faster", join(extremes("best ", rows, -1.0, is_named), dearer(rows))),
         Verdict::NoDetectedChange => ("unchanged", seen(rows)),
         other => (other.text(), None),
     };
@@ -61,7 +61,18 @@ fn said(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
     }
 }
 
-/// The row that changed most in the direction of `sign`.
+/// The rows that changed most in the direction of `sign`: one by instructions, one by REP
+/// iterations, which are no smaller or larger than the other.
+fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
+    let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().copied().partition(|row| verdict::is_by_rep(row));
+    let which = if rows.len() == 1 { "" } else { which };
+    let by_instructions = extreme(which, &instructions, sign, is_named);
+    let which = if by_instructions.is_some() { "" } else { which };
+    join(by_instructions, extreme(which, &rep, sign, is_named))
+}
+
+/// The row of one of these kinds that did.
 fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
     // What is new has no percentage, and is more than any.
     let size = |row: &Row| percent(row).map_or(f64::INFINITY, |percent| sign * percent);
@@ -71,7 +82,6 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
         None => format!("new{unit}"),
         known => format!("{} %{unit}", number::percent(known)),
     };
-    let which = if rows.len() == 1 { "" } else { which };
     Some(if is_named { changed } else { format!("{which}{} {changed}", row.row) })
 }
 

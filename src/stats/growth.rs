@@ -24,9 +24,9 @@
 //! a factor `s` that is an exponent within `ln 2 / ln s` of 0 or of 1: 0.25 for a span of 16. This
 //! has nothing to do with noise, and a longer span makes it stricter.
 //!
-//! **The interval can only take a verdict away**: none of [`GrowthClass::Constant`],
-//! [`GrowthClass::Linear`] and [`GrowthClass::Other`] is given while the interval reaches an
-//! exponent that says otherwise.
+//! **The interval can only take a verdict away**: the cost is not [`GrowthClass::Constant`] while
+//! the interval reaches 1, not [`GrowthClass::Linear`] while it reaches 0, and not
+//! [`GrowthClass::Other`] while it reaches either.
 
 use super::tables::mean;
 

@@ -111,11 +111,20 @@ fn answers_have_the_words_that_ktax_says_today() {
 }
 
 #[test]
-fn a_ledger_is_no_experiment_and_says_how_to_run_it() {
+fn a_ledger_is_no_experiment_and_each_says_how_to_run_it() {
     let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/ledgers/hardening.toml");
-    let ran = crate::common::run(crate::common::ktax().args(["compare", ledger]));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("it has additions. Run it with `ktax ledger`"), "{}", ran.stderr);
+    let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/lsm.toml");
+    for (command, names, said) in [
+        ("compare", [ledger, "hardening"], "it has additions. Run it with `ktax ledger`"),
+        ("ledger", [experiment, "lsm"], "it has no additions. Run it with `ktax compare`"),
+    ] {
+        for name in names {
+            let mut ktax = crate::common::ktax();
+            let ran = crate::common::run(ktax.args([command, name]).current_dir("/"));
+            assert_eq!(ran.status, 2, "{}", ran.stderr);
+            assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,10 @@ const SHOWN: usize = 5;
 /// A function in a changed row: the row, and what it carries there in percent of the row's base.
 type Part<'a> = (&'a str, f64);
 
+const MEANING: &str = "mean %: what the function carries in percent of a row's base, averaged over \
+                       all changed rows";
+const OF_REP: &str = "; with (REP), in percent of REP iterations, over the rows that they decided";
+
 const COLUMNS: [(&str, Kind); 5] = [
     ("mean %", Kind::Number),
     ("function", Kind::Name),
@@ -20,34 +24,37 @@ const COLUMNS: [(&str, Kind); 5] = [
 ];
 
 /// The functions that carry most over all changed rows together. Operations differ from row to row,
-/// so what is added up is in percent of each row's base. A row alone says it itself.
+/// so what is added up is in percent of each row's base. Where REP iterations decided, those are
+/// the base; such functions come last. A row alone says it itself.
 pub fn overall(rows: &[Row]) -> Option<Section> {
     let mut functions: BTreeMap<(&str, bool), Vec<Part<'_>>> = BTreeMap::new();
     let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
-    let mut count = 0;
+    let mut counts = [0_u32; 2];
     for (row, effect) in changed {
-        count += 1;
         let is_rep = verdict::is_rep(effect);
+        counts[usize::from(is_rep)] += 1;
         for function in &effect.functions {
             let delta = if is_rep { function.rep_delta } else { function.delta };
             let part = (row.row.as_str(), delta / effect.base * 100.0);
             functions.entry((&function.function, is_rep)).or_default().push(part);
         }
     }
+    let count = counts.iter().sum::<u32>();
     if count < 2 {
         return None;
     }
     let sum = |parts: &[Part<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
     let mut all: Vec<_> = functions.into_iter().collect();
     all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
-    let lines = all.iter().take(SHOWN).map(|((function, is_rep), parts)| {
+    let of_kind = |rep: bool| all.iter().filter(move |((_, is_rep), _)| *is_rep == rep).take(SHOWN);
+    let lines = of_kind(false).chain(of_kind(true)).map(|((function, is_rep), parts)| {
         let size = |percent: f64| percent.abs();
         let (row, largest) = parts
             .iter()
             .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
             .expect("a function is there because a row has it");
-        let mean = number::percent(Some(sum(parts) / f64::from(count)));
+        let mean = number::percent(Some(sum(parts) / f64::from(counts[usize::from(*is_rep)])));
         let name = format!("{function}{}", if *is_rep { " (REP)" } else { "" });
         let largest = number::percent(Some(*largest));
         Line::of([mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from))
@@ -59,10 +66,6 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
             counted(count as usize, "changed row")
         ),
         table: Table { gives_way: vec![vec![3, 4]], wraps: 1, ..Table::of(COLUMNS) }.with(lines),
-        notes: vec![
-            "mean %: what the function carries in percent of a row's base, averaged over all \
-             changed rows."
-                .to_owned(),
-        ],
+        notes: vec![format!("{MEANING}{}.", if counts[1] > 0 { OF_REP } else { "" })],
     })
 }

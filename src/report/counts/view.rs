@@ -36,7 +36,7 @@ fn legend(comparison: &Comparison, layouts: usize) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some((
         "(REP)",
-        "the instructions show no change; the repeats of string instructions do",
+        "the repeats of string instructions decide; the instructions are neither slower nor faster",
     ));
     Legend::of([
         "insn: instructions per operation in process context, counted exactly; they are not time.",

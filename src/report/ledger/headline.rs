@@ -21,8 +21,10 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
     if let Some((name, (row, percent))) =
         dearest_of.and_then(|name| Some((name, most(entries(ledger, name))?)))
     {
-        let percent = number::percent(Some(percent));
-        found += &format!(" The most expensive is {name}: {percent} % ({row}).");
+        if percent > 0.0 {
+            let percent = number::percent(Some(percent));
+            found += &format!(" The most expensive is {name}: {percent} % ({row}).");
+        }
     }
     found.extend(saves_most(ledger, &names));
     let is_free = |name: &&str| {

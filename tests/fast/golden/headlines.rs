@@ -61,6 +61,26 @@ fn an_answer_counts_every_row_once() {
     assert_eq!(of(&one), "");
 }
 
+/// A percentage of REP iterations is no larger and no smaller than one of instructions.
+#[test]
+fn instructions_and_rep_iterations_are_not_ranked_together() {
+    let mut mixed = cases::changes();
+    let found = cases::all().iter().find(|(name, _)| *name == "rep").unwrap();
+    let by_rep = found.1.rows.iter().find(|row| row.row == "pipe").unwrap();
+    mixed.rows.insert(0, by_rep.clone());
+    assert_eq!(
+        mixed.saved().headline,
+        "3 of 6 rows slower (worst stat +1.77 %, pipe +100.00 % REP iterations), 1 faster \
+         (context-switch:pages=4,procs=2 -8.75 %), 2 unchanged (would have seen 0.10 to 1.08 %)"
+    );
+    let page = at(&mixed.saved(), 100, false);
+    let (_, functions) = page.split_once("Functions that carry most").unwrap();
+    let lines: Vec<&str> = functions.split("mean %:").next().unwrap().lines().collect();
+    let last_of_instructions = lines.iter().rposition(|line| line.contains(" stat")).unwrap();
+    let first_of_rep = lines.iter().position(|line| line.contains("(REP)")).unwrap();
+    assert!(last_of_instructions < first_of_rep, "{page}");
+}
+
 #[test]
 fn a_table_without_numbers_has_no_explanations_below() {
     let mut counts = cases::changes();
