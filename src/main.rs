@@ -2,16 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use ktax::cmd::{self, Cli};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::of_command_line() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
     match cmd::run(&cli) {
         Ok(exit) => cli.status(exit),
         Err(error) => {
             cmd::complain(&error);
-            cli.status(cmd::Exit::of_error(&error))
+            cli.status_of_error(&error)
         }
     }
 }

@@ -53,12 +53,20 @@ impl Exit {
     /// commit's fault ends the search.
     pub fn for_bisect(self) -> ExitCode {
         const SKIP: u8 = 125;
-        const ABORT: u8 = 128;
         match self {
             Exit::Ok | Exit::Slower => self.into(),
             Exit::NotRun | Exit::Inconclusive => ExitCode::from(SKIP),
-            Exit::Internal | Exit::Usage => ExitCode::from(ABORT + self as u8),
+            Exit::Internal | Exit::Usage | Exit::Cancelled => self.of_no_commit(),
+        }
+    }
+
+    /// What `git bisect run` is told of an error that would be the same with every commit, such as
+    /// that there is no QEMU.
+    pub fn of_no_commit(self) -> ExitCode {
+        const ABORT: u8 = 128;
+        match self {
             Exit::Cancelled => self.into(),
+            other => ExitCode::from(ABORT + other as u8),
         }
     }
 }

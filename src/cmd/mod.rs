@@ -98,12 +98,36 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// What to exit with: help was printed, or what is wrong.
+    pub fn of_command_line() -> Result<Cli, ExitCode> {
+        Cli::try_parse().map_err(|error| {
+            // Nobody is left to be told where this fails.
+            let _ = error.print();
+            let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
+            match error.exit_code() {
+                0 => ExitCode::SUCCESS,
+                _ if is_bisect() => Exit::Usage.for_bisect(),
+                _ => Exit::Usage.into(),
+            }
+        })
+    }
+
     /// The exit status.
     pub fn status(&self, exit: Exit) -> ExitCode {
-        match &self.command {
-            Command::Compare(args) if args.bisect => exit.for_bisect(),
-            _ => exit.into(),
-        }
+        if self.is_for_bisect() { exit.for_bisect() } else { exit.into() }
+    }
+
+    /// The exit status where the command failed.
+    pub fn status_of_error(&self, error: &Error) -> ExitCode {
+        let exit = Exit::of_error(error);
+        if self.is_for_bisect() { exit.of_no_commit() } else { exit.into() }
+    }
+
+    fn is_for_bisect(&self) -> bool {
+        matches!(&self.command, Command::Compare(args) if args.bisect)
     }
 }
 

@@ -154,3 +154,20 @@ fn the_help_and_the_page_of_a_ledger_say_what_its_exit_status_means() {
         assert!(said, "{status}: {meaning}\n{help}");
     }
 }
+
+/// `git bisect run` takes 1 to 124 as "bad": a typo must not blame a commit, and what is missing
+/// here is missing with every commit.
+#[test]
+fn what_is_no_commits_fault_stops_a_bisection() {
+    let compare = |arguments: &[&str]| {
+        let mut ktax = ktax();
+        ktax.args(["compare", "--bisect", "--out", "/dev/null/run"]).args(arguments);
+        run(ktax.env("KTAX_QEMU", "/nonexistent/qemu")).status
+    };
+    let sides = ["--kernel", "/etc/hostname", "--change-boot-line", "nosmp", "-w", "getppid"];
+    assert_eq!(compare(&["--nosuch"]), 130);
+    assert_eq!(compare(&["--layouts", "x"]), 130);
+    assert_eq!(compare(&[&sides[..], &["-w", "nosuch"]].concat()), 130);
+    assert_eq!(compare(&sides), 128 + 69);
+    assert_eq!(run(ktax().args(["compare", "--bisect", "--help"])).status, 0);
+}
