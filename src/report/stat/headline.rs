@@ -1,19 +1,22 @@
-use super::numbers::{counter, value};
+use super::numbers::{counter, range, value};
 use crate::model::{Side, StatRow, StatTable};
 use crate::report::number::percent;
 
 /// What is said first, in this order.
 const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
 
-/// `time elapsed +3.72 % (1 314.78 → 1 363.69 msecs), task clock +3.74 %, instructions +10.43 %`;
-/// of one command the means, and of each how many runs failed.
+/// `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change detected)`; of one command the means, and of each how many runs failed.
 pub fn headline(table: &StatTable) -> String {
     let rows = NAMED.iter().filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
     let rows: Vec<&StatRow> = rows.collect();
     let mut parts: Vec<String> = match table.commands.len() {
-        2 => rows.iter().enumerate().filter_map(|(at, row)| changed(row, at == 0)).collect(),
+        2 => rows.iter().filter_map(|row| changed(row)).collect(),
         _ => rows.iter().filter_map(|row| mean(row)).collect(),
     };
+    let has_none = |row: &&StatRow| row.change.is_some_and(|it| it.interval_percent.is_none());
+    if rows.iter().any(has_none) {
+        parts.push("too few runs for an interval".to_owned());
+    }
     for (command, side) in table.commands.iter().zip(Side::BOTH) {
         let of = if table.commands.len() == 2 {
             format!(" of the {}", side.name())
@@ -35,13 +38,18 @@ fn named(row: &StatRow) -> (&'static str, String) {
     }
 }
 
-fn changed(row: &StatRow, with_values: bool) -> Option<String> {
-    let ([base, change], by) = (row.repeats.first_chunk()?, row.change?);
-    let (name, unit) = named(row);
-    let shown = |mean| value(counter(row), mean);
-    let from_to = format!(" ({} → {}{unit})", shown(base.mean), shown(change.mean));
-    let by = percent(Some(by.percent));
-    Some(format!("{name} {by} %{}", if with_values { &from_to } else { "" }))
+/// The change is that of the pairs, which need not be that of the means.
+fn changed(row: &StatRow) -> Option<String> {
+    let change = row.change?;
+    let (name, _) = named(row);
+    let by = percent(Some(change.percent));
+    Some(match change.interval_percent {
+        None => format!("{name} {by} %"),
+        Some(ends @ [low, high]) if low <= 0.0 && 0.0 <= high => {
+            format!("{name} {by} % (interval {}: no change detected)", range(ends))
+        }
+        Some(ends) => format!("{name} {by} % (interval {})", range(ends)),
+    })
 }
 
 fn mean(row: &StatRow) -> Option<String> {

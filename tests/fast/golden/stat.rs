@@ -3,7 +3,7 @@
 
 use ktax::analyse;
 use ktax::model::{Count, Counted, StatCommand, StatTable};
-use ktax::report::{JSON, StatPage};
+use ktax::report::{JSON, Report, StatPage};
 
 use super::{at, check, show};
 
@@ -112,4 +112,17 @@ fn changes_are_those_that_were_published() {
     for published in ["+3.74", "+3.63", "+10.43", "+2.13", "+2.86", "+3.72"] {
         assert!(shown.contains(published), "{published}: {shown}");
     }
+}
+
+/// Equal commands, whose means differ by one slow run: the answer is that of the pairs, and says
+/// that it is none.
+#[test]
+fn the_answer_has_its_interval_and_no_means_that_contradict_it() {
+    let mut table = pairs();
+    let row = table.rows.iter_mut().find(|row| row.counter == "elapsed").unwrap();
+    let change = row.change.as_mut().unwrap();
+    (change.percent, change.interval_percent) = (-0.85, Some([-60.0, 40.0]));
+    let headline = table.saved().headline;
+    let said = "time elapsed -0.85 % (interval -60.0…+40.0: no change detected), task clock +3.74";
+    assert!(headline.starts_with(said), "{headline}");
 }
