@@ -1,9 +1,9 @@
 //! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
 
 use super::format::{Format, each};
-use super::text::{Page, header, section};
+use super::text::{Page, header, legend, section};
 use crate::report::options::TextOptions;
-use crate::report::view::{Line, Section, Table, View};
+use crate::report::view::{Legend, Line, Section, Table, View};
 
 /// A mailer or a quotation may break longer lines.
 const WIDTH: u16 = 72;
@@ -25,7 +25,7 @@ fn write(view: &View) -> String {
     blocks.extend(sections(view).iter().filter(|it| !it.is_empty()).map(|it| section(it, &page)));
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
-    blocks.push(view.shown_legend().sentences.first().map_or(String::new(), |first| said(first)));
+    blocks.push(legend(&short_legend(view), &page));
     blocks.push(command(&view.again, &page));
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n")
@@ -37,10 +37,21 @@ fn sections(view: &View) -> Vec<Section> {
     let rows = view.sections.iter().filter(|it| matches!(it, Section::Functions(_))).count();
     let is_kept = |section: &&Section| match section {
         Section::Functions(_) => rows == 1,
-        Section::AlsoChanged { .. } => false,
+        // What has a verdict, and not the background.
+        Section::AlsoChanged { changes, .. } => {
+            changes.iter().any(|it| it.verdict.verdict.is_some())
+        }
         _ => true,
     };
     view.sections.iter().filter(is_kept).map(telling).collect()
+}
+
+/// What the numbers are, and the words that no reader can guess.
+fn short_legend(view: &View) -> Legend {
+    let Legend { mut sentences, mut terms } = view.shown_legend();
+    sentences.truncate(1);
+    terms.retain(|(term, _)| matches!(*term, "MDE %" | "(REP)"));
+    Legend { sentences, terms }
 }
 
 fn telling(section: &Section) -> Section {

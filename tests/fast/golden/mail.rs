@@ -10,6 +10,8 @@ use crate::common::{ktax, run, scratch};
 #[test]
 fn a_mail_looks_as_expected() {
     check("changes.mail", &show(&cases::changes(), MAIL));
+    let rep = cases::all().iter().find(|(name, _)| *name == "rep");
+    check("rep.mail", &show(&rep.unwrap().1, MAIL));
     let timed = timed::all().into_iter().find(|(name, _)| *name == "timed");
     check("timed.mail", &show(&timed.unwrap().1, MAIL));
 }

@@ -29,7 +29,8 @@ fn headline(view: &View, page: &Page) -> String {
     }
 }
 
-fn legend(legend: &Legend, page: &Page) -> String {
+/// What the numbers are.
+pub fn legend(legend: &Legend, page: &Page) -> String {
     let mut text = match legend.sentences.as_slice() {
         [] => String::new(),
         sentences => page.paragraph(&sentences.join(" ")),
