@@ -5,7 +5,8 @@ use crate::report::number::percent;
 /// What is said first, in this order.
 const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
 
-/// `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change detected)`; of one command the means, and of each how many runs failed.
+/// `time elapsed +3.72 % (interval +3.40…4.05), task clock +0.10 % (…: no change detected)`; of
+/// one command the means, and of each how many runs failed.
 pub fn headline(table: &StatTable) -> String {
     let rows = NAMED.iter().filter_map(|name| table.rows.iter().find(|row| row.counter == *name));
     let rows: Vec<&StatRow> = rows.collect();
