@@ -30,6 +30,12 @@ pub enum AnalyseError {
          {sample}; run `ktax doctor`, then measure again into a new directory"
     )]
     Sum { row: String, boot: String, functions: u64, sample: u64 },
+    /// The Contexts do not add up to the Sample's total.
+    #[error(
+        "the counts of {row} in boot {boot} add up to {sum}, and the total beside them is {total}: \
+         the file was changed; measure again into a new directory"
+    )]
+    Total { row: String, boot: String, sum: u64, total: u64 },
 }
 
 impl AnalyseError {
@@ -37,7 +43,7 @@ impl AnalyseError {
     pub fn blame(&self) -> Blame {
         match self {
             AnalyseError::RunDir(error) => error.blame(),
-            AnalyseError::Sum { .. } => Blame::Host,
+            AnalyseError::Sum { .. } | AnalyseError::Total { .. } => Blame::Host,
             AnalyseError::BootsMissing { .. }
             | AnalyseError::RunMissing { .. }
             | AnalyseError::Plan { .. }

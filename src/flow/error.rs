@@ -45,8 +45,13 @@ pub enum Error {
     NotBuiltIn { name: String, near: Option<String> },
     #[error("cannot print {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
     NoResult { path: String, error: SavedError },
-    #[error("{path} has no comparison yet; make it with `ktax analyse {path}`")]
-    NoComparison { path: String },
+    #[error("{path} has no comparison yet; {next}")]
+    NoComparison { path: String, next: String },
+    #[error(
+        "--explain only applies to comparisons; of a ledger or a search, give the directory of one \
+         of its runs, as DIR/NAME"
+    )]
+    NothingToExplain,
     #[error("there is no row {row:?}{}; the report's table has all rows' names", meant(.near))]
     NoRow { row: String, near: Option<String> },
     #[error(
@@ -164,7 +169,7 @@ impl Error {
         Some(match self {
             Error::Cancelled => return None,
             Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
-            Error::NotBuiltIn { .. } => Blame::User,
+            Error::NotBuiltIn { .. } | Error::NothingToExplain => Blame::User,
             Error::NoResult { .. } | Error::NoComparison { .. } | Error::NoRow { .. } => {
                 Blame::User
             }

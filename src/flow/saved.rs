@@ -72,7 +72,12 @@ fn below(path: &Path, none: String) -> Result<Vec<Saved>, Error> {
 }
 
 fn none_in(path: &Path) -> Error {
-    Error::NoComparison { path: path.display().to_string() }
+    let shown = path.display().to_string();
+    let next = match path.join("plan.json").is_file() {
+        true => format!("finish it with `ktax run {shown}`"),
+        false => "type the command that began it again, and it goes on".to_owned(),
+    };
+    Error::NoComparison { path: shown, next }
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {
@@ -93,6 +98,9 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
             _ => None,
         })
     };
+    if comparisons().next().is_none() {
+        return Err(Error::NothingToExplain);
+    }
     let found = comparisons().filter_map(|(name, it)| Some((name, Explained::of(it, row)?)));
     let found: Vec<(&str, Explained)> = found.collect();
     if found.is_empty() {

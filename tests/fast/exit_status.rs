@@ -42,12 +42,13 @@ fn full() -> RunDirError {
 fn refused() -> Vec<Error> {
     vec![
         Error::NoResult { path: text("x"), error: SavedError::Untagged },
-        Error::NoComparison { path: text("out") },
+        Error::NoComparison { path: text("out"), next: text("wait") },
         Error::NoRow { row: text("getpid"), near: Some(text("getppid")) },
         Error::FilesTooLarge { path: text("x"), most_mib: 1 },
         Error::OnlyForTimes { option: "--peek", uses: "the exact engine" },
         Error::TemporaryDirectory { path: text("x") },
         Error::NothingBuilt,
+        Error::NothingToExplain,
         Error::NoCache,
         StalePlanError::NoGuestKernel.into(),
         BlockError::SameBoot { side: Side::Base }.into(),

@@ -99,8 +99,21 @@ impl<'a> Boots<'a> {
                 dir: self.dir.root().display().to_string(),
             }
         })?;
-        Ok(sample_or_failure(run.outcome, workload.ops))
+        let attempt = sample_or_failure(run.outcome, workload.ops);
+        match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {
+            Ok((sum, total)) if sum != total => {
+                let (row, boot) = (workload.row.clone(), step.name());
+                Err(AnalyseError::Total { row, boot, sum, total })
+            }
+            _ => Ok(attempt),
+        }
     }
+}
+
+/// What all Contexts counted.
+fn sum(sample: &Sample) -> u64 {
+    let counts = sample.counts.values();
+    counts.fold(0, |sum, of| sum.saturating_add(of.instructions).saturating_add(of.rep_iterations))
 }
 
 /// What everything below relies on.

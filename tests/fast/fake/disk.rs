@@ -129,6 +129,20 @@ fn a_damaged_result_is_refused_with_its_name() {
 }
 
 #[test]
+fn a_sample_that_was_changed_is_no_number() {
+    let dir = scratch();
+    scene().run(dir.path()).complete();
+    let path = dir.path().join("boots/003-base/runs/pipe.json");
+    let mut run: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let count = &mut run["outcome"]["measured"]["counts"]["process"]["instructions"];
+    *count = (count.as_u64().unwrap() + 1).into();
+    fs::write(&path, run.to_string()).unwrap();
+    let error = ktax::analyse::counts(&open_counts(dir.path()).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("the counts of pipe in boot 003-base add up to "), "{error}");
+}
+
+#[test]
 fn a_plan_whose_rows_are_paths_is_refused() {
     let dir = scratch();
     let root = dir.path().join("out");

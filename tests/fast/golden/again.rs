@@ -120,8 +120,9 @@ fn what_has_no_result_is_refused_with_a_type() {
     let root = dir.path().join("planned");
     RunDir::create(&root, plan::plan(&["pipe"])).unwrap();
     let error = flow::saved(std::slice::from_ref(&root)).unwrap_err();
-    let Error::NoComparison { path } = error else { panic!("{error:?}") };
+    let Error::NoComparison { path, next } = error else { panic!("{error:?}") };
     assert_eq!(path, root.to_str().unwrap());
+    assert_eq!(next, format!("finish it with `ktax run {path}`"));
     let file = dir.path().join("other.json");
     fs::write(&file, "[]").unwrap();
     let error = flow::saved(&[file]).unwrap_err();

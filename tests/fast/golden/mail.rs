@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use ktax::report::{MAIL, Report};
+use ktax::report::{JSON, MAIL, Report};
 
-use super::{cases, check, every, show, timed};
+use super::{cases, check, every, searches, show, timed};
 use crate::common::{ktax, run, scratch};
 
 #[test]
@@ -80,4 +80,8 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     let saved = serde_json::to_string(&super::stat::two().saved()).unwrap();
     fs::write(&path, saved).unwrap();
     assert_eq!(explain("pipe").status, 2);
+    let ledger = dir.path().join("ledger.json");
+    fs::write(&ledger, show(&searches::ledger(), JSON)).unwrap();
+    let ran = run(ktax().arg("report").arg(&ledger).args(["--explain", "getppid"]));
+    assert!(ran.status == 2 && ran.stderr.contains("as DIR/NAME"), "{}", ran.stderr);
 }
