@@ -148,5 +148,6 @@ fn row(reason: String, is_guest: bool, times: &Times) -> ExitRow {
         p50_ns: quantile(0.5),
         p99_ns: quantile(0.99),
         parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
+        counter: None,
     }
 }

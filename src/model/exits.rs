@@ -133,6 +133,42 @@ pub struct ExitRow {
     /// Nothing where only sums are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<ExitParts>,
+    /// Which of KVM's counters it is; nothing where it is a reason to leave the guest, or the time
+    /// in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter: Option<ExitCounter>,
+}
+
+/// A counter of KVM that is not the number of exits for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitCounter {
+    /// All exits, whatever their reason.
+    AllExits,
+    /// Something that is no exit: an emulated instruction, a flush, a halt.
+    Other,
+}
+
+impl ExitCounter {
+    /// As JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExitCounter::AllExits => "all-exits",
+            ExitCounter::Other => "other",
+        }
+    }
+}
+
+impl ExitRow {
+    /// Whether it is a reason to leave the guest.
+    pub fn is_reason(&self) -> bool {
+        !self.is_guest && self.counter.is_none()
+    }
+
+    /// Whether its time was measured: KVM's statistics count more than they time.
+    pub fn is_timed(&self) -> bool {
+        self.sum_ns > 0 || self.most_ns.is_some()
+    }
 }
 
 impl ExitAccount {
@@ -153,10 +189,20 @@ impl ExitTable {
         self.elapsed_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9)
     }
 
-    /// How often the guest was left.
+    /// How often the guest was left: what KVM counted, if it counts all exits, and otherwise the
+    /// sum of the reasons.
     pub fn exits(&self) -> u64 {
-        let exits = self.rows.iter().filter(|row| !row.is_guest);
-        exits.map(|row| row.count).fold(0, u64::saturating_add)
+        let sum = |of: fn(&ExitRow) -> bool| {
+            let rows = self.rows.iter().filter(|row| of(row)).map(|row| row.count);
+            rows.reduce(u64::saturating_add)
+        };
+        let counted = sum(|row| row.counter == Some(ExitCounter::AllExits));
+        counted.or_else(|| sum(ExitRow::is_reason)).unwrap_or(0)
+    }
+
+    /// Whether the time of its exits was measured; KVM's statistics have only that of halts.
+    pub fn is_timed(&self) -> bool {
+        self.rows.iter().any(|row| row.counter.is_none() && row.is_timed())
     }
 
     /// The row of a reason.

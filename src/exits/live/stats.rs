@@ -1,5 +1,5 @@
 //! KVM's own statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131):
-//! counts of exits, and times of halts alone. They cost nothing, and need no privilege but that
+//! how many exits there were, how many for some reasons, other counts, and times of halts alone. They cost nothing, and need no privilege but that
 //! over the VMM. Only the VMM can open them (KVM refuses every other process's ioctl), so ktax
 //! takes the file descriptors of a VMM that has opened them, as QEMU 8 and later do.
 
@@ -12,7 +12,7 @@ use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
 use super::error::LiveError;
 use super::process::Process;
-use crate::model::{ExitRow, ExitTable};
+use crate::model::{ExitCounter, ExitRow, ExitTable};
 
 /// The largest description that is read, in bytes; no kernel has so much.
 const DESCRIPTORS_MAX: usize = 1 << 20;
@@ -74,15 +74,13 @@ impl Stats {
                 *all.entry(name).or_default() += value.saturating_sub(before);
             }
         }
-        Ok(vec![ExitTable {
-            of: self.of.clone(),
-            source: "KVM's statistics".to_owned(),
-            rows: rows(&all),
-            warnings: vec![],
-            elapsed_ns: None,
-            account: None,
-        }])
+        Ok(vec![table(&self.of, rows(&all))])
     }
+}
+
+fn table(of: &str, rows: Vec<ExitRow>) -> ExitTable {
+    let (of, source) = (of.to_owned(), "KVM's statistics".to_owned());
+    ExitTable { of, source, rows, warnings: vec![], elapsed_ns: None, account: None }
 }
 
 impl Vcpu {
@@ -151,8 +149,19 @@ fn rows(values: &Values) -> Vec<ExitRow> {
     times.chain(counts.map(|(name, count)| row(name, *count, 0))).collect()
 }
 
-fn row(reason: &str, count: u64, sum_ns: u64) -> ExitRow {
-    ExitRow { reason: reason.to_owned(), count, sum_ns, ..ExitRow::default() }
+fn row(name: &str, count: u64, sum_ns: u64) -> ExitRow {
+    ExitRow { reason: name.to_owned(), count, sum_ns, counter: counter(name), ..ExitRow::default() }
+}
+
+/// By its name: `exits` (PowerPC's `sum_exits`) has them all; `io_exits`, arm64's `wfi_exit_stat`
+/// and s390's `exit_io_request` are exits for one reason. All else is none.
+fn counter(name: &str) -> Option<ExitCounter> {
+    let is_of_exits = || name.split('_').any(|word| matches!(word, "exit" | "exits"));
+    match name {
+        "exits" | "sum_exits" => Some(ExitCounter::AllExits),
+        _ if is_of_exits() => None,
+        _ => Some(ExitCounter::Other),
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +185,40 @@ mod tests {
         let rows = rows(&values.map(|(name, value)| (name.to_owned(), value)).into());
         let rows: Vec<_> = rows.iter().map(|row| (&*row.reason, row.count, row.sum_ns)).collect();
         assert_eq!(rows, [("halt_wait", 3, 900), ("exits", 7, 0)]);
+    }
+
+    /// What KVM's statistics said in one second of a guest that only writes to a port.
+    #[test]
+    fn exits_are_counted_once_whatever_else_kvm_counts() {
+        let counted = [
+            ("exits", 40_818),
+            ("fpu_reload", 40_816),
+            ("insn_emulation", 122_440),
+            ("io_exits", 40_806),
+            ("irq_exits", 12),
+        ];
+        let rows = rows(&counted.map(|(name, value)| (name.to_owned(), value)).into());
+        let is_reason: Vec<_> = rows.iter().map(|row| (&*row.reason, row.is_reason())).collect();
+        assert_eq!(
+            is_reason,
+            [
+                ("exits", false),
+                ("fpu_reload", false),
+                ("insn_emulation", false),
+                ("io_exits", true),
+                ("irq_exits", true)
+            ]
+        );
+        assert_eq!(table("", rows).exits(), 40_818);
+        // Of other architectures.
+        for (name, expected) in [
+            ("sum_exits", Some(ExitCounter::AllExits)),
+            ("wfi_exit_stat", None),
+            ("exit_io_request", None),
+            ("halt_wait", Some(ExitCounter::Other)),
+        ] {
+            assert_eq!(counter(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -31,6 +31,9 @@ impl<'a> Time<'a> {
         let busy = row.sum_ns.saturating_sub(halted).saturating_sub(preempted);
         self.halted = self.halted.saturating_add(halted);
         self.preempted = self.preempted.saturating_add(preempted);
+        if row.counter.is_some() {
+            return;
+        }
         if row.is_guest {
             self.guest = self.guest.saturating_add(busy);
             return;
@@ -97,17 +100,18 @@ fn inside(tables: &[&ExitTable]) -> &'static str {
 
 /// The reasons by count; nothing where nothing was counted.
 fn most_frequent(tables: &[&ExitTable]) -> String {
-    let rows = tables.iter().flat_map(|table| &table.rows);
-    let mut rows: Vec<&ExitRow> = rows.filter(|row| !row.is_guest && row.count > 0).collect();
-    if rows.is_empty() {
+    let all: f64 = tables.iter().map(|table| table.exits() as f64).sum();
+    if all == 0.0 {
         return String::new();
     }
+    let rows = tables.iter().flat_map(|table| &table.rows);
+    let mut rows: Vec<&ExitRow> = rows.filter(|row| row.is_reason() && row.count > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let all = tables.iter().map(|table| table.exits() as f64).sum();
     let share =
         |row: &&ExitRow| format!("{:.2} % {}", share_percent(row.count as f64, all), row.reason);
     let named: Vec<String> = rows.iter().take(NAMED).map(share).collect();
-    format!("{}: {}", often(tables), named.join(", "))
+    let colon = if named.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", often(tables), named.join(", "))
 }
 
 /// The rate of one recording; of several the number of exits.

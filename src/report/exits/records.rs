@@ -1,7 +1,7 @@
-use crate::model::{ExitParts, ExitRow, ExitTable};
+use crate::model::{ExitCounter, ExitParts, ExitRow, ExitTable};
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "of",
     "source",
     "reason",
@@ -19,6 +19,7 @@ const COLUMNS: [&str; 17] = [
     "preempted_ns",
     "lost_events",
     "elapsed_ns",
+    "counter",
 ];
 
 /// One line for each reason of each table.
@@ -32,7 +33,7 @@ pub fn records(tables: &[ExitTable]) -> Records {
     records
 }
 
-fn line(table: &ExitTable, row: &ExitRow) -> [Value; 17] {
+fn line(table: &ExitTable, row: &ExitRow) -> [Value; 18] {
     let part = |of: fn(&ExitParts) -> u64| Value::from(row.parts.as_ref().map(of));
     [
         (&table.of).into(),
@@ -40,7 +41,7 @@ fn line(table: &ExitTable, row: &ExitRow) -> [Value; 17] {
         (&row.reason).into(),
         row.is_guest.into(),
         row.count.into(),
-        row.sum_ns.into(),
+        row.is_timed().then_some(row.sum_ns).into(),
         row.least_ns.into(),
         row.most_ns.into(),
         row.p50_ns.into(),
@@ -52,5 +53,6 @@ fn line(table: &ExitTable, row: &ExitRow) -> [Value; 17] {
         part(|it| it.preempted_ns),
         table.account.as_ref().map(|account| account.lost).into(),
         table.elapsed_ns.into(),
+        row.counter.map(ExitCounter::name).into(),
     ]
 }

@@ -1,3 +1,5 @@
+use std::cmp::Reverse;
+
 use super::account::{account, recorders};
 use super::table::{parts, times};
 use crate::model::{ExitRow, ExitTable, Warning};
@@ -20,11 +22,14 @@ const PARTS: [(&str, &str); 5] = [
     ("preempted", "ready to run, without a CPU"),
 ];
 
-/// How often and how long, the reason that took most time first; where that time went; whether it
-/// adds up.
+/// How often and how long, the reason that took most time first, counters last; where that time
+/// went; whether it adds up.
 pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
     let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    let first = |row: &&ExitRow| (row.counter, Reverse(row.sum_ns));
+    // What is not timed is ordered by how often it was.
+    let untimed = |row: &&ExitRow| Reverse(if row.is_timed() { 0 } else { row.count });
+    rows.sort_by_key(|row| (first(row), untimed(row)));
     if rows.is_empty() {
         let none = "No exits were recorded.";
         let said = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
@@ -61,8 +66,9 @@ fn has_parts(table: &ExitTable) -> bool {
 
 /// What the rows and columns are.
 pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
-    let tables: Vec<&ExitTable> = tables.into_iter().filter(|table| table.sum_ns() > 0).collect();
-    let Some(first) = tables.first() else { return Legend::default() };
+    let tables: Vec<&ExitTable> = tables.into_iter().collect();
+    let timed = tables.iter().find(|table| table.is_timed() && table.sum_ns() > 0);
+    let Some(first) = timed else { return legend_of_counters(&tables) };
     let rows = match first.row("KVM_RUN") {
         None => {
             "A row is the time from an exit for this reason to the next entry; the guest's row is \
@@ -74,10 +80,32 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
         }
     };
     let parts = tables.iter().any(|table| has_parts(table)).then_some(PARTS);
-    let has_rates = tables.iter().any(|table| table.elapsed_s().is_some());
-    let rate = has_rates.then_some(("rate /s", "count for each second of the recording"));
-    Legend::of(["Times are in microseconds (µs).", rows])
-        .with([("sum %", "share of the time of all rows"), ("count %", "share of all exits")])
-        .with(rate)
+    Legend::of([MICROSECONDS, rows])
+        .with([SUM, COUNT])
+        .with(rate(&tables))
         .with(parts.into_iter().flatten())
+}
+
+const MICROSECONDS: &str = "Times are in microseconds (µs).";
+const SUM: (&str, &str) = ("sum %", "share of the time of all rows");
+const COUNT: (&str, &str) = ("count %", "share of all exits");
+
+fn rate(tables: &[&ExitTable]) -> Option<(&'static str, &'static str)> {
+    let has_rates = tables.iter().any(|table| table.elapsed_s().is_some());
+    has_rates.then_some(("rate /s", "count for each second of the recording"))
+}
+
+/// Of KVM's statistics, which have counts and perhaps the time of halts.
+fn legend_of_counters(tables: &[&ExitTable]) -> Legend {
+    let rows = || tables.iter().flat_map(|table| &table.rows).filter(|row| row.count > 0);
+    if !rows().any(|row| row.counter.is_some()) {
+        return Legend::default();
+    }
+    let has_times = rows().any(ExitRow::is_timed);
+    let times = has_times.then_some(MICROSECONDS);
+    let counters = "A row without count % is a counter of KVM, and no reason for an exit.";
+    Legend::of(times.into_iter().chain([counters]))
+        .with(has_times.then_some(SUM))
+        .with(rows().any(ExitRow::is_reason).then_some(COUNT))
+        .with(rate(tables))
 }

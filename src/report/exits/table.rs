@@ -36,11 +36,21 @@ pub fn times(rows: &[&ExitRow], table: &ExitTable) -> Table {
     if rows.iter().all(|row| row.p50_ns.is_none()) {
         unknown.extend([9, 10]);
     }
+    // KVM's statistics have a time of halts at most, and perhaps not one reason.
+    if !table.is_timed() {
+        unknown.extend([7, 8, 11]);
+    }
+    if !rows.iter().any(|row| row.is_timed()) {
+        unknown.extend([1, 2, 6]);
+    }
+    if !rows.iter().any(|row| row.is_reason()) {
+        unknown.push(4);
+    }
     without(&all, &unknown)
 }
 
 /// The same without columns that say nothing; the others give way as before.
-fn without(table: &Table, gone: &[usize]) -> Table {
+pub(super) fn without(table: &Table, gone: &[usize]) -> Table {
     let after =
         |at: &usize| (!gone.contains(at)).then(|| at - gone.iter().filter(|it| *it < at).count());
     let groups = table.gives_way.iter().map(|group| group.iter().filter_map(after).collect());
@@ -59,13 +69,11 @@ fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     let us = |ns: f64| number::measured(ns / US);
     let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
     let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
-    // KVM's statistics count more than they time.
-    let is_timed = row.sum_ns > 0 || row.most_ns.is_some();
-    let timed = |text: String| if is_timed { text } else { String::new() };
+    let timed = |text: String| if row.is_timed() { text } else { String::new() };
     let (count, sum_ns) = (row.count as f64, row.sum_ns as f64);
-    let of_exits = match row.is_guest {
-        true => String::new(),
-        false => format!("{:.2}", share_percent(count, table.exits() as f64)),
+    let of_exits = match row.is_reason() {
+        true => format!("{:.2}", share_percent(count, table.exits() as f64)),
+        false => String::new(),
     };
     let rate = table.elapsed_s().map(|seconds| number::measured(count / seconds));
     vec![

@@ -2,7 +2,8 @@
 
 use super::{ExitDiff, ExitTables};
 use crate::model::{
-    ExitAccount, ExitPair, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost, Warning,
+    ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost,
+    Warning,
 };
 use crate::report::view::Report;
 use crate::report::{TEXT, TextOptions, render};
@@ -176,4 +177,50 @@ fn recordings_of_unequal_length_are_compared_by_the_second() {
     let shown = text(&ExitDiff(&unknown));
     assert!(line(&shown, "HLT").ends_with(&["+200.00"]), "{shown}");
     assert!(shown.contains("does not say how long"), "{shown}");
+}
+
+/// KVM's statistics: all exits, a reason, what is no exit, and halts with their time.
+fn counted(counts: &[(&str, u64, Option<ExitCounter>, u64)]) -> ExitTable {
+    let row = |(reason, count, counter, sum_ns): &(&str, u64, Option<ExitCounter>, u64)| ExitRow {
+        reason: (*reason).to_owned(),
+        count: *count,
+        counter: *counter,
+        sum_ns: *sum_ns,
+        ..ExitRow::default()
+    };
+    ExitTable {
+        of: "vm".into(),
+        source: "KVM's statistics".into(),
+        rows: counts.iter().map(row).collect(),
+        warnings: vec![],
+        elapsed_ns: Some(1_000_000_000),
+        account: None,
+    }
+}
+
+const ALL: Option<ExitCounter> = Some(ExitCounter::AllExits);
+const OTHER: Option<ExitCounter> = Some(ExitCounter::Other);
+
+#[test]
+fn shares_are_of_the_exits_that_kvm_counted() {
+    let emulated = ("insn_emulation", 122_440, OTHER, 0);
+    let io = ("io_exits", 30_000, None, 0);
+    let table = counted(&[("exits", 40_000, ALL, 0), emulated, io, ("halt_wait", 7, OTHER, 9_000)]);
+    let shown = text(&ExitTables(std::slice::from_ref(&table)));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = shown.lines().map(words).collect();
+    for line in [
+        "40 000 exits/s in 1.000 s: 75.00 % io_exits",
+        "io_exits 30 000 75.00 30 000",
+        "exits 40 000 40 000",
+        "insn_emulation 122 440 122 440",
+        "halt_wait 100.00 9 7 7.000 1.286",
+    ] {
+        assert!(lines.iter().any(|said| said == line), "{line}\n{shown}");
+    }
+    assert!(lines.join(" ").contains("A row without count % is a counter of KVM"), "{shown}");
+    // Without one reason or one time there are no columns for them.
+    let shown = text(&ExitTables(&[counted(&[("exits", 40_000, ALL, 0), emulated])]));
+    assert!(shown.contains("40 000 exits/s in 1.000 s\n"), "{shown}");
+    assert_eq!(line(&shown, "reason"), ["reason", "count", "/s"], "{shown}");
 }

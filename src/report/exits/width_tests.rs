@@ -35,6 +35,7 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
                 halted_ns: part(2),
                 preempted_ns: part(1),
             }),
+            counter: None,
         }
     };
     let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));

@@ -36,6 +36,7 @@ fn row(&(reason, count, us): &Row) -> ExitRow {
         p50_ns: Some(mean * 7 / 8),
         p99_ns: Some(mean * 9),
         parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
+        counter: None,
     }
 }
 

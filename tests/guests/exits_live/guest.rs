@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use ktax::model::ExitTable;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::kvm::exits;
@@ -36,8 +37,17 @@ pub struct Endless(Child);
 
 impl Endless {
     pub fn start() -> Endless {
+        Endless::with(&[])
+    }
+
+    /// One whose VMM writes its account to a file in the end.
+    pub fn writing_to(account: &str) -> Endless {
+        Endless::with(&["--account", account])
+    }
+
+    fn with(options: &[&str]) -> Endless {
         let mut command = Command::new(KTAX);
-        command.args(&ENDLESS[1..]).stderr(Stdio::null());
+        command.args(&ENDLESS[1..]).args(options).stderr(Stdio::null());
         let guest = Endless(command.spawn().unwrap());
         let links = format!("/proc/{}/fd", guest.0.id());
         until("it has a VM", || {
@@ -50,6 +60,11 @@ impl Endless {
 
     pub fn pid(&self) -> String {
         self.0.id().to_string()
+    }
+
+    /// Asks the VMM to end the guest, after which it writes its account.
+    pub fn stop(&self) {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
     }
 }
 
