@@ -17,6 +17,12 @@ impl ExitDiff<'_> {
     }
 }
 
+fn title_of(base: &ExitTable, change: &ExitTable) -> String {
+    let is_timed = base.is_timed() && change.is_timed();
+    let by = if is_timed { "time" } else { "count" };
+    format!("Exits by reason, largest change in {by} first")
+}
+
 /// What the numbers are, and how to get the others.
 fn scaled(pair: &ExitPair, scale: Scale) -> String {
     match scale {
@@ -46,7 +52,7 @@ impl Report for ExitDiff<'_> {
         let sides = vec![side("base", base), side("change", change)];
         let has_lengths = sides.iter().any(|side| !side.beside.is_empty());
         View {
-            title: "Exits by reason, largest change in time first".to_owned(),
+            title: title_of(base, change),
             headline: headline_of_diff(base, change, scale),
             sides,
             side_heads: ["exits of", if has_lengths { "recorded" } else { "" }],
@@ -79,7 +85,10 @@ impl Report for ExitDiff<'_> {
         let (scale, lengths) = (self.scale(), [base.elapsed_ns, change.elapsed_ns]);
         let mut records = Records::of(columns);
         for (reason, base, change) in both(base, change, scale) {
-            let [was, is] = scale.apply([base.1 as f64, change.1 as f64]);
+            let percent = base.1.zip(change.1).and_then(|(base, change)| {
+                let [base, change] = scale.apply([base as f64, change as f64]);
+                change_percent(base, change)
+            });
             records.push([
                 reason.into(),
                 base.0.into(),
@@ -88,7 +97,7 @@ impl Report for ExitDiff<'_> {
                 change.1.into(),
                 lengths[0].into(),
                 lengths[1].into(),
-                change_percent(was, is).into(),
+                percent.into(),
             ]);
         }
         records

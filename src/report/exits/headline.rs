@@ -147,10 +147,11 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     let [in_exits, guest] = [Time::exits_ns, Time::guest_ns]
         .map(|of| sides.map(|table| of(&Time::of(&[table])) as f64 / US));
     let inside = inside(&sides);
-    let parts = [
-        part("exits", exits, ""),
-        part("time in exits", in_exits, "µs"),
-        part(inside, guest, "µs"),
-    ];
+    let mut parts = vec![part("exits", exits, "")];
+    // KVM's statistics know neither.
+    if sides.iter().all(|table| table.is_timed()) {
+        parts.push(part("time in exits", in_exits, "µs"));
+        parts.push(part(inside, guest, "µs"));
+    }
     parts.join(", ")
 }

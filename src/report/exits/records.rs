@@ -1,3 +1,4 @@
+use super::reasons::time_ns;
 use crate::model::{ExitCounter, ExitParts, ExitRow, ExitTable};
 use crate::report::view::{Records, Value};
 
@@ -41,7 +42,7 @@ fn line(table: &ExitTable, row: &ExitRow) -> [Value; 18] {
         (&row.reason).into(),
         row.is_guest.into(),
         row.count.into(),
-        row.is_timed().then_some(row.sum_ns).into(),
+        time_ns(table, &row.reason).into(),
         row.least_ns.into(),
         row.most_ns.into(),
         row.p50_ns.into(),

@@ -1,6 +1,6 @@
 //! What is printed of an exit table.
 
-use super::{ExitDiff, ExitTables};
+use super::{Classic, ExitDiff, ExitTables, exits_classic};
 use crate::model::{
     ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost,
     Warning,
@@ -223,4 +223,31 @@ fn shares_are_of_the_exits_that_kvm_counted() {
     let shown = text(&ExitTables(&[counted(&[("exits", 40_000, ALL, 0), emulated])]));
     assert!(shown.contains("40 000 exits/s in 1.000 s\n"), "{shown}");
     assert_eq!(line(&shown, "reason"), ["reason", "count", "/s"], "{shown}");
+}
+
+/// Neither 0 nor NaN stands for a time that nobody took.
+#[test]
+fn what_was_not_measured_is_left_out() {
+    let emulated = ("insn_emulation", 122_440, OTHER, 0);
+    let table = counted(&[("exits", 40_000, ALL, 0), emulated]);
+    let long = exits_classic(&table, Classic::Long);
+    let words: Vec<&str> = long.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(words, ["insn_emulation:", "122440", "-", "-", "-", "-", "-", "-"], "{long}");
+    assert!(long.starts_with("sum of time -\n"), "{long}");
+    let short = exits_classic(&table, Classic::Short);
+    assert!(short.starts_with("sum of time -\n") && short.ends_with("-\n"), "{short}");
+
+    let change = counted(&[("exits", 10_000, ALL, 0), ("io_exits", 9_000, None, 0), emulated]);
+    let shown = text(&ExitDiff(&ExitPair { base: table, change, totals: false }));
+    assert!(shown.contains("\nexits -75.00 % (40 000 → 10 000 /s)\n"), "{shown}");
+    assert!(shown.contains("largest change in count first"), "{shown}");
+    assert_eq!(line(&shown, "all"), ["all", "40", "000", "10", "000", "-75.00"], "{shown}");
+    assert_eq!(line(&shown, "insn"), ["insn_emulation", "122", "440", "122", "440", "0"]);
+
+    let halts = [("exits", 40_000, ALL, 0), ("halt_wait", 7, OTHER, 9_000)];
+    let pair = ExitPair { base: counted(&halts), change: counted(&halts), totals: false };
+    let shown = text(&ExitDiff(&pair));
+    let halted = ["halt_wait", "9.000", "9.000", "0", "7.000", "7.000", "0"];
+    assert_eq!(line(&shown, "halt_wait"), halted, "{shown}");
+    assert_eq!(line(&shown, "exits  "), ["exits", "40", "000", "40", "000", "0"], "{shown}");
 }
