@@ -55,7 +55,7 @@ pub struct HowArgs {
     /// Measure time between these events [default: exits, if KVM reports them]
     #[arg(long, value_name = "LEVEL", value_parser = one_of(&LEVEL))]
     level: Option<Level>,
-    /// Choose how ktax gets the data [default: bpf, if it is allowed]
+    /// Choose how ktax gets the data [default: bpf, or perf if eBPF is refused]
     #[arg(long, value_name = "VIA", value_parser = one_of(&VIA))]
     via: Option<Via>,
 }

@@ -9,7 +9,8 @@ use crate::model::Blame;
 pub enum LiveError {
     #[error(
         "the kernel's trace file system is not mounted; type: \
-         sudo mount -t tracefs nodev /sys/kernel/tracing"
+         sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no tracefs, but only \
+         counts"
     )]
     NoTracefs,
     #[error(
@@ -18,7 +19,10 @@ pub enum LiveError {
          --via stats"
     )]
     LockedDown,
-    #[error("not allowed to {what}; run ktax as root, or with CAP_BPF and CAP_PERFMON")]
+    #[error(
+        "not allowed to {what}; run ktax as root, or with CAP_BPF and CAP_PERFMON; --via stats \
+         needs no tracefs, but only counts"
+    )]
     NotAllowed { what: &'static str },
     #[error(
         "this kernel has no tracepoint {event}; load KVM with `sudo modprobe kvm`, or use a kernel \

@@ -36,6 +36,7 @@ fn what_is_missing_is_named_with_the_next_step() {
     let powerless = "setpriv --bounding-set -all";
     for (before, privileges, said) in [
         (hide, "", "type: sudo mount -t tracefs"),
+        (hide, "", "--via stats needs no tracefs"),
         (empty, "", "load KVM with `sudo modprobe kvm`"),
         (TRACEFS, powerless, "run ktax as root, or with CAP_PERFMON"),
     ] {
@@ -62,8 +63,11 @@ fn what_is_missing_is_named_with_the_next_step() {
     let without = format!("{TRACEFS} && mount -t tmpfs none /dev");
     let ran = run(exits_after(&without, "").args(["record", "--", KTAX, "vmm", "raw"]));
     assert!(ran.status != 0 && ran.stderr.contains("/dev/kvm"), "{ran:?}");
-    // KVM's own tables are PowerPC's, and of a VM that is there.
+    // What the message without tracefs names does work without it.
     let guest = Endless::start();
+    let stats = ["record", "--json", "--via", "stats", "--seconds", "0.2", "--pid", &guest.pid()];
+    assert!(tables(&run(exits_after(hide, "").args(stats)))[0].exits() > 0);
+    // KVM's own tables are PowerPC's, and of a VM that is there.
     let ran = run(exits(&["record", "--via", "timing", "--pid", &guest.pid()]).env("LANG", "C"));
     assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{ran:?}");
     assert!(ran.stderr.contains("CONFIG_KVM_EXIT_TIMING"), "{ran:?}");
