@@ -1,6 +1,6 @@
 use super::scale::Scale;
 use super::table::US;
-use crate::model::{ExitRow, ExitTable};
+use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::number;
 use crate::stats::tables::{change_percent, share_percent};
 
@@ -18,16 +18,18 @@ struct Time<'a> {
 }
 
 impl<'a> Time<'a> {
-    fn of(tables: &[&'a ExitTable]) -> Time<'a> {
+    /// Halted and preempted time stays that of its row where one of the tables does not know it.
+    fn of(tables: &[&'a ExitTable], knows_halts: bool) -> Time<'a> {
         let mut time = Time::default();
-        tables.iter().flat_map(|table| &table.rows).for_each(|row| time.add(row));
+        let rows = tables.iter().flat_map(|table| &table.rows);
+        rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
         time.exits.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         time
     }
 
-    fn add(&mut self, row: &'a ExitRow) {
+    fn add(&mut self, row: &'a ExitRow, parts: Option<&ExitParts>) {
         let [halted, preempted] =
-            row.parts.as_ref().map_or([0; 2], |parts| [parts.halted_ns, parts.preempted_ns]);
+            parts.map_or([0; 2], |parts| [parts.halted_ns, parts.preempted_ns]);
         let busy = row.sum_ns.saturating_sub(halted).saturating_sub(preempted);
         self.halted = self.halted.saturating_add(halted);
         self.preempted = self.preempted.saturating_add(preempted);
@@ -49,10 +51,6 @@ impl<'a> Time<'a> {
         self.exits.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
     }
 
-    fn guest_ns(&self) -> u64 {
-        self.guest
-    }
-
     fn all_ns(&self) -> f64 {
         [self.exits_ns(), self.guest, self.halted, self.preempted].map(|ns| ns as f64).iter().sum()
     }
@@ -64,7 +62,8 @@ impl<'a> Time<'a> {
 pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     let all: Vec<&ExitTable> = tables.into_iter().collect();
     let tables = whole_vm(&all);
-    let time = Time::of(tables);
+    let knows_halts = tables.iter().all(|table| has_parts(table));
+    let time = Time::of(tables, knows_halts);
     let all_ns = time.all_ns();
     // KVM's statistics have no time in the guest, so there is nothing of which times are a share.
     if time.guest == 0 {
@@ -80,8 +79,7 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     elsewhere.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let exits = named(&time.exits[..time.exits.len().min(NAMED)]);
     let mut said = format!("exits took {} of the vCPU time", share(time.exits_ns()));
-    let has_parts = |table: &&ExitTable| table.rows.iter().any(|row| row.parts.is_some());
-    if !tables.iter().all(has_parts) {
+    if !knows_halts {
         said += ", halts included";
     }
     for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", often(tables))] {
@@ -90,6 +88,11 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
         }
     }
     said
+}
+
+/// Whether it knows which time was halted and which preempted.
+fn has_parts(table: &ExitTable) -> bool {
+    table.rows.iter().all(|row| row.sum_ns == 0 || row.parts.is_some())
 }
 
 /// `KVM_RUN` is the guest and what the kernel does for it.
@@ -134,7 +137,11 @@ fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
     if is_whole { &tables[..1] } else { tables }
 }
 
-/// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s)`.
+/// What exits took where halts cannot be told from other exits.
+const WITH_HALTS: &str = "time in exits, halts included,";
+
+/// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s), …`: all times
+/// together are those of the table.
 pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
     let part = |what: &str, of: [f64; 2], unit: &str| {
         let [base, change] = scale.apply(of);
@@ -144,14 +151,20 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     };
     let sides = [base, change];
     let exits = sides.map(|table| table.exits() as f64);
-    let [in_exits, guest] = [Time::exits_ns, Time::guest_ns]
-        .map(|of| sides.map(|table| of(&Time::of(&[table])) as f64 / US));
+    let knows_halts = sides.iter().all(|table| has_parts(table));
+    let times = sides.map(|table| Time::of(&[table], knows_halts));
+    let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / US);
+    let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
+    let [halted, preempted] = [of(|time| time.halted), of(|time| time.preempted)];
     let inside = inside(&sides);
     let mut parts = vec![part("exits", exits, "")];
     // KVM's statistics know neither.
     if sides.iter().all(|table| table.is_timed()) {
-        parts.push(part("time in exits", in_exits, "µs"));
+        parts.push(part(if knows_halts { "time in exits" } else { WITH_HALTS }, in_exits, "µs"));
         parts.push(part(inside, guest, "µs"));
+        let elsewhere = [("halted", halted), ("preempted", preempted)];
+        let there = elsewhere.iter().filter(|(_, of)| *of != [0.0; 2]);
+        parts.extend(there.map(|(what, of)| part(what, *of, "µs")));
     }
     parts.join(", ")
 }

@@ -251,3 +251,36 @@ fn what_was_not_measured_is_left_out() {
     assert_eq!(line(&shown, "halt_wait"), halted, "{shown}");
     assert_eq!(line(&shown, "exits  "), ["exits", "40", "000", "40", "000", "0"], "{shown}");
 }
+
+/// A headline adds up with its table: what was halted or preempted is named, or is said to be in.
+#[test]
+fn the_times_of_a_diffs_headline_add_up_with_its_table() {
+    let with = |has_parts: bool| {
+        let mut table = recorded("vm", 1_000, 10);
+        for row in table.rows.iter_mut().filter(|_| has_parts) {
+            let [halted_ns, preempted_ns] = [row.sum_ns / 2, row.sum_ns / 10];
+            let kernel_ns = row.sum_ns - halted_ns - preempted_ns;
+            row.parts = Some(ExitParts { kernel_ns, user_ns: 0, halted_ns, preempted_ns });
+        }
+        table
+    };
+    let shown = |base, change| {
+        let shown = text(&ExitDiff(&ExitPair { base, change, totals: false }));
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = shown(with(true), with(true));
+    for part in [
+        "time in exits 0 % (200 000 → 200 000 µs/s)",
+        "in the guest 0 % (200 000 → 200 000 µs/s)",
+        "halted 0 % (500 000 → 500 000 µs/s)",
+        "preempted 0 % (100 000 → 100 000 µs/s)",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    for base in [true, false] {
+        let said = shown(with(base), with(false));
+        let part = "time in exits, halts included, 0 % (500 000 → 500 000 µs/s), in the guest 0 %";
+        assert!(said.contains(part), "{part}\n{said}");
+        assert!(!said.contains("halted"), "{said}");
+    }
+}
