@@ -22,6 +22,16 @@ const PARTS: [(&str, &str); 5] = [
     ("preempted", "ready to run, without a CPU"),
 ];
 
+/// Of calls of KVM_RUN nobody knows how much of their time was the guest's.
+fn parts_of(table: &ExitTable) -> [(&'static str, &'static str); 5] {
+    let mut parts = PARTS;
+    if table.row("KVM_RUN").is_some() {
+        parts[0].1 = "in KVM_RUN, on a CPU: the guest, and the kernel for it";
+        parts[1].1 = "in the kernel, on a CPU, outside KVM_RUN";
+    }
+    parts
+}
+
 /// How often and how long, the reason that took most time first, counters last; where that time
 /// went; whether it adds up.
 pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
@@ -79,7 +89,7 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
              itself is the guest's time and the kernel's."
         }
     };
-    let parts = tables.iter().any(|table| has_parts(table)).then_some(PARTS);
+    let parts = tables.iter().any(|table| has_parts(table)).then_some(parts_of(first));
     Legend::of([MICROSECONDS, rows])
         .with([SUM, COUNT])
         .with(rate(&tables))

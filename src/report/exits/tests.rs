@@ -284,3 +284,19 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
         assert!(!said.contains("halted"), "{said}");
     }
 }
+
+/// At the level `run` the guest's column has the kernel's time too.
+#[test]
+fn a_legend_says_whose_time_kvm_run_has() {
+    let mut table = recorded("vm", 1_000, 10);
+    let parts = ExitParts { kernel_ns: 9, user_ns: 0, halted_ns: 0, preempted_ns: 0 };
+    table.rows.iter_mut().for_each(|row| row.parts = Some(parts.clone()));
+    let legend = |table: &ExitTable| {
+        let shown = text(&ExitTables(std::slice::from_ref(table)));
+        let lines: Vec<String> = shown.lines().map(str::to_owned).collect();
+        lines.into_iter().rfind(|line| line.starts_with("guest  ")).unwrap()
+    };
+    assert!(legend(&table).ends_with(" in the guest"));
+    table.rows[1].reason = "KVM_RUN".into();
+    assert!(legend(&table).ends_with(" the guest, and the kernel for it"), "{}", legend(&table));
+}
