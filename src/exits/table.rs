@@ -38,6 +38,9 @@ pub(super) struct Recorded<'a> {
     pub source: &'a str,
     /// How a reason is called.
     pub name: &'a dyn Fn(Reason) -> String,
+    /// When the recording began, ns, if it was of a VM that ran already; otherwise, and where
+    /// nobody knows, it is from the first event on.
+    pub began: Option<u64>,
     /// When the recording of a thread ended, ns.
     pub end: &'a dyn Fn(u32, &Thread) -> u64,
 }
@@ -81,8 +84,14 @@ impl Recorded<'_> {
         }
     }
 
-    /// From the first event of these threads to the last end.
+    /// How long was recorded: the whole recording, or from the first event of these threads to the
+    /// last end.
     fn elapsed_ns(&self, tids: &[u32]) -> Option<u64> {
+        if let Some(began) = self.began {
+            let threads = self.recording.threads.iter();
+            let last = threads.map(|(tid, thread)| (self.end)(*tid, thread)).max()?;
+            return Some(last.saturating_sub(began));
+        }
         let threads = || tids.iter().map(|tid| (*tid, &self.recording.threads[tid]));
         let first = threads().map(|(_, thread)| thread.first).filter(|first| *first > 0).min()?;
         let last = threads().map(|(tid, thread)| (self.end)(tid, thread)).max()?;
@@ -149,5 +158,34 @@ fn row(reason: String, is_guest: bool, times: &Times) -> ExitRow {
         p99_ns: quantile(0.99),
         parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
         counter: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exits::fold::{Fold, VcpuEvent};
+    use crate::exits::recording::Stage;
+
+    /// A guest that ran already, and did nothing for most of the recording.
+    #[test]
+    fn a_recording_is_as_long_as_it_was_and_not_as_its_events() {
+        let reason = Reason { code: 1, detail: 0 };
+        let mut fold = Fold::default();
+        for (tid, at) in [(1, 9_000), (2, 9_400)] {
+            fold.add(tid, "vcpu", at, VcpuEvent::Enter);
+            fold.add(tid, "vcpu", at + 100, VcpuEvent::Left(reason, Stage::Kernel));
+            fold.add(tid, "vcpu", at + 200, VcpuEvent::Enter);
+        }
+        let recording = &fold.recording();
+        let lengths = |began| {
+            let (name, end) = (|_| "a reason".to_owned(), |_, _: &Thread| 10_000);
+            let (name, end, of, source) = (&name, &end, "", "a test");
+            let recorded = Recorded { recording, of, source, name, began, end };
+            let tables = recorded.tables(Per::Both);
+            tables.iter().map(|table| table.elapsed_ns.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(None), [1_000, 1_000, 600]);
+        assert_eq!(lengths(Some(2_000)), [8_000; 3]);
     }
 }

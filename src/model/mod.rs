@@ -33,7 +33,8 @@ pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use effect::{Effect, FunctionDelta};
 pub use exits::{
-    ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit, RecorderCost,
+    ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit,
+    RecorderCost,
 };
 pub use fact::FactDifference;
 pub use failure::Failure;

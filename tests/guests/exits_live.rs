@@ -107,7 +107,7 @@ fn the_statistics_count_as_many_exits_as_the_vmm() {
         .unwrap();
     until("it records", || records(&record));
     sleep(Duration::from_secs(1));
-    guest.stop();
+    guest.signal(Signal::TERM);
     let output = record.wait_with_output().unwrap();
     let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
     let account: Value = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
@@ -117,6 +117,27 @@ fn the_statistics_count_as_many_exits_as_the_vmm() {
     assert_eq!(table.source, "KVM's statistics");
     assert!((least..counted + counted / 4).contains(&table.exits()), "{counted}: {table:?}");
     assert!(table.rows.iter().any(|row| !row.is_reason() && row.count > least), "{table:?}");
+}
+
+/// A VM that does nothing at first is recorded from the beginning on, and its rate is that of all of
+/// the recording. One that is started with the recording is recorded from its first entry on.
+#[test]
+fn a_rate_is_of_the_whole_recording() {
+    if !can_record() {
+        return;
+    }
+    let guest = Endless::start();
+    guest.signal(Signal::STOP);
+    let options = ["record", "--json", "--level", "run", "--seconds", "1", "--pid", &guest.pid()];
+    let recorder = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
+    until("it records", || records(&recorder));
+    sleep(Duration::from_millis(700));
+    guest.signal(Signal::CONT);
+    let output = recorder.wait_with_output().unwrap();
+    let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
+    assert!(table.elapsed_s().unwrap() >= 1.0, "{table:?}");
+    let (table, _) = record(&["--level", "run"], &GUEST);
+    assert_eq!(table.elapsed_ns, table.account.map(|account| account.wall_ns));
 }
 
 /// Programs that the kernel has compiled from eBPF, by their addresses.

@@ -58,7 +58,9 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
         return Err(ExitsError::NoPairs);
     }
     let end = &|_, thread: &crate::exits::recording::Thread| thread.last;
-    let mut tables = Recorded { recording, of: "", source, name: &name, end }.tables(per);
+    // When it began nobody knows: events that are no KVM's may have been left out of it.
+    let (of, began) = ("", None);
+    let mut tables = Recorded { recording, of, source, name: &name, began, end }.tables(per);
     if !lines.iter().any(|line| line.is_fine) {
         tables.iter_mut().for_each(|table| table.warnings.push(coarse()));
     }

@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use super::error::LiveError;
 use super::kernel::InKernel;
 use super::points::{self, Level, Points};
@@ -37,9 +35,11 @@ pub struct RecorderChoice {
 pub struct Recorder {
     process: u32,
     of: String,
+    /// Whether its VM ran before.
+    is_running: bool,
     /// Why eBPF could not be used.
     refused: Option<String>,
-    began: Instant,
+    began_ns: u64,
     by: By,
 }
 
@@ -56,11 +56,13 @@ struct Watch {
 
 impl Recorder {
     /// Starts recording. Without a chosen Level it records both, since some KVMs have the
-    /// tracepoint kvm_exit and never fire it.
+    /// tracepoint kvm_exit and never fire it. What `is_running` is recorded from now on, and
+    /// another VM from its first entry on.
     pub fn attach(
         process: &Process,
         of: &str,
         choice: RecorderChoice,
+        is_running: bool,
     ) -> Result<Recorder, LiveError> {
         let mut refused = None;
         let by = match choice.via {
@@ -68,8 +70,8 @@ impl Recorder {
             Some(Via::ExitTimes) => By::ExitTimes(ExitTimes::open(process, of)?),
             _ => By::Events(watches(process.pid, choice, &mut refused)?),
         };
-        let (process, of, began) = (process.pid, of.to_owned(), Instant::now());
-        Ok(Recorder { process, of, refused, began, by })
+        let (process, of, began_ns) = (process.pid, of.to_owned(), now_ns());
+        Ok(Recorder { process, of, is_running, refused, began_ns, by })
     }
 
     /// Takes new events; to be called some times a second.
@@ -130,14 +132,15 @@ impl Recorder {
 
     /// The same with the time since the recorder was attached: what has no events has no moments.
     fn timed(&self, mut tables: Vec<ExitTable>) -> Vec<ExitTable> {
-        let elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).ok();
+        let elapsed_ns = Some(now_ns().saturating_sub(self.began_ns));
         tables.iter_mut().for_each(|table| table.elapsed_ns = elapsed_ns);
         tables
     }
 
     fn whole(&self, seen: Vec<Seen>) -> Whole {
         let (process, of, refused) = (self.process, self.of.clone(), self.refused.clone());
-        Whole { process, of, seen, refused, is_over: false, now_ns: now_ns() }
+        let began_ns = self.is_running.then_some(self.began_ns);
+        Whole { process, of, seen, began_ns, refused, is_over: false, now_ns: now_ns() }
     }
 }
 

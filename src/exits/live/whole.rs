@@ -18,6 +18,8 @@ pub(super) struct Whole {
     pub process: u32,
     pub of: String,
     pub seen: Vec<Seen>,
+    /// When the recording began, if the VM ran already.
+    pub began_ns: Option<u64>,
     /// Why eBPF could not be used.
     pub refused: Option<String>,
     /// Whether what was to be recorded is over.
@@ -40,6 +42,7 @@ impl Whole {
             recording: &seen.recording,
             of: &self.of,
             source: &format!("{moments}, {}", seen.source),
+            began: self.began_ns,
             name: &|reason| seen.points.names.name(reason),
             end: &|tid, thread| self.end(seen.recording.until, tid, thread),
         };
@@ -104,7 +107,8 @@ mod tests {
     fn a_thread_that_has_ended_was_no_vcpu_after_its_last_exit() {
         let process = std::process::id();
         let (of, seen) = (String::new(), vec![]);
-        let whole = Whole { process, of, seen, refused: None, is_over: false, now_ns: 900 };
+        let (began_ns, refused) = (None, None);
+        let whole = Whole { process, of, seen, began_ns, refused, is_over: false, now_ns: 900 };
         let name = String::new;
         let thread = |open| Thread { name: name(), first: 50, last: 100, open, unpaired: 0 };
         let (open, closed) = (thread(Some((Reason::GUEST, 100))), thread(None));

@@ -85,7 +85,7 @@ struct Attached {
 
 impl Attached {
     fn attach(target: RecordedVmm, choice: RecorderChoice) -> Result<Attached, Error> {
-        let recorder = Recorder::attach(&target.process, &target.of, choice)?;
+        let recorder = Recorder::attach(&target.process, &target.of, choice, !target.is_own())?;
         target.go()?;
         Ok(Attached { recorder, target, is_over: false, is_marked: false })
     }

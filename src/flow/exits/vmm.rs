@@ -105,6 +105,11 @@ impl RecordedVmm {
         self.cancel.is_cancelled()
     }
 
+    /// Whether ktax has started it.
+    pub fn is_own(&self) -> bool {
+        self.child.is_some()
+    }
+
     /// A command goes on.
     pub fn go(&self) -> Result<(), Error> {
         match &self.child {

@@ -62,9 +62,9 @@ impl Endless {
         self.0.id().to_string()
     }
 
-    /// Asks the VMM to end the guest, after which it writes its account.
-    pub fn stop(&self) {
-        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+    /// SIGTERM ends the guest, after which its VMM writes its account.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 }
 

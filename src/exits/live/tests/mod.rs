@@ -223,6 +223,7 @@ fn an_exit_is_split_into_where_its_time_went() {
         of: "a test",
         source: "a test",
         name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
+        began: None,
         end: &|_, thread| thread.last,
     };
     let parts = recorded.tables(Per::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
