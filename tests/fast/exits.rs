@@ -178,6 +178,26 @@ fn a_trace_of_perf_has_every_return_of_kvm_run() {
     assert_eq!(read(&path).remove(0).account.unwrap().unpaired, 1);
 }
 
+/// Only of a trace can one say for whom its tables are.
+#[test]
+fn per_is_of_a_trace_and_refused_for_tables_that_are_made() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/exits/perf-script-kvm-run.txt");
+    let both = exits(&["report", trace, "--per", "both", "--json"]).stdout;
+    assert_eq!(printed::exits(&both).len(), 2);
+    let dir = scratch();
+    let recording = dir.path().join("recording.json").display().to_string();
+    fs::write(&recording, both).unwrap();
+    assert_eq!(printed::exits(&exits(&["report", &recording, "--json"]).stdout).len(), 2);
+    let run_directory = dir.path().display().to_string();
+    for file in [&recording, CAPTURE, &run_directory] {
+        for per in ["vm", "vcpu", "both"] {
+            let ran = run(ktax().args(["exits", "report", file, "--per", per]));
+            assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{file}: {}", ran.stderr);
+            assert!(ran.stderr.contains("; remove --per"), "{}", ran.stderr);
+        }
+    }
+}
+
 #[test]
 fn what_is_no_table_is_refused_with_the_next_step() {
     let none = env!("CARGO_MANIFEST_PATH");

@@ -10,7 +10,7 @@ use crate::flow::exits::{Level, Per, RecorderChoice, Via};
 use crate::model::ExitTable;
 use crate::report::{Classic, ExitTables, exits_classic};
 
-const PER: [Choice<Per>; 3] = [
+pub(super) const PER: [Choice<Per>; 3] = [
     (Per::Vm, "vm", "All vCPUs together"),
     (Per::Vcpu, "vcpu", "Each vCPU"),
     (Per::Both, "both", "All vCPUs together, then each"),

@@ -1,7 +1,8 @@
-use super::args::{PerArgs, PrintArgs};
+use super::args::{PER, PrintArgs};
+use crate::cmd::choice::one_of;
 use crate::cmd::exit::Exit;
 use crate::flow::Error;
-use crate::flow::exits::{tables, tables_since};
+use crate::flow::exits::{Per, tables, tables_since};
 
 /// Print the tables of a file, or of a run directory of guests
 ///
@@ -15,15 +16,15 @@ pub struct Args {
     /// Subtract this earlier read of the same timing file
     #[arg(long, value_name = "FILE[#NUMBER]")]
     since: Option<String>,
-    /// Of a trace
-    #[command(flatten)]
-    per: PerArgs,
+    /// Make one table of the VM, one for each vCPU, or both, from a trace [default: vm]
+    #[arg(long, value_name = "PER", value_parser = one_of(&PER))]
+    per: Option<Per>,
     #[command(flatten)]
     print: PrintArgs,
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let per = args.per.per;
+    let per = args.per;
     let tables = match &args.since {
         None => tables(&args.file, per)?,
         Some(earlier) => tables_since(&args.file, earlier, per)?,

@@ -12,5 +12,5 @@ mod trace;
 
 pub use error::ExitsError;
 pub(super) use read::is_cumulative;
-pub use read::{FILE_MAX, read};
+pub use read::{FILE_MAX, is_trace, read};
 pub use recorded::of_results;

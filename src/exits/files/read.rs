@@ -21,6 +21,12 @@ pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
     if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
 }
 
+/// Whether a file that has tables is a trace, which can be added up for the VM and for each vCPU.
+pub fn is_trace(text: &str) -> bool {
+    let has_tables = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
+    !recorded::is_one(text) && !e500::is_one(text) && !has_tables()
+}
+
 /// Whether a table is of a file to which the kernel only adds.
 pub(in crate::exits) fn is_cumulative(table: &ExitTable) -> bool {
     [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())

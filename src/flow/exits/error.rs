@@ -17,6 +17,14 @@ pub enum ExitFileError {
     TooLarge { path: String, most_mib: u64 },
     #[error("{}: {}", escape(.path), escape(&.error.to_string()))]
     Content { path: String, error: ExitsError },
+    #[error(
+        "{} is no trace, so its tables are made already; remove --per, and give --per to \
+         `ktax exits record`",
+        escape(.path)
+    )]
+    PerOfFile { path: String },
+    #[error("{} is a run of guests, which has one table for each guest; remove --per", escape(.path))]
+    PerOfRun { path: String },
     #[error("{} has no table {number}; give 1 to {there}", escape(.path))]
     NoTable { path: String, number: usize, there: usize },
     #[error(
@@ -43,6 +51,7 @@ impl ExitFileError {
             ExitFileError::Since { error, .. } => error.blame(),
             ExitFileError::TooLarge { .. } | ExitFileError::NoTable { .. } => Blame::User,
             ExitFileError::Several { .. } | ExitFileError::Unequal { .. } => Blame::User,
+            ExitFileError::PerOfFile { .. } | ExitFileError::PerOfRun { .. } => Blame::User,
         }
     }
 }

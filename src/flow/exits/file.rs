@@ -10,17 +10,22 @@ use crate::flow::file::unreadable;
 use crate::flow::saved::saved;
 use crate::model::ExitTable;
 
-/// The tables that `FILE`, `DIR` or either with `#NUMBER` names.
+/// The tables that `FILE`, `DIR` or either with `#NUMBER` names. A trace is added up as `per` says,
+/// by default for the VM; other files have the tables that they have.
 ///
 /// # Errors
-/// The file cannot be read, or has no such table.
-pub fn tables(name: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
+/// The file cannot be read, has no such table, or is no trace and `per` says something.
+pub fn tables(name: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let (path, number) = match name.rsplit_once('#') {
         Some((path, number)) if number.parse::<usize>().is_ok() => (path, number.parse().ok()),
         _ => (name, None),
     };
     let owned = || path.to_owned();
-    let tables = if Path::new(path).is_dir() { directory(path)? } else { file(path, per)? };
+    let tables = match Path::new(path).is_dir() {
+        true if per.is_some() => return Err(ExitFileError::PerOfRun { path: owned() }.into()),
+        true => directory(path)?,
+        false => file(path, per)?,
+    };
     let there = tables.len();
     match number {
         None => Ok(tables),
@@ -38,7 +43,7 @@ fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
     Ok(files::of_results(results).map_err(content)?)
 }
 
-fn file(path: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
+fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let owned = || path.to_owned();
     let wanted = "a recording, a trace as text, a copy of debugfs' kvm/*/vcpu*/timing, or a run \
                   directory of guests";
@@ -48,8 +53,13 @@ fn file(path: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
         }
         _ => unreadable(Path::new(path), wanted, error),
     })?;
-    let tables = files::read(&String::from_utf8_lossy(&bytes), per);
-    Ok(tables.map_err(|error| ExitFileError::Content { path: owned(), error })?)
+    let text = String::from_utf8_lossy(&bytes);
+    let tables = files::read(&text, per.unwrap_or(Per::Vm));
+    let tables = tables.map_err(|error| ExitFileError::Content { path: owned(), error })?;
+    match per.is_some() && !files::is_trace(&text) {
+        true => Err(ExitFileError::PerOfFile { path: owned() }.into()),
+        false => Ok(tables),
+    }
 }
 
 /// The only table that a name names.
@@ -57,7 +67,7 @@ fn file(path: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
 /// # Errors
 /// There is none, or there are several.
 pub fn only_table(name: &str) -> Result<ExitTable, Error> {
-    let mut tables = tables(name, Per::Vm)?;
+    let mut tables = tables(name, None)?;
     match tables.len() {
         1 => Ok(tables.remove(0)),
         there => Err(ExitFileError::Several { name: name.to_owned(), there }.into()),
@@ -68,7 +78,7 @@ pub fn only_table(name: &str) -> Result<ExitTable, Error> {
 ///
 /// # Errors
 /// The two are not reads of the same file.
-pub fn tables_since(name: &str, earlier: &str, per: Per) -> Result<Vec<ExitTable>, Error> {
+pub fn tables_since(name: &str, earlier: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let names = || (name.to_owned(), earlier.to_owned());
     let (later, before) = (tables(name, per)?, tables(earlier, per)?);
     if before.len() != later.len() {
