@@ -161,3 +161,13 @@ fn several_workloads_run_in_one_command() {
     assert!(csv.stdout.starts_with("name,row,"), "{}", csv.stdout);
     assert_eq!(csv.stdout.lines().count(), 3, "one head: {}", csv.stdout);
 }
+
+/// What stands in the account of `ktax vmm raw` and nowhere else.
+#[test]
+fn the_help_of_a_raw_guest_explains_its_account() {
+    let help = run(ktax().args(["vmm", "raw", "--help"])).stdout;
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["KVM_EXIT_IO is one more than", "`turn_ns`, the median time from one return"] {
+        assert!(words.contains(said), "{said}\n{help}");
+    }
+}
