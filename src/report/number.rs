@@ -1,5 +1,8 @@
 //! How numbers look.
 
+/// Nanoseconds of a microsecond: times are kept in ns, and exits are printed in µs.
+pub const US: f64 = 1000.0;
+
 /// Counts per operation, never negative: `9 178.25`. Zero is `0`, and nothing else is.
 pub fn count(value: f64) -> String {
     let text = digits(value);

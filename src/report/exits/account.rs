@@ -1,4 +1,3 @@
-use super::table::US;
 use crate::model::{ExitTable, RecorderCost};
 use crate::report::number;
 use crate::stats::tables::share_percent;
@@ -6,7 +5,7 @@ use crate::stats::tables::share_percent;
 /// Whether a table adds up; nothing where nobody kept account.
 pub fn account(table: &ExitTable) -> Option<String> {
     let account = table.account.as_ref().filter(|account| account.wall_ns > 0)?;
-    let us = |ns: f64| number::whole(ns / US);
+    let us = |ns: f64| number::whole(ns / number::US);
     let open_ns = account.open_ns();
     let missing_ns = account.wall_ns as f64 - table.sum_ns() as f64 - open_ns as f64;
     let mut text = format!(

@@ -1,7 +1,8 @@
 //! Prints an exit table in the columns of 2008.
 
-use super::table::{US, deviation_ns};
+use super::table::deviation_ns;
 use crate::model::{ExitRow, ExitTable};
+use crate::report::number;
 use crate::stats::tables::{average, share_percent};
 use crate::text::escape;
 
@@ -62,7 +63,8 @@ impl Classic {
         let in_average = |ns: u64| format!("{:.4}", average((ns / 1000) as f64, count as f64));
         let average = sum_ns.map_or(UNKNOWN.to_owned(), in_average);
         let deviation = deviation_ns(row);
-        let deviation = deviation.map_or(UNKNOWN.to_owned(), |ns| format!("{:.3}", ns / US));
+        let deviation =
+            deviation.map_or(UNKNOWN.to_owned(), |ns| format!("{:.3}", ns / number::US));
         let percent = percent.map_or(UNKNOWN.to_owned(), |percent| format!("{percent:.2}"));
         match self {
             Classic::Long => format!(

@@ -1,5 +1,4 @@
 use super::scale::Scale;
-use super::table::US;
 use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::number;
 use crate::stats::tables::{change_percent, share_percent};
@@ -153,7 +152,7 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     let exits = sides.map(|table| table.exits() as f64);
     let knows_halts = sides.iter().all(|table| has_parts(table));
     let times = sides.map(|table| Time::of(&[table], knows_halts));
-    let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / US);
+    let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
     let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
     let [halted, preempted] = [of(|time| time.halted), of(|time| time.preempted)];
     let inside = inside(&sides);

@@ -1,5 +1,5 @@
 use super::scale::Scale;
-use super::table::{US, of_reasons, without};
+use super::table::{of_reasons, without};
 use crate::model::{ExitRow, ExitTable};
 use crate::report::number;
 use crate::report::view::{Line, Table};
@@ -58,7 +58,7 @@ pub fn reasons(base: &ExitTable, change: &ExitTable, scale: Scale) -> Table {
         [shown(base), shown(change), number::percent(change_percent(base, change))]
     };
     let cells = |(name, base, change): Both<'_>| {
-        let times = columns([base.1, change.1].map(|ns| Some(ns? as f64 / US)));
+        let times = columns([base.1, change.1].map(|ns| Some(ns? as f64 / number::US)));
         let counts = columns([base.0, change.0].map(|count| Some(count as f64)));
         Line::of([name.to_owned()].into_iter().chain(times).chain(counts))
     };

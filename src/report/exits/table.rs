@@ -3,9 +3,6 @@ use crate::report::number;
 use crate::report::view::{Kind, Line, Table};
 use crate::stats::tables::{average, share_percent, std_dev_of_sums};
 
-/// Nanoseconds of a microsecond.
-pub const US: f64 = 1000.0;
-
 /// What stands in every table of exits, first what decides: its time, and how often.
 const HEADS: [&str; 11] = [
     "sum %",
@@ -66,7 +63,7 @@ pub fn of_reasons(heads: &[&str]) -> Table {
 }
 
 fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
-    let us = |ns: f64| number::measured(ns / US);
+    let us = |ns: f64| number::measured(ns / number::US);
     let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
     let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
     let timed = |text: String| if row.is_timed() { text } else { String::new() };
@@ -79,7 +76,7 @@ fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     vec![
         row.reason.clone(),
         timed(format!("{:.2}", share_percent(sum_ns, table.sum_ns() as f64))),
-        timed(number::whole(sum_ns / US)),
+        timed(number::whole(sum_ns / number::US)),
         number::whole(count),
         of_exits,
         rate.unwrap_or_default(),
@@ -101,7 +98,7 @@ pub fn deviation_ns(row: &ExitRow) -> Option<f64> {
 pub fn parts(rows: &[&ExitRow]) -> Table {
     let us = |ns: u64| match ns {
         0 => String::new(),
-        ns => number::whole(ns as f64 / US),
+        ns => number::whole(ns as f64 / number::US),
     };
     let line = |name: &str, columns: [u64; 5]| {
         Line::of([name.to_owned()].into_iter().chain(columns.map(us)))

@@ -16,9 +16,6 @@ const COLUMNS: [(&str, Kind); 8] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// Nanoseconds of a microsecond.
-const US: f64 = 1000.0;
-
 /// One line for each row: the exits, their time, and the guest beside its host where that did the
 /// same work.
 pub fn table(rows: &[Row]) -> Table {
@@ -78,7 +75,7 @@ fn times(guests: &GuestsEvidence) -> Option<[String; 3]> {
         true => String::new(),
         false => number::percent_range(percent(all.iter().min()), percent(all.iter().max())),
     };
-    Some([number::whole(table.exits() as f64), number::measured(time / US), range])
+    Some([number::whole(table.exits() as f64), number::measured(time / number::US), range])
 }
 
 /// For each row where its time went, in the layout that is shown.

@@ -15,9 +15,6 @@ const COLUMNS: [(&str, Kind); 9] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// Nanoseconds of a microsecond.
-const US: f64 = 1000.0;
-
 /// One line for each row: the exits, and the time that decides.
 pub fn table(rows: &[Row]) -> Table {
     // The range and the MDE first; the exits are in the tables of reasons.
@@ -28,7 +25,7 @@ pub fn table(rows: &[Row]) -> Table {
 fn line(row: &Row) -> Line {
     let effect = |metric: &str| row.effects().iter().find(|effect| effect.metric == metric);
     let [base, change] = both(effect(EXITS), number::whole);
-    let [base_us, change_us] = both(effect(TIME), |ns| number::measured(ns / US));
+    let [base_us, change_us] = both(effect(TIME), |ns| number::measured(ns / number::US));
     let [delta, range, detectable] = match effect(TIME) {
         None => <[String; 3]>::default(),
         Some(of) => [number::percent(of.percent), effect::over_layouts(of), effect::detectable(of)],

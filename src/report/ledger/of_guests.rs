@@ -28,16 +28,13 @@ pub const FIELDS: [&str; 12] = [
     "why",
 ];
 
-/// Nanoseconds of a microsecond.
-const US: f64 = 1000.0;
-
 /// One row: what each addition does to the time, and how many exits of each reason it adds.
 pub fn section(row: &LedgerRow) -> Section {
     let reasons = reasons(row);
     let columns = COLUMNS.into_iter().chain(reasons.iter().map(|name| (*name, Kind::Number)));
     let lines = row.entries.iter().chain(&row.together).map(|entry| line(entry, &reasons));
     Section::Table {
-        title: format!("{}, {} µs", row.row, number::measured(row.base / US)),
+        title: format!("{}, {} µs", row.row, number::measured(row.base / number::US)),
         table: Table { splits: true, ..Table::of(columns).with(lines) },
         notes: row.interactions.iter().filter_map(interaction).collect(),
     }
@@ -94,8 +91,10 @@ fn more(count: i64) -> String {
 }
 
 fn interaction(one: &LedgerInteraction) -> Option<String> {
-    let (by, percent) =
-        (number::measured(one.beyond.delta.abs() / US), number::percent(one.beyond.percent));
+    let (by, percent) = (
+        number::measured(one.beyond.delta.abs() / number::US),
+        number::percent(one.beyond.percent),
+    );
     let than = if one.beyond.delta < 0.0 { "less" } else { "more" };
     one.beyond.verdict.is_change().then(|| {
         format!(
