@@ -35,14 +35,16 @@ impl GuestsExperiment {
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
         let host = file.host.unwrap_or(HostKind::Kvm);
         let names = file.workloads.as_deref().unwrap_or_default();
+        let rows = rows(host, names)?;
+        let swept_cpus = swept(host, &rows, file)?;
         let mut experiment = GuestsExperiment {
             host,
             host_subject: host_subject(host, file),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
-            rows: rows(host, names)?,
+            rows,
             base: subject(host, &file.base)?,
             change: file.change.as_ref().map(|keys| subject(host, keys)).transpose()?,
-            swept_cpus: swept(host, file)?,
+            swept_cpus,
         };
         if host.is_board() {
             experiment.give_hosts(file)?;

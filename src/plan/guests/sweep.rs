@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{GuestSubject, HostKind};
+use crate::model::{GuestRow, GuestSubject, GuestWork, HostKind};
 use crate::plan::error::{PlanError, range};
 use crate::plan::file::ExperimentFile;
 use crate::plan::workloads::ParamValue;
@@ -11,7 +11,11 @@ use crate::plan::workloads::ParamValue;
 pub(super) const CPUS: &str = "cpus";
 
 /// The vCPUs of each run; none where nothing is swept.
-pub(super) fn swept(host: HostKind, file: &ExperimentFile) -> Result<Vec<u8>, PlanError> {
+pub(super) fn swept(
+    host: HostKind,
+    rows: &[GuestRow],
+    file: &ExperimentFile,
+) -> Result<Vec<u8>, PlanError> {
     let others = file.sweep.keys().find(|name| *name != CPUS);
     let wrong = |name: &str, reason: &str| {
         let (name, reason) = (name.to_owned(), reason.to_owned());
@@ -24,6 +28,12 @@ pub(super) fn swept(host: HostKind, file: &ExperimentFile) -> Result<Vec<u8>, Pl
         return wrong(name, "of guests, only cpus can be swept; name a row for each value instead");
     }
     let Some(values) = file.sweep.get(CPUS) else { return Ok(Vec::new()) };
+    if rows.iter().all(|row| matches!(row.work, GuestWork::Raw { .. })) {
+        return wrong(
+            CPUS,
+            "raw guests have CPUs of their own; remove it, or add the row \"boot\"",
+        );
+    }
     let sides = || std::iter::once(&file.base).chain(&file.change);
     let given: BTreeMap<String, &ParamValue> =
         values.iter().map(|it| (it.to_string(), it)).collect();

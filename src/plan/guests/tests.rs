@@ -63,6 +63,7 @@ fn a_sweep_of_cpus_makes_runs() {
 #[test]
 fn what_cannot_be_swept_is_refused() {
     let plain = FILE.replace(", cpus = 2", "");
+    let raw = plain.replace("\"boot\", ", "").replace(", \"getppid\"", "");
     for (file, sweep, said) in [
         (FILE, "cpus = [2, 4]", "a side has cpus, too"),
         (&*plain, "cpus = []", "a value is missing"),
@@ -70,6 +71,7 @@ fn what_cannot_be_swept_is_refused() {
         (&plain, "cpus = [2, 17]", "cpus must be 1 to 16, not 17"),
         (&plain, "cpus = [\"two\"]", "cpus must be 1 to 16, not 0"),
         (&plain, "memory_mib = [256, 512]", "only cpus can be swept"),
+        (&raw, "cpus = [2, 4]", "raw guests have CPUs of their own"),
         (OF_E500V2, "cpus = [2, 4]", "only guests of host = \"kvm\" can have several"),
     ] {
         let error = read(&format!("{file}[sweep]\n{sweep}\n")).unwrap_err().to_string();

@@ -27,8 +27,8 @@ struct Shows {
     has_machine: bool,
 }
 
-/// Raw guests alone boot none of the kernel that the experiment names, and have a machine of their
-/// own. On a board, the kernel is that of the host.
+/// Raw guests alone boot none of the kernel that the experiment names, look for none of KVM's
+/// features, and have a machine of their own. On a board, the kernel is that of the host.
 fn shows(plan: &GuestsPlan) -> Shows {
     let boots = plan.rows.iter().any(|row| !matches!(row.work, GuestWork::Raw { .. }));
     Shows { has_kernel: boots || plan.host.is_board(), has_machine: boots }
@@ -43,7 +43,7 @@ fn beside(guest: &GuestSide, shows: Shows) -> String {
         parts.push(counted(subject.cpus.into(), "vCPU"));
         parts.push(format!("{} MiB", number::whole(subject.memory_mib.into())));
     }
-    if !subject.without.is_empty() {
+    if shows.has_kernel && !subject.without.is_empty() {
         parts.push(format!("without {}", subject.without.join(" ")));
     }
     let beside = kernel.map(|kernel| kernel.beside_kernel());
@@ -65,4 +65,23 @@ pub fn how(plan: &GuestsPlan) -> String {
         plan.host.name(),
         counted(plan.layouts.len(), "layout")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GuestSubject, Subject};
+
+    #[test]
+    fn features_stand_only_where_a_guest_looks_for_them() {
+        let kernel = Some(Subject::of("debian:cloud-amd64", ""));
+        let without = vec!["kvmclock".to_owned()];
+        let subject = GuestSubject { kernel, without, cpus: 1, memory_mib: 256 };
+        let guest = GuestSide { subject, kernel: None };
+        let shown = |has_kernel, has_machine| beside(&guest, Shows { has_kernel, has_machine });
+        assert_eq!(shown(false, false), "");
+        assert_eq!(shown(true, true), "1 vCPU, 256 MiB, without kvmclock");
+        // A board's raw guests do, or do not, find its page.
+        assert_eq!(shown(true, false), "without kvmclock");
+    }
 }
