@@ -22,6 +22,7 @@ use crate::model::{
 use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
 use crate::run::{Ended, GuestsDriver};
 use crate::rundir::RunDir;
+use crate::text::nearest;
 use crate::vmm::linux::Feature;
 
 /// Gets all kernels, asks QEMU which one it is, draws the Layouts.
@@ -79,8 +80,9 @@ fn check_features(experiment: &GuestsExperiment) -> Result<(), PlanError> {
     match names.find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
+            let near = nearest(name, known.iter().copied()).map(str::to_owned);
             let (name, known) = (name.clone(), known.join(", "));
-            Err(PlanError::UnknownFeature { name, known })
+            Err(PlanError::UnknownFeature { name, near, known })
         }
     }
 }

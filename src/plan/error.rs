@@ -124,8 +124,13 @@ pub enum PlanError {
     Memory { memory_mib: u32 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]
     BootLine { length: usize },
-    #[error("KVM has no feature {name:?}; it has {known}")]
-    UnknownFeature { name: String, known: String },
+    #[error("KVM has no feature {name:?}{}; it has {known}", hint(.near))]
+    UnknownFeature { name: String, near: Option<String>, known: String },
+    #[error(
+        "the sides differ only in {name}, which no guest of host = \"kvm\" finds, because QEMU's \
+         translator would deliver interrupts twice; compare another feature"
+    )]
+    NeverFound { name: &'static str },
     #[error("cannot bisect: {reason}")]
     NoChain { reason: String },
     #[error("{what} must be one printable line of ASCII; remove all other characters")]

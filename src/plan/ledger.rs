@@ -176,8 +176,8 @@ mod tests {
         title = "t"
         host = "kvm"
         workloads = ["boot"]
-        base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-pv-eoi"] }
-        add = [{ name = "clock", with = ["kvmclock"] }, { name = "eoi", with = ["kvm-pv-eoi"] }]
+        base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-steal-time"] }
+        add = [{ name = "clock", with = ["kvmclock"] }, { name = "steal", with = ["kvm-steal-time"] }]
     "#;
 
     #[test]
@@ -187,15 +187,18 @@ mod tests {
             ExperimentMethod::Guests(of) => of.change.as_ref().unwrap().without.join(" "),
             other => panic!("{other:?}"),
         };
-        assert_eq!([without(0), without(1), without(2)], ["kvm-pv-eoi", "kvmclock", ""]);
+        assert_eq!([without(0), without(1), without(2)], ["kvm-steal-time", "kvmclock", ""]);
         let there = GUESTS.replace("with = [\"kvmclock\"]", "with = [\"kvm-pv-ipi\"]");
         let error = Ledger::parse(&there, "t.toml").unwrap_err().to_string();
         assert!(error.contains("\"kvm-pv-ipi\", which the base has already"), "{error}");
+        let never = GUESTS.replace("kvm-steal-time", "kvm-pv-eoi");
+        let error = Ledger::parse(&never, "t.toml").unwrap_err();
+        assert_eq!(error, PlanError::NeverFound { name: "kvm-pv-eoi" });
         let swept = format!("{GUESTS}\n[sweep]\ncpus = [2, 4]");
         let error = Ledger::parse(&swept, "t.toml").unwrap_err().to_string();
         assert!(error.contains("remove `sweep`"), "{error}");
         let counted = GUESTS.replace("host = \"kvm\"", "").replace("cpus = 2, ", "");
-        let counted = counted.replace("without = [\"kvmclock\", \"kvm-pv-eoi\"]", "");
+        let counted = counted.replace("without = [\"kvmclock\", \"kvm-steal-time\"]", "");
         let error = Ledger::parse(&counted, "t.toml").unwrap_err();
         assert!(matches!(error, PlanError::Misplaced { .. }), "{error}");
     }

@@ -41,3 +41,14 @@ fn a_directory_without_a_plan_cannot_be_resumed() {
     let text = said(&args);
     assert!(text.contains("resume with `ktax run"), "{text}");
 }
+
+#[test]
+fn a_feature_of_kvm_has_its_nearest_name() {
+    let (dir, kernel) = (scratch(), "kernel = \"debian:cloud-amd64\"");
+    let file = dir.path().join("clock.toml").display().to_string();
+    let (guest, hidden) = ("host = \"kvm\"\nworkloads = [\"boot\"]", "without = [\"kvmclok\"]");
+    let text = format!("title = \"Clock\"\n{guest}\n[base]\n{kernel}\n{hidden}\n");
+    fs::write(&file, text).unwrap();
+    let text = said(&["plan", &file]);
+    assert!(text.contains("no feature \"kvmclok\" (did you mean \"kvmclock\"?)"), "{text}");
+}

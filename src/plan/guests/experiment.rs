@@ -8,6 +8,7 @@ use crate::plan::asked::Experiment;
 use crate::plan::error::{PlanError, printable_line, range};
 use crate::plan::file::{ExperimentFile, SubjectKeys};
 use crate::plan::{keys, layouts};
+use crate::text::nearest;
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +32,9 @@ pub struct GuestsExperiment {
 /// The only feature of KVM on a board that can be left out.
 const MAGIC_PAGE: &str = "magic-page";
 
+/// The feature that ktax's monitor hides from every guest of a host within QEMU.
+const NEVER_FOUND: &str = "kvm-pv-eoi";
+
 impl GuestsExperiment {
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
         let host = file.host.unwrap_or(HostKind::Kvm);
@@ -46,12 +50,27 @@ impl GuestsExperiment {
             change: file.change.as_ref().map(|keys| subject(host, keys)).transpose()?,
             swept_cpus,
         };
-        if host.is_board() {
-            experiment.give_hosts(file)?;
+        match host.is_board() {
+            true => experiment.give_hosts(file)?,
+            false => experiment.check_difference()?,
         }
         layouts::check(experiment.layouts)?;
         printable_line("the host's options and patches", &experiment.host_subject.beside_kernel())?;
         Ok(experiment)
+    }
+
+    /// Refuses Sides whose only difference no guest finds.
+    fn check_difference(&self) -> Result<(), PlanError> {
+        let Some(change) = &self.change else { return Ok(()) };
+        let findable = |subject: &GuestSubject| {
+            let mut subject = subject.clone();
+            subject.without.retain(|name| name != NEVER_FOUND);
+            subject
+        };
+        match self.base != *change && findable(&self.base) == findable(change) {
+            true => Err(PlanError::NeverFound { name: NEVER_FOUND }),
+            false => Ok(()),
+        }
     }
 
     /// A board's guest has no kernel, so a Side's Kernel is that of its host: where one Side names
@@ -135,7 +154,9 @@ fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
     let known = if host.has_magic_page() { MAGIC_PAGE } else { "no feature that can be left out" };
     match without.iter().find(|name| !host.has_magic_page() || *name != MAGIC_PAGE) {
         Some(name) => {
-            Err(PlanError::UnknownFeature { name: name.clone(), known: known.to_owned() })
+            let near = nearest(name, host.has_magic_page().then_some(MAGIC_PAGE));
+            let (name, near) = (name.clone(), near.map(str::to_owned));
+            Err(PlanError::UnknownFeature { name, near, known: known.to_owned() })
         }
         None => Ok(()),
     }
