@@ -177,7 +177,10 @@ mod tests {
         host = "kvm"
         workloads = ["boot"]
         base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-steal-time"] }
-        add = [{ name = "clock", with = ["kvmclock"] }, { name = "steal", with = ["kvm-steal-time"] }]
+        add = [
+            { name = "clock", with = ["kvmclock"] },
+            { name = "steal", with = ["kvm-steal-time"] },
+        ]
     "#;
 
     #[test]

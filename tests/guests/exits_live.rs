@@ -119,8 +119,8 @@ fn the_statistics_count_as_many_exits_as_the_vmm() {
     assert!(table.rows.iter().any(|row| !row.is_reason() && row.count > least), "{table:?}");
 }
 
-/// A VM that does nothing at first is recorded from the beginning on, and its rate is that of all of
-/// the recording. One that is started with the recording is recorded from its first entry on.
+/// A VM that does nothing at first is recorded from the beginning on, and its rate is that of all
+/// of the recording. One that is started with the recording is recorded from its first entry on.
 #[test]
 fn a_rate_is_of_the_whole_recording() {
     if !can_record() {

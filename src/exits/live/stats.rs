@@ -1,7 +1,8 @@
 //! KVM's own statistics of each vCPU (KVM_GET_STATS_FD, Documentation/virt/kvm/api.rst 4.131):
-//! how many exits there were, how many for some reasons, other counts, and times of halts alone. They cost nothing, and need no privilege but that
-//! over the VMM. Only the VMM can open them (KVM refuses every other process's ioctl), so ktax
-//! takes the file descriptors of a VMM that has opened them, as QEMU 8 and later do.
+//! how many exits there were, how many for some reasons, other counts, and times of halts alone.
+//! They cost nothing, and need no privilege but that over the VMM. Only the VMM can open them (KVM
+//! refuses every other process's ioctl), so ktax takes the file descriptors of a VMM that has
+//! opened them, as QEMU 8 and later do.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -23,7 +23,10 @@ pub enum ExitFileError {
         escape(.path)
     )]
     PerOfFile { path: String },
-    #[error("{} is a run of guests, which has one table for each guest; remove --per", escape(.path))]
+    #[error(
+        "{} is a run of guests, which has one table for each guest; remove --per",
+        escape(.path)
+    )]
     PerOfRun { path: String },
     #[error("{} has no table {number}; give 1 to {there}", escape(.path))]
     NoTable { path: String, number: usize, there: usize },

@@ -285,7 +285,6 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
     }
 }
 
-/// At the level `run` the guest's column has the kernel's time too.
 #[test]
 fn a_legend_says_whose_time_kvm_run_has() {
     let mut table = recorded("vm", 1_000, 10);
@@ -293,8 +292,7 @@ fn a_legend_says_whose_time_kvm_run_has() {
     table.rows.iter_mut().for_each(|row| row.parts = Some(parts.clone()));
     let legend = |table: &ExitTable| {
         let shown = text(&ExitTables(std::slice::from_ref(table)));
-        let lines: Vec<String> = shown.lines().map(str::to_owned).collect();
-        lines.into_iter().rfind(|line| line.starts_with("guest  ")).unwrap()
+        shown.lines().rfind(|line| line.starts_with("guest  ")).unwrap().to_owned()
     };
     assert!(legend(&table).ends_with(" in the guest"));
     table.rows[1].reason = "KVM_RUN".into();
