@@ -124,6 +124,7 @@ fn target(host: HostKind) -> &'static Target {
         HostKind::KvmE500v2 => &Target::E500V2,
         HostKind::KvmArm64 => &Target::ARM64,
         HostKind::KvmPower9 => &Target::POWER9,
+        HostKind::KvmRiscv64 => &Target::RISCV64,
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Target {
 const BASE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/base.config"));
 const OF_E500V2: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/e500v2.config"));
 const OF_POWER9: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/power9.config"));
+const OF_RISCV64: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/riscv64.config"));
 
 impl Target {
     /// The machine of the exact engine.
@@ -32,6 +34,10 @@ impl Target {
     /// A KVM host with a POWER9 processor: QEMU's pseries machine.
     pub const POWER9: Target =
         Target { name: "power9", arch: Arch::Ppc64le, options: OF_POWER9, is_packaged: false };
+
+    /// A KVM host with a riscv64 processor: QEMU's virt machine.
+    pub const RISCV64: Target =
+        Target { name: "riscv64", arch: Arch::Riscv64, options: OF_RISCV64, is_packaged: false };
 
     /// A KVM host with an arm64 processor: QEMU's virt machine. Its kernel comes from a package.
     pub const ARM64: Target =

@@ -90,6 +90,19 @@ impl Board {
         module: None,
     };
 
+    /// A riscv64 processor with the hypervisor extension, above the firmware that QEMU has.
+    pub const RISCV64: Board = Board {
+        name: "riscv64",
+        qemu: ("qemu-system-riscv64", "qemu-system-misc"),
+        machine: &["-M", "virt", "-cpu", "rv64,h=true", "-bios", "default"],
+        console: "ttyS0",
+        compiler: "riscv64-linux-gnu",
+        library: "libc6-dev-riscv64-cross",
+        flags: &[],
+        sources: &[RAW[0], RAW[1], source!("riscv64.c")],
+        module: None,
+    };
+
     /// The board of hosts of this kind; `None` for the host of this machine's architecture.
     pub fn of(kind: HostKind) -> Option<&'static Board> {
         match kind {
@@ -97,6 +110,7 @@ impl Board {
             HostKind::KvmE500v2 => Some(&Board::E500V2),
             HostKind::KvmArm64 => Some(&Board::ARM64),
             HostKind::KvmPower9 => Some(&Board::POWER9),
+            HostKind::KvmRiscv64 => Some(&Board::RISCV64),
         }
     }
 

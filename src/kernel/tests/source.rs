@@ -207,8 +207,11 @@ fn a_package_is_refused_for_another_architecture() {
     let subject = Subject::of("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
     let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
-    let error = obtain_for(&Target::E500V2, &subject, &cache, &talk).unwrap_err();
-    assert!(matches!(error, KernelError::NotFor { wanted: "powerpc", .. }), "{error}");
+    for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
+        let error = obtain_for(&target, &subject, &cache, &talk).unwrap_err();
+        let is_refused = matches!(error, KernelError::NotFor { wanted, .. } if wanted == name);
+        assert!(is_refused, "{error}");
+    }
     let error = obtain_for(&Target::ARM64, &place.source(), &cache, &talk).unwrap_err();
     assert!(error.to_string().contains("`debian:cloud-arm64`"), "{error}");
 }

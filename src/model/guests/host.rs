@@ -19,6 +19,9 @@ pub enum HostKind {
     /// The same for POWER9, as a hypervisor within another one, in QEMU's pseries.
     #[serde(rename = "kvm-power9")]
     KvmPower9,
+    /// The same for riscv64 with the hypervisor extension, in QEMU's virt machine.
+    #[serde(rename = "kvm-riscv64")]
+    KvmRiscv64,
 }
 
 impl HostKind {
@@ -29,6 +32,7 @@ impl HostKind {
             HostKind::KvmE500v2 => "kvm-e500v2",
             HostKind::KvmArm64 => "kvm-arm64",
             HostKind::KvmPower9 => "kvm-power9",
+            HostKind::KvmRiscv64 => "kvm-riscv64",
         }
     }
 
@@ -48,6 +52,7 @@ impl HostKind {
             }
             HostKind::KvmArm64 => vec!["all", "hvc", "mrs", "mmio", "fault", "wfi"],
             HostKind::KvmPower9 => vec!["all", "hcall", "fault"],
+            HostKind::KvmRiscv64 => vec!["all", "ecall", "mmio", "fault", "wfi"],
         }
     }
 

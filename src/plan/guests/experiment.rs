@@ -103,7 +103,7 @@ impl GuestsExperiment {
 fn usual_kernel(host: HostKind) -> &'static str {
     match host {
         HostKind::Kvm => "debian:cloud-amd64",
-        HostKind::KvmE500v2 | HostKind::KvmPower9 => "debian-src:6.12",
+        HostKind::KvmE500v2 | HostKind::KvmPower9 | HostKind::KvmRiscv64 => "debian-src:6.12",
         HostKind::KvmArm64 => "debian:cloud-arm64",
     }
 }
