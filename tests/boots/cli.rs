@@ -139,6 +139,12 @@ fn what_a_host_of_another_architecture_lacks_is_said_before_anything_is_made() {
             "qemu-system-aarch64, aarch64-linux-gnu-gcc",
             "qemu-system-arm gcc-aarch64-linux-gnu",
         ),
+        (
+            "exit-cost-riscv64",
+            "riscv64",
+            "qemu-system-riscv64, riscv64-linux-gnu-gcc",
+            "qemu-system-misc gcc-riscv64-linux-gnu",
+        ),
     ] {
         let (dir, file) = (scratch(), format!("experiments/{file}.toml"));
         let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
