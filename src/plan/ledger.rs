@@ -178,8 +178,7 @@ mod tests {
         workloads = ["boot"]
         base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-steal-time"] }
         add = [
-            { name = "clock", with = ["kvmclock"] },
-            { name = "steal", with = ["kvm-steal-time"] },
+            { name = "clock", with = ["kvmclock"] }, { name = "steal", with = ["kvm-steal-time"] },
         ]
     "#;
 

@@ -2,6 +2,8 @@
 
 mod account;
 mod classic;
+#[cfg(test)]
+mod counter_tests;
 mod diff;
 mod headline;
 mod reasons;
