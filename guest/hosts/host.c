@@ -7,7 +7,6 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -83,13 +82,5 @@ void put(const char *path, const char *text)
 	int file = must(open(path, O_WRONLY), path);
 
 	must(write(file, text, strlen(text)), path);
-	close(file);
-}
-
-void load_module(const char *path)
-{
-	int file = must(open(path, O_RDONLY), path);
-
-	must(syscall(SYS_finit_module, file, "", 0), path);
 	close(file);
 }

@@ -27,7 +27,6 @@ void show(const char *title, const char *path);
 void spin(unsigned long iterations);
 /* `text` into a file of the kernel's. */
 void put(const char *path, const char *text);
-void load_module(const char *path);
 
 struct guest guest_create(uint64_t address, size_t memory);
 /* A file of KVM's about the guest, below debugfs. */

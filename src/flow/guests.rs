@@ -10,7 +10,7 @@ use super::stale::StalePlanError;
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::engine::qemu::Qemu;
 use crate::engine::{exact, payload};
-use crate::kernel::{self, Kernel, Target};
+use crate::kernel::{self, Target};
 use crate::kvmhost::{
     Board, BoardGuests, BoardSetup, BoardSide, BoardWork, Guest, GuestEngine, HostKernel, MODULES,
     THIS_PROGRAM, Task, X86Guests, X86Setup,
@@ -195,7 +195,7 @@ fn guests_of(
     qemu: Qemu,
     session: &Session<'_>,
 ) -> Result<BoardGuests, Error> {
-    let side = |side: &GuestSide| board_side(board, plan, side, session);
+    let side = |side: &GuestSide| board_side(plan, side, session);
     let base = side(&plan.base)?;
     let change = plan.change.as_ref().map(side).transpose()?.unwrap_or_else(|| base.clone());
     let work = |row: &GuestRow| match &row.work {
@@ -217,7 +217,6 @@ fn guests_of(
 
 /// The host of a Side: its own, or the one of both.
 fn board_side(
-    board: &Board,
     plan: &GuestsPlan,
     side: &GuestSide,
     session: &Session<'_>,
@@ -225,14 +224,9 @@ fn board_side(
     let own = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
     let (subject, planned) = own.unwrap_or((&plan.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.host), planned, subject)?;
-    let kernel = Kernel { identity: planned.clone(), image, config: None };
-    let module: Vec<&str> = board.module.into_iter().collect();
-    let modules =
-        session.talking(|talk| kernel::modules(&kernel, &module, &session.cache, talk))?;
     let is_without = side.subject.without.iter().any(|it| it == "magic-page");
     Ok(BoardSide {
-        kernel: kernel.image,
-        module: modules.into_iter().next(),
+        kernel: image,
         boot_line: subject.boot_line.clone(),
         has_page: plan.host.has_magic_page() && !is_without,
     })

@@ -28,8 +28,6 @@ pub struct Board {
     pub flags: &'static [&'static str],
     /// The names and texts of the program's own files; all boards share those of `SHARED`.
     pub sources: &'static [(&'static str, &'static str)],
-    /// The module with KVM, in kernels that do not have it built in.
-    pub module: Option<&'static str>,
 }
 
 macro_rules! source {
@@ -61,7 +59,6 @@ impl Board {
         library: "libc6-dev-powerpc-cross",
         flags: &["-Wa,-me500"],
         sources: &[source!("e500v2.c")],
-        module: None,
     };
 
     /// An arm64 processor with EL2 and without VHE: KVM's part at EL2 is below the host's kernel.
@@ -74,7 +71,6 @@ impl Board {
         library: "libc6-dev-arm64-cross",
         flags: &[],
         sources: &[RAW[0], RAW[1], source!("arm64.c")],
-        module: None,
     };
 
     /// A POWER9 with nested guests, whose KVM times its own phases.
@@ -87,7 +83,6 @@ impl Board {
         library: "libc6-dev-ppc64el-cross",
         flags: &[],
         sources: &[RAW[0], RAW[1], source!("power9.c")],
-        module: None,
     };
 
     /// A riscv64 processor with the hypervisor extension, above the firmware that QEMU has.
@@ -100,7 +95,6 @@ impl Board {
         library: "libc6-dev-riscv64-cross",
         flags: &[],
         sources: &[RAW[0], RAW[1], source!("riscv64.c")],
-        module: None,
     };
 
     /// The board of hosts of this kind; `None` for the host of this machine's architecture.

@@ -23,8 +23,6 @@ pub struct BoardWork {
 #[derive(Debug, Clone)]
 pub struct BoardSide {
     pub kernel: PathBuf,
-    /// KVM's module, where the kernel does not have it built in.
-    pub module: Option<PathBuf>,
     /// Added to the kernel's boot line.
     pub boot_line: String,
     /// Whether the guest uses the magic page.
@@ -64,7 +62,7 @@ impl BoardGuests {
         let scratch = setup.cache.join("runs");
         let mut engine = BoardGuests { setup, initrds: Vec::new(), scratch };
         for side in Side::BOTH {
-            let archive = engine.host(side).archive(engine.side(side).module.as_deref())?;
+            let archive = engine.host(side).archive()?;
             let kept = keep(&engine.setup.cache, &archive);
             engine.initrds.push(kept.map_err(HostError::of_file("the cache"))?);
         }

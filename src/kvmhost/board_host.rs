@@ -35,14 +35,13 @@ pub struct BoardHost<'a> {
 }
 
 impl BoardHost<'_> {
-    /// The host's initramfs, compiled here; with KVM as a module where it is not built in.
+    /// The host's initramfs, compiled here.
     ///
     /// # Errors
     /// Where the compiler fails or the disk is full.
-    pub fn archive(&self, module: Option<&Path>) -> Result<Vec<u8>, HostError> {
+    pub fn archive(&self) -> Result<Vec<u8>, HostError> {
         let program = self.board.program(&self.new_scratch()?)?;
         let broken = HostError::of_file("the host's initramfs");
-        let module = module.map(fs::read).transpose().map_err(&broken)?;
         let archive = || {
             let mut archive = Vec::new();
             for name in ["dev", "proc", "sys"] {
@@ -50,9 +49,6 @@ impl BoardHost<'_> {
             }
             append_console(&mut archive)?;
             append(&mut archive, "init", PROGRAM, &program)?;
-            if let Some(module) = &module {
-                append(&mut archive, "kvm.ko", PROGRAM, module)?;
-            }
             end(archive)
         };
         archive().map_err(broken)

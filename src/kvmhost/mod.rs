@@ -32,7 +32,6 @@ mod x86;
 
 pub use board::Board;
 pub use board_guests::{BoardGuests, BoardSetup, BoardSide, BoardWork};
-pub use board_host::BoardHost;
 pub use engine::{GuestEngine, ReadyHost, Recorded};
 pub use error::HostError;
 pub use frame::Said;

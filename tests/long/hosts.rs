@@ -5,28 +5,14 @@ mod boards;
 mod e500v2;
 mod power9;
 mod traced;
-mod traced_boards;
 
-use std::path::Path;
-
-use crate::common::{Ran, ktax, printed, run};
+use crate::common::{Ran, ktax, run};
 use ktax::model::ExitTable;
 
 fn exits(arguments: &[&str]) -> Ran {
     let ran = run(ktax().arg("exits").args(arguments));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     ran
-}
-
-fn tables(file: &Path) -> Vec<ExitTable> {
-    printed::exits(&exits(&["report", "--json", &file.display().to_string()]).stdout)
-}
-
-/// What the host says between a line with this title and one that ends it.
-fn section<'a>(serial: &'a str, title: &str) -> &'a str {
-    let after = serial.split_once(&format!("\n== {title}\n")).map(|(_, after)| after);
-    let within = after.and_then(|after| after.split_once("==\n")).map(|(within, _)| within);
-    within.unwrap_or_else(|| panic!("no {title}: {serial}"))
 }
 
 fn count(table: &ExitTable, reason: &str) -> u64 {

@@ -1,16 +1,13 @@
-//! Boots of hosts, all by the product's own code; what they say is kept as long as the test runs.
+//! What hosts on boards have in common: whether one can be had, and an experiment with it, run as a
+//! user runs it.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use ktax::engine::{Cancel, Limits};
-use ktax::kvmhost::{Board, BoardHost, PLAIN};
+use ktax::kvmhost::Board;
+use ktax::model::{ExitTable, Row, Side};
+use ktax::rundir::AnyRunDir;
 
-use crate::common::{Need, cache, require, scratch};
-
-/// Generous: a boot is seconds on an idle machine.
-const LIMIT: Duration = Duration::from_secs(300);
+use crate::common::{Need, ktax, require, run};
 
 /// Whether a host of it can be had; a test that needs it says so and is not run.
 #[track_caller]
@@ -20,23 +17,22 @@ pub fn is_missing(board: &Board) -> bool {
     !require(Need::Hosts, looked.is_ok(), why.unwrap_or_default())
 }
 
-/// All that comes by the console until the end: in each boot the same, to the byte.
-pub fn boot(board: &Board, kernel: &Path, module: Option<&Path>) -> String {
-    let (dir, qemu) = (scratch(), board.look(None).unwrap());
-    let host = BoardHost {
-        board,
-        qemu: &qemu,
-        kernel,
-        boot_line: "",
-        limits: &Limits { time: LIMIT, ..Limits::default() },
-        cancel: &Cancel::default(),
-        scratch: &cache().join("runs"),
-    };
-    let initrd = dir.path().join("initrd");
-    fs::write(&initrd, host.archive(module).unwrap()).unwrap();
-    let [first, second] = [(); 2].map(|()| {
-        host.boot(&initrd, &PLAIN, "").unwrap_or_else(|error| panic!("{error}: {error:?}"))
-    });
-    assert_eq!(first, second);
-    first
+/// Compares once, in one layout. Returns the report and the rows.
+pub fn compare(file: &Path, out: &Path, works: &[&str], status: i32) -> (String, Vec<Row>) {
+    let mut ktax = ktax();
+    ktax.arg("compare").arg(file).arg("--out").arg(out).args(["--layouts", "1"]);
+    ktax.args(works.iter().flat_map(|work| ["-w", work]));
+    let ran = run(&mut ktax);
+    assert_eq!(ran.status, status, "{}\n{}", ran.stdout, ran.stderr);
+    (ran.stdout, AnyRunDir::open(out).unwrap().comparison().unwrap().unwrap().rows)
+}
+
+pub fn table(row: &Row, side: Side) -> &ExitTable {
+    let run = row.guests().unwrap().runs.get(side);
+    &run.as_ref().unwrap_or_else(|| panic!("{row:?}")).table
+}
+
+pub fn experiment(board: &Board) -> PathBuf {
+    let name = format!("experiments/exit-cost-{}.toml", board.name.to_lowercase());
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }

@@ -4,9 +4,8 @@
 use ktax::kvmhost::Board;
 use ktax::model::{Side, Verdict};
 
-use super::boards::is_missing;
+use super::boards::{compare, experiment, is_missing, table};
 use super::count;
-use super::traced_boards::{compare, experiment, table};
 use crate::common::scratch;
 
 #[test]

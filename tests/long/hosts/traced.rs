@@ -1,100 +1,90 @@
-//! riscv64: the distribution's kernel, whose tracepoints say every exit.
+//! Boards whose kernels' tracepoints say every exit, as experiments: run as a user runs them.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use ktax::kvmhost::Board;
-use ktax::model::ExitTable;
+use ktax::model::{Failure, Side, Verdict};
 
-use super::boards::{boot, is_missing};
-use super::{assert_whole, count, section, tables};
-use crate::common::{Need, cache, require, scratch};
+use super::boards::{compare, experiment, is_missing, table};
+use super::{assert_whole, count};
+use crate::common::scratch;
 
-/// A board, and the package of its kernel.
-struct Machine {
-    board: Board,
-    package: &'static str,
-}
+/// A kind of exit, and KVM's reason for it.
+type Kind = (&'static str, &'static str);
 
-const SUITE: &str = "trixie";
-
-impl Machine {
-    /// A directory with the kernel's `image` and perhaps KVM's module; fetched once.
-    fn kernel(&self) -> Option<PathBuf> {
-        let (name, hosts) = (self.board.name, cache().join("hosts"));
-        fs::create_dir_all(&hosts).unwrap();
-        let dir = hosts.join(format!("debian-{name}"));
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/foreign-kernel.sh");
-        let mut fetch = Command::new("sh");
-        fetch.arg(script).args([name, SUITE, self.package]);
-        let output = fetch.arg(&dir).output().unwrap();
-        if output.status.success() {
-            return Some(dir);
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let why = format!("no kernel for {name}: {}", said.lines().last().unwrap_or(""));
-        require(Need::Hosts, false, why);
-        None
+/// Each kind of exit is there as often as the row says, and the guest's first page once. The last
+/// store, to a device, says the end: the guest is not entered again.
+fn assert_exact(board: &Board, kinds: &[Kind], [device, first]: [&str; 2]) {
+    let (dir, file) = (scratch(), experiment(board));
+    let (out, again) = (dir.path().join("out"), dir.path().join("again"));
+    let names = kinds.iter().map(|(kind, _)| kind).chain([&"all"]);
+    let works: Vec<String> = names.map(|kind| format!("raw:{kind}=100")).collect();
+    let works: Vec<&str> = works.iter().map(String::as_str).collect();
+    let (said, rows) = compare(&file, &out, &works, 0);
+    assert!(said.contains(&format!("host kvm-{} · 1 layout", board.name)), "{said}");
+    let (all, each) = rows.split_last().unwrap();
+    assert_eq!(each.len(), kinds.len());
+    for (_, reason) in kinds {
+        let times = 100 * kinds.iter().filter(|(_, other)| other == reason).count() as u64;
+        assert_eq!(count(table(all, Side::Base), reason), times, "all: {all:?}");
     }
-
-    /// What the host's trace says; nothing if the host cannot be had.
-    fn table(&self) -> Option<ExitTable> {
-        if is_missing(&self.board) {
-            return None;
-        }
-        let (kernel, dir) = (self.kernel()?, scratch());
-        let module = kernel.join("kvm.ko");
-        let module = module.exists().then_some(&*module);
-        let serial = boot(&self.board, &kernel.join("image"), module);
-        let trace = section(&serial, "trace");
-        assert_complete(trace);
-        let path = dir.path().join("trace");
-        fs::write(&path, trace).unwrap();
-        Some(tables(&path).remove(0))
+    for (row, (kind, reason)) in each.iter().zip(kinds) {
+        assert_eq!(row.verdict, Verdict::OneSide);
+        let table = table(row, Side::Base);
+        assert_eq!([count(table, reason), count(table, first)], [100, 1], "{kind}: {table:?}");
+        let account = table.account.as_ref().unwrap();
+        let open: Vec<&str> = account.open.iter().map(|open| open.reason.as_str()).collect();
+        assert_eq!((open, account.lost, account.unpaired), (vec![device], 0, 0), "{table:?}");
+        assert_whole(table);
+        assert_eq!(table.sum_ns() + account.open[0].ns, account.wall_ns, "{table:?}");
+        // The monitor hears of the device alone; only a processor that waits sleeps.
+        let parts = table.row(reason).unwrap().parts.as_ref().unwrap();
+        assert_eq!(parts.user_ns > 0, ["mmio", "wfi"].contains(kind), "{kind}: {table:?}");
+        assert_eq!(parts.halted_ns > 100 * parts.kernel_ns, *kind == "wfi", "{kind}: {table:?}");
     }
+    // Each boot says the same, to the byte.
+    let (_, second) = compare(&file, &again, &works[..1], 0);
+    assert_eq!(table(&rows[0], Side::Base), table(&second[0], Side::Base));
 }
 
-/// The kernel has written over nothing: `entries-in-buffer/entries-written: 4146/4146`.
-fn assert_complete(trace: &str) {
-    let numbers = trace.split("entries-written:").nth(1).and_then(|rest| rest.split('#').next());
-    let (there, written) = numbers.and_then(|numbers| numbers.trim().split_once('/')).unwrap();
-    assert_eq!(there, written);
-}
-
-/// The guest writes to a device 1000 times, calls 500 times, waits 20 times, and says its end by a
-/// last write, after which it is not entered again. Its code is one page.
-fn assert_exact(table: &ExitTable, [device, call, wait, first]: [&str; 4]) {
-    let counts = [device, call, wait, first].map(|reason| count(table, reason));
-    assert_eq!(counts, [1000, 500, 20, 1], "{table:?}");
-    let account = table.account.as_ref().unwrap();
-    let open: Vec<&str> = account.open.iter().map(|open| open.reason.as_str()).collect();
-    assert_eq!((open, account.lost, account.unpaired), (vec![device], 0, 0), "{table:?}");
-    assert_whole(table);
-    assert_eq!(table.sum_ns() + account.open[0].ns, account.wall_ns, "{table:?}");
-    let of = |reason| table.row(reason).unwrap().parts.as_ref().unwrap();
-    assert!(of(device).user_ns > 0 && of(call).halted_ns == 0, "{table:?}");
-    assert!(of(wait).halted_ns > 100 * of(wait).kernel_ns, "{table:?}");
+#[test]
+fn arm64_says_every_exit_by_its_class() {
+    if is_missing(&Board::ARM64) {
+        return;
+    }
+    let device = "DABT_LOW";
+    let kinds =
+        [("hvc", "HVC64"), ("mrs", "SYS64"), ("mmio", device), ("fault", device), ("wfi", "WFx")];
+    assert_exact(&Board::ARM64, &kinds, [device, "IABT_LOW"]);
 }
 
 #[test]
 fn riscv64_says_every_exit_by_its_cause() {
-    let machine = Machine {
-        package: "linux-image-riscv64",
-        board: Board {
-            name: "riscv64",
-            qemu: ("qemu-system-riscv64", "qemu-system-misc"),
-            machine: &["-M", "virt", "-cpu", "rv64,h=true", "-bios", "default"],
-            console: "ttyS0",
-            compiler: "riscv64-linux-gnu",
-            library: "libc6-dev-riscv64-cross",
-            flags: &[],
-            sources: &[("riscv64.c", include_str!("riscv64.c"))],
-            module: Some("kvm"),
-        },
-    };
-    let Some(table) = machine.table() else { return };
-    let [device, first] = ["store guest-page fault", "instruction guest-page fault"];
-    let [call, wait] = ["environment call from VS-mode", "virtual instruction"];
-    assert_exact(&table, [device, call, wait, first]);
+    if is_missing(&Board::RISCV64) {
+        return;
+    }
+    let (device, call) = ("store guest-page fault", "environment call from VS-mode");
+    let kinds =
+        [("ecall", call), ("mmio", device), ("fault", device), ("wfi", "virtual instruction")];
+    assert_exact(&Board::RISCV64, &kinds, [device, "instruction guest-page fault"]);
+}
+
+/// A Side's boot line is that of its host: without KVM, that Side fails and says of what.
+#[test]
+fn a_side_of_a_board_has_its_own_host() {
+    if is_missing(&Board::ARM64) {
+        return;
+    }
+    let (dir, file) = (scratch(), scratch());
+    let file = file.path().join("experiment.toml");
+    let text = fs::read_to_string(experiment(&Board::ARM64)).unwrap();
+    let text = text.split("# What ktax said").next().unwrap();
+    fs::write(&file, format!("{text}\n[change]\nboot_line = \"kvm-arm.mode=none\"\n")).unwrap();
+    let (said, rows) = compare(&file, &dir.path().join("out"), &["raw:hvc=10"], 69);
+    assert!(said.contains("kvm-arm.mode=none"), "{said}");
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    let [failed] = &row.failures[..] else { panic!("{row:?}") };
+    assert_eq!(failed.side, Side::Change);
+    let Failure::Silent { console } = &failed.failure else { panic!("{failed:?}") };
+    assert!(console.contains("/dev/kvm"), "{console}");
 }
