@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A KVM host of an arm64 processor, at EL2. */
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "raw.h"
 
-enum { MEMORY = 64 << 20, RAM = 0x40000000, DEVICE = 0x10000000, END = DEVICE + 4 };
-enum { PAGE = 4096, FIRST_PAGE = 1 << 20 };
+#define RAM 0x40000000
+#define REGISTER(name) \
+	(KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE | KVM_REG_ARM_CORE_REG(regs.name))
 
 /* The guest: x19 is a device, x20 the rounds, x21 memory that was not touched. */
 extern const unsigned char guest_code[], guest_end[];
@@ -51,33 +51,20 @@ static __attribute__((used, noinline, noclone)) void code(void)
 		     "guest_end:\n");
 }
 
-static void set(const struct guest *guest, uint64_t reg, uint64_t value)
-{
-	struct kvm_one_reg one = {
-		.id = KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE | reg,
-		.addr = (uintptr_t)&value,
-	};
-
-	must(ioctl(guest->vcpu, KVM_SET_ONE_REG, &one), "KVM_SET_ONE_REG");
-}
-
 int main(int argc, char **argv)
 {
+	static const struct board board = { kinds, guest_code, guest_end, .memory = RAM, .page = 4096 };
 	struct kvm_vcpu_init init;
-	struct guest guest;
-	struct raw order;
+	struct raw raw;
 
 	host_begin();
-	order = raw_order(argc, argv, kinds);
-	raw_pages(&order, (MEMORY - FIRST_PAGE) / PAGE);
-	guest = guest_create(RAM, MEMORY);
-	must(ioctl(guest.vm, KVM_ARM_PREFERRED_TARGET, &init), "KVM_ARM_PREFERRED_TARGET");
-	must(ioctl(guest.vcpu, KVM_ARM_VCPU_INIT, &init), "KVM_ARM_VCPU_INIT");
-	memcpy(guest.memory, guest_code, guest_end - guest_code);
-	set(&guest, KVM_REG_ARM_CORE_REG(regs.pc), RAM + (order.kind->code - guest_code));
-	set(&guest, KVM_REG_ARM_CORE_REG(regs.regs[19]), DEVICE);
-	set(&guest, KVM_REG_ARM_CORE_REG(regs.regs[20]), order.rounds);
-	set(&guest, KVM_REG_ARM_CORE_REG(regs.regs[21]), RAM + FIRST_PAGE);
-	raw_trace(&guest, &order, END);
+	raw = raw_create(argc, argv, &board);
+	must(ioctl(raw.guest.vm, KVM_ARM_PREFERRED_TARGET, &init), "KVM_ARM_PREFERRED_TARGET");
+	must(ioctl(raw.guest.vcpu, KVM_ARM_VCPU_INIT, &init), "KVM_ARM_VCPU_INIT");
+	raw_set(&raw, REGISTER(pc), raw.pc);
+	raw_set(&raw, REGISTER(regs[19]), DEVICE);
+	raw_set(&raw, REGISTER(regs[20]), raw.rounds);
+	raw_set(&raw, REGISTER(regs[21]), RAM + FIRST_PAGE);
+	raw_trace(&raw);
 	host_end();
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A KVM host of a POWER9 processor, which is a hypervisor's guest itself. */
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "raw.h"
 
-enum { MEMORY = 64 << 20, CODE = 0x10000, H_PUT_TERM_CHAR = 0x58, H_END = 0x5c };
-enum { PAGE = 65536, FIRST_PAGE = 1 << 20 };
+enum { PAGE = 65536, H_PUT_TERM_CHAR = 0x58, H_END = 0x5c };
 
 /* 64 bits, machine checks, little-endian; no address is translated. */
 #define MSR_SF_ME_LE 0x8000000000001001
@@ -49,24 +47,21 @@ static __attribute__((used, noinline, noclone)) void code(void)
 
 int main(int argc, char **argv)
 {
+	static const struct board board = { kinds, guest_code, guest_end, .memory = 0, .page = PAGE };
 	struct kvm_enable_cap papr = { .cap = KVM_CAP_PPC_PAPR };
 	struct kvm_regs regs = { .msr = MSR_SF_ME_LE };
-	struct guest guest;
-	struct raw order;
+	struct raw raw;
 
 	host_begin();
-	order = raw_order(argc, argv, kinds);
-	raw_pages(&order, (MEMORY - FIRST_PAGE) / PAGE);
-	guest = guest_create(0, MEMORY);
-	must(ioctl(guest.vcpu, KVM_ENABLE_CAP, &papr), "KVM_CAP_PPC_PAPR");
-	memcpy(guest.memory + CODE, guest_code, guest_end - guest_code);
-	regs.pc = CODE + (order.kind->code - guest_code);
-	regs.gpr[31] = order.rounds;
+	raw = raw_create(argc, argv, &board);
+	must(ioctl(raw.guest.vcpu, KVM_ENABLE_CAP, &papr), "KVM_CAP_PPC_PAPR");
+	regs.pc = raw.pc;
+	regs.gpr[31] = raw.rounds;
 	regs.gpr[30] = FIRST_PAGE;
 	regs.gpr[29] = PAGE;
-	must(ioctl(guest.vcpu, KVM_SET_REGS, &regs), "KVM_SET_REGS");
-	raw_wait(&order);
-	guest_run(&guest, H_END, 0);
-	show(argv[1], guest_file(&guest, "timings"));
+	must(ioctl(raw.guest.vcpu, KVM_SET_REGS, &regs), "KVM_SET_REGS");
+	raw_wait(&raw);
+	guest_run(&raw.guest, H_END, 0);
+	show(argv[1], guest_file(&raw.guest, "timings"));
 	host_end();
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A KVM host of a RISC-V processor with the hypervisor extension. */
-#include <string.h>
-#include <sys/ioctl.h>
-
 #include "raw.h"
 
-enum { MEMORY = 64 << 20, DEVICE = 0x10000000, END = DEVICE + 4 };
-enum { PAGE = 4096, FIRST_PAGE = 1 << 20 };
+enum { PAGE = 4096 };
 #define RAM 0x80000000
+#define REGISTER(name) \
+	(KVM_REG_RISCV | KVM_REG_SIZE_U64 | KVM_REG_RISCV_CORE | KVM_REG_RISCV_CORE_REG(regs.name))
 
 /* The guest: s0 is a device, s1 the rounds, s2 memory that was not touched, s3 a page's size. */
 extern const unsigned char guest_code[], guest_end[];
@@ -52,31 +50,18 @@ static __attribute__((used, noinline, noclone)) void code(void)
 		     ".option pop\n");
 }
 
-static void set(const struct guest *guest, uint64_t reg, uint64_t value)
-{
-	struct kvm_one_reg one = {
-		.id = KVM_REG_RISCV | KVM_REG_SIZE_U64 | KVM_REG_RISCV_CORE | reg,
-		.addr = (uintptr_t)&value,
-	};
-
-	must(ioctl(guest->vcpu, KVM_SET_ONE_REG, &one), "KVM_SET_ONE_REG");
-}
-
 int main(int argc, char **argv)
 {
-	struct guest guest;
-	struct raw order;
+	static const struct board board = { kinds, guest_code, guest_end, .memory = RAM, .page = PAGE };
+	struct raw raw;
 
 	host_begin();
-	order = raw_order(argc, argv, kinds);
-	raw_pages(&order, (MEMORY - FIRST_PAGE) / PAGE);
-	guest = guest_create(RAM, MEMORY);
-	memcpy(guest.memory, guest_code, guest_end - guest_code);
-	set(&guest, KVM_REG_RISCV_CORE_REG(regs.pc), RAM + (order.kind->code - guest_code));
-	set(&guest, KVM_REG_RISCV_CORE_REG(regs.s0), DEVICE);
-	set(&guest, KVM_REG_RISCV_CORE_REG(regs.s1), order.rounds);
-	set(&guest, KVM_REG_RISCV_CORE_REG(regs.s2), RAM + FIRST_PAGE);
-	set(&guest, KVM_REG_RISCV_CORE_REG(regs.s3), PAGE);
-	raw_trace(&guest, &order, END);
+	raw = raw_create(argc, argv, &board);
+	raw_set(&raw, REGISTER(pc), raw.pc);
+	raw_set(&raw, REGISTER(s0), DEVICE);
+	raw_set(&raw, REGISTER(s1), raw.rounds);
+	raw_set(&raw, REGISTER(s2), RAM + FIRST_PAGE);
+	raw_set(&raw, REGISTER(s3), PAGE);
+	raw_trace(&raw);
 	host_end();
 }
