@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::error::RecordError;
-use super::vmm::{RecordedVmm, VmmToRecord};
+use super::vmm::{CANCEL_POLL, RecordedVmm, VmmToRecord};
 use crate::engine::Cancel;
 use crate::exits::Per;
 use crate::exits::live::{Recorder, RecorderChoice};
@@ -11,9 +11,6 @@ use crate::flow::error::Error;
 use crate::flow::session::Observer;
 use crate::model::ExitTable;
 use crate::text::escape;
-
-/// How often a living VM is looked at.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Records a VM until it ends, the user stops it, or for `most`; `None` where the user stopped it
 /// before it began.
@@ -35,7 +32,7 @@ pub fn record(
     observer.status(&format!("recording {of}; Ctrl-C ends it"));
     let is_long_enough = || most.is_some_and(|most| began.elapsed() >= most);
     while recording.goes_on() && !is_long_enough() {
-        recording.look(most.map_or(LOOK, |most| most.saturating_sub(began.elapsed())))?;
+        recording.look(most.map_or(CANCEL_POLL, |most| most.saturating_sub(began.elapsed())))?;
     }
     observer.status("");
     let (tables, failure) = recording.finish(per)?;
@@ -96,7 +93,7 @@ impl Attached {
 
     /// Waits for the VM's end, for at most `time`, and takes what was recorded meanwhile.
     fn look(&mut self, time: Duration) -> Result<(), Error> {
-        self.is_over = self.target.process.ended_within(time.min(LOOK))?;
+        self.is_over = self.target.process.ended_within(time.min(CANCEL_POLL))?;
         self.recorder.poll()?;
         self.is_marked = !self.is_over && self.target.has_marked_its_end()?;
         Ok(())

@@ -13,7 +13,10 @@ use crate::exits::live::{Process, by_name};
 use crate::flow::error::Error;
 
 /// How often ktax looks whether a command has stopped.
-const LOOK: Duration = Duration::from_millis(10);
+const STOP_POLL: Duration = Duration::from_millis(10);
+
+/// How often ktax looks whether the user has stopped a recording whose VM goes on.
+pub(super) const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// How long a command has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -125,7 +128,7 @@ impl RecordedVmm {
             if self.take_stop()? {
                 return Ok(Some(true));
             }
-            if self.process.ended_within(LOOK)? {
+            if self.process.ended_within(STOP_POLL)? {
                 return Ok(Some(false));
             }
         }
@@ -147,7 +150,7 @@ impl RecordedVmm {
     /// Lets a command go on alone to its end.
     pub fn go_to_the_end(&self) -> Result<(), Error> {
         self.go()?;
-        while !self.is_cancelled() && !self.process.ended_within(Duration::from_millis(100))? {}
+        while !self.is_cancelled() && !self.process.ended_within(CANCEL_POLL)? {}
         Ok(())
     }
 
