@@ -1,8 +1,9 @@
 //! Private directories for files that must not outlive a VM, and the removal of those that a killed
 //! ktax left.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, ErrorKind::NotFound, ErrorKind::WouldBlock};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 use crate::disk::Lock;
 
 const PREFIX: &str = ".vm-";
+const LOCK: &str = "lock";
 
 /// A private directory in the cache, removed when dropped. Its lock shows whether the owner still
 /// runs.
@@ -28,12 +30,20 @@ impl Scratch {
     /// `parent` cannot be made or written.
     pub fn create(parent: &Path) -> io::Result<Scratch> {
         fs::create_dir_all(parent)?;
-        let mut builder = tempfile::Builder::new();
-        // It may be kept: of these the user's umask takes away.
-        let usual = Permissions::from_mode(0o777);
-        let dir = builder.prefix(PREFIX).permissions(usual).tempdir_in(parent)?;
-        let lock = Lock::take(File::create(dir.path().join("lock"))?)?;
-        Ok(Scratch { dir, _lock: lock })
+        loop {
+            let mut builder = tempfile::Builder::new();
+            // It may be kept: of these the user's umask takes away.
+            let usual = Permissions::from_mode(0o777);
+            let dir = builder.prefix(PREFIX).permissions(usual).tempdir_in(parent)?;
+            let place = dir.path().join(LOCK);
+            match File::create(&place).and_then(Lock::take) {
+                Ok(lock) if place.exists() => return Ok(Scratch { dir, _lock: lock }),
+                // Another ktax removed it before it was locked.
+                Ok(_) => {}
+                Err(error) if [WouldBlock, NotFound].contains(&error.kind()) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The path of the file with this name in it.
@@ -50,22 +60,60 @@ impl Scratch {
 /// Removes the directories in `parent` that a killed ktax left behind.
 pub fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if ours && !is_owned(&entry.path().join("lock")) {
-            // Another ktax may be removing it at the same time.
-            drop(fs::remove_dir_all(entry.path()));
+    let ours = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
+    for dir in entries.flatten().filter(|it| ours(&it.file_name())).map(|it| it.path()) {
+        // Another ktax may be removing it at the same time.
+        let remove = || drop(fs::remove_dir_all(&dir));
+        match File::open(dir.join(LOCK)).map(Lock::take) {
+            // Held meanwhile: the one that is just making it cannot take it for its own.
+            Ok(Ok(_held)) => remove(),
+            Ok(Err(_)) => {}
+            Err(_) if is_young(&dir) => {}
+            Err(_) => remove(),
         }
     }
 }
 
-/// A directory without its lock file is just being made, or was never finished. It counts as owned
-/// while it is younger than a minute.
-fn is_owned(lock: &Path) -> bool {
-    let Ok(file) = File::open(lock) else {
-        let dir = lock.parent().and_then(|dir| dir.metadata().ok());
-        let age = dir.and_then(|dir| dir.modified().ok()).and_then(|time| time.elapsed().ok());
-        return age.is_some_and(|age| age.as_secs() < 60);
-    };
-    Lock::take(file).is_err()
+/// A directory without its lock file is just being made, or was never finished: it is younger than
+/// a minute, or not.
+fn is_young(dir: &Path) -> bool {
+    let modified = dir.metadata().and_then(|dir| dir.modified());
+    let age = modified.ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age.as_secs() < 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_just_being_made_is_not_taken_for_stale() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        remove_stale(parent.path());
+                        let scratch = Scratch::create(parent.path()).unwrap();
+                        remove_stale(parent.path());
+                        fs::write(scratch.file("a"), "").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_ktax_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let [left, making] = [".vm-left", ".vm-making"].map(|name| parent.path().join(name));
+        for dir in [&left, &making] {
+            fs::create_dir(dir).unwrap();
+        }
+        fs::write(left.join(LOCK), "").unwrap();
+        let scratch = Scratch::create(parent.path()).unwrap();
+        remove_stale(parent.path());
+        assert!(!left.exists() && making.exists() && scratch.file(LOCK).exists());
+    }
 }
