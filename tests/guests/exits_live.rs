@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::guest::{Endless, GUEST, record, records, tables};
 use crate::common::kvm::{assert_whole, can_record, count, exits};
@@ -63,7 +62,8 @@ fn a_vm_that_ends_and_one_that_is_left_alone_both_give_their_table() {
     let guest = Endless::start();
     let some = ["record", "--json", "--level", "run", "--seconds", "0.5", "--pid", &guest.pid()];
     let ran = run(&mut exits(&some));
-    assert!(count(&tables(&ran)[0], "KVM_EXIT_IO") > 100, "{ran:?}");
+    let table = tables(&ran).remove(0);
+    assert!(count(&table, "KVM_EXIT_IO") > 100 && table.elapsed_s() >= Some(0.5), "{table:?}");
     // A stall of the machine in the last moment is one that goes on, but not each time.
     for via in ["bpf", "perf"] {
         assert!((0..3).any(|_| has_whole_ends(&guest, via)), "{via}");
@@ -106,13 +106,14 @@ fn the_statistics_count_as_many_exits_as_the_vmm() {
         .spawn()
         .unwrap();
     until("it records", || records(&record));
-    sleep(Duration::from_secs(1));
+    // What came before the recording is a short part of it.
+    let enough = 4 * guest.cpu_ticks() + 100;
+    until("it has run", || guest.cpu_ticks() >= enough);
     guest.signal(Signal::TERM);
     let output = record.wait_with_output().unwrap();
     let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
     let account: Value = serde_json::from_str(&fs::read_to_string(account).unwrap()).unwrap();
     let counted = account["vcpus"][0]["exits"]["KVM_EXIT_IO"].as_u64().unwrap();
-    // What came before the recording is a short part of it.
     let least = counted / 2;
     assert_eq!(table.source, "KVM's statistics");
     assert!((least..counted + counted / 4).contains(&table.exits()), "{counted}: {table:?}");
@@ -128,16 +129,25 @@ fn a_rate_is_of_the_whole_recording() {
     }
     let guest = Endless::start();
     guest.signal(Signal::STOP);
-    let options = ["record", "--json", "--level", "run", "--seconds", "1", "--pid", &guest.pid()];
+    until("it stands still", || guest.state() == "T");
+    let options = ["record", "--json", "--level", "run", "--pid", &guest.pid()];
     let recorder = exits(&options).stdout(Stdio::piped()).spawn().unwrap();
     until("it records", || records(&recorder));
-    sleep(Duration::from_millis(700));
-    guest.signal(Signal::CONT);
-    let output = recorder.wait_with_output().unwrap();
-    let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
-    assert!(table.elapsed_s().unwrap() >= 1.0, "{table:?}");
+    let began = Instant::now();
     let (table, _) = record(&["--level", "run"], &GUEST);
     assert_eq!(table.elapsed_ns, table.account.map(|account| account.wall_ns));
+    let (still, before) = (began.elapsed(), guest.cpu_ticks());
+    guest.signal(Signal::CONT);
+    until("it has run", || guest.cpu_ticks() > before);
+    let least = began.elapsed();
+    kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
+    let output = recorder.wait_with_output().unwrap();
+    let table = printed::exits(&String::from_utf8_lossy(&output.stdout)).remove(0);
+    let elapsed = Duration::from_nanos(table.elapsed_ns.unwrap());
+    assert!(elapsed >= least, "{least:?}: {table:?}");
+    // It did nothing while it stood still.
+    let ran = Duration::from_nanos(table.account.as_ref().unwrap().wall_ns);
+    assert!(elapsed >= ran + still, "{still:?}: {table:?}");
 }
 
 /// Programs that the kernel has compiled from eBPF, by their addresses.

@@ -62,6 +62,24 @@ impl Endless {
         self.0.id().to_string()
     }
 
+    /// Its state and the numbers behind it in /proc/PID/stat; the name is not part of them.
+    fn stat(&self) -> Vec<String> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        let behind_name = stat.rsplit_once(") ").unwrap().1;
+        behind_name.split(' ').map(str::to_owned).collect()
+    }
+
+    /// `T` if it is stopped.
+    pub fn state(&self) -> String {
+        self.stat().remove(0)
+    }
+
+    /// How long its threads have run, in the guest too, in hundredths of a second.
+    pub fn cpu_ticks(&self) -> u64 {
+        let times = &self.stat()[11..13];
+        times.iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
     /// SIGTERM ends the guest, after which its VMM writes its account.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
