@@ -44,15 +44,16 @@ export LD_LIBRARY_PATH=/files
 cd /tmp
 ";
 
-/// The end of a script in the host: it stops the run in /tmp/run with SIGINT, some time after that
-/// has written this pair, while the next pair boots. Then it says what is left.
+/// The end of a script in the host: it stops the run in /tmp/run with SIGINT, after that has
+/// written this pair, when a guest of the next pair has a QEMU. Then it says what is left.
 const STOP: &str = r#"
-until [ -e /tmp/run/pairs/$last.json ] || ! kill -0 $pid; do /files/sleep 0.2; done
-/files/sleep 3
+comes() { until [ -e $1 ] || ! kill -0 $pid; do /files/sleep 0.2; done; }
+comes /tmp/run/pairs/$last.json
+comes '/tmp/cache/runs/.vm-*/wire'
 kill -INT $pid
 wait $pid
 echo "status $?"
-echo "left" /tmp/cache/runs/*
+echo "left" /tmp/cache/runs/.vm-*
 echo "said" $(/files/cat /tmp/said)
 echo "pairs"
 exec /files/cat /tmp/run/pairs/*.json
@@ -119,7 +120,7 @@ fn in_host(script: &str) -> String {
 /// The pairs of a run that was stopped and has left nothing.
 fn stopped(said: &str) -> Vec<TimedPair> {
     let (said, pairs) = said.split_once("pairs\n").unwrap_or_else(|| panic!("no pair: {said}"));
-    for line in ["status 130", "left /tmp/cache/runs/*"] {
+    for line in ["status 130", "left /tmp/cache/runs/.vm-*"] {
         assert!(said.lines().any(|said| said == line), "{line:?} is not in {said}");
     }
     // A line of progress may stand before it.
