@@ -22,6 +22,8 @@ mod rust;
 mod table;
 #[path = "tidy/tokens.rs"]
 mod tokens;
+#[path = "tidy/waits.rs"]
+mod waits;
 
 use std::collections::BTreeMap;
 use std::fs;
