@@ -9,7 +9,7 @@ use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
 use crate::model::{CountsPlan, Plan, Sides};
 use crate::plan::{self, CountsExperiment, Experiment};
-use crate::run::{CountsDriver, Ended};
+use crate::run::{CountsBoots, Driver, Ended};
 use crate::rundir::RunDir;
 
 /// Gets both Kernels, asks QEMU which one it is, draws the Layouts.
@@ -58,13 +58,11 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
     let observer = session.observer;
     observer.begin(&work(plan, session));
-    let driver = CountsDriver {
+    let driver = Driver {
         dir,
-        engine: &*engine,
-        images,
+        boots: CountsBoots { engine: &*engine, images, virtual_s },
         jobs: session.jobs,
         cancel: &session.cancel,
-        virtual_s,
         observe: &|event| observer.event(&event),
     };
     let (ended, timing) = driver.run()?;

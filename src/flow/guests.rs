@@ -20,7 +20,7 @@ use crate::model::{
     Subject,
 };
 use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
-use crate::run::{Ended, GuestsDriver};
+use crate::run::{Driver, Ended, GuestsBoots};
 use crate::rundir::RunDir;
 use crate::text::nearest;
 use crate::vmm::linux::Feature;
@@ -58,9 +58,9 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     };
     let observer = session.observer;
     observer.begin(&work(plan, session));
-    let driver = GuestsDriver {
+    let driver = Driver {
         dir,
-        engine: &*engine,
+        boots: GuestsBoots { engine: &*engine },
         jobs: session.jobs,
         cancel: &session.cancel,
         observe: &|event| observer.event(&event),

@@ -1,6 +1,7 @@
 //! Carries out a Plan, and puts each result on disk before the next one starts.
 
 mod counts;
+mod driver;
 mod event;
 mod first;
 mod guests;
@@ -10,9 +11,10 @@ mod steps;
 mod times;
 mod timing;
 
-pub use counts::CountsDriver;
+pub use counts::CountsBoots;
+pub use driver::{Boots, Driver, Made, ReadyBoot};
 pub use event::{Ended, Event};
-pub use guests::GuestsDriver;
+pub use guests::GuestsBoots;
 pub use native::run_natively;
 pub use times::{TimesDriver, TimesError};
 pub use timing::Timing;

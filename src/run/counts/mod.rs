@@ -1,6 +1,6 @@
 //! Counts: Boots to the freeze, Runs from there.
 
-mod driver;
+mod boots;
 mod measure;
 
-pub use driver::CountsDriver;
+pub use boots::CountsBoots;

@@ -1,5 +1,5 @@
 //! Guests: each Step boots a KVM host, each Run is a guest in a host of its own.
 
-mod driver;
+mod boots;
 
-pub use driver::GuestsDriver;
+pub use boots::GuestsBoots;

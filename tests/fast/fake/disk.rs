@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use ktax::model::{FORMAT, PlanMethod};
 use ktax::rundir::{RunDir, RunDirError};
@@ -85,21 +86,38 @@ fn files_are_replaced_and_never_written_into() {
     let dir = scratch();
     let (root, links) = (dir.path().join("out"), dir.path().join("links"));
     fs::create_dir(&links).unwrap();
-    let names = ["argv", "boot.json", "serial.log", "orders/pipe", "runs/pipe.profile.tsv"];
+    let late = ["boot.json", "serial.log", "orders/pipe", "runs/pipe.profile.tsv"];
+    let boot = |root: &Path| root.join("boots/000-base");
+    let link = |links: &Path, name: &str| links.join(name.replace('/', "-"));
+    let plant = move |root: &Path, links: &Path, name: &str| {
+        fs::write(boot(root).join(name), "old").unwrap();
+        fs::hard_link(boot(root).join(name), link(links, name)).unwrap();
+    };
+    // This one is there before the first boot.
+    scene().cancel_at(1, false).run(&root);
+    plant(&root, &links, "argv");
     let old = links.clone();
-    let scene = scene().at_call(1, move |root| {
-        for (n, name) in names.iter().enumerate() {
-            let path = root.join("boots/000-base").join(name);
-            fs::write(&path, "old").unwrap();
-            fs::hard_link(&path, old.join(n.to_string())).unwrap();
-        }
-    });
+    let scene =
+        scene().at_call(1, move |root| late.iter().for_each(|name| plant(root, &old, name)));
     scene.run(&root).complete();
-    for (n, name) in names.iter().enumerate() {
-        let path = root.join("boots/000-base").join(name);
-        assert_ne!(fs::read_to_string(path).unwrap(), "old", "{name}");
-        assert_eq!(fs::read_to_string(links.join(n.to_string())).unwrap(), "old", "{name}");
+    for name in late.iter().chain(&["argv"]) {
+        assert_ne!(fs::read_to_string(boot(&root).join(name)).unwrap(), "old", "{name}");
+        assert_eq!(fs::read_to_string(link(&links, name)).unwrap(), "old", "{name}");
     }
+}
+
+#[test]
+fn a_boot_that_hangs_can_be_repeated_by_hand() {
+    let dir = scratch();
+    let there = Arc::new(Mutex::new(Vec::new()));
+    let seen = there.clone();
+    let look = move |root: &Path| {
+        let names = ["boots/000-base/argv", "boots/000-base/orders/getppid"];
+        seen.lock().unwrap().push(names.map(|name| root.join(name).exists()));
+    };
+    // The first call boots, the second runs the row.
+    scene().at_call(1, look.clone()).at_call(2, look).run(dir.path()).complete();
+    assert_eq!(*there.lock().unwrap(), [[true, false], [true, true]]);
 }
 
 #[test]

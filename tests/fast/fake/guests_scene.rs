@@ -12,7 +12,7 @@ use ktax::model::{
     Layout, Plan, Side,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
-use ktax::run::{Ended, GuestsDriver};
+use ktax::run::{Driver, Ended, GuestsBoots};
 use ktax::rundir::{AnyRunDir, RunDir};
 
 pub const FILE: &str = r#"
@@ -139,8 +139,8 @@ pub fn drive(root: &Path, text: &str, script: Script, stops_at: usize) -> (Ended
         guests: AtomicUsize::new(0),
         cancel: &cancel,
     };
-    let driver =
-        GuestsDriver { dir: &dir, engine: &engine, jobs: 1, cancel: &cancel, observe: &|_| () };
+    let boots = GuestsBoots { engine: &engine };
+    let driver = Driver { dir: &dir, boots, jobs: 1, cancel: &cancel, observe: &|_| () };
     let (ended, _) = driver.run().unwrap();
     (ended, engine.calls.into_inner().unwrap())
 }

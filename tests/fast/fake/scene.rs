@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, RawAnswer};
 use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
-use ktax::run::{CountsDriver, Ended, Event};
+use ktax::run::{CountsBoots, Driver, Ended, Event};
 use ktax::rundir::{RunDir, RunDirError};
 use ktax::wire::Hello;
 
@@ -179,17 +179,11 @@ impl Scene {
                 *done.lock().unwrap() += runs;
             }
         };
-        let ended = CountsDriver {
-            dir: &dir,
-            engine: &fake,
-            images: Sides { base: "base".into(), change: "change".into() },
-            jobs: self.jobs,
-            cancel: &cancel,
-            virtual_s: VIRTUAL_S,
-            observe: &observe,
-        }
-        .run()
-        .map(|(ended, _)| ended);
+        let images = Sides { base: "base".into(), change: "change".into() };
+        let boots = CountsBoots { engine: &fake, images, virtual_s: VIRTUAL_S };
+        let (jobs, cancel, observe) = (self.jobs, &cancel, &observe);
+        let ended =
+            Driver { dir: &dir, boots, jobs, cancel, observe }.run().map(|(ended, _)| ended);
         let (calls, peak) =
             (fake.calls.into_inner().unwrap(), fake.booting.0.into_inner().unwrap().1);
         let done = done.into_inner().unwrap();

@@ -1,0 +1,125 @@
+//! Boots of an [`Engine`] that counts.
+
+use std::path::PathBuf;
+
+use super::measure::{Measured, measure};
+use crate::engine::{Engine, Frozen, Request, Stop};
+use crate::model::{
+    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, Workload,
+};
+use crate::run::driver::{Boots, Made, ReadyBoot};
+use crate::text::escape_byte_lines;
+use crate::wire::{self, Hello};
+
+/// What counts.
+pub struct CountsBoots<'a> {
+    /// What runs the Boots.
+    pub engine: &'a dyn Engine,
+    /// The Kernels' images.
+    pub images: Sides<PathBuf>,
+    /// The limit of virtual time for a Region.
+    pub virtual_s: u64,
+}
+
+/// A Boot that counts.
+struct CountsBoot<'a> {
+    frozen: Box<dyn Frozen + 'a>,
+    workloads: &'a [Workload],
+    layout: &'a Layout,
+    virtual_s: u64,
+}
+
+impl Boots for CountsBoots<'_> {
+    type Plan = CountsPlan;
+    type Sample = Sample;
+
+    fn steps(plan: &CountsPlan) -> &[Step] {
+        &plan.steps
+    }
+
+    fn rows(plan: &CountsPlan) -> Vec<&str> {
+        plan.workloads.iter().map(|workload| workload.row.as_str()).collect()
+    }
+
+    fn script(&self, plan: &CountsPlan, step: &Step) -> String {
+        self.engine.script(&self.request(plan, step))
+    }
+
+    fn boot<'a>(
+        &'a self,
+        plan: &'a CountsPlan,
+        step: &Step,
+    ) -> Result<Box<dyn ReadyBoot<Sample> + 'a>, Stop> {
+        let frozen = self.engine.boot(&self.request(plan, step))?;
+        check_kernel(plan, step, frozen.hello())?;
+        let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
+        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s: self.virtual_s }))
+    }
+}
+
+impl CountsBoots<'_> {
+    fn request(&self, plan: &CountsPlan, step: &Step) -> Request {
+        Request {
+            image: self.images.get(step.side).clone(),
+            image_sha256: plan.kernels.get(step.side).sha256.clone(),
+            boot_line: plan.subjects.get(step.side).boot_line.clone(),
+            machine: plan.machine.clone(),
+            layout: plan.layouts[step.layout].clone(),
+        }
+    }
+}
+
+impl ReadyBoot<Sample> for CountsBoot<'_> {
+    fn about(&self) -> Boot {
+        let Hello { release, build_id, ignored, busy, is_unseeded } = self.frozen.hello().clone();
+        let release = Some(release);
+        Boot { release, build_id, ignored, busy, is_unseeded, ..Boot::default() }
+    }
+
+    fn console(&self) -> Option<Vec<u8>> {
+        Some(self.frozen.console())
+    }
+
+    fn order(&self, row: usize) -> String {
+        wire::order(&self.workloads[row], self.layout)
+    }
+
+    /// A garbled answer is kept for whoever has to mend the workload.
+    fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
+        let workload = &self.workloads[row];
+        let answer = match workload.region {
+            Region::Marked => self.frozen.run(order),
+            Region::Boot => self.frozen.run_boot(order),
+        }?;
+        Ok(match measure(&answer, workload, self.virtual_s) {
+            Ok(Measured { sample, profile }) => Made {
+                outcome: Outcome::Measured(sample),
+                profile: Some(profile),
+                garbled: None,
+                console: Vec::new(),
+            },
+            Err(failure) => {
+                let is_garbled = matches!(failure, Failure::Garbled { .. });
+                let garbled = is_garbled.then(|| escape_byte_lines(&answer.wire));
+                Made { garbled, ..Made::failed(failure, Vec::new()) }
+            }
+        })
+    }
+}
+
+/// The kernel that answers must be the one that was planned.
+fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Failure> {
+    let planned = plan.kernels.get(step.side);
+    let differs = |planned: &Option<String>, found: &Option<String>| match (planned, found) {
+        (Some(planned), Some(found)) => planned != found,
+        _ => false,
+    };
+    let (planned, found) = if differs(&planned.release, &Some(hello.release.clone())) {
+        (planned.release.clone(), hello.release.clone())
+    } else if differs(&planned.build_id, &hello.build_id) {
+        (planned.build_id.clone(), hello.build_id.clone().unwrap_or_default())
+    } else {
+        return Ok(());
+    };
+    Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
+}
