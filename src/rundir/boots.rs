@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::dir::RunDir;
 use super::error::{Result, RunDirError};
-use super::files::{FILE_MAX, make_dir, read_json, remove, tidy, to_json, write};
+use super::files::{FILE_MAX, damaged, make_dir, read_json, remove, tidy, to_json, write};
 use super::profile;
 use crate::disk::read_text;
 use crate::model::{Boot, CountsPlan, Profile, Run, Step};
@@ -91,9 +91,7 @@ impl RunDir<CountsPlan> {
     pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
         let text = read_text(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))?;
-        profile::parse(&text).map(|parsed| parsed.profile).map_err(|reason| RunDirError::Format {
-            path: path.display().to_string(),
-            reason: reason.to_string(),
-        })
+        let parsed = profile::parse(&text).map_err(|error| damaged(&path, &error.to_string()))?;
+        Ok(parsed.profile)
     }
 }

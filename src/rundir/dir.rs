@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::check;
 use super::error::{Result, RunDirError};
 use super::files::{
-    create, forget_comparison, lock, read_comparison, read_plan, tidy, to_json, write,
+    create, damaged, forget_comparison, lock, read_comparison, read_plan, tidy, to_json, write,
 };
 use crate::disk::Lock;
 use crate::model::{Comparison, CountsPlan, GuestsPlan, Plan, PlanMethod, Saved, TimesPlan};
@@ -37,10 +37,7 @@ impl AnyRunDir {
         let path = root.join("plan.json");
         let plan: Plan = read_plan(&path)?
             .ok_or_else(|| RunDirError::NoPlan { path: root.display().to_string() })?;
-        check::check(&plan).map_err(|reason| RunDirError::Format {
-            path: path.display().to_string(),
-            reason: reason.into(),
-        })?;
+        check::check(&plan).map_err(|reason| damaged(&path, reason))?;
         let (root, head) = (root.to_owned(), plan.clone().with(drop));
         Ok(match plan.method {
             PlanMethod::Counts(method) => {

@@ -26,8 +26,16 @@ pub enum RunDirError {
     Create { path: String, reason: io::Error },
     #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]
     InUse { path: String },
-    #[error("{path} is not of format {FORMAT}: {reason}; plan again with this version of ktax")]
-    Format { path: String, reason: String },
+    #[error(
+        "{path} has format {found}, and this ktax reads format {FORMAT}; plan again with this \
+         version of ktax, in a new directory"
+    )]
+    Format { path: String, found: u32 },
+    #[error(
+        "{path} is damaged or not written by ktax: {reason}; restore the file, or plan and measure \
+         again in a new directory"
+    )]
+    Damaged { path: String, reason: String },
     #[error("cannot read {path}: {reason}; make it again with `ktax analyse {root}`")]
     Comparison { path: String, reason: String, root: String },
     #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]

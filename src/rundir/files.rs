@@ -92,13 +92,12 @@ pub(super) fn read_plan(path: &Path) -> Result<Option<Plan>> {
     struct Version {
         format: u32,
     }
-    match read_json::<Version>(path)? {
-        None => Ok(None),
-        Some(Version { format: FORMAT }) => read_json(path),
-        Some(Version { format }) => Err(RunDirError::Format {
-            path: path.display().to_string(),
-            reason: format!("it is of format {format}"),
-        }),
+    let Some(text) = read(path)? else { return Ok(None) };
+    match parse::<Version>(path, &text)? {
+        Version { format: FORMAT } => parse(path, &text),
+        Version { format } => {
+            Err(RunDirError::Format { path: path.display().to_string(), found: format })
+        }
     }
 }
 
@@ -132,11 +131,16 @@ pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let Some(text) = read(path)? else { return Ok(None) };
-    serde_json::from_slice(&text).map(Some).map_err(|error| RunDirError::Format {
-        path: path.display().to_string(),
-        reason: escape(&error.to_string()),
-    })
+    read(path)?.map(|text| parse(path, &text)).transpose()
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|error| damaged(path, &error.to_string()))
+}
+
+/// A file that is not as ktax writes it.
+pub(super) fn damaged(path: &Path, reason: &str) -> RunDirError {
+    RunDirError::Damaged { path: path.display().to_string(), reason: escape(reason) }
 }
 
 /// What is in a file; `None` if there is none.

@@ -1,12 +1,12 @@
 //! The files of timed pairs and blocks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 
 use super::dir::RunDir;
-use super::error::{Result, RunDirError};
-use super::files::{make_dir, read_json, remove, to_json, write};
+use super::error::Result;
+use super::files::{damaged, make_dir, read_json, remove, to_json, write};
 use crate::model::{Side, Sides, TimedBlock, TimedPair, TimesPlan};
 
 const PAIRS: &str = "pairs";
@@ -39,7 +39,7 @@ impl RunDir<TimesPlan> {
                 Some(one) if index(&one) as usize == all.len() => all.push(one),
                 Some(one) => {
                     let reason = format!("it is number {}", index(&one));
-                    return Err(format_error(&path, reason));
+                    return Err(damaged(&path, &reason));
                 }
             }
         }
@@ -64,7 +64,7 @@ impl RunDir<TimesPlan> {
     pub fn cpus(&self) -> Result<Option<Vec<u32>>> {
         let path = self.root().join(CPUS);
         match read_json::<Vec<u32>>(&path)? {
-            Some(cpus) if cpus.is_empty() => Err(format_error(&path, "it names no CPU".into())),
+            Some(cpus) if cpus.is_empty() => Err(damaged(&path, "it names no CPU")),
             cpus => Ok(cpus),
         }
     }
@@ -100,8 +100,4 @@ impl RunDir<TimesPlan> {
     fn path(&self, dir: &str, index: u32) -> PathBuf {
         self.root().join(dir).join(format!("{index:04}.json"))
     }
-}
-
-fn format_error(path: &Path, reason: String) -> RunDirError {
-    RunDirError::Format { path: path.display().to_string(), reason }
 }

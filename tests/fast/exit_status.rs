@@ -90,7 +90,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (PlanError::NoWorkload.into(), User),
         (in_use().into(), User),
         (RunDirError::NoPlan { path: text("out") }.into(), User),
-        (RunDirError::Format { path: text("out"), reason: text("it is of format 1") }.into(), User),
+        (RunDirError::Format { path: text("out"), found: 1 }.into(), User),
         (TimesError::Order { index: 1, dir: text("out") }.into(), User),
         (TimesError::from(in_use()).into(), User),
         (AnalyseError::from(in_use()).into(), User),

@@ -23,6 +23,7 @@ mod require;
 mod rundirs;
 mod same_base;
 mod stat;
+mod tampered;
 mod timed;
 mod wire;
 mod words;

@@ -77,7 +77,7 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
     let AnyRunDir::Counts(counts) = &bounds else {
         let path = bounds.root().display().to_string();
         let reason = "it is not of the exact engine".into();
-        return Err(RunDirError::Format { path, reason }.into());
+        return Err(RunDirError::Damaged { path, reason }.into());
     };
     search(&store, counts.plan(), bisection, session)
 }

@@ -9,7 +9,7 @@ use crate::model::FORMAT;
 /// Why a text has no result. What it quotes of the text is not escaped.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SavedError {
-    #[error("it is not a result of this version of ktax ({0})")]
+    #[error("it is damaged, or ktax did not write it ({0})")]
     NotAResult(String),
     #[error("it has format {found}, and this ktax reads format {FORMAT}")]
     Format { found: u32 },
@@ -28,7 +28,10 @@ impl SavedError {
     pub fn next_step(&self) -> &'static str {
         match self {
             SavedError::NotAResult(_) => "give a file that ktax wrote with --json",
-            _ => "make it again with this version of ktax",
+            SavedError::Damaged(_) | SavedError::Search | SavedError::Exits(_) => "make it again",
+            SavedError::Format { .. } | SavedError::Untagged => {
+                "make it again with this version of ktax"
+            }
         }
     }
 }

@@ -18,8 +18,7 @@ struct Head {
 /// # Errors
 /// It has none, or results of another version, or what ktax does not write.
 pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
-    let heads: Vec<Head> =
-        all_of(text).map_err(|error| SavedError::NotAResult(error.to_string()))?;
+    let heads: Vec<Head> = all_of(text).map_err(|error| no_head(&error))?;
     if heads.is_empty() {
         return Err(SavedError::NotAResult("the array is empty".to_owned()));
     }
@@ -32,6 +31,14 @@ pub fn read_results(text: &str) -> Result<Vec<Saved>, SavedError> {
     let all: Vec<Saved> = all_of(text).map_err(|error| SavedError::Damaged(error.to_string()))?;
     all.iter().try_for_each(|saved| check(&saved.result))?;
     Ok(all)
+}
+
+/// A text that ends early was begun by ktax; of any other nobody knows who wrote it.
+fn no_head(error: &serde_json::Error) -> SavedError {
+    match error.is_eof() {
+        true => SavedError::Damaged(error.to_string()),
+        false => SavedError::NotAResult(error.to_string()),
+    }
 }
 
 /// One, or an array of several.

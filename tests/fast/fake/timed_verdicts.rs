@@ -1,7 +1,7 @@
 use std::fs;
 
 use ktax::analyse::times;
-use ktax::model::{FORMAT, Facts, Failure, Noise, Verdict};
+use ktax::model::{Facts, Failure, Noise, Verdict};
 use ktax::report::{MARKDOWN, TEXT, TextOptions, render};
 
 use super::timed::{compared, noise_of, of_times, plan, planted, scene, verdicts};
@@ -65,7 +65,6 @@ fn a_plan_that_is_none_of_ours_is_refused() {
     compared(&root, &plan(), &scene(planted));
     let text = fs::read_to_string(root.join("plan.json")).unwrap();
     for (from, to) in [
-        (format!("\"format\": {FORMAT}").as_str(), "\"format\": 1"),
         ("\"loops\": 3", "\"loops\": 4294967295"),
         ("\"loops\": 3", "\"loops\": 0"),
         ("\"most_pairs\": 200", "\"most_pairs\": 4000000000"),
@@ -76,7 +75,7 @@ fn a_plan_that_is_none_of_ours_is_refused() {
         assert_ne!(other, text, "{from}");
         fs::write(root.join("plan.json"), other).unwrap();
         let error = open_times(&root).unwrap_err();
-        assert!(matches!(error, ktax::rundir::RunDirError::Format { .. }), "{to}: {error}");
+        assert!(matches!(error, ktax::rundir::RunDirError::Damaged { .. }), "{to}: {error}");
     }
 }
 

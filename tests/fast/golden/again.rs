@@ -80,9 +80,9 @@ fn what_is_no_result_is_refused_with_the_reason() {
     let more = table.replacen("\"result\"", "\"more\": 1, \"result\"", 1);
     let other = table.replacen("\"native\"", "\"magic\"", 1);
     for (text, reason) in [
-        ("", "it is not a result of this version of ktax"),
-        ("[]", "it is not a result of this version of ktax"),
-        ("{\"a\": 1}", "it is not a result of this version of ktax"),
+        ("", "it is damaged (EOF while parsing"),
+        ("[]", "it is damaged, or ktax did not write it"),
+        ("{\"a\": 1}", "it is damaged, or ktax did not write it"),
         (format!("[{{\"format\": {FORMAT}}}]").as_str(), "it does not say what it is"),
         (cut.as_str(), "it is damaged (missing field `cpus`"),
         (more.as_str(), "it is damaged (unknown field `more`"),
