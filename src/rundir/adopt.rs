@@ -54,6 +54,7 @@ impl<M> RunDir<M> {
             let is_whole = other.boot(step)?.is_some_and(|boot| boot.failure.is_none());
             if is_whole && self.boot(step)?.is_none() {
                 self.prepare(step)?;
+                self.seal()?;
                 // What says that there was a boot comes last.
                 for folder in ["orders", "runs", ""] {
                     let (from, to) = (other.boot_dir(step), self.boot_dir(step));

@@ -38,6 +38,7 @@ impl<M> RunDir<M> {
 
     /// Records how a Boot went.
     pub fn write_boot(&self, step: &Step, boot: &Boot) -> Result<()> {
+        self.seal()?;
         self.write_boot_file(step, "boot.json", &to_json(boot))
     }
 

@@ -5,6 +5,7 @@ use super::error::{Result, RunDirError};
 use super::files::{
     create, damaged, forget_comparison, lock, read_comparison, read_plan, tidy, to_json, write,
 };
+use super::seal::Seal;
 use crate::disk::Lock;
 use crate::model::{Comparison, CountsPlan, GuestsPlan, Plan, PlanMethod, Saved, TimesPlan};
 
@@ -13,6 +14,7 @@ use crate::model::{Comparison, CountsPlan, GuestsPlan, Plan, PlanMethod, Saved, 
 pub struct RunDir<M> {
     root: PathBuf,
     plan: Plan<M>,
+    seal: Seal,
 }
 
 /// A run directory of whichever method its Plan has.
@@ -35,19 +37,21 @@ impl AnyRunDir {
     /// There is no Plan, or one that this ktax does not make.
     pub fn open(root: &Path) -> Result<AnyRunDir> {
         let path = root.join("plan.json");
-        let plan: Plan = read_plan(&path)?
+        let (plan, text) = read_plan(&path)?
             .ok_or_else(|| RunDirError::NoPlan { path: root.display().to_string() })?;
         check::check(&plan).map_err(|reason| damaged(&path, reason))?;
+        let seal = Seal::of(&text);
+        seal.check(root)?;
         let (root, head) = (root.to_owned(), plan.clone().with(drop));
         Ok(match plan.method {
             PlanMethod::Counts(method) => {
-                AnyRunDir::Counts(RunDir { root, plan: head.with(|()| method) })
+                AnyRunDir::Counts(RunDir { root, plan: head.with(|()| method), seal })
             }
             PlanMethod::Times(method) => {
-                AnyRunDir::Times(RunDir { root, plan: head.with(|()| method) })
+                AnyRunDir::Times(RunDir { root, plan: head.with(|()| method), seal })
             }
             PlanMethod::Guests(method) => {
-                AnyRunDir::Guests(RunDir { root, plan: head.with(|()| method) })
+                AnyRunDir::Guests(RunDir { root, plan: head.with(|()| method), seal })
             }
         })
     }
@@ -113,8 +117,9 @@ impl<M> RunDir<M> {
     where
         M: Clone + Into<PlanMethod>,
     {
-        create(root, &to_json(&plan.clone().with(Into::into)))?;
-        Ok(RunDir { root: root.to_owned(), plan })
+        let text = to_json(&plan.clone().with(Into::into));
+        create(root, &text)?;
+        Ok(RunDir { root: root.to_owned(), plan, seal: Seal::of(&text) })
     }
 
     /// Takes the right to write, or says that another process has it.
@@ -122,6 +127,11 @@ impl<M> RunDir<M> {
         let taken = lock(&self.root)?;
         tidy(&self.root)?;
         Ok(taken)
+    }
+
+    /// Ties the directory to its Plan, before the first result is there.
+    pub(super) fn seal(&self) -> Result<()> {
+        self.seal.write(&self.root)
     }
 
     /// The directory itself.

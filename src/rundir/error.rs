@@ -22,6 +22,11 @@ pub enum RunDirError {
          `ktax plan --out {path}`"
     )]
     NoPlan { path: String },
+    #[error(
+        "{path} has results of another plan, because plan.json was changed after the first boot; \
+         undo the change, or copy plan.json into an empty directory and run that"
+    )]
+    Edited { path: String },
     #[error("cannot create {path}: {reason}; give --out another place")]
     Create { path: String, reason: io::Error },
     #[error("{path} is in use by another ktax; wait for it to end, or give --out a new name")]

@@ -85,8 +85,8 @@ pub(super) fn read_comparison(root: &Path) -> Result<Option<Comparison>> {
     }
 }
 
-/// A Plan of this format; `None` if there is none.
-pub(super) fn read_plan(path: &Path) -> Result<Option<Plan>> {
+/// A Plan of this format, with the text of its file; `None` if there is none.
+pub(super) fn read_plan(path: &Path) -> Result<Option<(Plan, Vec<u8>)>> {
     // The version comes first: a file of another one has other keys, too.
     #[derive(serde::Deserialize)]
     struct Version {
@@ -94,7 +94,7 @@ pub(super) fn read_plan(path: &Path) -> Result<Option<Plan>> {
     }
     let Some(text) = read(path)? else { return Ok(None) };
     match parse::<Version>(path, &text)? {
-        Version { format: FORMAT } => parse(path, &text),
+        Version { format: FORMAT } => Ok(Some((parse(path, &text)?, text))),
         Version { format } => {
             Err(RunDirError::Format { path: path.display().to_string(), found: format })
         }
@@ -144,7 +144,7 @@ pub(super) fn damaged(path: &Path, reason: &str) -> RunDirError {
 }
 
 /// What is in a file; `None` if there is none.
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match disk::read_limited(path, FILE_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if is_absent(error.kind()) => Ok(None),

@@ -11,6 +11,7 @@ mod error;
 mod files;
 mod pairs;
 pub mod profile;
+mod seal;
 
 pub use dir::{AnyRunDir, RunDir};
 pub use error::RunDirError;

@@ -47,11 +47,13 @@ impl RunDir<TimesPlan> {
 
     /// Records a block.
     pub fn write_block(&self, block: &TimedBlock) -> Result<()> {
+        self.seal()?;
         write(&self.path(BLOCKS, block.index), &to_json(block))
     }
 
     /// Records a pair.
     pub fn write_pair(&self, pair: &TimedPair) -> Result<()> {
+        self.seal()?;
         write(&self.path(PAIRS, pair.index), &to_json(pair))
     }
 

@@ -1,11 +1,76 @@
-//! Files of a run directory that somebody cut short are refused with what is wrong.
+//! Files of a run directory that somebody edited or cut short are refused with what is wrong.
 
 use std::fs;
+use std::path::Path;
 
+use ktax::model::{Boot, Noise, Side, Sides, Step, TimedBoot, TimedPair};
 use ktax::rundir::{AnyRunDir, RunDirError};
 
 use crate::common::{ktax, run, scratch};
 use crate::rundirs::plans;
+
+/// Writes the first result of a directory.
+fn add_result(dir: &AnyRunDir) {
+    let step = Step { index: 0, side: Side::Base, layout: 0 };
+    match dir {
+        AnyRunDir::Counts(dir) => {
+            dir.prepare(&step).unwrap();
+            dir.write_boot(&step, &Boot::default()).unwrap();
+        }
+        AnyRunDir::Guests(dir) => {
+            dir.prepare(&step).unwrap();
+            dir.write_boot(&step, &Boot::default()).unwrap();
+        }
+        AnyRunDir::Times(dir) => {
+            dir.prepare_pairs().unwrap();
+            let boots = Sides { base: TimedBoot::default(), change: TimedBoot::default() };
+            let (index, is_control, change_first) = (0, true, false);
+            let noise = Noise::default();
+            let pair = TimedPair { index, is_control, change_first, boots, noise };
+            dir.write_pair(&pair).unwrap();
+        }
+    }
+}
+
+fn assert_is_of_another_plan(root: &Path) {
+    let error = AnyRunDir::open(root).unwrap_err();
+    assert!(matches!(&error, RunDirError::Edited { .. }), "{error}");
+    for command in ["run", "analyse", "report"] {
+        let ran = run(ktax().arg(command).arg(root));
+        assert_eq!((ran.status, ran.stderr), (2, format!("ktax: {error}\n")), "{command}");
+    }
+}
+
+#[test]
+fn results_do_not_go_on_with_a_plan_that_was_edited() {
+    let dir = scratch();
+    for (name, plan) in plans() {
+        let root = dir.path().join(name);
+        AnyRunDir::create(&root, plan).unwrap();
+        let path = root.join("plan.json");
+        let edit = || {
+            let text = fs::read_to_string(&path).unwrap();
+            let edited = text.replacen("\"seed\": ", "\"seed\": 1", 1);
+            assert_ne!(edited, text);
+            fs::write(&path, edited).unwrap();
+        };
+        // Nothing is measured yet: an edited plan is the plan.
+        edit();
+        let opened = AnyRunDir::open(&root).unwrap();
+        add_result(&opened);
+        let good = fs::read(&path).unwrap();
+        AnyRunDir::open(&root).unwrap();
+        edit();
+        assert_is_of_another_plan(&root);
+        fs::write(&path, good).unwrap();
+        AnyRunDir::open(&root).unwrap();
+        // As an earlier ktax left it: it is sealed with what comes next.
+        fs::remove_file(root.join("plan.sha256")).unwrap();
+        add_result(&AnyRunDir::open(&root).unwrap());
+        edit();
+        assert_is_of_another_plan(&root);
+    }
+}
 
 #[test]
 fn a_plan_that_was_cut_short_is_damaged_and_of_no_other_version() {
