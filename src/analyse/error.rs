@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::model::Blame;
 use crate::rundir::RunDirError;
+use crate::text::shell_path;
 
 /// Why a run directory cannot be analysed. A failed Run is no reason: it is a row.
 #[derive(Debug, Error)]
@@ -13,13 +14,16 @@ pub enum AnalyseError {
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// The plan was not carried out to its end.
-    #[error("{missing} of {planned} boots are not made yet; resume with `ktax run {dir}`")]
+    #[error(
+        "{missing} of {planned} boots are not made yet; resume with `ktax run {}`",
+        shell_path(.dir)
+    )]
     BootsMissing { missing: usize, planned: usize, dir: String },
     /// A Boot was made, and not all Runs in it.
-    #[error("{row} was not run yet in boot {boot}; resume with `ktax run {dir}`")]
+    #[error("{row} was not run yet in boot {boot}; resume with `ktax run {}`", shell_path(.dir))]
     RunMissing { row: String, boot: String, dir: String },
     /// The plan is not one that ktax makes.
-    #[error("plan.json {reason}; plan again with `ktax plan`")]
+    #[error("plan.json {reason}; plan again in a new directory")]
     Plan { reason: String },
     /// No pair was timed yet.
     #[error("{dir} has no pair yet; {next}")]

@@ -10,6 +10,7 @@ use crate::flow::remaining::Part;
 use crate::flow::{self, Error, Options};
 use crate::report::{Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
+use crate::text::shell_path;
 
 /// Plan, run, analyse and report in one command.
 #[derive(Debug, clap::Args)]
@@ -92,6 +93,6 @@ fn stopped(dirs: &[AnyRunDir], at: usize, ended: Result<(), Error>) -> Result<Ex
 
 /// Says how to resume; `more` is what the command needs behind the directory.
 pub fn cancelled(root: &Path, more: &str) -> Exit {
-    note!("ktax: stopped; resume with `ktax run {}{more}`", root.display());
+    note!("ktax: stopped; resume with `ktax run {}{more}`", shell_path(root));
     Exit::Cancelled
 }

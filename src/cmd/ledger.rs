@@ -8,6 +8,7 @@ use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;
+use crate::text::shell_path;
 
 /// Compare several additions with one base, and rank them by what they cost.
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let out = args.out.clone().unwrap_or_else(first_free);
     let terminal = Terminal::new();
     let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
-        note!("ktax: stopped; resume with `ktax ledger {name} --out {}`", out.display());
+        let (ledger, out) = (shell_path(&args.ledger), shell_path(&out));
+        note!("ktax: stopped; resume with `ktax ledger {ledger} --out {out}`");
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;

@@ -13,6 +13,7 @@ use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
 use crate::rundir::AnyRunDir;
+use crate::text::shell_path;
 
 /// Plans an Experiment: gets its Kernels, draws what is to be drawn. Nothing is measured.
 ///
@@ -81,7 +82,7 @@ pub fn analyse(dir: &AnyRunDir, options: Options) -> Result<Comparison, Error> {
 
 /// What to do with a run directory that has nothing but its Plan.
 pub fn planned(dir: &AnyRunDir) -> String {
-    let path = dir.root().display();
+    let path = shell_path(dir.root());
     match dir {
         AnyRunDir::Counts(dir) => {
             let plan = &dir.plan().method;

@@ -9,7 +9,7 @@ use crate::disk::read_limited;
 use crate::model::{Saved, SavedResult, read_results};
 use crate::report::{Explained, Report};
 use crate::rundir::{AnyRunDir, RunDirError};
-use crate::text::nearest;
+use crate::text::{nearest, shell_path};
 
 /// The results of files, and those of directories: of a run, a search or a ledger. Of several each
 /// has a name.
@@ -47,20 +47,20 @@ fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
         return file(finished);
     }
     let of_run = match AnyRunDir::open(path) {
-        Err(RunDirError::NoPlan { path: none }) => return below(path, none),
+        Err(error @ RunDirError::NoPlan { .. }) => return below(path, error),
         opened => opened?.comparison()?,
     };
     of_run.map(|comparison| vec![comparison.saved()]).ok_or_else(|| none_in(path))
 }
 
 /// The runs of a sweep, a search or a ledger that are finished, by the names of their directories.
-fn below(path: &Path, none: String) -> Result<Vec<Saved>, Error> {
+fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
     paths.sort();
     if paths.is_empty() {
-        return Err(RunDirError::NoPlan { path: none }.into());
+        return Err(none.into());
     }
     let mut all = Vec::new();
     for run in paths {
@@ -72,12 +72,11 @@ fn below(path: &Path, none: String) -> Result<Vec<Saved>, Error> {
 }
 
 fn none_in(path: &Path) -> Error {
-    let shown = path.display().to_string();
     let next = match path.join("plan.json").is_file() {
-        true => format!("finish it with `ktax run {shown}`"),
+        true => format!("finish it with `ktax run {}`", shell_path(path)),
         false => "type the command that began it again, and it goes on".to_owned(),
     };
-    Error::NoComparison { path: shown, next }
+    Error::NoComparison { path: path.display().to_string(), next }
 }
 
 fn file(path: &Path) -> Result<Vec<Saved>, Error> {

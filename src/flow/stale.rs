@@ -10,22 +10,22 @@ use crate::model::{Blame, Identity, Key};
 /// Why a Plan does not fit what is here now.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StalePlanError {
-    #[error("no engine for {measures} is called {name:?}; plan again with `ktax plan`")]
+    #[error("no engine for {measures} is called {name:?}; plan again in a new directory")]
     NoEngine { measures: &'static str, name: String },
     /// Exact counts belong to one QEMU and one build of ktax: these are not the Plan's.
     #[error(
         "{path} was planned for QEMU {planned} and the ktax of that time, and this is QEMU \
-         {found}: counts would not compare; plan again with `ktax plan`"
+         {found}: counts would not compare; plan again in a new directory"
     )]
     OtherKey { path: String, planned: String, found: String },
     #[error(
-        "{kernel} is another kernel than when the plan was made; plan again with `ktax \
-         plan`"
+        "{kernel} is another kernel than when the plan was made; plan again in a \
+         new directory"
     )]
     OtherKernel { kernel: String },
-    #[error("plan.json has no kernel {name:?}; plan again with `ktax plan`")]
+    #[error("plan.json has no kernel {name:?}; plan again in a new directory")]
     NoKernel { name: String },
-    #[error("plan.json has a guest without a kernel; plan again")]
+    #[error("plan.json has a guest without a kernel; plan again in a new directory")]
     NoGuestKernel,
     #[error("{path} has another plan; give --out a new name")]
     OtherPlan { path: String },
@@ -61,9 +61,9 @@ mod tests {
         let said = StalePlanError::no_engine("times", "warp\x1b\n").to_string();
         assert_eq!(
             said,
-            format!("no engine for times is called {name}; plan again with `ktax plan`")
+            format!("no engine for times is called {name}; plan again in a new directory")
         );
         let said = StalePlanError::NoKernel { name: "warp\x1b\n".into() }.to_string();
-        assert_eq!(said, format!("plan.json has no kernel {name}; plan again with `ktax plan`"));
+        assert_eq!(said, format!("plan.json has no kernel {name}; plan again in a new directory"));
     }
 }

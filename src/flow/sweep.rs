@@ -8,6 +8,7 @@ use super::phases::plan;
 use super::session::Session;
 use crate::plan::{Experiment, ExperimentMethod};
 use crate::rundir::AnyRunDir;
+use crate::text::shell_path;
 
 /// The Experiments that an Experiment makes, each with what it is called: one for each value of a
 /// swept setting. Without any it is the one, without a name.
@@ -76,7 +77,7 @@ pub fn prepare(
 /// What there is of runs that ended in the middle of one: a line for each.
 pub fn left(dirs: &[&Path], ended: usize) -> Vec<String> {
     let line = |(at, dir): (usize, &&Path)| {
-        let path = dir.display();
+        let path = shell_path(dir);
         match at.cmp(&ended) {
             std::cmp::Ordering::Less => format!("done: `ktax report {path}`"),
             std::cmp::Ordering::Equal => format!("begun: resume with `ktax run {path}`"),

@@ -60,7 +60,9 @@ fn directory(path: &Path, plan: Plan) -> Result<AnyRunDir, Error> {
     match AnyRunDir::open(path) {
         Ok(dir) if dir.plan() == plan => Ok(dir),
         Ok(_) => Err(StalePlanError::OtherPlan { path: path.display().to_string() }.into()),
-        Err(RunDirError::NoPlan { .. }) => Ok(AnyRunDir::create(path, plan)?),
+        Err(RunDirError::NoPlan { .. } | RunDirError::Absent { .. }) => {
+            Ok(AnyRunDir::create(path, plan)?)
+        }
         Err(error) => Err(error.into()),
     }
 }

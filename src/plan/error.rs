@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::flags::with_flag;
 use crate::model::Blame;
+use crate::text::shell_path;
 
 /// Why there is no Plan. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq)]
@@ -15,9 +16,12 @@ pub enum PlanError {
     Experiment { path: String, reason: String },
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
-    #[error("{path} is a ledger: it has additions. Run it with `ktax ledger`")]
+    #[error("{path} is a ledger: it has additions. Run it with `ktax ledger {}`", shell_path(.path))]
     IsLedger { path: String },
-    #[error("{path} is an experiment: it has no additions. Run it with `ktax compare`")]
+    #[error(
+        "{path} is an experiment: it has no additions. Run it with `ktax compare {}`",
+        shell_path(.path)
+    )]
     IsExperiment { path: String },
     #[error(
         "{} only applies to {applies_to}, and this experiment uses {uses}; remove it",

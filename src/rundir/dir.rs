@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::error::{Result, RunDirError};
+use super::error::Result;
 use super::files::{
-    create, damaged, forget_comparison, lock, read_comparison, read_plan, tidy, to_json, write,
+    create, damaged, forget_comparison, lock, no_plan, read_comparison, read_plan, tidy, to_json,
+    write,
 };
 use super::seal::Seal;
 use crate::disk::Lock;
@@ -37,8 +38,7 @@ impl AnyRunDir {
     /// There is no Plan, or one that this ktax does not make.
     pub fn open(root: &Path) -> Result<AnyRunDir> {
         let path = root.join("plan.json");
-        let (plan, text) = read_plan(&path)?
-            .ok_or_else(|| RunDirError::NoPlan { path: root.display().to_string() })?;
+        let (plan, text) = read_plan(&path)?.ok_or_else(|| no_plan(root))?;
         check::check(&plan).map_err(|reason| damaged(&path, reason))?;
         let seal = Seal::of(&text);
         seal.check(root)?;

@@ -7,21 +7,28 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::model::{Blame, FORMAT};
+use crate::text::shell_path;
 
 /// Why a run directory cannot be used.
 #[derive(Debug, Error)]
 pub enum RunDirError {
     #[error(
-        "{path} exists and is not empty; give --out a new name, or resume with `ktax run {path}`"
+        "{path} exists and is not empty; give --out a new name, or resume with `ktax run {}`",
+        shell_path(.path)
     )]
     Exists { path: String },
     #[error("{path} exists, is not empty, and is not a run directory; give --out a new name")]
     NotEmpty { path: String },
+    #[error("{path} does not exist; `ktax plan lsm --out {}` makes a plan there", shell_path(.path))]
+    Absent { path: String },
     #[error(
-        "{path} is not a run directory, because it has no plan.json; make one with \
-         `ktax plan --out {path}`"
+        "{path} is not a run directory, because it has no plan.json; {}",
+        below.as_ref().map_or_else(
+            || "give the directory of a run, such as `ktax compare lsm` makes".to_owned(),
+            |below| format!("it has runs below it: give one of them, such as {below}"),
+        )
     )]
-    NoPlan { path: String },
+    NoPlan { path: String, below: Option<String> },
     #[error(
         "{path} has results of another plan, because plan.json was changed after the first boot; \
          undo the change, or copy plan.json into an empty directory and run that"
@@ -41,7 +48,7 @@ pub enum RunDirError {
          again in a new directory"
     )]
     Damaged { path: String, reason: String },
-    #[error("cannot read {path}: {reason}; make it again with `ktax analyse {root}`")]
+    #[error("cannot read {path}: {reason}; make it again with `ktax analyse {}`", shell_path(.root))]
     Comparison { path: String, reason: String, root: String },
     #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
     Io { operation: &'static str, path: String, reason: io::Error },

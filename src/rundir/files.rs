@@ -101,6 +101,17 @@ pub(super) fn read_plan(path: &Path) -> Result<Option<(Plan, Vec<u8>)>> {
     }
 }
 
+/// Why there is no Plan: nothing is there, or something else than a run directory.
+pub(super) fn no_plan(root: &Path) -> RunDirError {
+    let path = root.display().to_string();
+    if !root.exists() {
+        return RunDirError::Absent { path };
+    }
+    let entries = root.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let first = entries.filter(|path| path.join("plan.json").is_file()).min();
+    RunDirError::NoPlan { path, below: first.map(|path| path.display().to_string()) }
+}
+
 /// Makes a directory with nothing half-written in it.
 pub(super) fn make_dir(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;

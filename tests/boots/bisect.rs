@@ -106,7 +106,7 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
     }
     let ran = run(ktax().args(["bisect", "run", "/none"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
-    assert!(ran.stderr.contains("`ktax bisect start`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`ktax bisect start --help`"), "{}", ran.stderr);
 }
 
 #[test]

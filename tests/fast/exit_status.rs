@@ -89,7 +89,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (unreadable, User),
         (PlanError::NoWorkload.into(), User),
         (in_use().into(), User),
-        (RunDirError::NoPlan { path: text("out") }.into(), User),
+        (RunDirError::NoPlan { path: text("out"), below: None }.into(), User),
         (RunDirError::Format { path: text("out"), found: 1 }.into(), User),
         (TimesError::Order { index: 1, dir: text("out") }.into(), User),
         (TimesError::from(in_use()).into(), User),

@@ -115,8 +115,8 @@ fn a_ledger_is_no_experiment_and_each_says_how_to_run_it() {
     let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/ledgers/hardening.toml");
     let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/lsm.toml");
     for (command, names, said) in [
-        ("compare", [ledger, "hardening"], "it has additions. Run it with `ktax ledger`"),
-        ("ledger", [experiment, "lsm"], "it has no additions. Run it with `ktax compare`"),
+        ("compare", [ledger, "hardening"], "it has additions. Run it with `ktax ledger "),
+        ("ledger", [experiment, "lsm"], "it has no additions. Run it with `ktax compare "),
     ] {
         for name in names {
             let mut ktax = crate::common::ktax();

@@ -16,6 +16,7 @@ mod keys;
 mod linked;
 mod mistyped;
 mod native;
+mod next_steps;
 mod noise;
 mod ordinary_user;
 mod published;

@@ -172,7 +172,7 @@ fn a_plan_for_another_qemu_is_not_resumed() {
         let ran = run(ktax().arg("run").arg(&root).arg("--qemu").arg(&qemu));
         let said = format!(
             "ktax: {} was planned for QEMU 7.2 and the ktax of that time, and this is QEMU 99.1: \
-             counts would not compare; plan again with `ktax plan`\n",
+             counts would not compare; plan again in a new directory\n",
             root.display()
         );
         assert_eq!((ran.status, ran.stderr), (2, said), "{name}");

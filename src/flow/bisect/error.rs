@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::model::Blame;
 use crate::stats::exact::MIN_LAYOUTS;
+use crate::text::shell_path;
 
 /// Why a search cannot begin, or cannot go on.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -16,21 +17,23 @@ pub enum BisectError {
     #[error("a verdict needs at least {MIN_LAYOUTS} layouts, not {layouts}; remove --layouts")]
     FewLayouts { layouts: u32 },
     #[error(
-        "{path} has a search already; resume it with `ktax bisect run {path}`, or give --out a \
-         new name"
+        "{path} has a search already; resume it with `ktax bisect run {}`, or give --out a new \
+         name",
+        shell_path(.path)
     )]
     Begun { path: String },
-    #[error("{path} is not a directory of a search: {reason}; start one with `ktax bisect start`")]
-    NotASearch { path: String, reason: String },
     #[error(
-        "{patch} is not what it was when the search began; start again with `ktax bisect start`"
+        "{path} is not a directory of a search: {reason}; `ktax bisect start --help` says how to \
+         start one"
     )]
+    NotASearch { path: String, reason: String },
+    #[error("{patch} is not what it was when the search began; start again in a new directory")]
     EditedPatch { patch: String },
     /// The kernels are the first digits of their hashes: where they are the same, QEMU or ktax is
     /// another.
     #[error(
         "the base is not what it was when the search began (its kernel is {now}, was {then}; or \
-         QEMU or ktax is another): start again with `ktax bisect start`"
+         QEMU or ktax is another): start again in a new directory"
     )]
     OtherBase { now: String, then: String },
 }

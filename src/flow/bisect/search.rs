@@ -20,6 +20,7 @@ use crate::model::{
 use crate::plan::{self, CountsExperiment, Experiment};
 use crate::report;
 use crate::stats::search::Known as Places;
+use crate::text::shell_path;
 
 /// What an operation costs one Side, in the first Layout.
 pub(super) fn cost(row: &Row, effect: &Effect, side: Side) -> f64 {
@@ -35,7 +36,7 @@ pub(super) fn search(
     session: &Session<'_>,
 ) -> Result<Search, Error> {
     let stopped =
-        || Search::Stopped { next: format!("type `ktax bisect run {}`", store.root().display()) };
+        || Search::Stopped { next: format!("type `ktax bisect run {}`", shell_path(store.root())) };
     while let Some(place) = next(&bisection) {
         if session.is_cancelled() {
             return Ok(stopped());

@@ -15,6 +15,7 @@ use crate::model::{Bisection, Chain, Effect, Element, Point, Row, Side, Subject,
 use crate::plan::{self, CountsExperiment, Experiment};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
+use crate::text::shell_path;
 
 /// An element that carries less than this of the whole is not looked for.
 const NEGLIGIBLE: f64 = 0.01;
@@ -42,7 +43,7 @@ pub fn start(
     let known = known_elements(chain, of)?;
     let plan = counts::plan(&experiment, session)?;
     let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {
-        let again = store.root().display();
+        let again = shell_path(store.root());
         let next = format!("type the same command again with --out {again}");
         return Ok(Search::Stopped { next });
     };
@@ -127,7 +128,7 @@ fn nothing_to_search(row: &Row, store: &Store) -> String {
         "{}: {why}; there is nothing to search for; `ktax report {}` prints the comparison \
          again",
         row.row,
-        bounds.display()
+        shell_path(&bounds)
     )
 }
 

@@ -7,22 +7,26 @@ use crate::flow::error::Error;
 use crate::flow::options::Options;
 use crate::model::{Comparison, TimesPlan};
 use crate::rundir::RunDir;
+use crate::text::shell_path;
 
 /// Judges what is on disk.
 pub(in crate::flow) fn analyse(
     dir: &RunDir<TimesPlan>,
     options: Options,
 ) -> Result<Comparison, Error> {
-    let (plan, path) = (&judged(dir, options.allow_differences), dir.root().display());
+    let plan = &judged(dir, options.allow_differences);
     let (comparison, next) = match plan.method.is_in_blocks() {
         true => {
             let blocks = dir.blocks()?;
             (in_blocks(plan, &blocks), blocks::next(dir, &blocks))
         }
-        false => (times(plan, &dir.pairs()?), format!("measure with `ktax run {path}`")),
+        false => (
+            times(plan, &dir.pairs()?),
+            format!("measure with `ktax run {}`", shell_path(dir.root())),
+        ),
     };
     if comparison.times().is_none_or(|times| times.pairs + times.controls == 0) {
-        let dir = path.to_string();
+        let dir = dir.root().display().to_string();
         return Err(AnalyseError::NoPair { dir, next }.into());
     }
     Ok(comparison)
@@ -32,6 +36,8 @@ pub(in crate::flow) fn analyse(
 pub(in crate::flow) fn planned(dir: &RunDir<TimesPlan>) -> String {
     match dir.plan().method.is_in_blocks() {
         true => format!("planned blocks; {}", blocks::how(dir)),
-        false => format!("planned timed pairs; run them with `ktax run {}`", dir.root().display()),
+        false => {
+            format!("planned timed pairs; run them with `ktax run {}`", shell_path(dir.root()))
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::flow::session::Session;
 use crate::model::{Facts, Side, TimedBlock, TimesPlan, fact};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDir};
+use crate::text::shell_path;
 
 /// Boots of a Side in each block: fresh processes, so that a block's median is of more than one.
 pub const BOOTS: u32 = 20;
@@ -56,7 +57,7 @@ pub(super) fn how(dir: &RunDir<TimesPlan>) -> String {
     let [base, change] = [&subjects.base, &subjects.change].map(|side| {
         side.kernel.as_deref().unwrap_or("the other kernel").escape_default().to_string()
     });
-    let path = dir.root().display();
+    let path = shell_path(dir.root());
     format!(
         "boot {base} and type `ktax run {path} --side base`; boot {change} and type `ktax run \
          {path} --side change`; repeat both as often as you can; then type `ktax analyse {path}`"
@@ -93,7 +94,7 @@ const KERNEL: [&str; 3] = [fact::KERNEL, fact::BUILD, fact::BOOT_LINE];
 
 /// What comes next.
 pub(super) fn next(dir: &RunDir<TimesPlan>, blocks: &[TimedBlock]) -> String {
-    let (plan, path) = (dir.plan(), dir.root().display());
+    let (plan, path) = (dir.plan(), shell_path(dir.root()));
     let pairs = of_blocks(plan, blocks);
     let why = why_ended(plan, &pairs);
     let is_whole = blocks.len() % 2 == 0 && !pairs.is_empty();

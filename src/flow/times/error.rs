@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::engine::noise;
 use crate::model::{Blame, RunsOn, Side};
+use crate::text::shell_path;
 
 /// Why there is no block, or something else than blocks of kernels that the user boots.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -13,11 +14,15 @@ pub enum BlockError {
     #[error("the sides are kernels that you boot; {next}")]
     Booted { next: String },
     #[error(
-        "--side does not apply, because {}; type `ktax run {path}`",
-        both_sides(*.runs_on)
+        "--side does not apply, because {}; type `ktax run {}`",
+        both_sides(*.runs_on),
+        shell_path(.path)
     )]
     NotBooted { path: String, runs_on: RunsOn },
-    #[error("--side only applies to timed runs whose kernels you boot; type `ktax run {path}`")]
+    #[error(
+        "--side only applies to timed runs whose kernels you boot; type `ktax run {}`",
+        shell_path(.path)
+    )]
     NotTimed { path: String },
     #[error("the {} was already measured since this machine booted; reboot first", .side.name())]
     SameBoot { side: Side },

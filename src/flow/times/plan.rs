@@ -56,8 +56,8 @@ pub(in crate::flow) fn check(experiment: &Experiment<TimesExperiment>) -> Result
     match experiment.plan()?.method.is_in_blocks() {
         false => Ok(()),
         true => {
-            let next = "make a run directory with `ktax plan --out DIR`, and then type `ktax run \
-                        DIR --side base`";
+            let next = "type the same command with `plan` for `compare` and with --out DIR; it \
+                        says what to type then";
             Err(BlockError::Booted { next: next.to_owned() }.into())
         }
     }

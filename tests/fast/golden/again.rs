@@ -192,7 +192,7 @@ fn what_is_in_the_directory_of_a_search_or_a_ledger_is_read_alike() {
         fs::write(root.join("bisection.json"), text).unwrap();
         let ran = run(ktax().args(["bisect", "run"]).arg(&root));
         assert_eq!(ran.status, 2, "{}", ran.stdout);
-        let next = format!("{why}; start one with `ktax bisect start`");
+        let next = format!("{why}; `ktax bisect start --help` says how to start one");
         assert!(ran.stderr.contains(&next), "{}", ran.stderr);
     }
 }
