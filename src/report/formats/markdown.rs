@@ -1,9 +1,10 @@
 //! For a mail or a review, as GitHub renders it.
 
 use super::format::{Format, each};
+use crate::report::options::TextOptions;
 use crate::report::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
 use crate::report::view::{SideLine, Table, View};
-use crate::text::{code, escape, html, markdown};
+use crate::text::{ascii, code, escape, html, markdown};
 
 const FUNCTIONS: usize = 20;
 
@@ -11,9 +12,17 @@ const FUNCTIONS: usize = 20;
 pub const FORMAT: Format = Format {
     name: "markdown",
     file: Some("report.md"),
-    write: |report, _| Ok(write(&report.view())),
+    write: |report, options| Ok(spelled(write(&report.view()), options)),
     several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
 };
+
+/// The same in ASCII where nothing else can be shown. The bar that a dot becomes begins no cell.
+fn spelled(document: String, options: TextOptions) -> String {
+    match options.ascii {
+        true => ascii(&document.replace('·', "\\|")),
+        false => document,
+    }
+}
 
 /// Blocks with an empty line between them.
 fn write(view: &View) -> String {

@@ -4,7 +4,7 @@ use std::fs;
 
 use ktax::model::{Saved, SavedResult};
 use ktax::report::view::{Legend, Records, Report, Section, View};
-use ktax::report::{JSON, TEXT, TextOptions, render};
+use ktax::report::{JSON, MARKDOWN, TEXT, TextOptions, render};
 
 use super::{cases, every, show};
 use crate::common::{ktax, run, scratch};
@@ -48,6 +48,23 @@ fn a_terminal_of_ascii_gets_nothing_else() {
     }
 }
 
+/// A dot becomes a bar, which is no new cell of a table.
+#[test]
+fn markdown_in_ascii_has_the_same_cells() {
+    let document = |result: &dyn Report, ascii| {
+        let options = TextOptions { ascii, ..TextOptions::default() };
+        render(result, MARKDOWN, options).unwrap()
+    };
+    let cells = |text: &str| -> Vec<usize> {
+        text.lines().map(|line| line.replace("\\|", "").matches('|').count()).collect()
+    };
+    for (name, result) in every() {
+        let [plain, full] = [true, false].map(|ascii| document(&result, ascii));
+        assert!(plain.is_ascii(), "{name}: {plain}");
+        assert_eq!(cells(&plain), cells(&full), "{name}: {plain}");
+    }
+}
+
 /// As a user's locale says it; a file that is read again is the same in each.
 #[test]
 fn the_locale_says_what_a_terminal_shows() {
@@ -60,13 +77,17 @@ fn the_locale_says_what_a_terminal_shows() {
         run(&mut command)
     };
     for locale in ["C", "POSIX", "de_DE.ISO-8859-1"] {
-        assert!(report(locale, "text").stdout.is_ascii(), "{locale}");
+        for format in ["text", "markdown", "mail"] {
+            let text = report(locale, format).stdout;
+            assert!(!text.is_empty() && text.is_ascii(), "{format} in {locale}: {text}");
+        }
     }
     for locale in ["C.UTF-8", ""] {
         let text = report(locale, "text").stdout;
         assert!(text.contains('…') && text.contains('─'), "{locale}: {text}");
+        assert!(report(locale, "markdown").stdout.contains('…'), "{locale}");
     }
-    for format in ["json", "csv", "markdown", "mail"] {
+    for format in ["json", "csv", "mail"] {
         let [plain, all] = ["C", "C.UTF-8"].map(|locale| report(locale, format).stdout);
         assert_eq!(plain, all, "{format}");
     }
