@@ -11,8 +11,7 @@ use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
 use crate::flow::remaining::{Part, Remaining, Work, learn, learned, spoken};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
-use crate::report::counted;
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// A log has a line of progress so often.
 const LINE: Duration = Duration::from_secs(60);
@@ -90,7 +89,8 @@ impl Terminal {
     fn runs(&self) -> String {
         let mut remaining = lock(&self.remaining);
         let ((done, all), left) = (remaining.runs(), remaining.left(self.started.elapsed()));
-        format!("{done} of {all} runs; about {} left", spoken(left))
+        let all = counted(all, "run");
+        format!("{done} of {all}; about {} left", spoken(left))
     }
 }
 

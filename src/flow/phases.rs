@@ -13,7 +13,7 @@ use crate::plan::{Experiment, ExperimentMethod};
 use crate::report::Report;
 use crate::run::Ended;
 use crate::rundir::AnyRunDir;
-use crate::text::shell_path;
+use crate::text::{counted, shell_path};
 
 /// Plans an Experiment: gets its Kernels, draws what is to be drawn. Nothing is measured.
 ///
@@ -86,14 +86,15 @@ pub fn planned(dir: &AnyRunDir) -> String {
     match dir {
         AnyRunDir::Counts(dir) => {
             let plan = &dir.plan().method;
-            let (boots, rows) = (plan.steps.len(), plan.workloads.len());
-            format!("planned {boots} boots with {rows} rows; run them with `ktax run {path}`")
+            let boots = counted(plan.steps.len(), "boot");
+            let rows = counted(plan.workloads.len(), "row");
+            format!("planned {boots} with {rows}; run them with `ktax run {path}`")
         }
         AnyRunDir::Times(dir) => times::planned(dir),
         AnyRunDir::Guests(dir) => {
             let plan = &dir.plan().method;
-            let guests = plan.steps.len() * plan.rows.len();
-            format!("planned {guests} guests; run them with `ktax run {path}`")
+            let guests = counted(plan.steps.len() * plan.rows.len(), "guest");
+            format!("planned {guests}; run them with `ktax run {path}`")
         }
     }
 }
@@ -114,6 +115,6 @@ pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     let mut remaining = Remaining::new(rates);
     remaining.begin(work);
     let left = spoken(remaining.left(Duration::ZERO));
-    let vms = if jobs == 1 { "1 VM".to_owned() } else { format!("{jobs} VMs") };
+    let vms = counted(jobs, "VM");
     Some(format!("it takes about {left} with {vms} at a time ({basis})"))
 }

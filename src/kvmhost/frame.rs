@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::counted;
+
 /// A header is shorter than this.
 const HEADER_MAX: usize = 4096;
 
@@ -86,7 +88,9 @@ pub(super) fn parse(mut bytes: &[u8], commands: usize) -> Result<Vec<Said>, Prob
     }
     match answers.len() == commands {
         true => Ok(answers),
-        false => Err(garbled(format!("{} of {commands} commands answered", answers.len()))),
+        false => {
+            Err(garbled(format!("{} of {} answered", answers.len(), counted(commands, "command"))))
+        }
     }
 }
 
@@ -121,7 +125,7 @@ mod tests {
             (&bytes[..], 2, "1 of 2 commands answered"),
             (&bytes[..bytes.len() - 1], 1, "it ends within the words of a command"),
             (&bytes[..9], 1, "a line has no end"),
-            (b"", 1, "0 of 1 commands answered"),
+            (b"", 1, "0 of 1 command answered"),
         ] {
             assert_eq!(parse(bytes, commands), Err(Problem::Garbled(expected.into())));
         }

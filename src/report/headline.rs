@@ -2,7 +2,7 @@
 
 use super::{effect, number, verdict};
 use crate::model::{Row, Verdict};
-use crate::report::words::counted;
+use crate::text::counted;
 
 /// In the order in which they are said.
 const VERDICTS: [Verdict; 8] = [

@@ -45,4 +45,3 @@ pub use shapes::Shape;
 pub use stat::{StatPage, command_line};
 pub use versions::versions;
 pub use view::Report;
-pub use words::counted;

@@ -3,11 +3,7 @@
 use super::number;
 use crate::model::{Growth, GrowthPower, Key};
 use crate::stats::exact::MIN_LAYOUTS;
-
-/// `1 pair`, `2 pairs`
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
+use crate::text::counted;
 
 /// What counts compare with, and under how many layouts they were made: `exact · QEMU 7.2.22 ·
 /// pc-q35-7.2 · max · 512 MiB · 5 layouts`.

@@ -1,5 +1,5 @@
 //! Text from outside, made harmless before anyone sees it. Every escaper in ktax is here, and all
-//! of them agree on [`is_dangerous`].
+//! of them agree on [`is_dangerous`]. And counts with their nouns.
 //!
 //! | For | Use |
 //! |---|---|
@@ -16,6 +16,7 @@
 mod ascii;
 mod bytes;
 mod cell;
+mod counted;
 mod dangerous;
 mod hashes;
 mod json;
@@ -29,6 +30,7 @@ mod tests;
 pub use ascii::ascii;
 pub use bytes::{escape_byte_lines, escape_bytes};
 pub use cell::csv_cell;
+pub use counted::{counted, counted_as};
 pub use dangerous::is_dangerous;
 pub use hashes::short_hashes;
 pub use json::escape_json;

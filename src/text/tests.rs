@@ -4,6 +4,14 @@ use proptest::prelude::*;
 
 use super::*;
 
+#[test]
+fn one_is_no_plural() {
+    let all = [0, 1, 2].map(|count| counted(count, "A/A pair"));
+    assert_eq!(all, ["0 A/A pairs", "1 A/A pair", "2 A/A pairs"]);
+    assert_eq!(counted_as(1, "patch", "patches"), "1 patch");
+    assert_eq!(counted_as(2, "patch", "patches"), "2 patches");
+}
+
 type Escaper = fn(&str) -> String;
 
 /// Every escaper, by name.

@@ -2,6 +2,7 @@
 
 use crate::model::Failure;
 use crate::wire::{is_finished, split_answers};
+use crate::text::counted;
 
 /// For each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
 /// loops with a complete answer keep it, and all others get that failure.
@@ -16,7 +17,7 @@ pub fn assign(
     let said = answers.len();
     if said > loops || (said < loops && ended.is_ok()) {
         // More parts than loops: nobody knows which answer belongs to which loop.
-        let reason = format!("{said} answers to {loops} orders");
+        let reason = format!("{} to {}", counted(said, "answer"), counted(loops, "order"));
         return vec![Err(Failure::Garbled { reason }); loops];
     }
     let mut answers = answers.into_iter();

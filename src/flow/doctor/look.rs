@@ -12,6 +12,7 @@ use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::kernel::{self, Kernel};
 use crate::model::{Failure, Subject};
+use crate::text::counted;
 
 /// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
 /// named; `None` where the user stopped it.
@@ -130,7 +131,8 @@ fn succeeds(command: &mut Command) -> bool {
 fn look_at_machine(jobs: usize) -> Check {
     let (pages, size) = (rustix::param::page_size(), rustix::system::sysinfo());
     let memory_mib = size.totalram.saturating_mul(u64::from(size.mem_unit)) >> 20;
-    let found = format!("{jobs} VMs at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
+    let vms = counted(jobs, "VM");
+    let found = format!("{vms} at a time, {memory_mib} MiB of memory, pages of {pages} bytes");
     if memory_mib < 512 * jobs as u64 {
         return bad("machine", found, "use a smaller --jobs (512 MiB for each VM)");
     }

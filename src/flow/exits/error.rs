@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::exits::SinceError;
 use crate::exits::files::ExitsError;
 use crate::model::Blame;
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// Why a file that the user named gives no table.
 #[derive(Debug, Error)]
@@ -31,13 +31,15 @@ pub enum ExitFileError {
     #[error("{} has no table {number}; give 1 to {there}", escape(.path))]
     NoTable { path: String, number: usize, there: usize },
     #[error(
-        "{name} has {there} tables; name one of them, such as {name}#1",
+        "{name} has {}; name one of them, such as {name}#1",
+        counted(*.there, "table"),
         name = escape(.name)
     )]
     Several { name: String, there: usize },
     #[error(
-        "{} has {earlier} tables, and {} has {later}; name one of each, such as {}#1",
+        "{} has {}, and {} has {later}; name one of each, such as {}#1",
         escape(.since),
+        counted(*.earlier, "table"),
         escape(.name),
         escape(if *.later > 1 { .name } else { .since })
     )]

@@ -13,7 +13,7 @@ use super::space;
 use crate::kernel::error::BuildError;
 use crate::kernel::talk::{PAUSE, Talk};
 use crate::kernel::target::Target;
-use crate::text::{escape, escape_path};
+use crate::text::{counted, escape, escape_path};
 
 /// What a kernel says about its build: fixed, so that it does not depend on who builds and when.
 const MADE: [(&str, &str); 4] = [
@@ -145,9 +145,9 @@ fn compiled(log: &Path) -> usize {
 fn files(compiled: usize, known: usize) -> String {
     match known {
         known if known >= compiled && known > 0 => {
-            format!("{compiled} of at most {known} files compiled")
+            format!("{compiled} of at most {} compiled", counted(known, "file"))
         }
-        _ => format!("{compiled} files compiled"),
+        _ => format!("{} compiled", counted(compiled, "file")),
     }
 }
 

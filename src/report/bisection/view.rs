@@ -2,6 +2,7 @@ use super::name::name;
 use crate::model::{Bisection, Carrier, Element, Point, metric};
 use crate::report::number;
 use crate::report::view::{Kind, Line, Section, Table, View};
+use crate::text::counted_as;
 
 /// The elements that carry the difference, the largest first; what is left; what was skipped.
 pub fn view(bisection: &Bisection) -> View {
@@ -27,7 +28,7 @@ pub fn view(bisection: &Bisection) -> View {
 /// `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`; one
 /// that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
-    let (one, several) = bisection.chain.words();
+    let one = bisection.chain.words().0;
     let ends = bisection.ends().filter(|_| bisection.found.is_some());
     let Some((base, change)) = ends else {
         return format!(
@@ -36,7 +37,7 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
             bisection.elements.len() + 1
         );
     };
-    let (delta, all) = (change - base, bisection.elements.len());
+    let (delta, all) = (change - base, elements(bisection));
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let whole = format!("{} {unit} ({})", number::delta(delta), bisection.row);
     let share = |percent: f64| format!("{percent:.1} %");
@@ -56,25 +57,30 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
         count => {
             let sum = share(found.iter().map(|carrier| carrier.share_percent).sum());
             let verb = if count == 1 { "carries" } else { "carry" };
-            format!("{count} of {all} {several} {verb} {sum} of {whole}: {}", carriers.join(", "))
+            format!("{count} of {all} {verb} {sum} of {whole}: {}", carriers.join(", "))
         }
     }
 }
 
 fn whole(bisection: &Bisection) -> Option<String> {
+/// `1 commit`, `2 commits`
+fn elements(bisection: &Bisection) -> String {
+    let (one, several) = bisection.chain.words();
+    counted_as(bisection.elements.len(), one, several)
+}
+
     let (base, change) = bisection.ends()?;
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let delta = change - base;
     let percent = (base != 0.0).then(|| delta / base * 100.0);
     Some(format!(
-        "{}: {} → {} {unit} per operation, {} ({} %), over {} {}.",
+        "{}: {} → {} {unit} per operation, {} ({} %), over {}.",
         bisection.row,
         number::count(base),
         number::count(change),
         number::delta(delta),
         number::percent(percent),
-        bisection.elements.len(),
-        bisection.chain.words().1,
+        elements(bisection),
     ))
 }
 

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use crate::model::Row;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
-use crate::report::words::counted;
 use crate::report::{number, verdict};
+use crate::text::counted;
 
 /// So many functions are shown; the rows below have all of theirs.
 const SHOWN: usize = 5;

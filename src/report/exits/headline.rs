@@ -124,6 +124,7 @@ fn often(tables: &[&ExitTable]) -> String {
             let seconds = *ns as f64 / 1e9;
             format!("{} exits/s in {} s", number::whole(exits / seconds), number::measured(seconds))
         }
+        _ if exits == 1.0 => "1 exit".to_owned(),
         _ => format!("{} exits", number::whole(exits)),
     }
 }

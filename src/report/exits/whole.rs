@@ -3,6 +3,7 @@ use super::records::records;
 use super::sections::{legend, remarks, sections, title, warnings};
 use crate::model::{ExitTable, SavedResult};
 use crate::report::view::{Records, Report, View};
+use crate::text::counted;
 
 /// The exit tables of a recording or of a file.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +15,7 @@ impl Report for ExitTables<'_> {
             [one] => (title(one), sections("", one)),
             several => {
                 let all = several.iter().flat_map(|table| sections(&title(table), table));
-                (format!("{} exit tables", several.len()), all.collect::<Vec<_>>())
+                (counted(several.len(), "exit table"), all.collect::<Vec<_>>())
             }
         };
         all.push(remarks(self.0));

@@ -2,8 +2,8 @@ use crate::model::{ExitRun, GUEST_TIME, GuestsEvidence, Row, Verdict};
 use crate::report::exits::{self, sections};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
-use crate::report::words::counted;
 use crate::stats::tables::{change_percent, share_percent};
+use crate::text::counted;
 
 const COLUMNS: [(&str, Kind); 8] = [
     ("workload", Kind::Row),

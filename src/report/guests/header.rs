@@ -1,7 +1,7 @@
 use crate::model::{GuestSide, GuestWork, GuestsPlan, Side};
 use crate::report::number;
 use crate::report::view::SideLine;
-use crate::report::words::counted;
+use crate::text::counted;
 
 /// What stands above the columns of [`sides`].
 pub const HEADS: [&str; 2] = ["guest's kernel", "what it is"];

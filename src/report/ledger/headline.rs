@@ -1,8 +1,8 @@
 use super::matrix;
 use crate::model::{LedgerCosts, LedgerEntry, LedgerRow, LedgerTable, Verdict};
 use crate::report::number;
-use crate::report::words::counted;
 use crate::stats::exact::MIN_LAYOUTS;
+use crate::text::counted;
 
 /// What most readers want to know, before any table: who costs most and where, who costs nothing,
 /// what all cost together, and whether that is the sum.

@@ -2,6 +2,7 @@ use crate::model::{Failure, NativeRow, NativeTable, Summary};
 use crate::report::number::measured;
 use crate::report::view::{FailureReason, Kind, Line, Section, Table, View};
 use crate::report::{shapes, words};
+use crate::text::counted;
 
 /// Of one row all numbers, of several a line each; then what failed.
 pub fn view(table: &NativeTable) -> View {
@@ -18,7 +19,7 @@ pub fn view(table: &NativeTable) -> View {
         how: format!(
             "Linux {} · {} · each sample is a fresh process",
             table.release,
-            words::counted(table.cpus, "CPU")
+            counted(table.cpus, "CPU")
         ),
         sections,
         ..View::default()
@@ -39,7 +40,7 @@ fn headline(table: &NativeTable) -> String {
             "{}: {heading} {} (median of {}; {} to {})",
             row.workload.row,
             named(cell.median),
-            words::counted(cell.samples.len(), "sample"),
+            counted(cell.samples.len(), "sample"),
             measured(cell.least),
             measured(cell.most),
         ),
@@ -53,7 +54,7 @@ fn headline(table: &NativeTable) -> String {
     };
     let failed = table.rows.iter().filter(|row| row.failure.is_some()).count();
     if failed > 0 {
-        let rows = words::counted(table.rows.len(), "row");
+        let rows = counted(table.rows.len(), "row");
         said = format!("{said}; {failed} of {rows} failed");
     }
     said.trim_start_matches("; ").to_owned()

@@ -1,6 +1,7 @@
 use super::numbers::{counter, range, value};
 use crate::model::{Side, StatRow, StatTable};
 use crate::report::number::percent;
+use crate::text::counted;
 
 /// What is said first, in this order.
 const NAMED: [&str; 3] = ["elapsed", "task-clock", "instructions"];
@@ -25,7 +26,8 @@ pub fn headline(table: &StatTable) -> String {
             String::new()
         };
         if !command.failures.is_empty() {
-            parts.push(format!("{} of {} runs{of} failed", command.failures.len(), table.runs));
+            let runs = counted(table.runs, "run");
+            parts.push(format!("{} of {runs}{of} failed", command.failures.len()));
         }
     }
     parts.join(", ")

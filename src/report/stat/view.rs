@@ -4,7 +4,7 @@ use super::remarks::{failed, legend, uncounted, values};
 use super::table::table as counters;
 use crate::model::{Side, StatTable};
 use crate::report::view::{Section, SideLine, View};
-use crate::report::words::counted;
+use crate::text::counted;
 
 /// The counters, what could not be counted, and all values if asked.
 pub fn view(table: &StatTable, with_values: bool) -> View {

@@ -1,6 +1,6 @@
 use crate::model::{Facts, Side, Sides, TimedSubject, TimesComparison, fact};
 use crate::report::view::SideLine;
-use crate::report::words::counted;
+use crate::text::counted;
 
 /// What was compared.
 pub fn sides(times: &TimesComparison) -> Vec<SideLine> {

@@ -3,8 +3,8 @@ use super::remarks::{self, TimedRow};
 use super::table::table;
 use crate::model::{Comparison, TimesComparison};
 use crate::report::view::{Legend, Section, View};
-use crate::report::words::counted;
 use crate::report::{again, changes, headline, words};
+use crate::text::counted;
 
 /// The table, then why rows have no answer, what failed, and how good the measurement was.
 pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {

@@ -1,4 +1,5 @@
 use crate::report::number;
+use crate::text::counted;
 
 /// The functions that carry a row's delta.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,8 +43,7 @@ impl Functions {
         };
         let sum = |of: fn(&FunctionLine) -> f64| others.iter().map(of).sum::<f64>();
         let rest = (!others.is_empty()).then(|| {
-            let plural = if others.len() == 1 { "" } else { "s" };
-            let name = format!("… {} more function{plural}", others.len());
+            let name = format!("… {}", counted(others.len(), "more function"));
             let (delta, other) = (sum(|line| line.delta), sum(|line| line.other));
             [number::delta(delta), name, String::new(), self.other(other)]
         });
