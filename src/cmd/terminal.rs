@@ -25,6 +25,7 @@ pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     remaining: Arc<Mutex<Remaining>>,
     started: Instant,
+    began: Mutex<Instant>,
     last_line: Mutex<Instant>,
     last_tick: Mutex<Instant>,
     first_pair: Mutex<Option<(Instant, usize)>>,
@@ -43,6 +44,7 @@ impl Terminal {
             bar: Mutex::default(),
             remaining: Arc::new(Mutex::new(Remaining::new(learned()))),
             started,
+            began: Mutex::new(started),
             last_line: Mutex::new(started),
             last_tick: Mutex::new(started),
             first_pair: Mutex::default(),
@@ -59,6 +61,11 @@ impl Terminal {
         if let Some(bar) = lock(&self.bar).take() {
             bar.finish_and_clear();
         }
+    }
+
+    /// How long the work that began last has gone on: of a ledger or a search one part.
+    fn took(&self) -> Duration {
+        lock(&self.began).elapsed()
     }
 
     /// A bar of which the time left is what the rates say.
@@ -118,6 +125,7 @@ impl Observer for Terminal {
 
     fn begin(&self, work: &Work) {
         self.clear();
+        *lock(&self.began) = Instant::now();
         lock(&self.remaining).begin(work.clone());
         let (done, all) = lock(&self.remaining).runs();
         self.with_bar(
@@ -160,7 +168,7 @@ impl Observer for Terminal {
         note!(
             "ktax: {} in {:.1} s; all VMs together: {} {:.1} s, runs {:.1} s",
             counted(runs, "run"),
-            self.started.elapsed().as_secs_f64(),
+            self.took().as_secs_f64(),
             counted(timing.boots, "boot"),
             timing.boot_time.as_secs_f64(),
             timing.run_time().as_secs_f64(),
@@ -230,5 +238,19 @@ impl Terminal {
         let new = u32::try_from(now.checked_sub(before)?).ok().filter(|new| *new > 0)?;
         let missing = u32::try_from(drawn_for(done.cap?).saturating_sub(now)).ok()?;
         Some(since.elapsed() / new * missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_took_its_own_time_and_not_that_of_the_parts_before() {
+        let hour = Duration::from_secs(3600);
+        let earlier = Instant::now().checked_sub(hour).unwrap_or_else(Instant::now);
+        let terminal = Terminal { started: earlier, began: Mutex::new(earlier), ..Terminal::new() };
+        terminal.begin(&Work::default());
+        assert!(terminal.took() < hour, "{:?}", terminal.took());
     }
 }
