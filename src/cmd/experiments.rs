@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         }
         None => {
             let rows = list()?.into_iter().map(Vec::from).collect();
-            report::plain_table(&["name", "run it with", "title"], rows, list_options())
+            report::plain_table(&["name", "run it with", "title"], rows, &[], list_options())
         }
     })?;
     Ok(Exit::Ok)

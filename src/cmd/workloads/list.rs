@@ -4,7 +4,7 @@ use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
 use crate::flow::Error;
 use crate::plan::{Definition, PlanError, definitions};
-use crate::report;
+use crate::report::{self, TextOptions};
 
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
@@ -25,14 +25,15 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
         let all = definitions.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
         write_stdout(&report::to_json(&all)?)?;
     } else {
-        let mut text = table(&definitions)?;
+        let mut text = table(&definitions, list_options())?;
         if args.all {
             let reasons = definitions.iter().map(|definition| {
                 let words: Vec<&str> = definition.why.split_whitespace().collect();
                 vec![definition.name.clone(), words.join(" ")]
             });
             text += "\n";
-            text += &report::plain_table(&["workload", "why"], reasons.collect(), list_options());
+            let (heads, options) = (["workload", "why"], list_options());
+            text += &report::plain_table(&heads, reasons.collect(), &[], options);
         }
         write_words(&(text + FOOT))?;
     }
@@ -44,7 +45,7 @@ const FOOT: &str = "
 `ktax workloads show NAME` prints parameters, work signature and origin.
 ";
 
-fn table(definitions: &[Definition]) -> Result<String, PlanError> {
+fn table(definitions: &[Definition], options: TextOptions) -> Result<String, PlanError> {
     let mut rows = Vec::new();
     let mut group = "";
     for definition in definitions {
@@ -65,7 +66,8 @@ fn table(definitions: &[Definition]) -> Result<String, PlanError> {
             definition.title.clone(),
         ]);
     }
-    Ok(report::plain_table(&["workload", "rows", "asked by", "description"], rows, list_options()))
+    let heads = ["workload", "rows", "asked by", "description"];
+    Ok(report::plain_table(&heads, rows, &[2, 1], options))
 }
 
 pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> {
@@ -82,4 +84,28 @@ pub fn to_json(definition: &Definition) -> Result<serde_json::Value, PlanError> 
         "params": definition.params,
         "rows": definition.rows()?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_whole_words_and_is_told_what_is_missing() {
+        let definitions = definitions().unwrap();
+        let at =
+            |width| table(&definitions, TextOptions { width, ..TextOptions::default() }).unwrap();
+        let (narrow, usual) = (at(60), at(80));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+        assert!(narrow.lines().next().unwrap().ends_with("description"), "{narrow}");
+        let said = "Omitted to fit 60 columns: asked by; --json has all.";
+        assert_eq!(narrow.lines().last(), Some(said));
+        assert!(usual.contains("asked by") && !usual.contains("Omitted"), "{usual}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let known = words(&usual);
+        let table = narrow.replace(said, "");
+        for word in words(&table).iter().filter(|word| !word.starts_with('─')) {
+            assert!(known.contains(word), "{word} is a part of a word: {narrow}");
+        }
+    }
 }

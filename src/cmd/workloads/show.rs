@@ -63,6 +63,7 @@ fn describe(definition: &Definition) -> Result<String, Error> {
         text += &report::plain_table(
             &["parameter", "default", "range", "meaning"],
             params.collect(),
+            &[2],
             list_options(),
         );
     }
@@ -70,7 +71,7 @@ fn describe(definition: &Definition) -> Result<String, Error> {
     if rows.len() > 1 {
         let rows = rows.into_iter().map(|row| vec![row.row, report::whole(row.ops as f64)]);
         text += "\n";
-        text += &report::plain_table(&["row", "operations"], rows.collect(), list_options());
+        text += &report::plain_table(&["row", "operations"], rows.collect(), &[], list_options());
     }
     Ok(text)
 }
