@@ -27,6 +27,7 @@ pub fn ledger(
         title: title.to_owned(),
         method,
         layouts,
+        threshold_percent: Some(first.threshold_percent),
         rows: rows.collect(),
         not_built,
         warnings: warnings.collect(),

@@ -12,6 +12,9 @@ pub struct LedgerTable {
     pub method: LedgerMethod,
     /// Layouts per Side.
     pub layouts: usize,
+    /// The threshold of all verdicts; absent in tables of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold_percent: Option<f64>,
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
     /// Additions that could not be built, and why.

@@ -26,17 +26,24 @@ pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str
         ("range %", "the smallest and the largest delta over all layouts".to_owned()),
     ];
     terms.extend(detectable(layouts));
-    if threshold_percent > 0.0 {
-        terms.push((
-            "verdict",
-            format!(
-                "slower or faster: by at least {threshold_percent} %, and the gap between the \
-                 sides exceeds each side's range over layouts"
-            ),
-        ));
-    }
+    terms.extend(verdicts(threshold_percent));
     terms
 }
+
+/// When a comparison over layouts says that something is slower or faster.
+pub fn verdicts(threshold_percent: f64) -> Option<(&'static str, String)> {
+    let said = format!(
+        "slower or faster: by at least {threshold_percent} %, and the gap between the sides \
+         exceeds each side's range over layouts"
+    );
+    (threshold_percent > 0.0).then_some(("verdict", said))
+}
+
+/// A verdict that REP iterations decide.
+pub const BY_REP: (&str, &str) = (
+    "(REP)",
+    "the repeats of string instructions decide; the instructions are neither slower nor faster",
+);
 
 /// What the column of the MDE is, where so many layouts are the noise.
 pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {

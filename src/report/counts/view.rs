@@ -34,10 +34,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
 /// What the numbers are.
 fn legend(comparison: &Comparison, layouts: usize) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
-    let rep = comparison.rows.iter().any(is_by_rep).then_some((
-        "(REP)",
-        "the repeats of string instructions decide; the instructions are neither slower nor faster",
-    ));
+    let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
     Legend::of([
         "insn: instructions per operation in process context, counted exactly; they are not time.",
         "base, change and delta are of the layout with the median delta.",

@@ -2,6 +2,9 @@ use crate::model::{LedgerEntry, LedgerTable, Verdict};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 
+/// What the matrix has in every place.
+pub const TITLE: &str = "cost %";
+
 /// Nothing that a verdict calls a change.
 const NO_CHANGE: &str = "-";
 
@@ -40,7 +43,7 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
     let lines = names(ledger).into_iter().map(line).chain(together);
     let table = Table::of(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
     (ledger.rows.len() > 1).then(|| Section::Table {
-        title: "cost %".to_owned(),
+        title: TITLE.to_owned(),
         table: Table { splits: true, ..table },
         notes: Vec::new(),
     })

@@ -1,13 +1,14 @@
 //! Several additions to one base, ranked by what they cost.
 
 mod headline;
+mod legend;
 mod matrix;
 mod of_guests;
 mod records;
 mod tables;
 
 use super::guests::header;
-use super::view::{Legend, Records, Report, Section, SideLine, View};
+use super::view::{Records, Report, Section, SideLine, View};
 use super::words;
 use crate::model::{LedgerMethod, LedgerTable, SavedResult, Verdict, Warning};
 
@@ -39,9 +40,9 @@ impl Report for LedgerTable {
                 LedgerMethod::Guests(plan) => header::how(plan),
             },
             again: Vec::new(),
+            legend: legend::legend(self, &sections),
             sections,
             warnings: warnings(&self.warnings),
-            legend: legend(&self.method).with(words::detectable(self.layouts)),
         }
     }
 
@@ -68,51 +69,6 @@ fn sides(method: &LedgerMethod) -> Vec<SideLine> {
         }
         LedgerMethod::Guests(plan) => header::sides(plan),
     }
-}
-
-const ALONE: &str = "Each addition is added to the base alone.";
-
-fn legend(method: &LedgerMethod) -> Legend {
-    match method {
-        LedgerMethod::Counts { .. } => counts_legend(),
-        LedgerMethod::Guests(_) => guests_legend(),
-    }
-}
-
-fn counts_legend() -> Legend {
-    Legend::of([
-        "delta: instructions per operation in process context beyond those of the base, counted \
-         exactly; they are not time.",
-        ALONE,
-    ])
-    .with([
-        (
-            "cost %",
-            "instructions and REP iterations beyond those of the base, in percent of both; - where \
-             nothing is slower or faster",
-        ),
-        ("delta %", "delta in percent of the base's instructions"),
-        ("REP", "iterations of string instructions per operation beyond those of the base"),
-    ])
-}
-
-fn guests_legend() -> Legend {
-    Legend::of([
-        "The time is that of all vCPUs, in the guest and out of it. 1 µs is 1 000 instructions of \
-         the host's one CPU: the host counts instructions, not time.",
-        ALONE,
-    ])
-    .with([
-        (
-            "cost %",
-            "time beyond that of the base, in percent of it; - where nothing is slower or faster",
-        ),
-        ("delta %", "the same, whatever the verdict"),
-        (
-            "exits",
-            "how many more than in the base, in the layout with the median delta; then by reason",
-        ),
-    ])
 }
 
 /// Each once, with the additions that it is of.
