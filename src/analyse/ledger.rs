@@ -28,6 +28,7 @@ pub fn ledger(
         method,
         layouts,
         threshold_percent: Some(first.threshold_percent),
+        again: Vec::new(),
         rows: rows.collect(),
         not_built,
         warnings: warnings.collect(),

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::choice::ledger;
 use super::exit::Exit;
+use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
@@ -19,6 +20,8 @@ pub struct Args {
     #[arg(value_name = "LEDGER.toml|NAME", value_parser = ledger())]
     #[arg(hide_possible_values = true)]
     ledger: PathBuf,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Keep a run directory for each addition in DIR, and resume those that exist [default: the
     /// first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -47,12 +50,15 @@ Exit status:
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();
     let text = flow::ledger_text(&args.ledger)?;
-    let ledger = Ledger::parse(&text, &name)?;
+    let mut file = Ledger::read(&text, &name)?;
+    args.rows.apply(&mut file);
+    let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
+    let ledger = Ledger { again: again.collect(), ..Ledger::of(file, &name)? };
     let out = args.out.clone().unwrap_or_else(first_free);
     let terminal = Terminal::new();
     let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
-        let (ledger, out) = (shell_path(&args.ledger), shell_path(&out));
-        note!("ktax: stopped; resume with `ktax ledger {ledger} --out {out}`");
+        let typed = shlex::try_join(ledger.again.iter().map(String::as_str)).unwrap_or_default();
+        note!("ktax: stopped; resume with `{typed} --out {}`", shell_path(&out));
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;

@@ -57,7 +57,8 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     // Otherwise a part of the sum is missing.
     let together = together.filter(|_| not_built.is_empty());
     let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built);
-    let table = table.ok_or(Error::NothingBuilt)?;
+    let mut table = table.ok_or(Error::NothingBuilt)?;
+    table.again.clone_from(&ledger.again);
     keep(out, LEDGER, &table)?;
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
     Ok(Some(Ranked { table, comparisons }))

@@ -84,6 +84,9 @@ pub struct Bisection {
     pub negligible: f64,
     /// What is known, by the number of elements; both ends are.
     pub points: BTreeMap<usize, Point>,
+    /// The words of the command line that searches the same again; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<String>,
     /// What was found, the largest first; nothing as long as the search goes on.
     pub found: Option<Vec<Carrier>>,
 }

@@ -15,6 +15,9 @@ pub struct LedgerTable {
     /// The threshold of all verdicts; absent in tables of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_percent: Option<f64>,
+    /// The words of the command line that measures the same again; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<String>,
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
     /// Additions that could not be built, and why.

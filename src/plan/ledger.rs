@@ -13,6 +13,8 @@ pub struct Ledger {
     pub why: String,
     /// An Experiment for each addition, by its name, and one for all of them, if there are several.
     pub experiments: Vec<(String, Experiment)>,
+    /// The words of the command line that asks for it; empty where none does.
+    pub again: Vec<String>,
 }
 
 /// The name of all additions at once.
@@ -24,11 +26,28 @@ impl Ledger {
     /// # Errors
     /// It is not TOML, has no additions, or one that cannot be measured.
     pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
+        Ledger::of(Ledger::read(text, path)?, path)
+    }
+
+    /// Parses a ledger file, whose keys flags may change; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, or has no additions.
+    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(refuse)?;
-        if file.add.is_empty() {
-            return Err(PlanError::IsExperiment { path: path.to_owned() });
+        match file.add.is_empty() {
+            true => Err(PlanError::IsExperiment { path: path.to_owned() }),
+            false => Ok(file),
         }
+    }
+
+    /// Checks the keys of a ledger; `path` is for messages.
+    ///
+    /// # Errors
+    /// It has an addition that cannot be measured.
+    pub fn of(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
+        let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
         check(&file).map_err(refuse)?;
         if let Some(of) = file.add.iter().find(|of| !of.with.is_empty())
             && Method::of(&file) != Method::Guests
@@ -44,7 +63,8 @@ impl Ledger {
             Ok((name.to_owned(), experiment(&file, name, change)?))
         });
         let experiments = experiments.collect::<Result<_, PlanError>>()?;
-        Ok(Ledger { title: file.title.unwrap_or_default(), why: file.why, experiments })
+        let title = file.title.unwrap_or_default();
+        Ok(Ledger { title, why: file.why, experiments, again: Vec::new() })
     }
 }
 

@@ -38,6 +38,17 @@ pub fn of_counts(comparison: &Comparison, counts: &CountsComparison) -> Vec<Stri
     words.0
 }
 
+/// Of the search between the two Sides of a comparison.
+pub fn search_again(comparison: &Comparison) -> Vec<String> {
+    let words = comparison.counts().map(|counts| of_counts(comparison, counts));
+    let mut words = words.unwrap_or_default();
+    if let Some(command) = words.get_mut(1) {
+        *command = "bisect".to_owned();
+        words.insert(2, "start".to_owned());
+    }
+    words
+}
+
 /// Of times.
 pub fn of_times(comparison: &Comparison, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);

@@ -31,6 +31,7 @@ mod versions;
 pub mod view;
 mod words;
 
+pub use again::search_again;
 pub use bisection::place;
 pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};

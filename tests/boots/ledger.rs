@@ -87,3 +87,27 @@ fn a_directory_of_another_ledger_and_a_bad_file_are_refused() {
     let ran = run(ktax().args(["ledger", "no-such.toml"]));
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }
+
+/// Who tries one row first says so with the flags of a comparison.
+#[test]
+fn flags_choose_the_rows_and_the_layouts_and_a_mail_says_them_again() {
+    let dir = scratch();
+    let (ledger, out) = (dir.path().join("planted.toml"), dir.path().join("out"));
+    let whole = file(&ADDITIONS[1..]).replace("[\"control-loop\"]", "[\"getppid\", \"pipe\"]");
+    fs::write(&ledger, whole.replace("layouts = 1", "layouts = 5")).unwrap();
+    let measure = |options: &[&str]| {
+        run(ktax().arg("ledger").arg(&ledger).args(options).arg("--out").arg(&out))
+    };
+    let ran = measure(&["-w", "control-loop", "--layouts", "1", "--format", "mail"]);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert!(ran.stderr.contains("ktax: 2 runs in "), "{}", ran.stderr);
+    assert!(ran.stdout.contains("control-loop, "), "{}", ran.stdout);
+    let (_, again) = ran.stdout.split_once("To measure it again:\n").unwrap();
+    let words = shlex::split(&again.replace("\\\n", " ")).unwrap();
+    let file = ledger.display().to_string();
+    let typed = ["ktax", "ledger", &file, "-w", "control-loop", "--layouts", "1"];
+    assert_eq!(words, typed);
+    let wrong = measure(&["-w", "getpid"]);
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("getppid"), "{}", wrong.stderr);
+}

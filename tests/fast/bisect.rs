@@ -54,6 +54,7 @@ fn resumed(dir: &Path, chain: Chain, names: [String; 2], kernel: &Path) -> Error
         metric: METRICS[0].name.into(),
         negligible: 0.1,
         points: [(0, Point::Cost(1.0)), (2, Point::Cost(2.0))].into(),
+        again: Vec::new(),
         found: None,
     };
     let text = render(&bisection, JSON, TextOptions::default()).unwrap();

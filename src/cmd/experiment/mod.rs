@@ -1,5 +1,6 @@
 //! What to compare: an experiment file, and flags that are its keys typed elsewhere.
 
+mod rows;
 mod seed;
 mod shared;
 mod timed;
@@ -9,6 +10,7 @@ use clap::Args;
 use crate::flow::Error;
 use crate::plan::{Experiment, ExperimentFile, Method, check_keys};
 
+pub use rows::RowArgs;
 pub use seed::drawn;
 pub use shared::SharedArgs;
 use timed::TimedArgs;

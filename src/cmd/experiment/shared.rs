@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cmd::choice::{experiment, workload};
+use super::rows::RowArgs;
+use crate::cmd::choice::experiment;
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
 use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
@@ -54,23 +55,11 @@ pub struct SharedArgs {
     /// Give the guest this much memory, in MiB [default: 512]
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
     memory: Option<u32>,
-    /// Measure this workload, @GROUP or row; repeat for more [default: every row that `ktax
-    /// workloads` does not mark `*`; timed engines have no default]
-    #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
-    #[arg(value_parser = workload(), hide_possible_values = true)]
-    workloads: Vec<String>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Compare two sides that are the same, which measures noise
     #[arg(long, help_heading = "Measuring")]
     same: bool,
-    /// Boot each side N times under different layouts [default: 5]
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Measuring"
-    )]
-    layouts: Option<u32>,
     /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Measuring")]
     seed: Option<u64>,
@@ -115,12 +104,9 @@ impl SharedArgs {
         set(&mut file.machine.cpu, &self.cpu);
         set(&mut file.machine.memory_mib, &self.memory);
         set(&mut file.same, &self.same.then_some(true));
-        set(&mut file.layouts, &self.layouts);
         set(&mut file.seed, &self.seed);
         set(&mut file.threshold_percent, &self.threshold);
-        if !self.workloads.is_empty() {
-            file.workloads = Some(self.workloads.clone());
-        }
+        self.rows.apply(file);
         self.check_tree(file)?;
         if file.title.is_none() {
             file.title = Some(title(file));

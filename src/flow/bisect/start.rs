@@ -13,6 +13,7 @@ use crate::flow::whole::compare;
 use crate::kernel;
 use crate::model::{Bisection, Chain, Effect, Element, Point, Row, Side, Subject, Verdict};
 use crate::plan::{self, CountsExperiment, Experiment};
+use crate::report;
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::shell_path;
@@ -60,7 +61,9 @@ pub fn start(
         Chain::Commits => likely(&experiment.method.base, &elements, effect)?,
         _ => Vec::new(),
     };
-    let bisection = begin(&experiment.title, chain, elements, likely, row, effect);
+    let again = report::search_again(&comparison);
+    let bisection =
+        Bisection { again, ..begin(&experiment.title, chain, elements, likely, row, effect) };
     store.write(&bisection)?;
     let _lock = AnyRunDir::open(&store.bounds())?.lock()?;
     search(&store, &plan, bisection, session)
@@ -209,6 +212,7 @@ fn begin(
         metric: effect.metric.clone(),
         negligible: effect.detectable.unwrap_or(0.0).max(effect.delta.abs() * NEGLIGIBLE),
         points: points.into(),
+        again: Vec::new(),
         found: None,
     }
 }

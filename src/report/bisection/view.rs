@@ -11,6 +11,7 @@ pub fn view(bisection: &Bisection) -> View {
         title: bisection.title.clone(),
         headline: headline(bisection, found),
         how: whole(bisection).unwrap_or_default(),
+        again: bisection.again.clone(),
         sections: vec![
             Section::table(table(bisection, found)),
             Section::Sentences(left(bisection, found).into_iter().collect()),
@@ -62,13 +63,13 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     }
 }
 
-fn whole(bisection: &Bisection) -> Option<String> {
 /// `1 commit`, `2 commits`
 fn elements(bisection: &Bisection) -> String {
     let (one, several) = bisection.chain.words();
     counted_as(bisection.elements.len(), one, several)
 }
 
+fn whole(bisection: &Bisection) -> Option<String> {
     let (base, change) = bisection.ends()?;
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let delta = change - base;

@@ -39,7 +39,7 @@ impl Report for LedgerTable {
                 LedgerMethod::Counts { key, .. } => words::machine(key, self.layouts),
                 LedgerMethod::Guests(plan) => header::how(plan),
             },
-            again: Vec::new(),
+            again: self.again.clone(),
             legend: legend::legend(self, &sections),
             sections,
             warnings: warnings(&self.warnings),

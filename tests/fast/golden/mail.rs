@@ -56,6 +56,19 @@ fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
     }
 }
 
+/// Of what other words ask for than `ktax compare`.
+#[test]
+fn the_mail_of_a_ledger_and_of_a_search_has_a_command() {
+    let of_ledger = command(&show(&searches::ledger(), MAIL));
+    assert_eq!(of_ledger, ["ktax", "ledger", "hardening", "-w", "@lmbench", "--layouts", "5"]);
+    let of_search = command(&show(&searches::bisection(), MAIL));
+    assert_eq!(of_search[..3], ["ktax", "bisect", "start"]);
+    // A search compares its ends first, with these options.
+    let ends = command(&show(&cases::changes(), MAIL));
+    let again = ktax::report::search_again(&cases::changes());
+    assert_eq!((&again[..3], &again[3..]), (&of_search[..3], &ends[2..]));
+}
+
 #[test]
 fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     let dir = scratch();

@@ -3,7 +3,8 @@
 use ktax::analyse;
 use ktax::flow::bisect::Search;
 use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point, Verdict};
-use ktax::report::FORMATS;
+use ktax::report::view::Section;
+use ktax::report::{FORMATS, Report};
 
 use super::{at, cases, guests, show};
 
@@ -41,8 +42,13 @@ pub fn bisection() -> Bisection {
             (16, Point::Cost(change)),
         ]
         .into(),
+        again: words("ktax bisect start --base git:v1 --change git:v2 -w getppid"),
         found: Some(vec![carrier(6, 7, 20.0), carrier(9, 11, 5.0)]),
     }
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }
 
 pub fn ledger() -> LedgerTable {
@@ -59,7 +65,8 @@ pub fn ledger() -> LedgerTable {
     // All at once cost what the dearer one does, and not the sum.
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
-    analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap()
+    let ledger = analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap();
+    LedgerTable { again: words("ktax ledger hardening -w @lmbench --layouts 5"), ..ledger }
 }
 
 /// Features of a guest: what each does to its exits and to their time.
@@ -122,4 +129,40 @@ fn without_verdicts_the_headline_claims_none() {
     assert!(text.contains("A verdict needs 5 layouts; this ledger has 4. The most"), "{text}");
     let claims = ["detected with", "No interaction", "slower in", "do not add up", "independent"];
     assert!(claims.iter().all(|claim| !text.contains(claim)), "{text}");
+}
+
+/// Each word that is explained stands above, and each head of a column that a newcomer would not
+/// guess is explained.
+#[test]
+fn the_legend_of_a_ledger_is_of_what_is_printed() {
+    let one_row = |mut ledger: LedgerTable| {
+        ledger.rows.truncate(1);
+        ledger
+    };
+    let all = [ledger(), guests_ledger(), one_row(ledger()), one_row(guests_ledger())];
+    for ledger in all {
+        let text = at(&ledger, 200, false);
+        let (tables, legend) = text.split_once("Each addition is added").unwrap();
+        let tables = tables.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let terms = ["cost %", "delta %", "MDE %", "verdict", "exits", "REP", "(REP)"];
+        for term in terms {
+            let explained = legend.lines().any(|line| {
+                line.strip_prefix(term).is_some_and(|meaning| meaning.starts_with("  "))
+            });
+            let is_there = match term {
+                // The words of a head are on two lines.
+                "cost %" | "delta %" | "MDE %" => {
+                    ledger.view().sections.iter().any(|section| match section {
+                        Section::Table { title, table, .. } => {
+                            title == term || table.columns.iter().any(|it| it.head == term)
+                        }
+                        _ => false,
+                    })
+                }
+                word => tables.split(' ').any(|it| it == word),
+            };
+            assert_eq!(explained, is_there, "{term}: {text}");
+        }
+        assert!(legend.contains("slower or faster: by at least 0.1 %"), "{text}");
+    }
 }
