@@ -12,6 +12,7 @@ mod mail;
 mod native;
 mod runs;
 mod searches;
+mod shapes;
 mod stat;
 mod terminals;
 mod timed;

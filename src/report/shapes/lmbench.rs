@@ -108,9 +108,20 @@ pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
 }
 
-fn cells(comparison: &Comparison, (name, rows): &Line) -> Option<Vec<String>> {
+/// Whether a row is in one of the lines; a mean of several rows needs all of them.
+pub fn has(comparison: &Comparison, row: &Row) -> bool {
+    let mut lines = SECTIONS.iter().flat_map(|(_, lines)| *lines);
+    lines.any(|(_, names)| names.contains(&&*row.row) && rows(comparison, names).is_some())
+}
+
+/// The rows of a line, if the Comparison has them all.
+fn rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a Row>> {
     let of_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
-    let rows: Vec<&Row> = rows.iter().map(of_row).collect::<Option<_>>()?;
+    names.iter().map(of_row).collect()
+}
+
+fn cells(comparison: &Comparison, (name, names): &Line) -> Option<Vec<String>> {
+    let rows = rows(comparison, names)?;
     let headlines: Vec<&Effect> = rows.iter().filter_map(|row| row.effects().first()).collect();
     let mut verdicts: Vec<String> = rows.iter().map(|row| verdict::of_row(row).text).collect();
     verdicts.dedup();

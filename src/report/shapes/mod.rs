@@ -6,8 +6,9 @@ mod pages;
 
 pub use counters::native_counters;
 
+use super::formats::Page;
 use super::options::TextOptions;
-use crate::model::Comparison;
+use crate::model::{Comparison, Row};
 
 /// Whose shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +23,33 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The table, ending in a newline; what the Comparison has no rows for is left out.
+    /// The table, ending in a newline, and below it which rows it has no place for; what the
+    /// Comparison has no rows for is left out.
     pub fn render(self, comparison: &Comparison, options: TextOptions) -> String {
-        match self {
+        let table = match self {
             Shape::Lmbench => lmbench::render(comparison, options),
             Shape::Counters => counters::render(comparison, options),
             Shape::Pages => pages::render(comparison, options),
+        };
+        let rows = comparison.rows.iter().filter(|row| !self.has(comparison, row));
+        let omitted: Vec<&str> = rows.map(|row| row.row.as_str()).collect();
+        if omitted.is_empty() {
+            return table;
+        }
+        let said = format!(
+            "Omitted, because these tables have no place for them: {}. To print all rows, type \
+             `ktax report` without --layout.",
+            omitted.join(", ")
+        );
+        table + "\n" + &Page::new(options).paragraph(&said)
+    }
+
+    /// Whether a row has a place.
+    fn has(self, comparison: &Comparison, row: &Row) -> bool {
+        match self {
+            Shape::Lmbench => lmbench::has(comparison, row),
+            Shape::Counters => true,
+            Shape::Pages => pages::has(comparison, row),
         }
     }
 }

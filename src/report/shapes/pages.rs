@@ -19,6 +19,19 @@ pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     text
 }
 
+/// Whether a row is in one of the tables: with pages beside a row without, both measured.
+pub fn has(comparison: &Comparison, row: &Row) -> bool {
+    let title = family(&row.row, "pages");
+    let is_overhead = |row: &&Row| row.params.get("pages") == Some(&0);
+    let overheads = comparison.rows.iter().filter(is_overhead);
+    let none = overheads.filter(|one| family(&one.row, "pages") == title);
+    let is_shown = |none: &Row| {
+        let effect = none.effects().first();
+        effect.is_some_and(|none| row.params.get("pages") == Some(&0) || cells(row, none).is_some())
+    };
+    none.into_iter().any(is_shown)
+}
+
 fn table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> String {
     let Some(none) = overhead.effects().first() else { return String::new() };
     let (base, change) = (number::count(none.base), number::count(none.change));
