@@ -11,6 +11,10 @@ pub struct Identity {
     pub sha256: String,
     /// As `uname -r` prints it. Of a bzImage from its setup header, of a vmlinux from its banner.
     pub release: Option<String>,
+    /// The day of the kernel's package, `2026-01-31`, as the image says it. Absent where the image
+    /// does not, as those that were built here, and in plans of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_date: Option<String>,
     /// The GNU build-id of a vmlinux, in lower-case hexadecimal; a bzImage does not show it.
     pub build_id: Option<String>,
     /// SHA-256 of the config that came with the image, in lower-case hexadecimal.

@@ -32,8 +32,8 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
 /// A package's version stands in its source; the image is known by its hash alone.
 fn kernel(identity: &Identity) -> String {
     let (source, image) = (&identity.source, short_hashes(&identity.sha256));
-    match &identity.release {
-        Some(release) => format!("{source}, {release}, image {image}"),
-        None => format!("{source}, image {image}"),
-    }
+    let release = identity.release.iter().map(|release| format!("{release}, "));
+    let date = identity.package_date.iter().map(|date| format!(", of {date}"));
+    let [release, date] = [release.collect::<String>(), date.collect()];
+    format!("{source}, {release}image {image}{date}")
 }

@@ -130,6 +130,7 @@ impl<'a> Cache<'a> {
             source: source.to_owned(),
             sha256: sha256(image),
             release: facts.release,
+            package_date: facts.package_date,
             build_id: facts.build_id,
             config_sha256: config.map(sha256),
             arch: self.arch,

@@ -4,7 +4,7 @@
 //! little-endian; offsets are from the start of the file.
 
 use super::bytes::{bytes_at, u16_at, u32_at};
-use super::facts::{Facts, release_word};
+use super::facts::{Facts, package_date, release_word};
 use crate::kernel::error::KernelError;
 use crate::model::ImageFormat;
 
@@ -45,7 +45,13 @@ pub(super) fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
     if version >= WITH_XLOADFLAGS && flags & XLF_KERNEL_64 == 0 {
         return Err(KernelError::WrongArch { name: name.to_owned(), arch: "i386".to_owned() });
     }
-    Ok(Facts { format: ImageFormat::BzImage, release: release(data), build_id: None })
+    let banner = banner(data);
+    Ok(Facts {
+        format: ImageFormat::BzImage,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: None,
+    })
 }
 
 /// The size in bytes that the header promises: the boot sector, the setup code and the
@@ -63,13 +69,13 @@ fn setup_size(data: &[u8]) -> u64 {
     (sectors + 1) * SECTOR
 }
 
-/// The first word of the version string. The string is in the setup code, and its pointer counts
-/// from 0x200.
-fn release(data: &[u8]) -> Option<String> {
+/// The version string, which begins with the release. It is in the setup code, and its pointer
+/// counts from 0x200.
+fn banner(data: &[u8]) -> Option<&[u8]> {
     let pointer = usize::from(u16_at(data, KERNEL_VERSION)?);
     if pointer == 0 {
         return None;
     }
     let setup = data.get(..usize::try_from(setup_size(data)).ok()?)?;
-    release_word(setup.get(pointer + 0x200..)?)
+    setup.get(pointer + 0x200..)
 }

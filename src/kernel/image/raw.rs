@@ -3,7 +3,7 @@
 //! `Documentation/arch/riscv/boot-image-header.rst`.
 
 use super::bytes::bytes_at;
-use super::facts::{Facts, release_in};
+use super::facts::{Facts, banner_in, package_date, release_word};
 use crate::kernel::error::KernelError;
 use crate::model::{Arch, ImageFormat};
 
@@ -26,5 +26,11 @@ pub(super) fn inspect(data: &[u8], name: &str, arch: Arch) -> Result<Facts, Kern
         return Err(KernelError::NotFor { name, found, wanted: arch.name() });
     }
     // The header's size has the memory that the file does not: it says nothing about the file.
-    Ok(Facts { format: ImageFormat::Image, release: release_in(data), build_id: None })
+    let banner = banner_in(data);
+    Ok(Facts {
+        format: ImageFormat::Image,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: None,
+    })
 }

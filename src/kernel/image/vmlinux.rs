@@ -12,7 +12,7 @@ use object::elf::{
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use super::bytes::{bytes_at, hex, u16_at};
-use super::facts::{Facts, release_in};
+use super::facts::{Facts, banner_in, package_date, release_word};
 use crate::kernel::error::KernelError;
 use crate::model::{Arch, ImageFormat};
 
@@ -60,8 +60,13 @@ fn read<Elf: FileHeader<Endian = Endianness>>(
     if arch == Arch::X86_64 && !notes.pvh {
         return Err(KernelError::NoPvhEntry { name });
     }
-    let release = rodata.and_then(|section| release_in(section.data(endian, data).ok()?));
-    Ok(Facts { format: ImageFormat::Vmlinux, release, build_id: notes.build_id })
+    let banner = rodata.and_then(|section| banner_in(section.data(endian, data).ok()?));
+    Ok(Facts {
+        format: ImageFormat::Vmlinux,
+        release: banner.and_then(release_word),
+        package_date: banner.and_then(package_date),
+        build_id: notes.build_id,
+    })
 }
 
 /// Class, byte order and machine in the ELF files of an architecture.

@@ -26,7 +26,10 @@ macro_rules! assert_error {
 fn a_bzimage() {
     let facts = inspect(&bzimage("6.1.0-50-cloud-amd64 (me@here) #1 SMP", 64), "").unwrap();
     let release = Some("6.1.0-50-cloud-amd64".to_owned());
-    assert_eq!(facts, Facts { format: ImageFormat::BzImage, release, build_id: None });
+    assert_eq!(
+        facts,
+        Facts { format: ImageFormat::BzImage, release, package_date: None, build_id: None }
+    );
     let signed = [bzimage("6.1 x", 64), vec![0; 100]].concat();
     assert!(inspect(&signed, "").is_ok());
 }
@@ -40,7 +43,10 @@ fn an_image_of_another_architecture() {
     let arm64 = image(b"ARM\x64");
     let facts = image::inspect(&arm64, "", Arch::Arm64).unwrap();
     let release = Some("6.12.117-cloud".to_owned());
-    assert_eq!(facts, Facts { format: ImageFormat::Image, release, build_id: None });
+    assert_eq!(
+        facts,
+        Facts { format: ImageFormat::Image, release, package_date: None, build_id: None }
+    );
     assert!(image::inspect(&image(b"RSC\x05"), "", Arch::Riscv64).is_ok());
     for (data, arch) in
         [(&arm64[..], Arch::Riscv64), (&arm64[..], Arch::Ppc64le), (b"x", Arch::Arm64)]
@@ -49,6 +55,31 @@ fn an_image_of_another_architecture() {
         assert!(matches!(error, KernelError::NotFor { .. }), "{error}");
     }
     assert_error!(&arm64, KernelError::WrongArch { .. });
+}
+
+/// Debian's kernels end their banner with it; a kernel that was built here ends with a time.
+#[test]
+fn the_day_of_the_package_stands_in_the_banner() {
+    let debian = "6.1.0-56 (debian@here) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)";
+    let day = Some("2026-11-16");
+    for (banner, expected) in [
+        (debian, day),
+        ("6.12.117 (gcc (Debian 12) (2022-05-07)) #1 SMP Thu Jan  1 00:00:00 UTC 1970", None),
+        ("6.1.0 #1 SMP Debian (2026-11-1x)", None),
+        ("6.1.0 #1 SMP Debian (20261116)", None),
+        ("6.1.0 #1 SMP ()", None),
+        ("6.1.0 2026-11-16)", None),
+    ] {
+        let facts = inspect(&bzimage(banner, 64), "").unwrap();
+        assert_eq!(facts.package_date.as_deref(), expected, "{banner}");
+    }
+    let rodata = format!("Linux version %s\0Linux version {debian}\n\0");
+    let notes = [note("GNU", 3, &[0xab; 20]), note("Xen", 18, &[0; 8])].concat();
+    let facts = inspect(&vmlinux(&notes, rodata.as_bytes()), "").unwrap();
+    assert_eq!(facts.package_date.as_deref(), day);
+    let image = [&[0; 56], &b"ARM\x64"[..], &[0; 4], rodata.as_bytes()].concat();
+    let facts = image::inspect(&image, "", Arch::Arm64).unwrap();
+    assert_eq!(facts.package_date.as_deref(), day);
 }
 
 #[test]
@@ -99,7 +130,12 @@ fn a_vmlinux() {
     let release = Some("6.12.1-test".to_owned());
     assert_eq!(
         facts,
-        Facts { format: ImageFormat::Vmlinux, release, build_id: Some("ab".repeat(20)) }
+        Facts {
+            format: ImageFormat::Vmlinux,
+            release,
+            package_date: None,
+            build_id: Some("ab".repeat(20))
+        }
     );
     let nameless = vmlinux(&note("Xen", 18, &[0; 8]), b"no banner");
     assert_error!(&nameless, KernelError::NoIdentity { .. });

@@ -100,6 +100,7 @@ fn identity() -> Identity {
         source: "k".into(),
         sha256: "ab".repeat(32),
         release: None,
+        package_date: None,
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,

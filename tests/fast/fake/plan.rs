@@ -37,6 +37,7 @@ fn identity(side: Side) -> Identity {
         source: format!("/boot/{}", side.name()),
         sha256: if side == Side::Base { "ab" } else { "cd" }.repeat(32),
         release: Some(hello(side).release),
+        package_date: None,
         build_id: hello(side).build_id,
         config_sha256: None,
         arch: Arch::X86_64,

@@ -106,6 +106,7 @@ pub fn kernel() -> Identity {
         source: "debian:linux-image-6.1.0-56-cloud-amd64=6.1.187-1".into(),
         sha256: "ab".repeat(32),
         release: Some("6.1.0-56-cloud-amd64".into()),
+        package_date: Some("2026-01-31".into()),
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,

@@ -57,6 +57,7 @@ fn counted() -> Plan<CountsPlan> {
         source: "x".into(),
         sha256: "0".repeat(64),
         release: Some("6.1".into()),
+        package_date: None,
         build_id: None,
         config_sha256: None,
         arch: Arch::X86_64,

@@ -47,9 +47,12 @@ impl Printed {
     }
 
     /// What stands behind this name above the title.
-    pub fn version(&self, name: &str) -> Option<&str> {
-        let mut of_name = self.text.lines().filter_map(|line| line.strip_prefix(name));
-        of_name.find_map(|rest| rest.strip_prefix("  ")).map(str::trim)
+    pub fn version(&self, name: &str) -> Option<String> {
+        let mut lines = self.text.lines();
+        let first = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix("  "))?.trim();
+        // A long one goes on in lines that begin with blanks.
+        let more = lines.take_while(|line| line.starts_with("  ")).map(str::trim);
+        Some([first].into_iter().chain(more).collect::<Vec<_>>().join(" "))
     }
 
     pub fn is_lmbench(&self) -> bool {
@@ -80,11 +83,12 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: &str, line: &str) {
 
 #[test]
 fn rows_are_read_by_their_whole_names() {
-    let text = "title\nQEMU    7.2\n\n           base  delta\nworkload   insn\n─────\n\
+    let text = "title\nQEMU    7.2\nbase    a, image b,\n        of 2026-01-31\nchange  c\n\n           base  delta\nworkload   insn\n─────\n\
                 pipe:      1 200.50  +1.00  slower\n  ops=2\nstat  2  0\nOmitted: MDE %.\n\n\
                 mean\nfunction\n──\nf  1\n";
     let read = Printed::of(text);
-    assert_eq!(read.version("QEMU"), Some("7.2"));
+    let versions = ["QEMU", "base", "change"].map(|name| read.version(name).unwrap());
+    assert_eq!(versions, ["7.2", "a, image b, of 2026-01-31", "c"]);
     assert_eq!(read.rows().len(), 2);
     assert_eq!(read.row("pipe:ops=2").unwrap().join("|"), "1 200.50|+1.00|slower");
     let read =
