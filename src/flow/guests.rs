@@ -40,7 +40,7 @@ pub(super) fn plan(
     };
     let base = identity(&of.base)?;
     let change = of.change.as_ref().map(identity).transpose()?.flatten();
-    let key = key(of.host, &qemu)?;
+    let key = key(of.host, &qemu, session)?;
     Ok(experiment.plan(GuestKernels { host, base, change }, key))
 }
 
@@ -48,7 +48,7 @@ pub(super) fn plan(
 pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
     let plan = &dir.plan().method;
     let qemu = qemu(plan.host, session)?;
-    let key = key(plan.host, &qemu)?;
+    let key = key(plan.host, &qemu, session)?;
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
@@ -94,18 +94,25 @@ fn qemu(host: HostKind, session: &Session<'_>) -> Result<Qemu, Error> {
     })
 }
 
-/// The host's machine never changes; the guests' shape is in their Subjects. In the host runs this
-/// ktax itself, so that counts belong to one build of it.
-fn key(host: HostKind, qemu: &Qemu) -> Result<Key, Error> {
-    let own = sha256_of_file(Path::new(THIS_PROGRAM));
-    let own = own.context("cannot read the program file of ktax", "make it readable")?;
+/// The host's machine never changes; the guests' shape is in their Subjects. In a host of this
+/// machine's architecture runs this ktax itself, so that counts belong to one build of it; on a
+/// board runs a program of its own.
+fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error> {
+    let guest = match Board::of(host) {
+        Some(board) => board.program_sha256(&session.cache.join("runs"))?,
+        None => {
+            let own = sha256_of_file(Path::new(THIS_PROGRAM));
+            let own = own.context("cannot read the program file of ktax", "make it readable")?;
+            sha256_of_parts(&[payload::guest_sha256(), own])
+        }
+    };
     Ok(Key {
         engine: exact::ENGINE.name.to_owned(),
         qemu: qemu.version.clone(),
         machine: host.name().to_owned(),
         cpu: "host".to_owned(),
         memory_mib: 0,
-        guest: sha256_of_parts(&[payload::guest_sha256(), own]),
+        guest,
     })
 }
 

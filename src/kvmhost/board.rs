@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::HostError;
+use crate::disk::sha256;
 use crate::engine::qemu::Qemu;
 use crate::engine::scratch::Scratch;
 use crate::model::HostKind;
@@ -132,6 +133,17 @@ impl Board {
             return Err(HostError::Missing { name: self.name, missing, packages });
         }
         Ok(Qemu::find(Some(qemu.unwrap_or(Path::new(self.qemu.0))))?)
+    }
+
+    /// SHA-256 of the first process as it is compiled here, below a directory for such files. It is
+    /// part of the Key.
+    ///
+    /// # Errors
+    /// Where the compiler fails or the directory cannot be written.
+    pub fn program_sha256(&self, parent: &Path) -> Result<String, HostError> {
+        let scratch = Scratch::create(parent);
+        let scratch = scratch.map_err(HostError::of_file(parent.display().to_string()))?;
+        Ok(sha256(&self.program(&scratch)?))
     }
 
     /// Compiles the first process, in a directory of its own.

@@ -1,12 +1,14 @@
 //! Real KVM of other architectures, within QEMU: guests that leave a known number of times, and
 //! what `ktax exits` says of what the kernel wrote about them. `make test-hosts` runs these.
 
+mod again;
 mod boards;
 mod e500v2;
 mod power9;
 mod traced;
 
 use crate::common::{Ran, ktax, run};
+pub use again::ANSWERS;
 use ktax::model::ExitTable;
 
 fn exits(arguments: &[&str]) -> Ran {
