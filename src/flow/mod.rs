@@ -56,6 +56,3 @@ pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;
-
-/// What a flow says, or why it could not.
-pub type Result<T> = std::result::Result<T, Error>;

@@ -4,15 +4,6 @@
 //! otherwise. A divisor of zero gives what IEEE 754 says, infinite or not a number; whoever may
 //! have one looks before. `tests/fast/published.rs` recomputes five published documents with these.
 
-/// Which way a figure improves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Times and counts.
-    Smaller,
-    /// Bandwidths and rates.
-    Larger,
-}
-
 /// How far `change` is above `base`, in percent of `base`; negative below it.
 pub fn percent_change(base: f64, change: f64) -> f64 {
     (change - base) / base * 100.0
@@ -27,15 +18,6 @@ pub fn change_percent(base: f64, change: f64) -> Option<f64> {
     }
 }
 
-/// How much worse `change` is, in percent of `base`; negative where it is better. This is LMBench's
-/// column: a bandwidth that falls by 5 % is an overhead of 5 %.
-pub fn overhead_percent(better: Direction, base: f64, change: f64) -> f64 {
-    match better {
-        Direction::Smaller => percent_change(base, change),
-        Direction::Larger => -percent_change(base, change),
-    }
-}
-
 /// What `part` is of `whole`, in percent.
 pub fn share_percent(part: f64, whole: f64) -> f64 {
     part / whole * 100.0
@@ -46,27 +28,14 @@ pub fn average(sum: f64, count: f64) -> f64 {
     sum / count
 }
 
-/// The largest population standard deviation that values between `least` and `most` with this
-/// `mean` can have (Bhatia and Davis, 2000): all of them at the two ends. A printed deviation above
-/// it has the wrong unit. `None` if the mean does not lie between.
-pub fn widest_std_dev(least: f64, mean: f64, most: f64) -> Option<f64> {
-    (least <= mean && mean <= most).then(|| ((most - mean) * (mean - least)).sqrt())
-}
-
 /// AIM7's jobs per minute: `users` that do `jobs_per_user` jobs each, in `seconds` together.
 pub fn jobs_per_minute(jobs_per_user: f64, users: f64, seconds: f64) -> f64 {
     jobs_per_user * users * 60.0 / seconds
 }
 
-/// AIM7's job timing index, of the seconds that each user took: 100 if all took the same, less the
-/// population standard deviation in percent of the mean; cut to a whole number, as AIM7 prints it.
-/// `None` for no users, or if they took no time.
-pub fn job_timing_index(seconds: &[f64]) -> Option<i64> {
-    let mean = mean(seconds).filter(|mean| *mean > 0.0)?;
-    Some(timing_index(mean, population_std_dev(seconds)?) as i64)
-}
-
-/// The same of their mean and their population standard deviation.
+/// AIM7's job timing index, of the seconds that each user took, by their mean and their population
+/// standard deviation: 100 if all took the same, less the deviation in percent of the mean; cut to
+/// a whole number, as AIM7 prints it.
 pub fn timing_index(mean: f64, std_dev: f64) -> f64 {
     (100.0 - share_percent(std_dev, mean)).trunc()
 }
@@ -103,16 +72,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
     mean(&[sorted[lower], sorted[upper]])
 }
 
-/// The standard deviation of these values and no others: divided by n, not by n - 1. Twice through
-/// the values instead of a sum of squares, which would cancel. `None` for no values.
-pub fn population_std_dev(values: &[f64]) -> Option<f64> {
-    let centre = mean(values)?;
-    let squares: Vec<f64> = values.iter().map(|value| (value - centre).powi(2)).collect();
-    mean(&squares).map(f64::sqrt)
-}
-
-/// The same of `count` whole numbers whose sum and whose squares' sum are known: in integers, so
-/// that nothing cancels. `None` for no values, and for sums that no values have.
+/// The population standard deviation of `count` whole numbers whose sum and whose squares' sum are
+/// known: in integers, so that nothing cancels. `None` for no values, and for sums that no values
+/// have.
 pub fn std_dev_of_sums(count: u64, sum: u64, squares: u128) -> Option<f64> {
     let count = u128::from(count);
     let square_of_sum = u128::from(sum) * u128::from(sum);

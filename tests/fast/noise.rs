@@ -56,13 +56,13 @@ fn plan() -> TimesPlan {
 #[test]
 fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
     alone("a_machine_whose_cpus_are_all_busy_cannot_measure", || {
-        let cpus = Watch::start().unwrap().end().unwrap().cpus as usize;
+        let cpus = Watch::start_on(&[]).unwrap().end().unwrap().cpus as usize;
         if !may_use_all(cpus) {
             return;
         }
         let loops = Loops::start(2 * cpus);
         until("all loops run", || loops.0.iter().all(|child| used(child) > 0));
-        let watch = Watch::start().unwrap();
+        let watch = Watch::start_on(&[]).unwrap();
         let before = used_by_all(&loops);
         until("the loops have run", || used_by_all(&loops) > before + 50 * cpus as u64);
         let noise = watch.end().unwrap();
@@ -86,7 +86,7 @@ fn a_machine_whose_cpus_are_all_busy_cannot_measure() {
 fn what_own_children_did_is_not_of_others() {
     alone("what_own_children_did_is_not_of_others", || {
         let (outer, waited) = (all_cpus(), ticks("self", [13, 14]));
-        let watch = Watch::start().unwrap();
+        let watch = Watch::start_on(&[]).unwrap();
         let inner = all_cpus();
         let loops = Loops::start(1);
         until("the loop has run", || used_by_all(&loops) > 100);

@@ -17,20 +17,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts now.
-    ///
-    /// # Errors
-    ///
-    /// /proc cannot be read. Without it nothing is known, and that is not the same as no noise.
-    pub fn start() -> io::Result<Watch> {
-        Watch::start_below(Path::new("/"), &[])
-    }
-
     /// Starts now, on the CPUs that a measurement may use: on a large machine one of them that is
-    /// busy is nothing beside all the others.
+    /// busy is nothing beside all the others. No CPUs are all of them.
     ///
     /// # Errors
-    /// As [`Watch::start`].
+    /// /proc cannot be read. Without it nothing is known, and that is not the same as no noise.
     pub fn start_on(cpus: &[u32]) -> io::Result<Watch> {
         Watch::start_below(Path::new("/"), cpus)
     }

@@ -41,11 +41,6 @@ impl Names {
         Names { lists, reason: reason.to_owned(), detail: detail.map(str::to_owned) }
     }
 
-    /// The same by a reason's two numbers.
-    pub fn of(&self, code: u64, detail: u32) -> String {
-        self.name(Reason { code, detail })
-    }
-
     /// The kernel's name for a reason, or its number.
     pub(crate) fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;

@@ -3,7 +3,7 @@ use crate::report::formats::{Page, numbers};
 use crate::report::options::TextOptions;
 use crate::report::view::SideLine;
 use crate::report::{counts, number, verdict, words};
-use crate::stats::tables::{Direction, mean, overhead_percent};
+use crate::stats::tables::{mean, percent_change};
 
 /// A line: its name in the published table, and the rows whose mean it is.
 type Line = (&'static str, &'static [&'static str]);
@@ -140,7 +140,7 @@ fn cells(comparison: &Comparison, (name, names): &Line) -> Option<Vec<String>> {
     };
     let (base, change) = (mean_of(|effect| effect.base)?, mean_of(|effect| effect.change)?);
     // Instructions: less is better, as of the times in the original's tables.
-    let overhead = (base != 0.0).then(|| overhead_percent(Direction::Smaller, base, change));
+    let overhead = (base != 0.0).then(|| percent_change(base, change));
     let percent = number::percent(overhead);
     Some(vec![
         (*name).to_owned(),

@@ -60,11 +60,6 @@ impl Legend {
         self.terms.extend(terms.into_iter().map(|(term, meaning)| (term, meaning.into())));
         self
     }
-
-    /// Whether nothing has to be said.
-    pub fn is_empty(&self) -> bool {
-        self.sentences.is_empty() && self.terms.is_empty()
-    }
 }
 
 /// One of the things that were compared.

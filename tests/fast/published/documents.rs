@@ -1,12 +1,13 @@
 //! The derived columns of each document, by ktax's own formulas.
 
 use ktax::stats::tables::{
-    Direction, average, contest_ratio, jobs_per_minute, median, overhead_percent,
-    per_process_per_page, percent_change, population_std_dev, share_percent,
+    average, contest_ratio, jobs_per_minute, median, per_process_per_page, percent_change,
+    share_percent,
 };
 
 use super::data::{Row, Tables};
 use super::figure::{Check, Figure};
+use super::formulas::population_std_dev;
 use super::statements;
 
 /// AIM7's high_systime: what its 18 tests come to for one user.
@@ -39,9 +40,10 @@ fn paravirt_2009(tables: &Tables) -> Vec<Check> {
 fn lsm_2002(tables: &Tables) -> Vec<Check> {
     let rows = tables.rows("lsm-2002").iter();
     rows.map(|row| {
-        let better = match row.text("better") {
-            "smaller" => Direction::Smaller,
-            "larger" => Direction::Larger,
+        // A bandwidth that falls by 5 % is an overhead of 5 %.
+        let sign = match row.text("better") {
+            "smaller" => 1.0,
+            "larger" => -1.0,
             other => panic!("better: {other}"),
         };
         let name = match row.text("processors") {
@@ -50,7 +52,7 @@ fn lsm_2002(tables: &Tables) -> Vec<Check> {
         };
         let place = ("lsm-2002", name.as_str(), "overhead");
         let inputs = [row.rounded("base"), row.rounded("change")];
-        let formula = |x: &[f64]| overhead_percent(better, x[0], x[1]);
+        let formula = |x: &[f64]| sign * percent_change(x[0], x[1]);
         Check::new(place, row.rounded("overhead"), &inputs, formula)
     })
     .collect()

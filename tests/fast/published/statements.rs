@@ -1,6 +1,6 @@
 //! What the documents say in words about their figures.
 
-use ktax::stats::tables::{Direction, median, overhead_percent, percent_change, spread_percent};
+use ktax::stats::tables::{median, percent_change, spread_percent};
 
 use super::data::{Row, Tables};
 use super::figure::{Check, Figure};
@@ -60,7 +60,7 @@ fn lsm(tables: &Tables, name: &str) -> Meaning {
         "AF Unix faster by percent" => {
             let row = tables.row("lsm-2002", &[("processors", "4"), ("test", "AF Unix")]);
             let sides = vec![row.rounded("base"), row.rounded("change")];
-            (sides, |x| -overhead_percent(Direction::Larger, x[0], x[1]))
+            (sides, |x| percent_change(x[0], x[1]))
         }
         unknown => panic!("no formula for {unknown}"),
     }
