@@ -20,7 +20,7 @@ use crate::model::{
     Subject,
 };
 use crate::plan::{Experiment, GuestKernels, GuestsExperiment, PlanError};
-use crate::run::{Driver, Ended, GuestsBoots};
+use crate::run::{Driver, Ended};
 use crate::rundir::RunDir;
 use crate::text::nearest;
 use crate::vmm::linux::Feature;
@@ -60,7 +60,7 @@ pub(super) fn run(dir: &RunDir<GuestsPlan>, session: &Session<'_>) -> Result<End
     observer.begin(&work(plan, session));
     let driver = Driver {
         dir,
-        boots: GuestsBoots { engine: &*engine },
+        boots: &*engine,
         jobs: session.jobs,
         cancel: &session.cancel,
         observe: &|event| observer.event(&event),
@@ -231,7 +231,7 @@ fn board_side(
     let own = side.subject.kernel.as_ref().zip(side.kernel.as_ref());
     let (subject, planned) = own.unwrap_or((&plan.host_subject, &plan.host_kernel));
     let image = session.image_for(target(plan.host), planned, subject)?;
-    let is_without = side.subject.without.iter().any(|it| it == "magic-page");
+    let is_without = side.subject.without.iter().any(|it| it == GuestSubject::MAGIC_PAGE);
     Ok(BoardSide {
         kernel: image,
         boot_line: subject.boot_line.clone(),

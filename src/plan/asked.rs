@@ -1,3 +1,5 @@
+use crate::model::{FORMAT, Plan};
+
 /// What is compared, over which rows, and by `M` how it is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment<M> {
@@ -21,5 +23,11 @@ impl<M> Experiment<M> {
             threshold_percent: *threshold_percent,
             method,
         }
+    }
+
+    /// The Plan of it, with what the method needs to know.
+    pub(super) fn plan_of<P>(&self, method: P) -> Plan<P> {
+        let Experiment { title, seed, threshold_percent, method } = self.with(method);
+        Plan { format: FORMAT, title, seed, threshold_percent, method }
     }
 }

@@ -14,7 +14,6 @@ mod timing;
 pub use counts::CountsBoots;
 pub use driver::{Boots, Driver, Made, ReadyBoot};
 pub use event::{Ended, Event};
-pub use guests::GuestsBoots;
 pub use native::run_natively;
 pub use times::{TimesDriver, TimesError};
 pub use timing::Timing;

@@ -22,6 +22,10 @@ pub struct GuestSubject {
 }
 
 impl GuestSubject {
+    /// The only feature of KVM on a board that can be left out.
+    pub const MAGIC_PAGE: &str = "magic-page";
+    /// The feature that ktax's monitor hides from every guest of a host within QEMU.
+    pub const PV_EOI: &str = "kvm-pv-eoi";
     /// How many vCPUs a guest can have.
     pub const CPUS: RangeInclusive<u32> = 1..=16;
     /// How much memory a guest can have, in MiB.

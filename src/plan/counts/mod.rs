@@ -6,7 +6,7 @@ use super::file::ExperimentFile;
 use super::layouts;
 use super::workloads::{check_for_guest, check_memory, definitions, select};
 use crate::engine::{ENGINES, EngineEntry};
-use crate::model::{CountsPlan, FORMAT, Identity, Key, Machine, Plan, Sides, Subject};
+use crate::model::{CountsPlan, Identity, Key, Machine, Plan, Sides, Subject};
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
 const LONGEST_BOOT_LINE: usize = 1800;
@@ -111,12 +111,6 @@ impl Experiment<CountsExperiment> {
             layouts,
             steps,
         };
-        Ok(Plan {
-            format: FORMAT,
-            title: self.title.clone(),
-            seed: self.seed,
-            threshold_percent: self.threshold_percent,
-            method,
-        })
+        Ok(self.plan_of(method))
     }
 }

@@ -1,8 +1,7 @@
 use super::rows::rows;
 use super::sweep::{CPUS, swept};
 use crate::model::{
-    FORMAT, GuestRow, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Plan, Side,
-    Subject,
+    GuestRow, GuestSide, GuestSubject, GuestsPlan, HostKind, Identity, Key, Plan, Side, Subject,
 };
 use crate::plan::asked::Experiment;
 use crate::plan::error::{PlanError, printable_line, range};
@@ -28,12 +27,6 @@ pub struct GuestsExperiment {
     /// The vCPUs of both guests, one run for each number; none: those of the guests, one run.
     pub swept_cpus: Vec<u8>,
 }
-
-/// The only feature of KVM on a board that can be left out.
-const MAGIC_PAGE: &str = "magic-page";
-
-/// The feature that ktax's monitor hides from every guest of a host within QEMU.
-const NEVER_FOUND: &str = "kvm-pv-eoi";
 
 impl GuestsExperiment {
     pub(in crate::plan) fn of(file: &ExperimentFile) -> Result<GuestsExperiment, PlanError> {
@@ -64,11 +57,11 @@ impl GuestsExperiment {
         let Some(change) = &self.change else { return Ok(()) };
         let findable = |subject: &GuestSubject| {
             let mut subject = subject.clone();
-            subject.without.retain(|name| name != NEVER_FOUND);
+            subject.without.retain(|name| name != GuestSubject::PV_EOI);
             subject
         };
         match self.base != *change && findable(&self.base) == findable(change) {
-            true => Err(PlanError::NeverFound { name: NEVER_FOUND }),
+            true => Err(PlanError::NeverFound { name: GuestSubject::PV_EOI }),
             false => Ok(()),
         }
     }
@@ -151,10 +144,14 @@ fn subject(host: HostKind, keys: &SubjectKeys) -> Result<GuestSubject, PlanError
 
 /// Refuses a feature that KVM on this board does not have.
 fn check_features(host: HostKind, without: &[String]) -> Result<(), PlanError> {
-    let known = if host.has_magic_page() { MAGIC_PAGE } else { "no feature that can be left out" };
-    match without.iter().find(|name| !host.has_magic_page() || *name != MAGIC_PAGE) {
+    let known = if host.has_magic_page() {
+        GuestSubject::MAGIC_PAGE
+    } else {
+        "no feature that can be left out"
+    };
+    match without.iter().find(|name| !host.has_magic_page() || *name != GuestSubject::MAGIC_PAGE) {
         Some(name) => {
-            let near = nearest(name, host.has_magic_page().then_some(MAGIC_PAGE));
+            let near = nearest(name, host.has_magic_page().then_some(GuestSubject::MAGIC_PAGE));
             let (name, near) = (name.clone(), near.map(str::to_owned));
             Err(PlanError::UnknownFeature { name, near, known: known.to_owned() })
         }
@@ -212,12 +209,6 @@ impl Experiment<GuestsExperiment> {
             layouts,
             steps,
         };
-        Plan {
-            format: FORMAT,
-            title: self.title.clone(),
-            seed: self.seed,
-            threshold_percent: self.threshold_percent,
-            method,
-        }
+        self.plan_of(method)
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::rows::rows;
 use crate::engine::{EngineEntry, host};
-use crate::model::{FORMAT, Plan, Sides, TimedMachine, TimedSubject, TimesPlan};
+use crate::model::{Plan, Sides, TimedMachine, TimedSubject, TimesPlan};
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
 use crate::plan::file::{ExperimentFile, SubjectKeys};
@@ -126,12 +126,6 @@ impl Experiment<TimesExperiment> {
             headline,
             secondary,
         };
-        Ok(Plan {
-            format: FORMAT,
-            title: self.title.clone(),
-            seed: self.seed,
-            threshold_percent: self.threshold_percent,
-            method,
-        })
+        Ok(self.plan_of(method))
     }
 }

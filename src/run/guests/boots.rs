@@ -5,16 +5,7 @@ use crate::kvmhost::{GuestEngine, ReadyHost, Recorded};
 use crate::model::{Boot, GuestSample, GuestsPlan, Outcome, Step};
 use crate::run::driver::{Boots, Made, ReadyBoot};
 
-/// What runs the hosts and their guests.
-pub struct GuestsBoots<'a> {
-    /// The engine.
-    pub engine: &'a dyn GuestEngine,
-}
-
-/// A host.
-struct GuestsBoot<'a>(Box<dyn ReadyHost + 'a>);
-
-impl Boots for GuestsBoots<'_> {
+impl Boots for &dyn GuestEngine {
     type Plan = GuestsPlan;
     type Sample = GuestSample;
 
@@ -27,7 +18,7 @@ impl Boots for GuestsBoots<'_> {
     }
 
     fn script(&self, plan: &GuestsPlan, step: &Step) -> String {
-        self.engine.script(step.side, &plan.layouts[step.layout])
+        GuestEngine::script(*self, step.side, &plan.layouts[step.layout])
     }
 
     fn boot<'a>(
@@ -35,27 +26,26 @@ impl Boots for GuestsBoots<'_> {
         plan: &'a GuestsPlan,
         step: &Step,
     ) -> Result<Box<dyn ReadyBoot<GuestSample> + 'a>, Stop> {
-        let host = self.engine.boot(step.side, &plan.layouts[step.layout])?;
-        Ok(Box::new(GuestsBoot(host)))
+        Ok(Box::new(GuestEngine::boot(*self, step.side, &plan.layouts[step.layout])?))
     }
 }
 
-impl ReadyBoot<GuestSample> for GuestsBoot<'_> {
+impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
     /// A host says nothing of its kernel: the plan has the image's hash.
     fn about(&self) -> Boot {
-        Boot { busy: self.0.busy(), ..Boot::default() }
+        Boot { busy: (**self).busy(), ..Boot::default() }
     }
 
     fn console(&self) -> Option<Vec<u8>> {
-        self.0.console()
+        (**self).console()
     }
 
     fn order(&self, row: usize) -> String {
-        self.0.order(row)
+        (**self).order(row)
     }
 
     fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
-        let Recorded { run, signature, console } = self.0.run(row)?;
+        let Recorded { run, signature, console } = (**self).run(row)?;
         let outcome = Outcome::Measured(GuestSample { run, signature });
         Ok(Made { outcome, profile: None, garbled: None, console })
     }

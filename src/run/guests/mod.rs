@@ -1,5 +1,3 @@
 //! Guests: each Step boots a KVM host, each Run is a guest in a host of its own.
 
 mod boots;
-
-pub use boots::GuestsBoots;

@@ -4,6 +4,8 @@ use std::arch::x86_64::__cpuid;
 
 use kvm_bindings::kvm_cpuid_entry2;
 
+use crate::model::GuestSubject;
+
 /// The leaf of KVM's paravirtual features.
 const KVM_FEATURES: u32 = 0x4000_0001;
 /// Leaf 1, ECX: KVM supports both, and user space must set the bits.
@@ -49,7 +51,7 @@ impl Feature {
             Feature::NoPioDelay => "kvm-nopiodelay",
             Feature::AsyncPf => "kvm-asyncpf",
             Feature::StealTime => "kvm-steal-time",
-            Feature::PvEoi => "kvm-pv-eoi",
+            Feature::PvEoi => GuestSubject::PV_EOI,
             Feature::PvUnhalt => "kvm-pv-unhalt",
             Feature::PvTlbFlush => "kvm-pv-tlb-flush",
             Feature::PvIpi => "kvm-pv-ipi",

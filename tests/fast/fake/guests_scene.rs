@@ -12,7 +12,7 @@ use ktax::model::{
     Layout, Plan, Side,
 };
 use ktax::plan::{Experiment, ExperimentMethod, GuestKernels};
-use ktax::run::{Driver, Ended, GuestsBoots};
+use ktax::run::{Driver, Ended};
 use ktax::rundir::{AnyRunDir, RunDir};
 
 pub const FILE: &str = r#"
@@ -140,7 +140,7 @@ pub fn drive(root: &Path, text: &str, script: Script, stops_at: usize) -> (Ended
         guests: AtomicUsize::new(0),
         cancel: &cancel,
     };
-    let boots = GuestsBoots { engine: &engine };
+    let boots = &engine as &dyn GuestEngine;
     let driver = Driver { dir: &dir, boots, jobs: 1, cancel: &cancel, observe: &|_| () };
     let (ended, _) = driver.run().unwrap();
     (ended, engine.calls.into_inner().unwrap())
