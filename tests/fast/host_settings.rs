@@ -15,7 +15,7 @@ use crate::common::{Ran, ktax, processes_below, run, scratch, until};
 use ktax::engine::Timed;
 use ktax::engine::host::changer::Changer;
 use ktax::model::{Blame, Failure, TimedSubject};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 fn doctor(dir: &Path, options: &[&str]) -> Ran {
     // What it says of QEMU takes long and is nothing here.
@@ -67,14 +67,7 @@ fn after_an_error_all_is_put_back() {
 #[test]
 fn stopped_by_the_user_all_is_put_back_and_nothing_runs_on() {
     alone("stopped_by_the_user_all_is_put_back_and_nothing_runs_on", |dir| {
-        let before = values();
-        let child = start(dir, "measures");
-        until("the loop runs", || processes_below(dir).len() >= 3);
-        is_changed();
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        assert_eq!(ended(child), (true, String::new()));
-        assert_eq!((values(), has_journal(dir)), (before, false));
-        until("all processes end", || processes_below(dir).is_empty());
+        session::puts_back_after(Signal::INT, dir, &|| start(dir, "measures"));
     });
 }
 

@@ -1,7 +1,8 @@
 //! When the session ends in which ktax was started.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -9,20 +10,27 @@ use super::changer::{alone, ended, start_as, values};
 use super::{has_journal, is_changed};
 use crate::common::{processes_below, until};
 
+/// A signal ends it well in the middle of a loop: all is as before, and no process is left.
+pub fn puts_back_after(signal: Signal, dir: &Path, start: &dyn Fn() -> Child) {
+    let before = values();
+    let child = start();
+    until("the loop runs", || processes_below(dir).len() >= 3);
+    is_changed();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    assert_eq!(ended(child), (true, String::new()));
+    assert_eq!((values(), has_journal(dir)), (before, false));
+    until("all processes end", || processes_below(dir).is_empty());
+}
+
 #[test]
 fn when_the_session_ends_all_is_put_back() {
     alone("session::when_the_session_ends_all_is_put_back", |dir| {
-        let before = values();
-        // Whoever runs the tests may be behind nohup.
-        let mut session = Command::new("env");
-        session.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
-        let child = start_as(session, dir, "measures");
-        until("the loop runs", || processes_below(dir).len() >= 3);
-        is_changed();
-        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
-        assert_eq!(ended(child), (true, String::new()));
-        assert_eq!((values(), has_journal(dir)), (before, false));
-        until("all processes end", || processes_below(dir).is_empty());
+        puts_back_after(Signal::HUP, dir, &|| {
+            // Whoever runs the tests may be behind nohup.
+            let mut session = Command::new("env");
+            session.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
+            start_as(session, dir, "measures")
+        });
     });
 }
 
