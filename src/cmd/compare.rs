@@ -8,6 +8,7 @@ use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::remaining::Part;
 use crate::flow::{self, Error, Options};
+use crate::model::Comparison;
 use crate::report::{Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
 use crate::text::shell_path;
@@ -73,6 +74,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
     args.output.print_all(&named)?;
     note!("ktax: everything is in {}", out.display());
+    dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
     Ok(Exit::of_comparisons(&comparisons))
 }
 
@@ -89,6 +91,19 @@ fn stopped(dirs: &[AnyRunDir], at: usize, ended: Result<(), Error>) -> Result<Ex
         flow::left(&paths, at).iter().for_each(|line| note!("ktax: {line}"));
     }
     ended.map(|()| Exit::Cancelled)
+}
+
+/// Whether a row failed for a reason of this host's, so that trying again is worth it.
+pub fn may_be_repeated(comparison: &Comparison) -> bool {
+    let mut failures = comparison.rows.iter().flat_map(|row| &row.failures);
+    failures.any(|failed| failed.failure.is_of_the_host())
+}
+
+/// Says how to run again what failed because of this host; what a guest did is not run again.
+pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
+    if may_be_repeated(comparison) {
+        note!("ktax: run what failed again with `ktax run {}`", shell_path(root));
+    }
 }
 
 /// Says how to resume; `more` is what the command needs behind the directory.

@@ -34,9 +34,9 @@ impl Exit {
 
     /// The same where a slowdown is no news.
     pub fn of_measuring<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Exit {
-        let rows: Vec<Exit> = headline(comparisons).map(|row| of_measured(row.verdict)).collect();
-        let first = [Exit::NotRun, Exit::Inconclusive].into_iter().find(|exit| rows.contains(exit));
-        first.unwrap_or(Exit::Ok)
+        let rows: Vec<Exit> = headline(comparisons).map(of_measured).collect();
+        let mut order = [Exit::Internal, Exit::NotRun, Exit::Inconclusive].into_iter();
+        order.find(|exit| rows.contains(exit)).unwrap_or(Exit::Ok)
     }
 
     /// What an error says.
@@ -78,13 +78,19 @@ impl From<Exit> for ExitCode {
 }
 
 /// What a row says where a slowdown is no news.
-fn of_measured(verdict: Verdict) -> Exit {
-    match verdict {
+fn of_measured(row: &Row) -> Exit {
+    match row.verdict {
         Verdict::Slower | Verdict::Faster | Verdict::BelowThreshold => Exit::Ok,
         Verdict::NoDetectedChange | Verdict::OneSide => Exit::Ok,
         Verdict::TooFewBoots | Verdict::DifferentWork | Verdict::Inconclusive => Exit::Inconclusive,
+        // A full disk says nothing of a guest.
+        Verdict::Failed if is_of_the_host(row) => Exit::Internal,
         Verdict::Failed => Exit::NotRun,
     }
+}
+
+fn is_of_the_host(row: &Row) -> bool {
+    row.failures.iter().any(|failed| failed.failure.blame() == Blame::Host)
 }
 
 fn headline<'a>(

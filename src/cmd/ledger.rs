@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::choice::ledger;
+use super::compare::may_be_repeated;
 use super::exit::Exit;
 use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
@@ -55,14 +56,18 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
     let ledger = Ledger { again: again.collect(), ..Ledger::of(file, &name)? };
     let out = args.out.clone().unwrap_or_else(first_free);
+    let typed = shlex::try_join(ledger.again.iter().map(String::as_str)).unwrap_or_default();
+    let again = format!("{typed} --out {}", shell_path(&out));
     let terminal = Terminal::new();
     let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
-        let typed = shlex::try_join(ledger.again.iter().map(String::as_str)).unwrap_or_default();
-        note!("ktax: stopped; resume with `{typed} --out {}`", shell_path(&out));
+        note!("ktax: stopped; resume with `{again}`");
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;
     note!("ktax: everything is in {}", out.display());
+    if ranked.comparisons.iter().any(may_be_repeated) {
+        note!("ktax: run what failed again with `{again}`");
+    }
     // Costs are what was asked for; a script is told what could not be measured.
     match ranked.table.not_built.is_empty() {
         true => Ok(Exit::of_measuring(&ranked.comparisons)),

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::compare::cancelled;
+use super::compare::{cancelled, say_how_to_repeat};
 use super::exit::Exit;
 use super::host::HostArgs;
 use super::output::OutputArgs;
@@ -77,6 +77,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             let comparison = flow::analyse(&dir, Options { peek: false, ..options })?;
             args.output.print(&comparison)?;
             note!("ktax: everything is in {}", dir.root().display());
+            say_how_to_repeat(dir.root(), &comparison);
             Exit::of_comparisons(&[comparison])
         }
     })

@@ -6,6 +6,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::blame::Blame;
+use super::space::FREE_DISK_GIB;
+
 /// Why a Boot or a Run has no Sample. Text from the guest is escaped before it gets in here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -96,6 +99,15 @@ impl Failure {
         }
     }
 
+    /// Who can do something about it: the host's disk, permissions and settings are no guest's.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Failure::Host { .. } | Failure::Setting { .. } => Blame::Host,
+            Failure::Mute { after } => after.blame(),
+            _ => Blame::Guest,
+        }
+    }
+
     /// This, of a kernel that printed nothing.
     #[must_use]
     pub fn mute(self) -> Failure {
@@ -108,8 +120,8 @@ impl Failure {
             Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
                 let more = limit_s.saturating_mul(5);
                 return format!(
-                    "give it more time with `ktax run --time-limit {more} DIR`; if it hangs, run \
-                     the command in argv by hand to watch it"
+                    "resume the run with more time, --time-limit {more}; if it hangs, run the \
+                     command in argv by hand to watch it"
                 )
                 .into();
             }
@@ -140,19 +152,23 @@ impl Failure {
             }
             Failure::QemuLost { .. } => {
                 "find out what ended it (`dmesg` names what the kernel killed for memory; --jobs 1 \
-                 runs one VM at a time), then resume with `ktax run DIR`"
+                 runs one VM at a time), then resume the run"
             }
             Failure::NotBooted { .. } => {
-                "follow the next step of the boot that failed, then resume with `ktax run DIR`"
+                "follow the next step of the boot that failed, then resume the run"
             }
             Failure::Host { .. } => {
-                "free disk space or fix the permissions, then resume with `ktax run DIR`"
+                return format!(
+                    "free {FREE_DISK_GIB} GiB of disk space or fix the permissions, then resume \
+                     the run"
+                )
+                .into();
             }
             Failure::Prefix { .. } => {
                 "install the program that the prefix names, and check that `PREFIX true` works; \
-                 then resume with `ktax run DIR`"
+                 then resume the run"
             }
-            Failure::Setting { .. } => "then resume with `ktax run DIR`",
+            Failure::Setting { .. } => "then resume the run",
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
         };
         fixed.into()
@@ -184,7 +200,13 @@ impl Failure {
                 "run the row again; if it fails again, report it with this message"
             }
             Refused { .. } => "enable what the message names, or use other parameters (-p)",
-            Host { .. } => "free disk space or fix the permissions, then run the row again",
+            Host { .. } => {
+                return format!(
+                    "free {FREE_DISK_GIB} GiB of disk space or fix the permissions, then run the \
+                     row again"
+                )
+                .into();
+            }
             other => return other.next_step(),
         };
         fixed.into()

@@ -20,6 +20,7 @@ mod native;
 mod plan;
 mod run;
 mod saved;
+mod space;
 mod stat;
 mod subject;
 mod times;
@@ -56,6 +57,7 @@ pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample}
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
 };
+pub use space::FREE_DISK_GIB;
 pub use stat::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
     StatRow, StatTable,

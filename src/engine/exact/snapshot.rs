@@ -158,7 +158,7 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let reason =
-        format!("{free_mib} MiB are free in {}, {needed_mib} are needed", parent.display());
+        format!("{free_mib} MiB are free in {}, and this guest's memory can take {needed_mib} MiB", parent.display());
     Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })
 }
 

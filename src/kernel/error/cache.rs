@@ -2,17 +2,19 @@
 
 use std::io;
 
+use crate::model::FREE_DISK_GIB;
+
 /// The next step after an error of the cache.
-pub(super) fn mend_of(error: &io::Error) -> &'static str {
+pub(super) fn mend_of(error: &io::Error) -> String {
     match is_full(error) {
-        true => {
-            "free 300 MB on that disk, such as by removing `snapshots` and `builds` in the cache \
-             directory, or choose another one with --cache"
-        }
-        false => {
-            "make the cache directory writable, with 300 MB free, or choose another one with \
-             --cache"
-        }
+        true => format!(
+            "free {FREE_DISK_GIB} GiB on that disk, such as by removing `snapshots` and `builds` \
+             in the cache directory, or choose another one with --cache"
+        ),
+        false => format!(
+            "make the cache directory writable, with {FREE_DISK_GIB} GiB free, or choose another \
+             one with --cache"
+        ),
     }
 }
 

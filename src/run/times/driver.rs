@@ -13,6 +13,7 @@ use crate::run::event::Ended;
 use crate::run::native::judge;
 use crate::rundir::{RunDir, RunDirError};
 use crate::stats::timed::{Order, Slot};
+use crate::text::shell_path;
 
 /// Everything that timed pairs need.
 pub struct TimesDriver<'a> {
@@ -53,9 +54,7 @@ impl TimesError {
     pub fn blame(&self) -> Blame {
         match self {
             TimesError::RunDir(error) => error.blame(),
-            // The settings are this machine's own.
-            TimesError::Boot { failure: Failure::Setting { .. }, .. } => Blame::Host,
-            TimesError::Boot { .. } => Blame::Guest,
+            TimesError::Boot { failure, .. } => failure.blame(),
             TimesError::Watch(_) => Blame::Host,
             TimesError::Order { .. } => Blame::User,
         }
@@ -190,7 +189,9 @@ fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
     match (console, failure) {
         (Some(path), _) => {
-            format!("read {}, then resume with `ktax run DIR`", path.display())
+            // The console is in the run directory itself.
+            let root = path.parent().unwrap_or(Path::new("."));
+            format!("read {}, then resume with `ktax run {}`", path.display(), shell_path(root))
         }
         (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | Silent { .. })
         | (None, Garbled { .. } | Flood { .. } | QemuDied { .. } | QemuLost { .. }) => {

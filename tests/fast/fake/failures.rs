@@ -1,6 +1,7 @@
 //! Every kind of Failure ends as its own row and leaves the others standing.
 
 use ktax::analyse::counts;
+use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
 use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
@@ -45,6 +46,24 @@ fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::WrongWork { deviations: text("calls 1, expected 2") }, false),
         (Failure::WrongKernel { planned: text("6.1"), found: text("6.2") }, false),
     ]
+}
+
+/// A full disk is no guest's fault, and no commit's: `git bisect run` must not skip one for it.
+#[test]
+fn what_the_host_did_has_the_hosts_exit_status() {
+    let status = |failure: Failure| {
+        let dir = scratch();
+        let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
+        scene.fails("pipe", Side::Change, 1, failure).run(dir.path()).complete();
+        Exit::of_comparisons(&[compared(dir.path())]) as u8
+    };
+    for (failure, _) in every_failure() {
+        let is_of_the_host = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });
+        let wanted = if is_of_the_host { 1 } else { 69 };
+        assert_eq!(status(failure.clone()), wanted, "{failure}");
+    }
+    let full = Failure::Host { operation: text("cannot write"), reason: text("no space") };
+    assert!(full.next_step().contains("free 2 GiB") && !full.next_step().contains("DIR"));
 }
 
 fn compared(root: &std::path::Path) -> Comparison {

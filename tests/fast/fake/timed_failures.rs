@@ -95,7 +95,7 @@ fn a_setting_that_fails_is_no_guest_that_does_not_run() {
     let setting = stopped(Failure::Setting { reason: "cannot write thp".into() }, b"");
     let error = drive(&dir.path().join("run"), &plan(), &setting).unwrap_err().into();
     assert_eq!(Exit::of_error(&error), Exit::Internal, "{error}");
-    assert_eq!(error.to_string(), "cannot write thp; then resume with `ktax run DIR`");
+    assert_eq!(error.to_string(), "cannot write thp; then resume the run");
 }
 
 #[test]
