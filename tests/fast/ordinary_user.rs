@@ -71,6 +71,27 @@ fn an_ordinary_user_without_kvm_hears_so_before_anything_is_fetched() {
 }
 
 #[test]
+fn a_cache_that_an_ordinary_user_cannot_write_is_not_ok() {
+    let Some(user) = Ordinary::new() else { return };
+    let doctor = || {
+        let ran = run(user.ktax().arg("doctor"));
+        ran.stdout.lines().find(|line| line.contains(" cache ")).unwrap().to_owned()
+    };
+    assert!(doctor().starts_with("ok   cache "), "{}", doctor());
+    // As `sudo ktax` leaves it: what is below is another user's.
+    let below = user.cache().join("snapshots");
+    fs::create_dir_all(&below).unwrap();
+    let closed = fs::Permissions::from_mode(0o755);
+    for directory in [below, user.cache()] {
+        std::os::unix::fs::chown(&directory, Some(0), Some(0)).unwrap();
+        fs::set_permissions(&directory, closed.clone()).unwrap();
+        let said = doctor();
+        assert!(said.starts_with("BAD  cache    cannot write into "), "{said}");
+        assert!(said.contains(&format!("{}: Permission denied", directory.display())), "{said}");
+    }
+}
+
+#[test]
 fn an_ordinary_user_can_run_the_workloads() {
     let Some(user) = Ordinary::new() else { return };
     let mut ran_properly = 0;

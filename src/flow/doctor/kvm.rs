@@ -1,5 +1,6 @@
 //! Whether this machine's KVM can measure: it is tried, not asked.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -29,11 +30,22 @@ enum Seen {
         kernel: String,
         why: String,
     },
+    /// QEMU itself ended: another kernel would be no help.
+    QemuEnds {
+        kernel: String,
+        why: String,
+        /// A CPU model with which it boots.
+        with: Option<&'static str>,
+    },
     Boots {
         kernel: String,
         seconds: f64,
     },
 }
+
+/// What is tried where QEMU ends with the usual CPU model: a hypervisor beneath this machine often
+/// refuses the register of this feature.
+const OTHER_CPU: &str = "host,arch-capabilities=off";
 
 /// Tries KVM with a kernel, if there is one; `None` where the user stopped it.
 pub(super) fn look(
@@ -56,7 +68,7 @@ pub(super) fn look(
     };
     // The exact engine needs none, so that nothing of this is bad.
     let works = matches!(seen, Seen::Boots { .. });
-    Some(optional("KVM", works, sentence(&seen), fix(&seen)))
+    Some(optional("KVM", works, sentence(&seen), &fix(&seen)))
 }
 
 fn sentence(seen: &Seen) -> String {
@@ -75,21 +87,35 @@ fn sentence(seen: &Seen) -> String {
         Seen::NoBoot { kernel, why } => {
             format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}")
         }
+        Seen::QemuEnds { kernel, why, with: None } => {
+            format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}")
+        }
+        Seen::QemuEnds { kernel, why, with: Some(cpu) } => format!(
+            "{SMALL}, but QEMU ends when it boots {kernel} ({why}); with --cpu {cpu} it boots"
+        ),
         Seen::Boots { kernel, seconds } => {
             format!("boots {kernel} in {seconds:.1} s: the kvm engine works here")
         }
     }
 }
 
-fn fix(seen: &Seen) -> &'static str {
-    match seen {
+fn fix(seen: &Seen) -> Cow<'static, str> {
+    let fixed = match seen {
+        Seen::QemuEnds { with: Some(cpu), .. } => {
+            return format!("add --cpu {cpu} to commands with --engine kvm").into();
+        }
+        Seen::QemuEnds { with: None, .. } => {
+            "measure with `--engine exact`, which needs no KVM, or try another QEMU with `ktax doctor \
+             --qemu PROGRAM`"
+        }
         Seen::Unusable(error) => error.next_step(),
         Seen::NoGuest(_) => "look for the reason at the end of `dmesg`",
         Seen::NoKernel => "name a kernel with --kernel FILE",
         Seen::NoQemu => "install QEMU, as above",
         Seen::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
         Seen::Boots { .. } => "",
-    }
+    };
+    fixed.into()
 }
 
 /// A guest of a few instructions, in a process of its own: a KVM that does not come back from it
@@ -150,30 +176,41 @@ fn try_kernel(
     cancel: &Cancel,
 ) -> Option<Seen> {
     let name = escape(kernel.identity.name());
-    let setup = Setup {
-        qemu,
-        cache: cache.to_owned(),
-        images: BTreeMap::new(),
-        shape: TimedMachine::default(),
-        cpus: Vec::new(),
-        machine: noise::facts,
-        limits: limits.clone(),
-        cancel: cancel.clone(),
+    let boot = |shape| {
+        let setup = Setup {
+            qemu: qemu.clone(),
+            cache: cache.to_owned(),
+            images: BTreeMap::new(),
+            shape,
+            cpus: Vec::new(),
+            machine: noise::facts,
+            limits: limits.clone(),
+            cancel: cancel.clone(),
+        };
+        Kvm::new(setup).map_err(Stop::from).and_then(|kvm| kvm.try_boot(&kernel.image))
     };
     let started = Instant::now();
-    let tried = Kvm::new(setup).map_err(Stop::from).and_then(|kvm| kvm.try_boot(&kernel.image));
-    match tried {
+    match boot(TimedMachine::default()) {
         Ok(_) => Some(Seen::Boots { kernel: name, seconds: started.elapsed().as_secs_f64() }),
         // One that does not answer its monitor is killed before anybody looks at the flag.
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
-        Err(Stop::Failed(failure, _)) => {
-            let why = match failure {
-                Failure::RealTime { limit_s } => format!("within {limit_s} s"),
-                other => format!("({})", escape(&other.to_string())),
-            };
-            Some(Seen::NoBoot { kernel: name, why })
-        }
+        Err(Stop::Failed(failure, _)) => Some(match failure {
+            Failure::RealTime { limit_s } => {
+                Seen::NoBoot { kernel: name, why: format!("within {limit_s} s") }
+            }
+            Failure::QemuLost { .. } | Failure::QemuDied { .. } => {
+                let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
+                let with = boot(other).is_ok().then_some(OTHER_CPU);
+                if cancel.is_cancelled() {
+                    return None;
+                }
+                Seen::QemuEnds { kernel: name, why: escape(&failure.to_string()), with }
+            }
+            other => {
+                Seen::NoBoot { kernel: name, why: format!("({})", escape(&other.to_string())) }
+            }
+        }),
     }
 }
 
@@ -193,12 +230,24 @@ mod tests {
             (Seen::NoKernel, "because the cache has none", true),
             (Seen::NoQemu, "because there is no QEMU", true),
             (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
+            (
+                Seen::QemuEnds { kernel: kernel(), why: why(), with: None },
+                "cannot measure here",
+                true,
+            ),
+            (
+                Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") },
+                "; with --cpu kvm64 it boots",
+                true,
+            ),
             (Seen::Boots { kernel: kernel(), seconds: 1.23 }, "the kvm engine works here", false),
         ] {
             let said = sentence(&seen);
             assert!(said.ends_with(ending), "{said}");
             assert_eq!(!fix(&seen).is_empty(), has_fix, "{said}");
         }
+        let ends = Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
+        assert_eq!(fix(&ends), "add --cpu kvm64 to commands with --engine kvm");
         let late = sentence(&Seen::NoBoot { kernel: kernel(), why: why() });
         assert!(late.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{late}");
         let boots = sentence(&Seen::Boots { kernel: kernel(), seconds: 1.23 });

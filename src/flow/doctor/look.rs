@@ -1,17 +1,19 @@
 //! Everything that ktax needs of a machine, one look at each.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::finding::{Check, bad, good, optional};
 use super::{cpus, kvm, others, settings};
+use crate::disk::check_writable;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::{Qemu, QemuError};
 use crate::engine::{Cancel, payload};
 use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::kernel::{self, Kernel};
-use crate::model::{Failure, Subject};
+use crate::model::{FREE_DISK_GIB, Failure, Subject};
 use crate::text::counted;
 
 /// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
@@ -69,6 +71,10 @@ fn plugin_fix(failure: &Failure) -> &'static str {
         Failure::RealTime { .. } | Failure::CpuTime { .. } => {
             "end other programs, or use a longer --time-limit"
         }
+        Failure::QemuLost { .. } => {
+            "sudo apt-get install --reinstall qemu-system-x86, or name another QEMU with --qemu \
+             PROGRAM"
+        }
         _ => "name a QEMU 7.2 or later that is built with plugins, with --qemu PROGRAM",
     }
 }
@@ -80,19 +86,32 @@ fn look_at_cache(cache: &Path) -> Check {
         Ok(space) => {
             let free_mib = (space.f_bavail * space.f_frsize) >> 20;
             let found = format!("{path}, {free_mib} MiB free; a snapshot takes about 120 MiB");
-            match free_mib {
-                0..2048 => bad(
-                    "cache",
-                    found,
-                    "free 2 GiB there, or name another directory with --cache DIR",
-                ),
-                _ => good("cache", found),
+            if let Some((directory, error)) = unwritable(cache) {
+                let found = format!("cannot write into {}: {error}", directory.display());
+                return bad("cache", found, "name a directory that you can write with --cache DIR");
+            }
+            match free_mib >> 10 < FREE_DISK_GIB {
+                true => {
+                    let fix = format!(
+                        "free {FREE_DISK_GIB} GiB there, or name another directory with --cache DIR"
+                    );
+                    bad("cache", found, &fix)
+                }
+                false => good("cache", found),
             }
         }
         Err(error) => {
             bad("cache", format!("{path}: {error}"), "name another directory with --cache DIR")
         }
     }
+}
+
+/// A directory of the cache in which this user can make no file: another user may have made it.
+fn unwritable(cache: &Path) -> Option<(PathBuf, io::Error)> {
+    let entries = cache.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let below = entries.filter(|path| path.is_dir());
+    let mut all = std::iter::once(cache.to_owned()).chain(below);
+    all.find_map(|path| Some((path.clone(), check_writable(&path.join("new")).err()?)))
 }
 
 fn look_at_packages() -> Check {
