@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 use crate::flow::{Cancel, Error, Limits, Observer, OrHost, Session, cache_directory};
 
@@ -14,6 +15,7 @@ pub struct HostArgs {
     pub qemu: Option<PathBuf>,
     /// Run N VMs at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Host")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
     pub jobs: Option<usize>,
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
@@ -45,7 +47,7 @@ impl HostArgs {
     /// VMs at a time.
     pub fn jobs(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.unwrap_or_else(cpus).max(1)
+        self.jobs.unwrap_or_else(cpus)
     }
 
     /// The limits of Boots and Runs.

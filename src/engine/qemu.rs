@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use thiserror::Error;
 
 use crate::model::Blame;
-use crate::text::escape_bytes;
+use crate::text::{escape_bytes, nearest, shell_path};
 
 /// The oldest QEMU with the plugins and the icount that ktax needs.
 const OLDEST: (u32, u32) = (7, 2);
@@ -23,12 +23,22 @@ pub enum QemuError {
     Unknown { program: String, said: String },
     #[error("QEMU {found} is too old: ktax needs 7.2 or later; name another QEMU with --qemu")]
     TooOld { found: String },
+    #[error(
+        "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{}; `{} -cpu help` lists \
+         its models",
+        near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default(),
+        shell_path(.program)
+    )]
+    NoCpu { name: String, near: Option<String>, program: String },
 }
 
 impl QemuError {
     /// Who can do something about it: without QEMU there is no guest.
     pub fn blame(&self) -> Blame {
-        Blame::Guest
+        match self {
+            QemuError::NoCpu { .. } => Blame::User,
+            _ => Blame::Guest,
+        }
     }
 }
 
@@ -70,6 +80,39 @@ impl Qemu {
     }
 }
 
+impl Qemu {
+    /// Refuses a CPU model that this QEMU does not list; features behind the name are its own
+    /// business. A QEMU that lists nothing is asked when it boots.
+    ///
+    /// # Errors
+    ///
+    /// It lists models, and not this one.
+    pub fn check_cpu(&self, cpu: &str) -> Result<(), QemuError> {
+        let mut help = Command::new(&self.program);
+        let Ok(output) = help.args(["-cpu", "help"]).stdin(Stdio::null()).output() else {
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let models = parse_cpus(&text);
+        let name = cpu.split(',').next().unwrap_or_default();
+        let model = name.strip_suffix("-x86_64-cpu").unwrap_or(name);
+        if models.is_empty() || models.contains(&model) {
+            return Ok(());
+        }
+        let near = nearest(model, models).map(str::to_owned);
+        let program = self.program.display().to_string();
+        Err(QemuError::NoCpu { name: name.to_owned(), near, program })
+    }
+}
+
+/// The models of `-cpu help`: the first paragraph, whose lines begin with `x86` before QEMU 9.
+fn parse_cpus(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| !line.starts_with("Available CPUs"));
+    let lines = lines.skip(1).take_while(|line| !line.is_empty());
+    let names = lines.map(|line| line.strip_prefix("x86 ").unwrap_or(line));
+    names.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
 fn parse_version(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(output).ok()?;
     let version = text.lines().next()?.strip_prefix("QEMU emulator version ")?;
@@ -96,6 +139,16 @@ fn absolute(program: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_models_are_read_as_old_and_new_qemus_list_them() {
+        let old =
+            "Available CPUs:\nx86 486    (alias)\nx86 max    Enables\n\nRecognized CPUID flags:\n";
+        let new = "Available CPUs:\n  486    (alias)\n  max    Enables\n\nRecognized CPUID flags:\n  3dnow\n";
+        assert_eq!(parse_cpus(old), ["486", "max"]);
+        assert_eq!(parse_cpus(new), ["486", "max"]);
+        assert!(parse_cpus("no help\n").is_empty());
+    }
 
     #[test]
     fn versions_are_read_with_their_suffix() {

@@ -24,6 +24,7 @@ pub(super) fn plan(
         return Err(StalePlanError::no_engine("counts", engine.name).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
+    qemu.check_cpu(&machine.cpu)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.

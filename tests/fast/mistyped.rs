@@ -1,6 +1,7 @@
 //! What was typed wrong is what the message is about.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::common::{ktax, run, scratch};
 
@@ -18,6 +19,50 @@ fn a_negative_number_is_the_value_of_its_option() {
         let said = said(&["compare", "--kernel", "k", option, "-1"]);
         let about = format!("invalid value '-1' for '{option}");
         assert!(said.contains(&about) && !said.contains("EXPERIMENT"), "{said}");
+    }
+}
+
+#[test]
+fn no_vm_at_a_time_is_refused_with_the_range() {
+    let said = said(&["compare", "--kernel", "k", "-j", "0"]);
+    assert!(said.contains("invalid value '0' for '--jobs <N>': 0 is not in 1..=4096"), "{said}");
+}
+
+#[test]
+fn sides_that_differ_are_not_the_same() {
+    for (sides, differ) in [
+        (&["--kernel", "k", "--change-boot-line", "quiet"][..], "boot_line"),
+        (&["--base", "k", "--change", "l", "--patch", "p"], "kernel, patches"),
+        (&["--engine", "host", "--change-set", "thp=never"], "thp"),
+    ] {
+        let text = said(&[&["plan", "--same", "-w", "getppid"][..], sides].concat());
+        let about = format!("base and change differ in {differ}; remove --same");
+        assert!(text.contains(&about), "{text}");
+    }
+}
+
+/// A QEMU that lists its models and would note that it was started for anything else.
+#[test]
+fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
+    let dir = scratch();
+    let qemu = dir.path().join("my qemu");
+    let script = "#!/bin/sh\ncase $1 in\n--version) echo 'QEMU emulator version 7.2.22' ;;\n\
+                  -cpu) printf 'Available CPUs:\\nx86 max  all\\nx86 kvm64  old\\n\\nx86 no\\n' ;;\nesac\n";
+    fs::write(&qemu, script).unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let plan = |cpu: &str| {
+        let mut ktax = ktax();
+        ktax.args(["plan", "--same", "-w", "getppid", "--kernel", "/nonexistent/kernel"]);
+        run(ktax.args(["--cpu", cpu, "--qemu"]).arg(&qemu))
+    };
+    let refused = plan("kvm46,-rdrand");
+    assert_eq!(refused.status, 2, "{}", refused.stderr);
+    let about = "is \"kvm46\", and QEMU has no such CPU model (did you mean \"kvm64\"?); `'";
+    assert!(refused.stderr.contains(about), "{}", refused.stderr);
+    assert!(refused.stderr.contains("my qemu' -cpu help` lists"), "{}", refused.stderr);
+    for cpu in ["max", "kvm64,-rdrand", "max-x86_64-cpu"] {
+        let ran = plan(cpu);
+        assert!(ran.stderr.contains("/nonexistent/kernel"), "{}", ran.stderr);
     }
 }
 

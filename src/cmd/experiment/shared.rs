@@ -81,7 +81,20 @@ impl SharedArgs {
         let mut file = self.file()?.unwrap_or_default();
         check_keys(&file)?;
         self.apply(&mut file)?;
-        Ok(Experiment::of(&file)?)
+        self.checked(Experiment::of(&file)?)
+    }
+
+    /// Refuses --same where the sides are not.
+    pub fn checked(&self, experiment: Experiment) -> Result<Experiment, Error> {
+        let differ = experiment.method.differences();
+        match self.same && !differ.is_empty() {
+            true => Err(Error::usage(format!(
+                "--same compares two equal sides, but base and change differ in {}; remove --same, \
+                 or give both sides the same",
+                differ.join(", ")
+            ))),
+            false => Ok(experiment),
+        }
     }
 
     /// Puts the flags in the place of the file's keys.

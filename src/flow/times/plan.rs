@@ -8,6 +8,7 @@ use super::cpus;
 use super::error::BlockError;
 use crate::engine::host::{Host, Running};
 use crate::engine::kvm::device;
+use crate::engine::qemu::Qemu;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::remaining::spoken;
@@ -23,6 +24,9 @@ pub(in crate::flow) fn plan(
 ) -> Result<Plan<TimesPlan>, Error> {
     refuse(experiment)?;
     let mut plan = experiment.plan()?;
+    if plan.method.runs_on == RunsOn::Guests {
+        Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
+    }
     plan.method.kernels = kernels(&plan.method, session)?;
     session.observer.status("finding out how many operations take 20 ms");
     let method = session.unless_cancelled(calibrated(plan.method.clone(), &session.native()?));
