@@ -142,9 +142,8 @@ mod tests {
 
     #[test]
     fn cpu_models_are_read_as_old_and_new_qemus_list_them() {
-        let old =
-            "Available CPUs:\nx86 486    (alias)\nx86 max    Enables\n\nRecognized CPUID flags:\n";
-        let new = "Available CPUs:\n  486    (alias)\n  max    Enables\n\nRecognized CPUID flags:\n  3dnow\n";
+        let old = "Available CPUs:\nx86 486    (alias)\nx86 max    Enables\n\nRecognized flags:\n";
+        let new = "Available CPUs:\n  486    (alias)\n  max    Enables\n\nRecognized:\n  3dnow\n";
         assert_eq!(parse_cpus(old), ["486", "max"]);
         assert_eq!(parse_cpus(new), ["486", "max"]);
         assert!(parse_cpus("no help\n").is_empty());

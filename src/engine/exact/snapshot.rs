@@ -157,8 +157,10 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
     if free_mib >= needed_mib {
         return Ok(());
     }
-    let reason =
-        format!("{free_mib} MiB are free in {}, and this guest's memory can take {needed_mib} MiB", parent.display());
+    let reason = format!(
+        "{free_mib} MiB are free in {}, and this guest's memory can take {needed_mib} MiB",
+        parent.display()
+    );
     Err(Failure::Host { operation: "the disk is too full for a snapshot".into(), reason })
 }
 
