@@ -38,7 +38,7 @@ Examples:
 A commit that does not build or boot is skipped.
 
 Exit status:
-  0  found, or nothing to find   4  some elements could not be told apart
+  0  found, or nothing to find   4  some elements could not be told apart, or different work
   1  ktax or its host failed     69 base or change could not be run
   2  usage error                 130 stopped by Ctrl-C; `ktax bisect run DIR` resumes";
 
@@ -106,9 +106,9 @@ fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error>
             note!("ktax: stopped; to resume, {next}");
             return Ok(Exit::Cancelled);
         }
-        Search::Nothing { comparison, why } => {
-            note!("ktax: {why}");
-            return Ok(Exit::of_measuring([&*comparison]));
+        Search::Nothing(nothing) => {
+            note!("ktax: everything is in {}", out.display());
+            return Ok(Exit::of_measuring([nothing.comparison()]));
         }
         Search::Found(bisection) => bisection,
     };

@@ -32,7 +32,7 @@ pub mod view;
 mod words;
 
 pub use again::search_again;
-pub use bisection::place;
+pub use bisection::{NothingToSearch, elements, place};
 pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use explained::Explained;

@@ -112,13 +112,24 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
 #[test]
 fn without_a_difference_there_is_nothing_to_search() {
     let dir = scratch();
+    let out = dir.path().join("out");
     let ran = run(ktax()
         .args(["bisect", "start", "--kernel", KERNEL, "--base-boot-line", QUICK_BOOT])
         .args(["--change-boot-line", &format!("{QUICK_BOOT} ktax.none=a"), "-w", "getppid"])
-        .args(["--json", "--out"])
-        .arg(dir.path().join("out")));
+        .arg("--out")
+        .arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("no detected change; there is nothing"), "{}", ran.stderr);
-    let comparison = printed::comparison(&ran.stdout);
+    let said = "There is nothing to search for. getppid: unchanged (would have seen ";
+    for part in [said, "Base and change differ in 1 parameter. ", "run `ktax compare`"] {
+        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+    }
+    // It is printed again, and nothing is measured for it.
+    let again = run(ktax().args(["bisect", "run", "--json"]).arg(&out));
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    let comparison = printed::comparison(&again.stdout);
     assert_eq!(comparison.rows[0].verdict, Verdict::NoDetectedChange);
+    assert!(again.stdout.contains(said), "{}", again.stdout);
+    assert!(!again.stderr.contains(" runs in "), "{}", again.stderr);
+    let report = run(ktax().arg("report").arg(&out));
+    assert!(report.stdout.contains("getppid: unchanged"), "{}", report.stdout);
 }

@@ -1,5 +1,5 @@
-use crate::model::{Bisection, Comparison};
-use crate::report::Report;
+use crate::model::Bisection;
+use crate::report::{NothingToSearch, Report};
 
 /// How a search ended.
 #[derive(Debug)]
@@ -10,12 +10,7 @@ pub enum Search {
         next: String,
     },
     /// Base and change do not differ in a way that can be searched.
-    Nothing {
-        /// Base against change.
-        comparison: Box<Comparison>,
-        /// Why, and what has more.
-        why: String,
-    },
+    Nothing(Box<NothingToSearch>),
     /// What carries the difference.
     Found(Box<Bisection>),
 }
@@ -25,7 +20,7 @@ impl Search {
     pub fn result(&self) -> Option<&dyn Report> {
         match self {
             Search::Stopped { .. } => None,
-            Search::Nothing { comparison, .. } => Some(&**comparison),
+            Search::Nothing(nothing) => Some(&**nothing),
             Search::Found(bisection) => Some(&**bisection),
         }
     }

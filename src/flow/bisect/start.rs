@@ -11,9 +11,9 @@ use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::flow::whole::compare;
 use crate::kernel;
-use crate::model::{Bisection, Chain, Effect, Element, Point, Row, Side, Subject, Verdict};
+use crate::model::{Bisection, Chain, Comparison, Effect, Element, Point, Row, Side, Subject};
 use crate::plan::{self, CountsExperiment, Experiment};
-use crate::report;
+use crate::report::{self, NothingToSearch};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::shell_path;
@@ -50,8 +50,8 @@ pub fn start(
     };
     let row = &comparison.rows[0];
     let Some(effect) = row.deciding().filter(|_| row.verdict.is_change()) else {
-        let why = nothing_to_search(row, &store);
-        return Ok(Search::Nothing { comparison: Box::new(comparison), why });
+        let between = known.map(|known| report::elements(chain, known.len()));
+        return Ok(nothing(comparison, between.unwrap_or_default()));
     };
     let elements = match known {
         Some(elements) => elements,
@@ -75,6 +75,9 @@ pub fn start(
 /// There is no search in `dir`, or something on the host failed.
 pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
     let store = Store::of(dir);
+    if let Some(comparison) = unsearched(&store)? {
+        return Ok(nothing(comparison, String::new()));
+    }
     let bisection = store.read()?;
     let bounds = AnyRunDir::open(&store.bounds())?;
     let _lock = bounds.lock()?;
@@ -84,6 +87,20 @@ pub fn resume(dir: &Path, session: &Session<'_>) -> Result<Search, Error> {
         return Err(RunDirError::Damaged { path, reason }.into());
     };
     search(&store, counts.plan(), bisection, session)
+}
+
+fn nothing(comparison: Comparison, between: String) -> Search {
+    Search::Nothing(Box::new(NothingToSearch::of(comparison, between)))
+}
+
+/// Base against change of a search that ended there, because they do not differ.
+fn unsearched(store: &Store) -> Result<Option<Comparison>, Error> {
+    if store.has_search() || !store.bounds().is_dir() {
+        return Ok(None);
+    }
+    let ended = AnyRunDir::open(&store.bounds())?.comparison()?;
+    let is_change = |row: &Row| row.verdict.is_change();
+    Ok(ended.filter(|comparison| !comparison.rows.iter().any(is_change)))
 }
 
 /// A search follows one number, and one that is sure.
@@ -119,20 +136,6 @@ fn make_absolute(subject: &mut Subject) -> Result<(), Error> {
         None => {}
     }
     Ok(())
-}
-
-fn nothing_to_search(row: &Row, store: &Store) -> String {
-    let why = match (row.verdict, row.failures.first()) {
-        (Verdict::Failed, Some(failed)) => format!("{}: {}", failed.side.name(), failed.failure),
-        (verdict, _) => verdict.text().to_owned(),
-    };
-    let bounds = store.bounds();
-    format!(
-        "{}: {why}; there is nothing to search for; `ktax report {}` prints the comparison \
-         again",
-        row.row,
-        shell_path(&bounds)
-    )
 }
 
 /// What lies between base and change, where that is known before anything is built: all but

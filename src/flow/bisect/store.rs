@@ -53,10 +53,15 @@ impl Store {
 
     /// Refuses a directory that has a search.
     pub fn check_free(&self) -> Result<(), BisectError> {
-        match self.path().exists() {
+        match self.has_search() {
             false => Ok(()),
             true => Err(BisectError::Begun { path: self.root.display().to_string() }),
         }
+    }
+
+    /// Whether a search began here.
+    pub fn has_search(&self) -> bool {
+        self.path().exists()
     }
 
     fn path(&self) -> PathBuf {

@@ -1,8 +1,10 @@
 //! A search for what carries a difference.
 
 mod name;
+mod nothing;
 mod records;
 mod report;
 mod view;
 
-pub use name::place;
+pub use name::{elements, place};
+pub use nothing::NothingToSearch;

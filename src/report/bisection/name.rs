@@ -1,5 +1,5 @@
 use crate::model::{Bisection, Chain, Element};
-use crate::text::escape;
+use crate::text::{counted_as, escape};
 
 /// How much of a commit's id is shown.
 const ID_LENGTH: usize = 12;
@@ -11,6 +11,12 @@ pub fn name(bisection: &Bisection, element: &Element) -> String {
         Chain::Patches => element.name.rsplit('/').next().unwrap_or_default().to_owned(),
         Chain::Options | Chain::Parameters => element.name.clone(),
     }
+}
+
+/// How many elements: `1 commit`, `2 commits`.
+pub fn elements(chain: Chain, count: usize) -> String {
+    let (one, several) = chain.words();
+    counted_as(count, one, several)
 }
 
 /// One place of the chain, while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.

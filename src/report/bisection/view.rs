@@ -1,8 +1,7 @@
-use super::name::name;
+use super::name::{elements, name};
 use crate::model::{Bisection, Carrier, Element, Point, metric};
 use crate::report::number;
 use crate::report::view::{Kind, Line, Section, Table, View};
-use crate::text::counted_as;
 
 /// The elements that carry the difference, the largest first; what is left; what was skipped.
 pub fn view(bisection: &Bisection) -> View {
@@ -16,6 +15,7 @@ pub fn view(bisection: &Bisection) -> View {
             Section::table(table(bisection, found)),
             Section::Sentences(left(bisection, found).into_iter().collect()),
             Section::Sentences(unfinished(bisection).into_iter().collect()),
+            Section::Sentences(spread(bisection).into_iter().collect()),
             merge(bisection, found),
             Section::Items {
                 title: format!("These {} could not be measured:", bisection.chain.words().1),
@@ -29,7 +29,6 @@ pub fn view(bisection: &Bisection) -> View {
 /// `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`; one
 /// that was not told apart from its neighbours stands for them.
 fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
-    let one = bisection.chain.words().0;
     let ends = bisection.ends().filter(|_| bisection.found.is_some());
     let Some((base, change)) = ends else {
         return format!(
@@ -38,7 +37,7 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
             bisection.elements.len() + 1
         );
     };
-    let (delta, all) = (change - base, elements(bisection));
+    let (delta, all) = (change - base, elements(bisection.chain, bisection.elements.len()));
     let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
     let whole = format!("{} {unit} ({})", number::delta(delta), bisection.row);
     let share = |percent: f64| format!("{percent:.1} %");
@@ -54,19 +53,16 @@ fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
     };
     let carriers: Vec<String> = found.iter().filter_map(named).collect();
     match carriers.len() {
-        0 => format!("No {one} of {all} carries {whole} alone."),
+        0 => format!(
+            "None of {all} carries at least {} of {whole}: the difference is spread over them.",
+            number::count(bisection.negligible)
+        ),
         count => {
             let sum = share(found.iter().map(|carrier| carrier.share_percent).sum());
             let verb = if count == 1 { "carries" } else { "carry" };
             format!("{count} of {all} {verb} {sum} of {whole}: {}", carriers.join(", "))
         }
     }
-}
-
-/// `1 commit`, `2 commits`
-fn elements(bisection: &Bisection) -> String {
-    let (one, several) = bisection.chain.words();
-    counted_as(bisection.elements.len(), one, several)
 }
 
 fn whole(bisection: &Bisection) -> Option<String> {
@@ -81,7 +77,7 @@ fn whole(bisection: &Bisection) -> Option<String> {
         number::count(change),
         number::delta(delta),
         number::percent(percent),
-        elements(bisection),
+        elements(bisection.chain, bisection.elements.len()),
     ))
 }
 
@@ -119,8 +115,9 @@ fn left(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
     let (base, change) = bisection.ends()?;
     let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
     let costs = bisection.points.values().filter(|point| matches!(point, Point::Cost(_))).count();
+    let others = if found.is_empty() { "All" } else { "All other" };
     Some(format!(
-        "All other {} together: {}. {costs} of {} points were measured, each once. Differences of \
+        "{others} {} together: {}. {costs} of {} points were measured, each once. Differences of \
          up to {} were not searched.",
         bisection.chain.words().1,
         number::delta(left),
@@ -132,6 +129,17 @@ fn left(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
 fn unfinished(bisection: &Bisection) -> Option<String> {
     let more = "The search is not finished; `ktax bisect run DIR` resumes it.";
     bisection.found.is_none().then(|| more.to_owned())
+}
+
+/// What to do where nothing carries enough.
+fn spread(bisection: &Bisection) -> Option<String> {
+    let several = bisection.chain.words().1;
+    bisection.found.as_ref()?.is_empty().then(|| {
+        format!(
+            "To search further, start again with fewer {several} between base and change: of a \
+             smaller difference smaller shares are searched."
+        )
+    })
 }
 
 /// What to do about a merge.

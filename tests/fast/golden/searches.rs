@@ -2,9 +2,11 @@
 
 use ktax::analyse;
 use ktax::flow::bisect::Search;
-use ktax::model::{Bisection, Carrier, Chain, Element, LedgerTable, METRICS, Point, Verdict};
+use ktax::model::{
+    Bisection, Carrier, Chain, Comparison, Element, LedgerTable, METRICS, Point, Verdict,
+};
 use ktax::report::view::Section;
-use ktax::report::{FORMATS, Report};
+use ktax::report::{FORMATS, NothingToSearch, Report, TEXT};
 
 use super::{at, cases, guests, show};
 
@@ -86,14 +88,40 @@ pub fn guests_ledger() -> LedgerTable {
     analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new()).unwrap()
 }
 
-/// Without a difference the answer is the comparison, in every format.
+/// Where no element carries enough, the answer says what to do next.
+#[test]
+fn a_search_that_found_no_element_says_how_to_go_on() {
+    let none = Bisection { found: Some(Vec::new()), ..bisection() };
+    let page = at(&none, 100, false);
+    assert!(
+        page.contains("None of 16 commits carries at least 0.26 of +25.50 instructions"),
+        "{page}"
+    );
+    assert!(page.contains("All commits together: +25.50."), "{page}");
+    assert!(page.contains("start again with fewer commits between base and change"), "{page}");
+    assert!(!at(&bisection(), 100, false).contains("start again with fewer"));
+}
+
+/// Without a difference the answer is the comparison, and how to go on.
 #[test]
 fn every_search_that_ended_has_something_to_print() {
-    let comparison = cases::changes();
-    let nothing = Search::Nothing { comparison: Box::new(comparison.clone()), why: "x".into() };
+    let mut comparison = cases::changes();
+    comparison.rows.drain(1..);
+    let nothing = |comparison: &Comparison| {
+        let between = "3 parameters".to_owned();
+        Search::Nothing(Box::new(NothingToSearch::of(comparison.clone(), between)))
+    };
+    let page = show(nothing(&comparison).result().unwrap(), TEXT);
+    let said = "There is nothing to search for. getppid: unchanged (would have seen 0.10 %).";
+    assert!(page.contains(said) && page.contains("differ in 3 parameters. "), "{page}");
+    assert!(page.contains("run `ktax compare`"), "{page}");
+    assert_eq!(nothing(&comparison).result().unwrap().result(), comparison.result());
+    comparison.rows[0].verdict = Verdict::DifferentWork;
+    let page = show(nothing(&comparison).result().unwrap(), TEXT);
+    assert!(page.contains("Nothing was searched, because base and change did different"), "{page}");
+    assert!(page.contains("type the same command with a new --out"), "{page}");
     let found = Search::Found(Box::new(bisection()));
     for format in FORMATS {
-        assert_eq!(show(nothing.result().unwrap(), *format), show(&comparison, *format));
         assert_eq!(show(found.result().unwrap(), *format), show(&bisection(), *format));
     }
     assert!(Search::Stopped { next: "x".into() }.result().is_none());
