@@ -164,6 +164,16 @@ fn a_kernel_that_panics_has_what_was_whole_before() {
 }
 
 #[test]
+fn a_kernel_that_resets_without_a_word_has_what_was_whole_before() {
+    let no_word = "loglevel=0 printk.console_no_auto_verbose=1";
+    let booted = boot(no_word, &["getppid", "bad-panic", "getppid"], 120).unwrap();
+    done(&booted.wires[0], "getppid");
+    for wire in &booted.wires[1..] {
+        assert!(matches!(wire, Err(Failure::Silent { .. })), "{wire:?}");
+    }
+}
+
+#[test]
 fn a_kernel_that_does_not_boot_is_no_boot() {
     match boot("rdinit=/nothing", &["getppid"], 120) {
         Err(Stop::Failed(Failure::Panic { message }, console)) => {
