@@ -16,7 +16,10 @@ pub enum PlanError {
     Experiment { path: String, reason: String },
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
-    #[error("{path} is a ledger: it has additions. Run it with `ktax ledger {}`", shell_path(.path))]
+    #[error(
+        "{path} is a ledger: it has additions. Run it with `ktax ledger {}`",
+        shell_path(.path)
+    )]
     IsLedger { path: String },
     #[error(
         "{path} is an experiment: it has no additions. Run it with `ktax compare {}`",

@@ -105,8 +105,8 @@ fn fix(seen: &Seen) -> Cow<'static, str> {
             return format!("add --cpu {cpu} to commands with --engine kvm").into();
         }
         Seen::QemuEnds { with: None, .. } => {
-            "measure with `--engine exact`, which needs no KVM, or try another QEMU with `ktax doctor \
-             --qemu PROGRAM`"
+            "measure with `--engine exact`, which needs no KVM, or try another QEMU with \
+             `ktax doctor --qemu PROGRAM`"
         }
         Seen::Unusable(error) => error.next_step(),
         Seen::NoGuest(_) => "look for the reason at the end of `dmesg`",

@@ -56,7 +56,11 @@ fn a_side_is_measured_in_a_boot_of_its_own() {
     let compare = [&["compare"], &rows[..], &kernels[..], &["--out", out]].concat();
     let refused = booted(&one, &compare);
     assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("`plan` for `compare` and with --out DIR"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("`plan` for `compare` and with --out DIR"),
+        "{}",
+        refused.stderr
+    );
     let planned = booted(&one, &[&["plan"], &rows[..], &kernels[..], &["--out", out]].concat());
     assert_eq!(planned.status, 0, "{}", planned.stderr);
     assert!(planned.stderr.contains("--side base"), "{}", planned.stderr);
