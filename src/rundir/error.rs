@@ -19,7 +19,10 @@ pub enum RunDirError {
     Exists { path: String },
     #[error("{path} exists, is not empty, and is not a run directory; give --out a new name")]
     NotEmpty { path: String },
-    #[error("{path} does not exist; `ktax plan lsm --out {}` makes a plan there", shell_path(.path))]
+    #[error(
+        "{path} does not exist; `ktax plan lsm --out {}` makes a plan there",
+        shell_path(.path)
+    )]
     Absent { path: String },
     #[error(
         "{path} is not a run directory, because it has no plan.json; {}",
@@ -48,7 +51,10 @@ pub enum RunDirError {
          again in a new directory"
     )]
     Damaged { path: String, reason: String },
-    #[error("cannot read {path}: {reason}; make it again with `ktax analyse {}`", shell_path(.root))]
+    #[error(
+        "cannot read {path}: {reason}; make it again with `ktax analyse {}`",
+        shell_path(.root)
+    )]
     Comparison { path: String, reason: String, root: String },
     #[error("{operation} {path}: {reason}; check the permissions and the free disk space")]
     Io { operation: &'static str, path: String, reason: io::Error },
