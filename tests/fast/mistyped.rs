@@ -46,8 +46,11 @@ fn sides_that_differ_are_not_the_same() {
 fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {
     let dir = scratch();
     let qemu = dir.path().join("my qemu");
-    let script = "#!/bin/sh\ncase $1 in\n--version) echo 'QEMU emulator version 7.2.22' ;;\n\
-                  -cpu) printf 'Available CPUs:\\nx86 max  all\\nx86 kvm64  old\\n\\nx86 no\\n' ;;\nesac\n";
+    let models = "Available CPUs:\\nx86 max  all\\nx86 kvm64  old\\n\\nx86 no\\n";
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\n--version) echo 'QEMU emulator version 7.2.22' ;;\n\
+         -cpu) printf '{models}' ;;\nesac\n"
+    );
     fs::write(&qemu, script).unwrap();
     fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
     let plan = |cpu: &str| {

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use ktax::model::{FORMAT, PlanMethod};
+use ktax::cmd::Exit;
+use ktax::model::{FORMAT, Failure, PlanMethod, Side};
 use ktax::rundir::{RunDir, RunDirError};
 
+use super::failures;
 use super::scene::{OPS, Ran, Scene};
 use crate::common::{open_counts, scratch, tree};
 
@@ -213,4 +215,22 @@ fn a_plan_that_points_outside_itself_is_refused() {
         }
         assert!(!error.to_string().contains(char::is_control), "{:?}", error.to_string());
     }
+}
+
+/// A full disk is no guest's fault, and no commit's: `git bisect run` must not skip one for it.
+#[test]
+fn what_the_host_did_has_the_hosts_exit_status() {
+    let status = |failure: Failure| {
+        let dir = scratch();
+        let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
+        scene.fails("pipe", Side::Change, 1, failure).run(dir.path()).complete();
+        Exit::of_comparisons(&[failures::compared(dir.path())]) as u8
+    };
+    for (failure, _) in failures::every_failure() {
+        let is_of_the_host = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });
+        let wanted = if is_of_the_host { 1 } else { 69 };
+        assert_eq!(status(failure.clone()), wanted, "{failure}");
+    }
+    let full = Failure::Host { operation: "cannot write".into(), reason: "no space".into() };
+    assert!(full.next_step().contains("free 2 GiB") && !full.next_step().contains("DIR"));
 }

@@ -1,7 +1,6 @@
 //! Every kind of Failure ends as its own row and leaves the others standing.
 
 use ktax::analyse::counts;
-use ktax::cmd::Exit;
 use ktax::engine::RawAnswer;
 use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
@@ -23,7 +22,7 @@ fn text(text: &str) -> String {
 }
 
 /// Every kind, and whether it is worth trying again.
-fn every_failure() -> Vec<(Failure, bool)> {
+pub fn every_failure() -> Vec<(Failure, bool)> {
     vec![
         (Failure::NoQemu { reason: text("not found") }, true),
         (Failure::QemuDied { status: text("exit status 1"), stderr: text("no such CPU") }, true),
@@ -48,25 +47,7 @@ fn every_failure() -> Vec<(Failure, bool)> {
     ]
 }
 
-/// A full disk is no guest's fault, and no commit's: `git bisect run` must not skip one for it.
-#[test]
-fn what_the_host_did_has_the_hosts_exit_status() {
-    let status = |failure: Failure| {
-        let dir = scratch();
-        let scene = Scene::new(&["getppid", "pipe"]).layouts(3);
-        scene.fails("pipe", Side::Change, 1, failure).run(dir.path()).complete();
-        Exit::of_comparisons(&[compared(dir.path())]) as u8
-    };
-    for (failure, _) in every_failure() {
-        let is_of_the_host = matches!(failure, Failure::Host { .. } | Failure::Setting { .. });
-        let wanted = if is_of_the_host { 1 } else { 69 };
-        assert_eq!(status(failure.clone()), wanted, "{failure}");
-    }
-    let full = Failure::Host { operation: text("cannot write"), reason: text("no space") };
-    assert!(full.next_step().contains("free 2 GiB") && !full.next_step().contains("DIR"));
-}
-
-fn compared(root: &std::path::Path) -> Comparison {
+pub fn compared(root: &std::path::Path) -> Comparison {
     counts(&open_counts(root).unwrap()).unwrap()
 }
 
