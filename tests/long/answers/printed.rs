@@ -83,7 +83,8 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: &str, line: &str) {
 
 #[test]
 fn rows_are_read_by_their_whole_names() {
-    let text = "title\nQEMU    7.2\nbase    a, image b,\n        of 2026-01-31\nchange  c\n\n           base  delta\nworkload   insn\n─────\n\
+    let text = "title\nQEMU    7.2\nbase    a, image b,\n        of 2026-01-31\n\
+                change  c\n\n           base  delta\nworkload   insn\n─────\n\
                 pipe:      1 200.50  +1.00  slower\n  ops=2\nstat  2  0\nOmitted: MDE %.\n\n\
                 mean\nfunction\n──\nf  1\n";
     let read = Printed::of(text);
