@@ -1,8 +1,8 @@
 //! Assigns the parts of the wire to the loops.
 
 use crate::model::Failure;
-use crate::wire::{is_finished, split_answers};
 use crate::text::counted;
+use crate::wire::{is_finished, split_answers};
 
 /// For each loop its answer, or why it has none. `ended` is how the guest ended. After a failure,
 /// loops with a complete answer keep it, and all others get that failure.
