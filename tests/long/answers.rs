@@ -49,8 +49,8 @@ come_out_again! {
     hardening_boot "ledgers/hardening-boot.toml"
 }
 
-/// A host of this machine's architecture runs ktax itself, so that its counts belong to one build of
-/// ktax: the release that `make answers` uses, and not the one that is tested here.
+/// A host of this machine's architecture runs ktax itself, so that its counts belong to one build
+/// of ktax: the release that `make answers` uses, and not the one that is tested here.
 const RUNS_KTAX: &str = "\nhost = \"kvm\"\n";
 
 #[test]
