@@ -1,7 +1,3 @@
-use std::collections::BTreeSet;
-
-use serde::Serialize;
-
 use super::asked;
 use super::counts::CountsExperiment;
 use super::error::{PlanError, printable_line};
@@ -26,17 +22,6 @@ pub enum ExperimentMethod {
 }
 
 impl ExperimentMethod {
-    /// In which keys base and change differ.
-    pub fn differences(&self) -> Vec<String> {
-        match self {
-            ExperimentMethod::Counts(of) => differing(&of.base, &of.change),
-            ExperimentMethod::Times(of) => differing(&of.base, &of.change),
-            ExperimentMethod::Guests(of) => {
-                of.change.as_ref().map(|change| differing(&of.base, change)).unwrap_or_default()
-            }
-        }
-    }
-
     /// Whether base and change say the same, so that only noise can differ.
     fn has_same_sides(&self) -> bool {
         match self {
@@ -45,16 +30,6 @@ impl ExperimentMethod {
             ExperimentMethod::Guests(of) => of.change.as_ref() == Some(&of.base),
         }
     }
-}
-
-fn differing<S: Serialize>(base: &S, change: &S) -> Vec<String> {
-    let of = |side: &S| match serde_json::to_value(side) {
-        Ok(serde_json::Value::Object(keys)) => keys,
-        _ => serde_json::Map::new(),
-    };
-    let (base, change) = (of(base), of(change));
-    let names: BTreeSet<&String> = base.keys().chain(change.keys()).collect();
-    names.into_iter().filter(|name| base.get(*name) != change.get(*name)).cloned().collect()
 }
 
 impl Experiment {

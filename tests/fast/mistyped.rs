@@ -28,19 +28,6 @@ fn no_vm_at_a_time_is_refused_with_the_range() {
     assert!(said.contains("invalid value '0' for '--jobs <N>': 0 is not in 1..=4096"), "{said}");
 }
 
-#[test]
-fn sides_that_differ_are_not_the_same() {
-    for (sides, differ) in [
-        (&["--kernel", "k", "--change-boot-line", "quiet"][..], "boot_line"),
-        (&["--base", "k", "--change", "l", "--patch", "p"], "kernel, patches"),
-        (&["--engine", "host", "--change-set", "thp=never"], "thp"),
-    ] {
-        let text = said(&[&["plan", "--same", "-w", "getppid"][..], sides].concat());
-        let about = format!("base and change differ in {differ}; remove --same");
-        assert!(text.contains(&about), "{text}");
-    }
-}
-
 /// A QEMU that lists its models and would note that it was started for anything else.
 #[test]
 fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {

@@ -40,7 +40,7 @@ impl ExperimentArgs {
         if Method::of(&file) == Method::Times {
             file.seed.get_or_insert_with(drawn);
         }
-        self.shared.checked(Experiment::of(&file)?)
+        Ok(Experiment::of(&file)?)
     }
 }
 

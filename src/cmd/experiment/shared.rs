@@ -57,7 +57,7 @@ pub struct SharedArgs {
     memory: Option<u32>,
     #[command(flatten)]
     rows: RowArgs,
-    /// Compare two sides that are the same, which measures noise
+    /// Allow two sides that are the same, which measures noise
     #[arg(long, help_heading = "Measuring")]
     same: bool,
     /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
@@ -81,20 +81,7 @@ impl SharedArgs {
         let mut file = self.file()?.unwrap_or_default();
         check_keys(&file)?;
         self.apply(&mut file)?;
-        self.checked(Experiment::of(&file)?)
-    }
-
-    /// Refuses --same where the sides are not.
-    pub fn checked(&self, experiment: Experiment) -> Result<Experiment, Error> {
-        let differ = experiment.method.differences();
-        match self.same && !differ.is_empty() {
-            true => Err(Error::usage(format!(
-                "--same compares two equal sides, but base and change differ in {}; remove --same, \
-                 or give both sides the same",
-                differ.join(", ")
-            ))),
-            false => Ok(experiment),
-        }
+        Ok(Experiment::of(&file)?)
     }
 
     /// Puts the flags in the place of the file's keys.
