@@ -63,7 +63,7 @@ fn describe(definition: &Definition) -> Result<String, Error> {
         text += &report::plain_table(
             &["parameter", "default", "range", "meaning"],
             params.collect(),
-            &[2],
+            &[],
             list_options(),
         );
     }
