@@ -1,4 +1,7 @@
 use std::ffi::OsStr;
+use std::fmt::Display;
+use std::ops::{Bound, RangeBounds};
+use std::str::FromStr;
 
 use clap::builder::{
     PathBufValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
@@ -23,6 +26,26 @@ where
         let chosen = choices.iter().find(|(_, name, _)| *name == text);
         chosen.expect("the parser accepts no other name").0
     })
+}
+
+/// Parses a whole number within these bounds, which the message names.
+pub fn number<T>(
+    bounds: impl RangeBounds<T> + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Display + FromStr + PartialOrd + Clone + Send + Sync + 'static,
+{
+    let mut takes = "it takes a whole number".to_owned();
+    if let Bound::Included(least) = bounds.start_bound() {
+        takes += &format!(" from {least}");
+    }
+    if let Bound::Included(most) = bounds.end_bound() {
+        takes += &format!(" to {most}");
+    }
+    move |text: &str| {
+        let number = text.parse().ok().filter(|number| bounds.contains(number));
+        number.ok_or_else(|| takes.clone())
+    }
 }
 
 /// Parses anything that `inner` does, and names some values for completions.

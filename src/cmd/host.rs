@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 
+use super::choice::number;
 use crate::flow::{Cancel, Error, Limits, Observer, OrHost, Session, cache_directory};
 
 /// Where things are and how hard to work.
@@ -15,14 +15,14 @@ pub struct HostArgs {
     pub qemu: Option<PathBuf>,
     /// Run N VMs at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Host")]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(value_parser = number(1_usize..=4096))]
     pub jobs: Option<usize>,
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
     /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
     #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
-    #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(allow_negative_numbers = true, value_parser = number(1_u64..))]
     pub time_limit: u64,
 }
 

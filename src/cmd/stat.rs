@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::choice::number;
 use super::exit::Exit;
 use super::experiment::drawn;
 use super::host::cancel;
@@ -22,13 +23,14 @@ use crate::report::StatPage;
 pub struct Args {
     /// Run each command N times [default: 1; with --vs: 10]
     #[arg(short = 'n', long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(allow_negative_numbers = true, value_parser = number(1..=10_000_u32))]
     runs: Option<u32>,
     /// Compare with this command, the base; ktax splits it into words as a shell does
     #[arg(long, value_name = "COMMAND")]
     vs: Option<String>,
     /// Use this random seed for which command of a pair runs first [default: drawn and printed]
     #[arg(long, value_name = "N", requires = "vs")]
+    #[arg(allow_negative_numbers = true, value_parser = number(0..=u64::MAX))]
     seed: Option<u64>,
     /// Print the values of all runs, for the time and the main counters
     #[arg(long, conflicts_with = "json")]

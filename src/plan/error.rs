@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
+use super::bounds::{LAYOUTS, MEMORY_MIB};
 use super::flags::with_flag;
 use crate::model::Blame;
 use crate::text::shell_path;
@@ -78,8 +79,8 @@ pub enum PlanError {
     )]
     NoTimedWorkload,
     #[error(
-        "{} must be 1 to 99, not {layouts}; remove it to use the default of 5",
-        with_flag("layouts")
+        "{} must be {} to {}, not {layouts}; remove it to use the default of 5",
+        with_flag("layouts"), LAYOUTS.start(), LAYOUTS.end()
     )]
     Layouts { layouts: u32 },
     #[error(
@@ -125,8 +126,8 @@ pub enum PlanError {
     )]
     NoKernel { engine: &'static str },
     #[error(
-        "{} must be 128 to 65536 MiB, not {memory_mib}; remove it to use the default of 512 MiB",
-        with_flag("machine.memory_mib")
+        "{} must be {} to {} MiB, not {memory_mib}; remove it to use the default of 512 MiB",
+        with_flag("machine.memory_mib"), MEMORY_MIB.start(), MEMORY_MIB.end()
     )]
     Memory { memory_mib: u32 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]

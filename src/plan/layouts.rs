@@ -1,3 +1,4 @@
+use super::bounds::LAYOUTS;
 use super::error::PlanError;
 use crate::model::{Layout, Side, Step};
 use crate::stats::random::Random;
@@ -14,7 +15,7 @@ pub const DEFAULT: u32 = 5;
 
 /// Refuses a number of Layouts that ktax does not plan.
 pub fn check(layouts: u32) -> Result<(), PlanError> {
-    match (1..=99).contains(&layouts) {
+    match LAYOUTS.contains(&layouts) {
         true => Ok(()),
         false => Err(PlanError::Layouts { layouts }),
     }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod bisect;
+pub mod bounds;
 mod built_in;
 mod counts;
 mod error;

@@ -14,18 +14,71 @@ fn said(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_negative_number_is_the_value_of_its_option() {
-    for option in ["--layouts", "--seed", "--memory", "--jobs", "--time-limit", "--pairs"] {
-        let said = said(&["compare", "--kernel", "k", option, "-1"]);
-        let about = format!("invalid value '-1' for '{option}");
-        assert!(said.contains(&about) && !said.contains("EXPERIMENT"), "{said}");
+fn a_number_out_of_bounds_is_refused_with_the_bounds_of_its_option() {
+    let compare: &[(&str, &str)] = &[
+        ("--layouts", "from 1 to 99"),
+        ("--pairs", "from 10 to 10000"),
+        ("--most-pairs", "from 20 to 10000"),
+        ("--loops", "from 1 to 1000"),
+        ("--vcpus", "from 1 to 255"),
+        ("--cores", "from 1 to 1023"),
+        ("--memory", "from 128 to 65536"),
+        ("--seed", "from 0 to 18446744073709551615"),
+        ("--jobs", "from 1\n"),
+        ("--time-limit", "from 1\n"),
+    ];
+    let others: [(&[&str], &str, &str); 7] = [
+        (&["ledger", "l.toml"], "--layouts", "from 1 to 99"),
+        (&["bisect", "start", "--kernel", "k"], "--layouts", "from 1 to 99"),
+        (&["stat", "true"], "--runs", "from 1 to 10000"),
+        (&["stat", "--vs", "true", "true"], "--seed", "from 0 to 18446744073709551615"),
+        (&["workloads", "run", "pipe"], "--samples", "from 1 to 10000"),
+        (&["workloads", "run", "pipe"], "--time-limit", "from 1\n"),
+        (&["exits", "record"], "--pid", "from 1 to 4194304"),
+    ];
+    let of_compare = compare.iter().map(|(option, bounds)| {
+        let words: &[&str] = &["compare", "--kernel", "k"];
+        (words, *option, *bounds)
+    });
+    for (words, option, bounds) in of_compare.chain(others) {
+        for value in ["-1", "18446744073709551616"] {
+            // What follows a command of stat is the command's.
+            let mut args = words.to_vec();
+            let at = if words[0] == "stat" { 1 } else { words.len() };
+            args.splice(at..at, [option, value]);
+            let said = said(&args);
+            let about = format!("invalid value '{value}' for '{option} ");
+            assert!(said.contains(&about) && said.contains(bounds), "{args:?}: {said}");
+            assert!(!said.contains("EXPERIMENT"), "{said}");
+        }
+    }
+}
+
+/// The bounds of flags are those of keys: what is just outside is refused, and just inside is not.
+#[test]
+fn a_number_at_its_bound_is_taken() {
+    let refused = |option, value| {
+        let args = ["plan", "--engine", "host", "-w", "getppid", "--kernel", "k", option, value];
+        said(&args).contains("invalid value")
+    };
+    for (option, least, most) in [
+        ("--layouts", ["0", "1"], ["99", "100"]),
+        ("--pairs", ["9", "10"], ["10000", "10001"]),
+        ("--most-pairs", ["19", "20"], ["10000", "10001"]),
+        ("--loops", ["0", "1"], ["1000", "1001"]),
+        ("--memory", ["127", "128"], ["65536", "65537"]),
+        ("--jobs", ["0", "1"], ["64", "-64"]),
+    ] {
+        let ([below, least], [most, above]) = (least, most);
+        assert!(refused(option, below) && refused(option, above), "{option}");
+        assert!(!refused(option, least) && !refused(option, most), "{option}");
     }
 }
 
 #[test]
 fn no_vm_at_a_time_is_refused_with_the_range() {
     let said = said(&["compare", "--kernel", "k", "-j", "0"]);
-    assert!(said.contains("invalid value '0' for '--jobs <N>': 0 is not in 1..=4096"), "{said}");
+    assert!(said.contains("invalid value '0' for '--jobs <N>': it takes a whole number from 1 to 4096"), "{said}");
 }
 
 /// A QEMU that lists its models and would note that it was started for anything else.

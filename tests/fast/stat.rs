@@ -255,7 +255,7 @@ fn what_cannot_be_started_is_a_mistake_of_the_command_line() {
     for (args, word) in [
         (&["--vs", "'true", "--", "true"][..], "a quote in it is not closed"),
         (&["--vs", " ", "--", "true"], "it is empty"),
-        (&["-n", "0", "--", "true"], "1..=10000"),
+        (&["-n", "0", "--", "true"], "from 1 to 10000"),
         (&["--seed", "2", "--", "true"], "--vs"),
         (&[], "COMMAND"),
     ] {

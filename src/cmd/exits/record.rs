@@ -25,6 +25,7 @@ pub struct Args {
     how: HowArgs,
     /// Stop after SECONDS [default: when the VM ends]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(allow_negative_numbers = true)]
     seconds: Option<Duration>,
     /// Write the tables to FILE too, for `exits report` and `exits diff`
     #[arg(long, value_name = "FILE")]

@@ -1,8 +1,12 @@
 use clap::ArgGroup;
 
+use crate::cmd::choice::number;
 use crate::cmd::exit::Exit;
 use crate::flow::Error;
 use crate::flow::exits::{VmmToRecord, become_vmm};
+
+/// No process has a larger number: PID_MAX_LIMIT of Linux.
+const PID_MAX: u32 = 1 << 22;
 
 /// The VM to look at.
 #[derive(Debug, clap::Args)]
@@ -10,6 +14,7 @@ use crate::flow::exits::{VmmToRecord, become_vmm};
 pub struct TargetArgs {
     /// Look at this process, a VMM such as qemu-system-x86_64
     #[arg(long, value_name = "PID")]
+    #[arg(allow_negative_numbers = true, value_parser = number(1..=PID_MAX))]
     pid: Option<u32>,
     /// Look at the VM of this name: -name of QEMU, --id of Firecracker
     #[arg(long, value_name = "NAME")]

@@ -23,6 +23,7 @@ pub struct Args {
     how: HowArgs,
     /// Redraw every SECONDS
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(allow_negative_numbers = true)]
     interval: Duration,
 }
 

@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use crate::cmd::choice::workload;
+use crate::cmd::choice::{number, workload};
 use crate::plan::ExperimentFile;
+use crate::plan::bounds::LAYOUTS;
 
 /// Which rows are measured, and how often.
 #[derive(Debug, Args)]
@@ -14,13 +15,8 @@ pub struct RowArgs {
     #[arg(value_parser = workload(), hide_possible_values = true)]
     workloads: Vec<String>,
     /// Boot each side N times under different layouts [default: 5]
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Measuring"
-    )]
+    #[arg(short, long, value_name = "N", help_heading = "Measuring")]
+    #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS))]
     layouts: Option<u32>,
 }
 

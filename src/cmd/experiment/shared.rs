@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::rows::RowArgs;
-use crate::cmd::choice::experiment;
+use crate::cmd::choice::{experiment, number};
 use crate::flow::{self, Error};
 use crate::model::{RunsOn, Subject};
+use crate::plan::bounds::MEMORY_MIB;
 use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
 use crate::text::short_hashes;
 
@@ -54,6 +55,7 @@ pub struct SharedArgs {
     cpu: Option<String>,
     /// Give the guest this much memory, in MiB [default: 512]
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
+    #[arg(value_parser = number(MEMORY_MIB))]
     memory: Option<u32>,
     #[command(flatten)]
     rows: RowArgs,
@@ -62,6 +64,7 @@ pub struct SharedArgs {
     same: bool,
     /// Use this random seed for layouts or the order of pairs [default: 1; timed: drawn]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Measuring")]
+    #[arg(value_parser = number(0..=u64::MAX))]
     seed: Option<u64>,
     /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]

@@ -3,10 +3,11 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::cmd::choice::workload;
+use crate::cmd::choice::{number, workload};
 use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::Error;
 use crate::model::RunsOn;
+use crate::plan::bounds::{CORES, LOOPS, MOST_PAIRS, PAIRS, VCPUS};
 use crate::plan::{ExperimentFile, ParamValue, SubjectKeys};
 
 /// The flags of timed engines.
@@ -29,18 +30,23 @@ pub struct TimedArgs {
     bare_metal: bool,
     /// Give each guest N vCPUs [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(VCPUS))]
     vcpus: Option<u32>,
     /// Run the vCPUs on N quiet CPUs; fewer than vCPUs is overcommit [default: one for each vCPU]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(CORES))]
     cores: Option<u32>,
     /// Measure exactly N pairs of boots [default: as many as are needed]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(PAIRS))]
     pairs: Option<u32>,
     /// Stop after N pairs at the latest [default: 200]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(MOST_PAIRS))]
     most_pairs: Option<u32>,
     /// Run each row N times in each boot [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(LOOPS))]
     loops: Option<u32>,
     /// Also measure this row, but exclude it from the exit status; repeat for more
     #[arg(long, value_name = "ROW", value_parser = workload(), hide_possible_values = true)]

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use super::super::exit::Exit;
 use super::super::output::OutputArgs;
 use super::super::progress::{bar_of_runs, show};
-use crate::cmd::choice::workload;
+use crate::cmd::choice::{number, workload};
 use crate::cmd::host::cancel;
 use crate::cmd::note::note;
 use crate::flow::{Ended, Error, Limits, NativeOrder, cache_directory};
@@ -23,14 +23,14 @@ pub struct Args {
     params: Vec<String>,
     /// Run each row N times, each time in a new process
     #[arg(short, long, value_name = "N", default_value_t = 11)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(allow_negative_numbers = true, value_parser = number(1..=10_000_u32))]
     samples: u32,
     /// Also count: task clock, migrations, cycles, instructions, cache references and misses
     #[arg(long)]
     counters: bool,
     /// Stop a run after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(allow_negative_numbers = true, value_parser = number(1_u64..))]
     time_limit: u64,
     /// Keep the programs in this directory [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]

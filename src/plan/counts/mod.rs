@@ -1,6 +1,7 @@
 //! Experiments that count instructions.
 
 use super::asked::Experiment;
+use super::bounds::MEMORY_MIB;
 use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
 use super::layouts;
@@ -67,7 +68,7 @@ impl CountsExperiment {
     /// Refuses what cannot be planned; call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         layouts::check(self.layouts)?;
-        if !(128..=65536).contains(&self.machine.memory_mib) {
+        if !MEMORY_MIB.contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
         }
         for subject in [&self.base, &self.change] {

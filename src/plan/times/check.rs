@@ -3,25 +3,24 @@
 use super::experiment::TimesExperiment;
 use crate::engine::EngineEntry;
 use crate::model::{RunsOn, TimedMachine, TimedSubject};
+use crate::plan::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
 use crate::plan::error::{PlanError, printable_line, range};
-use crate::stats::timed::MIN_PAIRS;
 
 impl TimesExperiment {
     /// Refuses what cannot be planned; call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
-        let least = MIN_PAIRS as u32;
-        range("pairs", self.pairs.unwrap_or(least), least..=10_000)?;
-        range("most_pairs", self.most_pairs, 20..=10_000)?;
-        range("loops", self.loops, 1..=1000)?;
+        range("pairs", self.pairs.unwrap_or(*PAIRS.start()), PAIRS)?;
+        range("most_pairs", self.most_pairs, MOST_PAIRS)?;
+        range("loops", self.loops, LOOPS)?;
         let is_here = self.engine.runs_on == RunsOn::RunningKernel;
         if is_here && self.machine != TimedMachine::default() {
             let engine = self.engine.name;
             return Err(PlanError::NotOfEngine { what: "a [machine] table", engine });
         }
         let TimedMachine { memory_mib, vcpus, cores, .. } = self.machine;
-        range("machine.vcpus", vcpus, 1..=255)?;
-        range("machine.cores", cores.unwrap_or(1), 1..=1023)?;
-        if !(128..=65536).contains(&memory_mib) {
+        range("machine.vcpus", vcpus, VCPUS)?;
+        range("machine.cores", cores.unwrap_or(1), CORES)?;
+        if !MEMORY_MIB.contains(&memory_mib) {
             return Err(PlanError::Memory { memory_mib });
         }
         printable_line("--cpu (machine.cpu)", &self.machine.cpu)?;

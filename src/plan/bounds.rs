@@ -1,0 +1,26 @@
+//! Numbers that an Experiment may have: of a key, and of the flag that sets it.
+
+use std::ops::RangeInclusive;
+
+use crate::stats::timed::MIN_PAIRS;
+
+/// Layouts per Side.
+pub const LAYOUTS: RangeInclusive<u32> = 1..=99;
+
+/// A guest's memory, in MiB.
+pub const MEMORY_MIB: RangeInclusive<u32> = 128..=65_536;
+
+/// A fixed number of pairs.
+pub const PAIRS: RangeInclusive<u32> = MIN_PAIRS as u32..=10_000;
+
+/// The cap of pairs.
+pub const MOST_PAIRS: RangeInclusive<u32> = 20..=10_000;
+
+/// How often a row runs in a timed Boot.
+pub const LOOPS: RangeInclusive<u32> = 1..=1000;
+
+/// vCPUs of a timed guest.
+pub const VCPUS: RangeInclusive<u32> = 1..=255;
+
+/// CPUs that those run on.
+pub const CORES: RangeInclusive<u32> = 1..=1023;
