@@ -147,6 +147,10 @@ fn files(compiled: usize, known: usize) -> String {
         known if known >= compiled && known > 0 => {
             format!("{compiled} of at most {} compiled", counted(known, "file"))
         }
+        // Kbuild finds out what to compile while it descends: nobody knows the total before.
+        0 if compiled > 0 => {
+            format!("{} compiled; a first build has no known total", counted(compiled, "file"))
+        }
         _ => format!("{} compiled", counted(compiled, "file")),
     }
 }
@@ -189,7 +193,8 @@ mod tests {
         assert_eq!(compiled_before(dir.path()), 3);
         assert_eq!(files(2, 3), "2 of at most 3 files compiled");
         // More than ever, or the first build: the end is not known.
-        assert_eq!([files(4, 3), files(4, 0)], ["4 files compiled", "4 files compiled"]);
+        assert_eq!([files(4, 3), files(0, 0)], ["4 files compiled", "0 files compiled"]);
+        assert_eq!(files(4, 0), "4 files compiled; a first build has no known total");
     }
 
     fn said(text: &str) -> String {
