@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use super::locale;
 use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
-use crate::flow::remaining::{Part, Remaining, Work, learn, learned, spoken};
+use crate::flow::remaining::{Part, Remaining, RemainingPairs, Work, learn, learned, spoken};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
 use crate::text::{counted, escape};
 
@@ -28,8 +28,9 @@ pub struct Terminal {
     began: Mutex<Instant>,
     last_line: Mutex<Instant>,
     last_tick: Mutex<Instant>,
-    first_pair: Mutex<Option<(Instant, usize)>>,
+    pairs: Mutex<RemainingPairs>,
     has_peeked: AtomicBool,
+    log_line: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,8 +48,9 @@ impl Terminal {
             began: Mutex::new(started),
             last_line: Mutex::new(started),
             last_tick: Mutex::new(started),
-            first_pair: Mutex::default(),
+            pairs: Mutex::default(),
             has_peeked: AtomicBool::new(false),
+            log_line: Box::new(|text| note!("ktax: {text}")),
         }
     }
 
@@ -89,7 +91,7 @@ impl Terminal {
         let mut last = lock(&self.last_line);
         if !is_shown && last.elapsed() >= LINE {
             *last = Instant::now();
-            note!("ktax: {}", text());
+            (self.log_line)(&text());
         }
     }
 
@@ -121,6 +123,7 @@ impl Observer for Terminal {
 
     fn part(&self, part: Part) {
         lock(&self.remaining).part(part);
+        lock(&self.pairs).part(part);
     }
 
     fn begin(&self, work: &Work) {
@@ -203,15 +206,7 @@ impl Observer for Terminal {
                 "estimates are shown during the run; this does not change when the run stops",
             );
         }
-        let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
-        let mut message = format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
-        if let Some(known) = estimates {
-            let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
-            message += &format!("; {}", known.collect::<Vec<_>>().join(", "));
-        }
-        if let Some(left) = self.left_of_pairs(done) {
-            message += &format!("; at most {} left", spoken(left));
-        }
+        let message = self.line_of_pairs(done, estimates);
         let quiet = || {
             let bar = spinner();
             bar.disable_steady_tick();
@@ -231,26 +226,29 @@ impl Observer for Terminal {
 }
 
 impl Terminal {
-    /// As long as the pairs that were measured took, each of those up to the cap.
-    fn left_of_pairs(&self, done: &Progress) -> Option<Duration> {
-        let now = done.pairs + done.controls;
-        let (since, before) = *lock(&self.first_pair).get_or_insert((Instant::now(), now));
-        let new = u32::try_from(now.checked_sub(before)?).ok().filter(|new| *new > 0)?;
-        let missing = u32::try_from(drawn_for(done.cap?).saturating_sub(now)).ok()?;
-        Some(since.elapsed() / new * missing)
+    /// How far the pairs of this run are, and how long all of them take at most.
+    fn line_of_pairs(&self, done: &Progress, estimates: Option<&[(String, f64)]>) -> String {
+        let mut pairs = lock(&self.pairs);
+        let part = pairs.of_several();
+        let mut line = String::new();
+        if let Some(Part { at, of, .. }) = part {
+            line += &format!("run {} of {of}; ", at + 1);
+        }
+        let most = done.cap.map(|cap| format!(" of at most {cap}")).unwrap_or_default();
+        line += &format!("pairs: {}{most}; A/A pairs: {}", done.pairs, done.controls);
+        if let Some(known) = estimates {
+            let known = known.iter().map(|(row, ratio)| format!("{row} {ratio:.3}"));
+            line += &format!("; {}", known.collect::<Vec<_>>().join(", "));
+        }
+        let all = done.pairs + done.controls;
+        let left = pairs.left(self.started.elapsed(), all, done.cap.map(drawn_for));
+        if let Some(left) = left {
+            let of_all = part.map(|part| format!(" for {} runs", part.of)).unwrap_or_default();
+            line += &format!("; at most {} left{of_all}", spoken(left));
+        }
+        line
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_took_its_own_time_and_not_that_of_the_parts_before() {
-        let hour = Duration::from_secs(3600);
-        let earlier = Instant::now().checked_sub(hour).unwrap_or_else(Instant::now);
-        let terminal = Terminal { started: earlier, began: Mutex::new(earlier), ..Terminal::new() };
-        terminal.begin(&Work::default());
-        assert!(terminal.took() < hour, "{:?}", terminal.took());
-    }
-}
+mod tests;

@@ -1,11 +1,14 @@
 //! How long it still takes: what earlier runs taught, and what this one does.
 
+mod pairs;
 mod rates;
+mod shown;
 mod store;
 #[cfg(test)]
 mod tests;
 mod work;
 
+pub use pairs::RemainingPairs;
 pub use rates::Rates;
 pub use store::{learn, learned};
 pub use work::{Part, Remaining, Work};

@@ -147,6 +147,34 @@ fn a_base_that_all_parts_share_is_measured_once() {
     assert_eq!(remaining.left(Duration::ZERO), seconds(60.0));
 }
 
+/// A second run of which each pair takes a second, after a first one that took an hour.
+#[test]
+fn pairs_of_another_run_say_nothing_of_the_time_left() {
+    let mut pairs = RemainingPairs::new();
+    let part = |at| Part { at, of: 3, shares_base: false };
+    pairs.part(part(0));
+    assert_eq!(pairs.left(seconds(0.0), 0, Some(10)), None);
+    // Nine more of this run, and ten of each of the two after it.
+    assert_eq!(pairs.left(seconds(360.0), 1, Some(10)), Some(seconds(360.0 * 29.0)));
+    assert_eq!(pairs.left(seconds(3600.0), 10, Some(10)), Some(seconds(3600.0 * 2.0)));
+    pairs.part(part(1));
+    assert_eq!(pairs.left(seconds(3600.0), 0, Some(10)), None);
+    assert_eq!(pairs.left(seconds(3601.0), 1, Some(10)), Some(seconds(19.0)));
+    // One slow pair: no more than the time that passed.
+    assert_eq!(pairs.left(seconds(3651.0), 2, Some(10)), Some(seconds(69.0)));
+    // More pairs than were expected are news.
+    assert_eq!(pairs.left(seconds(3651.0), 2, Some(20)), Some(seconds(51.0 / 2.0 * 38.0)));
+}
+
+#[test]
+fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
+    let mut pairs = RemainingPairs::new();
+    assert_eq!(pairs.left(seconds(5.0), 6, Some(10)), None);
+    assert_eq!(pairs.left(seconds(8.0), 7, Some(10)), Some(seconds(9.0)));
+    // Before a pilot ended nobody knows how many are needed.
+    assert_eq!(pairs.left(seconds(11.0), 8, None), None);
+}
+
 #[test]
 fn times_are_said_as_people_say_them() {
     for (time, said) in [

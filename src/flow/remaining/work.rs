@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::rates::{Rates, Seen};
+use super::shown::Shown;
 use crate::run::Event;
 
 /// What a run has to do: so many boots, each with these rows.
@@ -59,21 +60,21 @@ pub struct Remaining {
     seen_boots: Seen,
     seen_runs: BTreeMap<String, Seen>,
     part: Part,
-    shown: Option<(Duration, Duration)>,
+    shown: Shown,
 }
 
 impl Remaining {
     /// Nothing to do yet.
     pub fn new(known: Rates) -> Remaining {
-        let (work, boots, seen_boots, seen_runs) = Default::default();
-        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::ALONE, shown: None }
+        let (work, boots, seen_boots, seen_runs, shown) = Default::default();
+        Remaining { known, work, boots, seen_boots, seen_runs, part: Part::ALONE, shown }
     }
 
     /// The run that begins next is this one.
     pub fn part(&mut self, part: Part) {
         if part.of != self.part.of {
             // There is more to do than was known, or less: that is news.
-            self.shown = None;
+            self.shown = Shown::default();
         }
         self.part = Part { of: part.of.max(part.at + 1), ..part };
     }
@@ -126,7 +127,7 @@ impl Remaining {
     }
 
     /// The time that is left. From one call to the next it grows by no more than the time that
-    /// passed in between: one slow boot does not turn minutes into hours.
+    /// passed in between.
     pub fn left(&mut self, now: Duration) -> Duration {
         let Part { at, of, shares_base } = self.part;
         let later = of - at - 1;
@@ -136,12 +137,7 @@ impl Remaining {
         let part = self.wall(now, &vec![fresh; boots]);
         let boots: Vec<At> = self.boots.values().copied().collect();
         let seconds = self.wall(now, &boots) + part * later as f64;
-        let mut left = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        if let Some((then, shown)) = self.shown {
-            left = left.min(shown + now.saturating_sub(then));
-        }
-        self.shown = Some((now, left));
-        left
+        self.shown.next(now, Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
 
     /// What this run taught, beside what was known.

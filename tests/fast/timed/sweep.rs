@@ -70,8 +70,12 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
     let starter = ["sh", "-c", &script, "sh"];
     let Some(mut command) = alone_behind(dir.path(), &starter) else { return };
     let sweep = format!("{TTL}=70,71");
-    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--out"]).arg(&out));
+    let ran = run(command.args(QUICK).args(["10", "--sweep", &sweep, "--peek", "--out"]).arg(&out));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    for number in [1, 2] {
+        let line = format!("ktax: run {number} of 2; pairs: 10 of at most 10; A/A pairs: 8; ");
+        assert!(ran.stderr.contains(&line), "{}", ran.stderr);
+    }
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.first(), lines.last(), "{}", ran.stdout);
     let named = |value: &str| {

@@ -1,0 +1,110 @@
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use super::{CLOCK, Terminal, lock};
+use crate::flow::remaining::{Part, Work};
+use crate::flow::{Event, Observer, Progress};
+use crate::model::{Side, Step};
+
+fn earlier() -> Instant {
+    let hour = Duration::from_secs(3600);
+    Instant::now().checked_sub(hour).unwrap_or_else(Instant::now)
+}
+
+#[test]
+fn a_part_took_its_own_time_and_not_that_of_the_parts_before() {
+    let earlier = earlier();
+    let terminal = Terminal { started: earlier, began: Mutex::new(earlier), ..Terminal::new() };
+    terminal.begin(&Work::default());
+    assert!(terminal.took() < Duration::from_secs(3600), "{:?}", terminal.took());
+}
+
+/// What the line at the terminal says.
+fn shown(terminal: &Terminal) -> String {
+    lock(&terminal.bar).as_ref().map(ProgressBar::message).unwrap_or_default()
+}
+
+fn pairs(terminal: &Terminal, pairs: usize) -> String {
+    terminal.pairs(&Progress { pairs, controls: 0, cap: Some(10) }, None);
+    shown(terminal)
+}
+
+/// The time left is that of this run's pairs: what the runs before took is no part of it.
+#[test]
+fn each_run_of_a_timed_sweep_is_named_and_has_its_own_rate() {
+    let terminal = Terminal::new();
+    let part = |at| terminal.part(Part { at, of: 3, shares_base: false });
+    part(0);
+    assert_eq!(pairs(&terminal, 0), "run 1 of 3; pairs: 0 of at most 10; A/A pairs: 0");
+    let said = pairs(&terminal, 1);
+    assert!(said.ends_with(" left for 3 runs"), "{said}");
+    part(1);
+    // A run that is resumed has some already, of which nobody knows how long they took.
+    assert_eq!(pairs(&terminal, 5), "run 2 of 3; pairs: 5 of at most 10; A/A pairs: 0");
+    let said = pairs(&terminal, 6);
+    assert!(said.starts_with("run 2 of 3; pairs: 6 ") && said.contains("at most "), "{said}");
+    let alone = Terminal::new();
+    pairs(&alone, 0);
+    let said = pairs(&alone, 1);
+    assert!(said.starts_with("pairs: 1 of at most 10; ") && said.ends_with(" left"), "{said}");
+}
+
+/// What a terminal without a screen prints, which logs from now on if it is long ago that it did.
+fn logging(is_due: bool) -> (Terminal, Arc<Mutex<Vec<String>>>) {
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let to = Arc::clone(&lines);
+    let log_line = Box::new(move |text: &str| lock(&to).push(text.to_owned()));
+    let last_line = Mutex::new(if is_due { earlier() } else { Instant::now() });
+    (Terminal { last_line, log_line, ..Terminal::new() }, lines)
+}
+
+/// Two boots with one row.
+fn begin(terminal: &Terminal) {
+    let rows = vec!["getppid".to_owned()];
+    terminal.begin(&Work { engine: "exact".into(), boots: 2, rows, jobs: 1 });
+    *lock(&terminal.bar) = Some(ProgressBar::hidden());
+}
+
+#[test]
+fn a_log_has_a_line_of_progress_when_a_minute_is_over() {
+    let step = Step { index: 0, side: Side::Base, layout: 0 };
+    let events = [Event::Booting(&step), Event::Running(&step, "getppid"), Event::Done(&step, 1)];
+    let (terminal, lines) = logging(false);
+    begin(&terminal);
+    events.iter().for_each(|event| terminal.event(event));
+    assert_eq!(*lock(&lines), [""; 0]);
+    let (terminal, lines) = logging(true);
+    begin(&terminal);
+    events[..2].iter().for_each(|event| terminal.event(event));
+    *lock(&terminal.last_line) = earlier();
+    terminal.event(&events[2]);
+    let said = lock(&lines).clone();
+    let [first, second] = said.as_slice() else { panic!("{said:?}") };
+    assert!(first.starts_with("0 of 2 runs; about "), "{first}");
+    assert!(second.starts_with("1 of 2 runs; about ") && second.ends_with(" left"), "{second}");
+}
+
+#[test]
+fn a_log_has_lines_of_pairs_and_of_what_goes_on() {
+    let (terminal, lines) = logging(true);
+    *lock(&terminal.bar) = Some(ProgressBar::hidden());
+    pairs(&terminal, 3);
+    pairs(&terminal, 4);
+    assert_eq!(*lock(&lines), ["pairs: 3 of at most 10; A/A pairs: 0"]);
+    let (terminal, lines) = logging(true);
+    *lock(&terminal.bar) = Some(ProgressBar::hidden());
+    terminal.status("building linux: vmlinux, 3 of at most 9 files compiled");
+    assert_eq!(*lock(&lines), ["building linux: vmlinux, 3 of at most 9 files compiled"]);
+}
+
+#[test]
+fn a_clock_moves_at_most_once_a_second() {
+    let terminal = Terminal { last_tick: Mutex::new(earlier()), ..Terminal::new() };
+    terminal.tick();
+    let first = *lock(&terminal.last_tick);
+    assert!(first.elapsed() < CLOCK, "it moved");
+    terminal.tick();
+    assert_eq!(*lock(&terminal.last_tick), first);
+}
