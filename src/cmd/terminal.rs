@@ -9,7 +9,9 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use super::locale;
 use super::progress::{CHARS, bar_of_runs, say, spinner};
 use crate::cmd::note::note;
-use crate::flow::remaining::{Part, Remaining, RemainingPairs, Work, learn, learned, spoken};
+use crate::flow::remaining::{
+    Part, Rates, Remaining, RemainingPairs, Work, learn, learned, spoken,
+};
 use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
 use crate::text::{counted, escape};
 
@@ -167,7 +169,7 @@ impl Observer for Terminal {
         if runs == 0 {
             return;
         }
-        learn(&lock(&self.remaining).rates());
+        self.learned(&lock(&self.remaining).rates());
         note!(
             "ktax: {} in {:.1} s; all VMs together: {} {:.1} s, runs {:.1} s",
             counted(runs, "run"),
@@ -187,6 +189,10 @@ impl Observer for Terminal {
             .map(|(time, count, row)| format!("{row} {:.2} s", time.as_secs_f64() / **count as f64))
             .collect();
         note!("ktax: longest runs: {}", slowest.join(", "));
+    }
+
+    fn learned(&self, rates: &Rates) {
+        learn(rates);
     }
 
     fn tick(&self) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::options::Options;
-use super::remaining::{Remaining, learned, spoken};
+use super::remaining::{Remaining, basis, learned, spoken};
 use super::session::Session;
 use super::{counts, guests, kept, times};
 use crate::analyse;
@@ -99,18 +99,15 @@ pub fn planned(dir: &AnyRunDir) -> String {
     }
 }
 
-/// How long a Plan takes here, in words; nothing of times, which end when they know enough.
+/// How long a Plan takes here, in words; of times at most, because they end when they know enough.
 pub fn estimate(plan: &Plan, session: &Session<'_>) -> Option<String> {
     let work = match &plan.method {
         PlanMethod::Counts(plan) => counts::work(plan, session),
         PlanMethod::Guests(plan) => guests::work(plan, session),
-        PlanMethod::Times(plan) => return times::estimate(plan),
+        PlanMethod::Times(plan) => return times::estimate(plan, &learned()),
     };
     let rates = learned();
-    let basis = match rates.knows(&work.engine) {
-        true => "as earlier runs on this machine took",
-        false => "a guess, because nothing was measured on this machine yet",
-    };
+    let basis = basis(rates.knows(&work.engine));
     let jobs = work.jobs.min(work.boots);
     let mut remaining = Remaining::new(rates);
     remaining.begin(work);

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::context::OrHost;
 use super::error::Error;
-use super::remaining::{Part, Work};
+use super::remaining::{Part, Rates, Work};
 use crate::analyse::Progress;
 use crate::engine::{Cancel, Limits};
 use crate::run::{Event, Timing};
@@ -21,6 +21,8 @@ pub trait Observer: Sync {
     fn event(&self, _event: &Event<'_>) {}
     /// All of them ended.
     fn end(&self, _timing: &Timing) {}
+    /// This is how long it took: estimates of later runs may rest on it.
+    fn learned(&self, _rates: &Rates) {}
     /// Nothing is measured just now: a clock may move.
     fn tick(&self) {}
     /// So many pairs are done. If the user peeks, also what is known of each row so far: its name,

@@ -47,7 +47,8 @@ impl Seen {
 }
 
 impl Rates {
-    pub(super) fn row(engine: &str, row: &str) -> String {
+    /// The name of a row's rate.
+    pub fn row(engine: &str, row: &str) -> String {
         format!("{engine}/{row}")
     }
 
@@ -60,6 +61,11 @@ impl Rates {
     pub(super) fn run(&self, engine: &str, row: &str, seen: Seen, others: Seen) -> f64 {
         let known = self.runs.get(&Rates::row(engine, row)).copied();
         seen.with(known, others.mean().unwrap_or(RUN_S))
+    }
+
+    /// Seconds of a run that was learned.
+    pub fn learned(&self, engine: &str, row: &str) -> Option<f64> {
+        self.runs.get(&Rates::row(engine, row)).copied()
     }
 
     /// Whether anything is known of that engine.

@@ -176,6 +176,22 @@ fn a_run_that_is_resumed_counts_only_the_pairs_that_it_made() {
 }
 
 #[test]
+fn what_is_short_is_said_with_two_digits() {
+    for (time, said) in [
+        (0.0, "0.000 s"),
+        (0.0123, "0.012 s"),
+        (0.25, "0.25 s"),
+        (0.999, "1.0 s"),
+        (1.25, "1.2 s"),
+        (9.96, "10 s"),
+        (12.5, "13 s"),
+        (200.0, "3 min 20 s"),
+    ] {
+        assert_eq!(precisely(seconds(time)), said);
+    }
+}
+
+#[test]
 fn times_are_said_as_people_say_them() {
     for (time, said) in [
         (0.0, "0 s"),

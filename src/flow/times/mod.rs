@@ -7,13 +7,16 @@ mod cpus;
 mod drive;
 mod engine;
 mod error;
+mod estimate;
 mod judged;
 mod plan;
+mod rates;
 mod run;
 
 pub(super) use analyse::{analyse, planned};
 pub use blocks::BOOTS as BOOTS_OF_A_BLOCK;
 pub use blocks::run_block;
 pub use error::{BlockError, CpuError};
-pub(super) use plan::{check, estimate, plan};
+pub(super) use estimate::estimate;
+pub(super) use plan::{check, plan};
 pub(super) use run::run;

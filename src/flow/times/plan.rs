@@ -1,7 +1,6 @@
 //! What a Plan of times needs to know before it is one.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::calibrate::calibrated;
 use super::cpus;
@@ -11,11 +10,9 @@ use crate::engine::kvm::device;
 use crate::engine::qemu::Qemu;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
-use crate::flow::remaining::spoken;
 use crate::flow::session::Session;
-use crate::model::{Identity, Plan, RunsOn, Side, Subject, TimedSubject, TimesPlan};
+use crate::model::{Identity, Plan, RunsOn, Subject, TimedSubject, TimesPlan};
 use crate::plan::{Experiment, TimesExperiment};
-use crate::stats::timed::drawn_for;
 
 /// The Plan with its Kernels, and with operations that were tried out on the running kernel.
 pub(in crate::flow) fn plan(
@@ -91,26 +88,4 @@ fn kernels(plan: &TimesPlan, session: &Session<'_>) -> Result<BTreeMap<String, I
         }
     }
     Ok(kernels)
-}
-
-/// A loop is calibrated to this, beside what starting its process takes.
-const LOOP: Duration = Duration::from_millis(25);
-
-/// A guest's boot, about.
-const BOOT: Duration = Duration::from_secs(6);
-
-/// How long the pairs of a Plan take at most, in words.
-pub(in crate::flow) fn estimate(plan: &TimesPlan) -> Option<String> {
-    if plan.is_in_blocks() {
-        return None;
-    }
-    let rows = plan.workloads().count() as u32;
-    let loops = LOOP * plan.loops * rows;
-    let boot = |side| if plan.is_guest(side) { BOOT } else { Duration::ZERO };
-    let pair = loops * 2 + Side::BOTH.map(boot).iter().sum::<Duration>();
-    let most = plan.pairs.unwrap_or(plan.most_pairs);
-    let (pair, all) = (spoken(pair), spoken(pair * drawn_for(most as usize) as u32));
-    Some(format!(
-        "a pair takes about {pair}, and at most {most} pairs with their A/A pairs about {all}"
-    ))
 }

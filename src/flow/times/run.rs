@@ -4,6 +4,7 @@ use super::blocks;
 use super::drive::drive;
 use super::error::BlockError;
 use super::judged::judged;
+use super::rates::rates;
 use crate::analyse::{estimates, progress, wants_more};
 use crate::flow::error::Error;
 use crate::flow::options::Options;
@@ -29,5 +30,8 @@ pub(in crate::flow) fn run(
     };
     let ended = drive(dir, session, &ask, |driver| driver.run());
     session.observer.status("");
+    if let Some(rates) = rates(&plan.method, &dir.pairs()?) {
+        session.observer.learned(&rates);
+    }
     ended
 }

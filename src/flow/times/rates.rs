@@ -1,0 +1,98 @@
+//! What pairs teach: how long a loop of each row takes, and a guest's boot.
+
+use crate::flow::remaining::Rates;
+use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
+
+/// The rates of these pairs; `None` where there are none. On the running kernel, what starting a
+/// process takes belongs to its loop; of guests, all beside the loops belongs to the boot.
+pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
+    let boots = || pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
+    let mut runs: Vec<(&Workload, f64, f64)> = Vec::new();
+    for row in plan.workloads() {
+        let loops: Vec<f64> = boots().flat_map(|boot| loops(boot, row)).collect();
+        runs.push((row, loops.len() as f64, loops.iter().sum()));
+    }
+    let count: f64 = runs.iter().map(|(_, count, _)| count).sum();
+    let whole: f64 = pairs.iter().map(|pair| pair.noise.seconds).sum();
+    let beside = (whole - runs.iter().map(|(.., seconds)| seconds).sum::<f64>()).max(0.0);
+    let guests: usize = pairs.iter().map(|pair| guests(plan, pair)).sum();
+    let (of_loop, of_boot) = match plan.runs_on {
+        RunsOn::RunningKernel => (beside / count, 0.0),
+        RunsOn::Guests => (0.0, beside / guests as f64),
+    };
+    let mut rates = Rates::default();
+    for (row, count, seconds) in runs.into_iter().filter(|(_, count, _)| *count > 0.0) {
+        rates.runs.insert(Rates::row(&name(plan), &row.row), seconds / count + of_loop);
+    }
+    rates.boots.insert(name(plan), of_boot);
+    (count > 0.0 && of_boot.is_finite()).then_some(rates)
+}
+
+/// The engine, as rates name it: a host that counts exits may have the same name.
+pub(super) fn name(plan: &TimesPlan) -> String {
+    format!("timed-{}", plan.engine)
+}
+
+/// Seconds of each loop of a row.
+fn loops(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
+    let ns = boot.runs.get(&row.row).map_or(&[][..], |run| &run.loops_ns);
+    ns.iter().map(|ns| ns * row.ops as f64 / 1e9).collect()
+}
+
+/// How many Boots of a pair are guests.
+fn guests(plan: &TimesPlan, pair: &TimedPair) -> usize {
+    let change = if pair.is_control { Side::Base } else { Side::Change };
+    [Side::Base, change].into_iter().filter(|side| plan.is_guest(*side)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{host, kvm};
+    use crate::model::{Noise, Sides, TimedRun};
+    use crate::plan::{Experiment, TimesExperiment};
+
+    fn plan(mut method: TimesExperiment) -> TimesPlan {
+        method.workloads = vec!["getppid".to_owned()];
+        let title = "planned".to_owned();
+        let planned = Experiment { title, seed: 1, threshold_percent: 1.0, method }.plan();
+        let mut plan = planned.unwrap().method;
+        plan.headline[0].ops = 1000;
+        plan
+    }
+
+    /// A pair that took so long, of two Boots with two loops of two seconds each.
+    fn took(seconds: f64, is_control: bool) -> TimedPair {
+        let run = TimedRun { loops_ns: vec![2e6, 2e6], ..TimedRun::default() };
+        let runs = [("getppid".to_owned(), run)].into();
+        let boot = TimedBoot { runs, ..TimedBoot::default() };
+        let (boots, noise) = (Sides { base: boot.clone(), change: boot }, Noise::default());
+        let noise = Noise { seconds, ..noise };
+        TimedPair { index: 0, is_control, change_first: false, boots, noise }
+    }
+
+    #[test]
+    fn a_process_belongs_to_its_loop_and_a_boot_to_its_guest() {
+        let mut method = TimesExperiment::new(&host::ENGINE);
+        method.change.thp = Some("never".to_owned());
+        let of_host = rates(&plan(method), &[took(10.0, false), took(9.0, true)]).unwrap();
+        assert_eq!(of_host.learned("timed-host", "getppid"), Some(2.0 + 3.0 / 8.0));
+        assert!(of_host.knows("timed-host") && of_host.boots["timed-host"] == 0.0, "{of_host:?}");
+        let mut method = TimesExperiment::new(&kvm::ENGINE);
+        method.base.bare_metal = true;
+        method.change.kernel = Some("debian:cloud-amd64".to_owned());
+        // Of the A/A pair both places are bare metal.
+        let of_kvm = rates(&plan(method), &[took(12.0, false), took(8.0, true)]).unwrap();
+        assert_eq!(of_kvm.learned("timed-kvm", "getppid"), Some(2.0));
+        assert_eq!(of_kvm.boots["timed-kvm"], 4.0);
+    }
+
+    #[test]
+    fn without_a_loop_nothing_is_learned() {
+        let mut method = TimesExperiment::new(&host::ENGINE);
+        method.change.thp = Some("never".to_owned());
+        let plan = plan(method);
+        let failed = TimedPair { boots: Sides::default(), ..took(1.0, false) };
+        assert_eq!((rates(&plan, &[]), rates(&plan, &[failed])), (None, None));
+    }
+}
