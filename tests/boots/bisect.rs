@@ -5,8 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::recorder::Recorder;
 use crate::common::{KERNEL, QUICK_BOOT, cache, counts_plan, ktax, printed, run, scratch, until};
-use ktax::model::{Chain, Verdict};
+use ktax::flow::bisect;
+use ktax::model::{Chain, Subject, Verdict};
+use ktax::plan::{CountsExperiment, Experiment};
 use ktax::report::Report;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -57,6 +60,30 @@ fn all_that_carry_a_share_are_found_and_a_stopped_search_goes_on() {
     assert_eq!(again.stdout, ran.stdout);
     let is_run = again.stderr.contains(" runs in ") || again.stderr.contains(" run in ");
     assert!(!is_run, "{}", again.stderr);
+}
+
+/// The progress of a search is one whole: both ends are its first part, each place is another.
+#[test]
+fn a_search_says_which_part_begins_and_its_runs_add_up() {
+    let (dir, recorder) = (scratch(), Recorder::new());
+    let change = format!("{QUICK_BOOT} {PARAMETERS}");
+    let [base, change] = [QUICK_BOOT, &change].map(|line| Subject::of(KERNEL, line));
+    let mut method = CountsExperiment::between(base, change);
+    method.workloads = Some(vec!["getppid".to_owned()]);
+    let title = "planted".to_owned();
+    let experiment = Experiment { title, seed: 1, threshold_percent: 0.1, method };
+    bisect::start(experiment, &dir.path().join("out"), &recorder.session()).unwrap();
+    let (parts, ends) = (recorder.parts(), recorder.ends());
+    // Five layouts of both ends, then one of each place.
+    assert_eq!(ends[0], (10, 10));
+    assert!(parts.len() >= 3 && ends.len() == parts.len() + 1, "{parts:?} {ends:?}");
+    for (number, (part, (done, all))) in (1..).zip(parts.iter().zip(&ends[1..])) {
+        assert_eq!((part.at, part.shares_base, *done), (number, true, 2 * (number + 1)));
+        assert!(part.of > number && *all == 2 * part.of, "{parts:?} {ends:?}");
+    }
+    // At the end nothing is left.
+    let last = ends.last().unwrap();
+    assert_eq!(last.0, last.1);
 }
 
 #[test]

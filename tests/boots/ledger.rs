@@ -2,8 +2,12 @@
 
 use std::fs;
 
+use crate::common::recorder::Recorder;
 use crate::common::{KERNEL, ktax, printed, run, scratch};
+use ktax::flow::ledger::rank;
+use ktax::flow::remaining::Part;
 use ktax::model::{LedgerEntry, Verdict};
+use ktax::plan::Ledger;
 
 const ADDITIONS: [(&str, &str); 2] = [("nothing", "ktax.none=a"), ("one", "ktax.extra=1")];
 
@@ -46,6 +50,19 @@ fn additions_are_ranked_and_add_up_and_are_not_measured_twice() {
     let text = run(ktax().arg("ledger").arg(&ledger).arg("--out").arg(&out)).stdout;
     let line = text.lines().find(|line| line.starts_with("one ")).unwrap();
     assert!(line.contains("+1.00"), "{text}");
+}
+
+/// The progress of a ledger is one whole: each addition, and then all of them, is a part of it.
+#[test]
+fn a_ledger_says_which_part_begins_and_its_runs_add_up() {
+    let (dir, recorder) = (scratch(), Recorder::new());
+    let file = Ledger::read(&file(&ADDITIONS), "planted.toml").unwrap();
+    let ledger = Ledger::of(file, "planted.toml").unwrap();
+    rank(&ledger, &dir.path().join("out"), &recorder.session()).unwrap().unwrap();
+    let part = |at| Part { at, of: 3, shares_base: true };
+    assert_eq!(recorder.parts(), [part(0), part(1), part(2)]);
+    // Two boots of a row in each; the base's are there from the second part on.
+    assert_eq!(recorder.ends(), [(2, 6), (4, 6), (6, 6)]);
 }
 
 #[test]

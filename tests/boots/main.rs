@@ -11,5 +11,6 @@ mod kernels;
 mod kvm_engine;
 mod ledger;
 mod newer_qemu;
+mod progress;
 mod resume;
 mod snapshots;

@@ -5,6 +5,7 @@
 pub mod kvm;
 pub mod page;
 pub mod printed;
+pub mod recorder;
 pub mod require;
 
 use std::fs;

@@ -3,5 +3,6 @@
 
 mod blocks;
 mod command;
+mod observed;
 mod refused;
 mod sweep;
