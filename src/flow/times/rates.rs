@@ -3,10 +3,16 @@
 use crate::flow::remaining::Rates;
 use crate::model::{RunsOn, Side, TimedBoot, TimedPair, TimesPlan, Workload};
 
-/// The rates of these pairs; `None` where there are none. On the running kernel, what starting a
-/// process takes belongs to its loop; of guests, all beside the loops belongs to the boot.
+/// The rates of these pairs, without those in which a row failed; `None` where there are none.
+/// On the running kernel, what starting a process takes belongs to its loop; of guests, all beside
+/// the loops belongs to the boot.
 pub(super) fn rates(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<Rates> {
-    let boots = || pairs.iter().flat_map(|pair| [&pair.boots.base, &pair.boots.change]);
+    let is_whole = |pair: &&TimedPair| {
+        let mut runs = boots_of(pair).into_iter().flat_map(|boot| boot.runs.values());
+        runs.all(|run| run.failure.is_none())
+    };
+    let pairs: Vec<&TimedPair> = pairs.iter().filter(is_whole).collect();
+    let boots = || pairs.iter().flat_map(|pair| boots_of(pair));
     let mut runs: Vec<(&Workload, f64, f64)> = Vec::new();
     for row in plan.workloads() {
         let loops: Vec<f64> = boots().flat_map(|boot| loops(boot, row)).collect();
@@ -33,6 +39,10 @@ pub(super) fn name(plan: &TimesPlan) -> String {
     format!("timed-{}", plan.engine)
 }
 
+fn boots_of(pair: &TimedPair) -> [&TimedBoot; 2] {
+    [&pair.boots.base, &pair.boots.change]
+}
+
 /// Seconds of each loop of a row.
 fn loops(boot: &TimedBoot, row: &Workload) -> Vec<f64> {
     let ns = boot.runs.get(&row.row).map_or(&[][..], |run| &run.loops_ns);
@@ -49,7 +59,7 @@ fn guests(plan: &TimesPlan, pair: &TimedPair) -> usize {
 mod tests {
     use super::*;
     use crate::engine::{host, kvm};
-    use crate::model::{Noise, Sides, TimedRun};
+    use crate::model::{Failure, Noise, Sides, TimedRun};
     use crate::plan::{Experiment, TimesExperiment};
 
     fn plan(mut method: TimesExperiment) -> TimesPlan {
@@ -92,7 +102,11 @@ mod tests {
         let mut method = TimesExperiment::new(&host::ENGINE);
         method.change.thp = Some("never".to_owned());
         let plan = plan(method);
-        let failed = TimedPair { boots: Sides::default(), ..took(1.0, false) };
-        assert_eq!((rates(&plan, &[]), rates(&plan, &[failed])), (None, None));
+        let without = TimedPair { boots: Sides::default(), ..took(1.0, false) };
+        assert_eq!((rates(&plan, &[]), rates(&plan, &[without])), (None, None));
+        let mut failed = took(900.0, false);
+        let failure = Some(Failure::Garbled { reason: "no time".to_owned() });
+        failed.boots.change.runs.get_mut("getppid").unwrap().failure = failure;
+        assert_eq!(rates(&plan, &[failed, took(8.0, false)]), rates(&plan, &[took(8.0, false)]));
     }
 }

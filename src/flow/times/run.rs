@@ -28,9 +28,11 @@ pub(in crate::flow) fn run(
         session.observer.pairs(&progress(&plan, pairs), known.as_deref());
         wants_more(&plan, pairs)
     };
+    // Those that are there may be of another machine.
+    let there = dir.pairs()?.len();
     let ended = drive(dir, session, &ask, |driver| driver.run());
     session.observer.status("");
-    if let Some(rates) = rates(&plan.method, &dir.pairs()?) {
+    if let Some(rates) = rates(&plan.method, dir.pairs()?.get(there..).unwrap_or_default()) {
         session.observer.learned(&rates);
     }
     ended

@@ -50,7 +50,8 @@ fn a_clock_may_move_between_loops_and_every_pair_is_told() {
 
 #[test]
 fn what_a_run_took_is_what_a_plan_expects() {
-    let (dir, state) = (scratch(), scratch());
+    let (dir, state, other) = (scratch(), scratch(), scratch());
+    let out = dir.path().join("run");
     let quick = ["--same", "--engine", "host", "--loops", "1", "--pairs", "10", "-w", ROW];
     let planned = || {
         let ran = run(ktax().arg("plan").args(quick).env("KTAX_STATE", state.path()));
@@ -61,7 +62,7 @@ fn what_a_run_took_is_what_a_plan_expects() {
     assert!(said.contains("ktax: a pair takes about 0.050 s, and at most 10 pairs"), "{said}");
     assert!(said.contains("(a guess, because nothing was measured"), "{said}");
     let mut compare = ktax();
-    compare.arg("compare").args(quick).arg("--out").arg(dir.path().join("run"));
+    compare.arg("compare").args(quick).arg("--out").arg(&out);
     let ran = run(compare.env("KTAX_STATE", state.path()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
     let rates = fs::read_to_string(state.path().join("rates.json")).unwrap();
@@ -69,6 +70,10 @@ fn what_a_run_took_is_what_a_plan_expects() {
     assert!(rates["runs"][format!("timed-host/{ROW}")].as_f64().unwrap() > 0.0, "{rates}");
     let said = planned();
     assert!(said.contains("(as earlier runs on this machine took)"), "{said}");
+    // Pairs that are there already may be of another machine, and teach nothing.
+    let ran = run(ktax().arg("run").arg(&out).env("KTAX_STATE", other.path()));
+    assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
+    assert!(!other.path().join("rates.json").exists());
     // It is this file that is used: a loop takes a quarter of a second there.
     let rates = format!(r#"{{"boots":{{"timed-host":0}},"runs":{{"timed-host/{ROW}":0.25}}}}"#);
     fs::write(state.path().join("rates.json"), rates).unwrap();
