@@ -65,6 +65,18 @@ fn a_ledger_says_which_part_begins_and_its_runs_add_up() {
     assert_eq!(recorder.ends(), [(2, 6), (4, 6), (6, 6)]);
 }
 
+/// Costs are what a ledger is asked for: they are no failure.
+#[test]
+fn a_ledger_whose_additions_are_slower_is_a_success() {
+    let dir = scratch();
+    let (ledger, out) = (dir.path().join("planted.toml"), dir.path().join("out"));
+    let five = file(&ADDITIONS[1..]).replace("layouts = 1", "layouts = 5");
+    fs::write(&ledger, five).unwrap();
+    let ran = run(ktax().arg("ledger").arg(&ledger).arg("--json").arg("--out").arg(&out));
+    let verdict = printed::ledger(&ran.stdout).rows[0].entries[0].verdict;
+    assert_eq!((verdict, ran.status), (Verdict::Slower, 0), "{}", ran.stderr);
+}
+
 #[test]
 fn an_addition_that_fails_says_nothing_of_the_base_and_a_misspelt_one_is_no_free_one() {
     let dir = scratch();
