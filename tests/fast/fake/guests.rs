@@ -29,6 +29,16 @@ fn a_change_beyond_the_layouts_gets_a_verdict_and_one_sample_s_luck_gets_none() 
 }
 
 #[test]
+fn a_change_beyond_the_layouts_and_small_is_below_the_threshold() {
+    let comparison = compared(FILE, |row, side, layout| {
+        let more = if (row, side) == (0, Side::Change) { 500 } else { 0 };
+        Ok([1_000_000 + more + layout as u64, 400])
+    });
+    assert_eq!(verdicts(&comparison), [Verdict::BelowThreshold, Verdict::NoDetectedChange]);
+    assert!(comparison.rows[0].effects()[0].percent.unwrap() > 0.04, "{comparison:?}");
+}
+
+#[test]
 fn a_run_that_is_stopped_goes_on_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");

@@ -35,6 +35,23 @@ fn what_was_planted_is_found_and_nothing_else() {
 }
 
 #[test]
+fn a_change_that_is_sure_and_small_is_below_the_threshold() {
+    let dir = scratch();
+    let mut sixty = plan();
+    sixty.method.pairs = Some(60);
+    let half = |row: &str, is_change: bool, boot: usize| match (row, is_change) {
+        ("pipe", true) => 1005.0 * noise_of(boot),
+        ("stat", true) => 995.0 * noise_of(boot),
+        _ => 1000.0 * noise_of(boot),
+    };
+    let comparison = compared(&dir.path().join("run"), &sixty, &scene(half));
+    let small = Verdict::BelowThreshold;
+    assert_eq!(verdicts(&comparison.rows), [Verdict::NoDetectedChange, small, small]);
+    let text = render(&comparison, TEXT, TextOptions::default()).unwrap();
+    assert_eq!(text.matches("  below the threshold\n").count(), 2, "{text}");
+}
+
+#[test]
 fn nine_pairs_get_no_verdict() {
     let dir = scratch();
     let (root, mut ten) = (dir.path().join("run"), plan());

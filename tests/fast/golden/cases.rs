@@ -21,6 +21,7 @@ const PIPE: Made = ("context-switch:pages=4,procs=2", "one round trip", pipe);
 const CLEAR: Made = ("pipe", "one round trip", clear);
 const LOOP: Made = ("create-delete", "one file", no_loop);
 const JITTER: Made = ("fork-exit", "one fork with its exit and wait", jitter);
+const SMALL: Made = ("stat", "one call", small);
 
 /// One in ten thousand, and one in a hundred, of the instructions beside them.
 pub const FEW_REP: Made = ("few", "one", |side, _| rep_beside(side, 10));
@@ -41,6 +42,7 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("four-layouts", made("Four layouts are too few", 4, &[CALL, FORK])),
             ("hostile", hostile()),
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
+            ("small", made("Half of the threshold", 5, &[SMALL])),
         ]
     })
 }
@@ -202,4 +204,10 @@ fn no_loop(side: Side, _: usize) -> Measured {
 fn jitter(side: Side, layout: usize) -> Measured {
     let noise = if side == Side::Change { [1, 3, 0, 2, 13][layout] } else { 2 };
     Ok((vec![("process", "copy_process", 120_000 + noise, 0)], signature("forks", 400)))
+}
+
+/// Beyond the Layouts, and half of the threshold.
+fn small(side: Side, _: usize) -> Measured {
+    let more = if side == Side::Change { 10 } else { 0 };
+    Ok((vec![("process", "link_path_walk", 20_000 + more, 0)], signature("calls", 400)))
 }
