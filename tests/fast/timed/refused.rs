@@ -16,6 +16,8 @@ fn mistakes_are_refused_with_the_next_step() {
         ),
         (&["--engine", "host", "-w", "getppid", "--change-set", "nonsense"], "there is no `=`"),
         (&["--engine", "host", "-w", "getppid"], "base and change are the same"),
+        (&["--engine", "kvm", "--kernel", "x", "-w", "pipe"], "base and change are the same"),
+        (&["--kernel", "x", "-w", "getppid"], "base and change are the same"),
         (
             &["--engine", "host", "-w", "getppid", "--change-set", "vm.swapiness=1"],
             "(did you mean vm.swappiness?)",
@@ -48,6 +50,23 @@ fn mistakes_are_refused_with_the_next_step() {
         let ran = run(ktax().arg("plan").args(arguments));
         assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn guests_that_are_the_same_are_refused_unless_that_is_asked_for() {
+    let dir = scratch();
+    let file = dir.path().join("guests.toml");
+    let same = "title = \"x\"\nhost = \"kvm\"\nworkloads = [\"boot\"]\n\
+                base = { kernel = \"/no/such\" }\nchange = { kernel = \"/no/such\" }\n";
+    for (text, said) in [
+        (same.to_owned(), "base and change are the same"),
+        (format!("same = true\n{same}"), "/no/such"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let ran = run(ktax().arg("plan").arg(&file));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
 }
 
