@@ -2,6 +2,7 @@
 //! namespace of its own, whose settings are nobody else's.
 
 mod changer;
+mod container;
 mod loops;
 mod session;
 

@@ -142,6 +142,13 @@ impl Running {
         Ok(self.root.join(setting.path()?))
     }
 
+    /// Whether this process may change sysctls: one of them that every kernel has. Also root may
+    /// not where a container mounts them read-only.
+    pub fn may_change(&self) -> io::Result<()> {
+        let file = self.root.join(SYSCTLS).join("kernel/panic");
+        Ok(rustix::fs::access(file, rustix::fs::Access::WRITE_OK)?)
+    }
+
     /// The directory of all sysctls.
     pub(super) fn sysctls(&self) -> PathBuf {
         self.root.join(SYSCTLS)
