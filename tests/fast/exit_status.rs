@@ -81,7 +81,7 @@ fn errors() -> Vec<(Error, Blame)> {
         (ExitFileError::Since { name, since, error: cleared }.into(), User),
         (RecordError::NoProgram { program: text("gone"), reason: gone }.into(), User),
         (RecordError::Killed { program }.into(), Host),
-        (LiveError::NoTracefs.into(), Host),
+        (LiveError::NoTracefs { is_root: true }.into(), Host),
         (StatError::from(absent).into(), User),
         (StatError::from(unmade).into(), Host),
         (StatError::Failed { command, failure, last_words }.into(), Host),

@@ -92,6 +92,34 @@ fn a_cache_that_an_ordinary_user_cannot_write_is_not_ok() {
 }
 
 #[test]
+fn an_ordinary_user_hears_at_once_all_that_recording_needs() {
+    let Some(user) = Ordinary::new() else { return };
+    let ran = run(user.ktax().args(["exits", "record", "--", "true"]));
+    assert!(ran.status == 1 && ran.stderr.lines().count() == 1, "{ran:?}");
+    let rights = "run ktax as root, or with CAP_BPF and CAP_PERFMON";
+    assert!(ran.stderr.contains(rights), "{}", ran.stderr);
+    let is_mounted = Path::new("/sys/kernel/tracing/events").exists();
+    let mount = "type: sudo mount -t tracefs nodev /sys/kernel/tracing";
+    assert_eq!(ran.stderr.contains(mount), !is_mounted, "{}", ran.stderr);
+}
+
+#[test]
+fn an_ordinary_user_hears_who_may_change_settings_before_anything_is_measured() {
+    let Some(user) = Ordinary::new() else { return };
+    let out = user.temporary().join("out");
+    let mut compare = user.ktax();
+    compare.args(["compare", "--engine", "host", "-w", "getppid", "--change-set"]);
+    let ran = run(compare.args(["vm.swappiness=1", "--out"]).arg(&out));
+    assert!(ran.status == 1 && ran.stderr.lines().count() == 1, "{ran:?}");
+    let said = match fs::File::options().write(true).open("/proc/sys/vm/swappiness") {
+        Ok(_) => "cannot change vm.swappiness: Permission denied (os error 13); run ktax with",
+        // In a container nobody may.
+        Err(_) => "vm.swappiness is read-only here",
+    };
+    assert!(ran.stderr.contains(said) && !out.exists(), "{ran:?}");
+}
+
+#[test]
 fn an_ordinary_user_can_run_the_workloads() {
     let Some(user) = Ordinary::new() else { return };
     let mut ran_properly = 0;

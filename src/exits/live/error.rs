@@ -8,11 +8,12 @@ use crate::model::Blame;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum LiveError {
     #[error(
-        "the kernel's trace file system is not mounted; type: \
+        "the kernel's trace file system is not mounted; {}type: \
          sudo mount -t tracefs nodev /sys/kernel/tracing. --via stats needs no tracefs, but only \
-         counts"
+         counts",
+        if *.is_root { "" } else { "run ktax as root, or with CAP_BPF and CAP_PERFMON, and first " }
     )]
-    NoTracefs,
+    NoTracefs { is_root: bool },
     #[error(
         "cannot read this kernel's tracepoints, because the kernel is locked down (see \
          /sys/kernel/security/lockdown); boot it without lockdown=confidentiality, or use \

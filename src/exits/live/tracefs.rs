@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
+
 use super::error::LiveError;
 use super::hook::Field;
 
@@ -41,7 +43,7 @@ impl Tracefs {
         Err(match refused {
             true => LiveError::NotAllowed { what: "read tracefs" },
             false if is_empty() => LiveError::LockedDown,
-            false => LiveError::NoTracefs,
+            false => LiveError::NoTracefs { is_root: geteuid().is_root() },
         })
     }
 
