@@ -85,7 +85,9 @@ pub fn guests_ledger() -> LedgerTable {
         (effect.change, effect.delta_range) = (effect.base, (0.0, 0.0));
     }
     let each = [("clock".to_owned(), compared.clone()), ("eoi".to_owned(), other)];
-    analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new()).unwrap()
+    let ledger =
+        analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new()).unwrap();
+    LedgerTable { again: words("ktax ledger features"), ..ledger }
 }
 
 /// Where no element carries enough, the answer says what to do next.
