@@ -60,6 +60,21 @@ fn who_still_runs_is_named_in_the_report() {
     assert_eq!(facts, [expected]);
 }
 
+/// Without the instructions that give the generator its first seed.
+#[test]
+fn a_cpu_without_random_numbers_gets_a_seed() {
+    let dir = scratch();
+    let measured = |name: &str, cpu: &str| {
+        let rows = rows(&["create-delete:bytes=0"]);
+        let options = args(&rows, &["--layouts", "1", "--cpu", cpu]);
+        let (_, comparison) = compare(&dir.path().join(name), [QUICK_BOOT; 2], &options);
+        assert_eq!(comparison.warnings, []);
+        row(&comparison, "create-delete:bytes=0").effects()[0].base
+    };
+    let (with, without) = (measured("with", "max"), measured("without", "max,-rdrand,-rdseed"));
+    assert!((without / with - 1.0).abs() < 0.01, "{without} {with}");
+}
+
 /// A generator without a seed makes each file 87 % dearer.
 #[test]
 fn a_kernel_that_does_not_trust_the_cpu_gets_a_seed() {
