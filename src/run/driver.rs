@@ -125,8 +125,8 @@ impl<B: Boots> Driver<'_, B> {
         let script = self.boots.script(self.plan(), step);
         self.dir.write_boot_file(step, "argv", script.as_bytes())?;
         let started = Instant::now();
-        let (booted, lost) =
-            at_most_twice(self.cancel, self.observe, step, || self.boots.boot(self.plan(), step));
+        let boot = || self.boots.boot(self.plan(), step);
+        let (booted, lost) = at_most_twice(self.cancel, self.hears_of(step), boot);
         timing.boot(started.elapsed());
         let lost = lost.into_iter().collect();
         match booted {
@@ -150,6 +150,11 @@ impl<B: Boots> Driver<'_, B> {
         }
     }
 
+    /// Says what the host lost of this Step.
+    fn hears_of<'a>(&'a self, step: &'a Step) -> impl Fn(&Failure) + 'a {
+        move |lost| (self.observe)(Event::Lost(step, lost))
+    }
+
     fn runs(
         &self,
         step: &Step,
@@ -165,7 +170,7 @@ impl<B: Boots> Driver<'_, B> {
             self.dir.write_order(step, row, &order)?;
             let started = Instant::now();
             let (made, lost) =
-                at_most_twice(self.cancel, self.observe, step, || booted.run(at, &order));
+                at_most_twice(self.cancel, self.hears_of(step), || booted.run(at, &order));
             timing.run(row, started.elapsed());
             if let Some(lost) = lost {
                 boot.lost.push(lost);

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use crate::engine::{Cancel, Stop};
 use crate::model::{Failure, Sides, Step};
-use crate::run::event::Event;
 use crate::rundir::{RunDir, RunDirError};
 
 /// The first Boot of each Side that failed. A row needs all Layouts, so that the other Boots of
@@ -38,17 +37,16 @@ impl FirstFailures {
     }
 }
 
-/// Makes a Boot or a Run of this Step, and once more if the host lost it, of which `observe` hears
-/// first; also returns why it was lost.
+/// Makes a Boot or a Run, and once more if the host lost it, of which `observe` hears first; also
+/// returns why it was lost.
 pub(super) fn at_most_twice<T>(
     cancel: &Cancel,
-    observe: &dyn Fn(Event),
-    step: &Step,
+    observe: impl Fn(&Failure),
     mut make: impl FnMut() -> Result<T, Stop>,
 ) -> (Result<T, Stop>, Option<Failure>) {
     match make() {
         Err(Stop::Failed(lost @ Failure::QemuLost { .. }, _)) if !cancel.is_cancelled() => {
-            observe(Event::Lost(step, &lost));
+            observe(&lost);
             (make(), Some(lost))
         }
         other => (other, None),

@@ -101,7 +101,7 @@ fn reduced(block: &TimedBlock) -> TimedBoot {
         );
     }
     let facts = block.boots.first().map(|boot| boot.facts.clone()).unwrap_or_default();
-    TimedBoot { facts, runs }
+    TimedBoot { facts, runs, lost: None }
 }
 
 /// Facts that were not the same in all Boots of a block, of which the first one's are kept.

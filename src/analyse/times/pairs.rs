@@ -1,7 +1,7 @@
 use super::boots::{of_side, times as times_of, value};
 use super::row::{different_work, row};
 use super::{crossings, noise};
-use crate::analyse::one_image;
+use crate::analyse::{lost, one_image};
 use crate::model::{
     Accelerator, Comparison, ComparisonMethod, Facts, Plan, Row, RunsOn, Side, Sides, TimedPair,
     TimesComparison, TimesPlan, Warning, Workload,
@@ -153,6 +153,7 @@ fn undeclared(plan: &TimesPlan, pairs: &[TimedPair]) -> Option<String> {
 fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = one_image::of_times(plan).into_iter().collect();
     warnings.extend(noise::warnings(plan, pairs));
+    warnings.extend(lost::of_pairs(pairs));
     let differences = noise::undeclared(plan, pairs);
     warnings.extend(differences.iter().map(|difference| Warning {
         fact: format!("not declared, and different: {difference}"),

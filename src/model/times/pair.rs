@@ -29,6 +29,9 @@ pub struct TimedBoot {
     pub facts: Facts,
     /// By row.
     pub runs: BTreeMap<String, TimedRun>,
+    /// Why the Boot was made a second time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Failure>,
 }
 
 /// What else the machine did while something was measured. Shares are of the time of the CPUs in

@@ -10,6 +10,7 @@ use crate::model::{
     TimesPlan, Workload,
 };
 use crate::run::event::Ended;
+use crate::run::first::at_most_twice;
 use crate::run::native::judge;
 use crate::rundir::{RunDir, RunDirError};
 use crate::stats::timed::{Order, Slot};
@@ -165,7 +166,10 @@ impl TimesDriver<'_> {
         let times = self.dir.plan().method.loops as usize;
         let loops: Vec<&Workload> =
             rows.iter().flat_map(|row| std::iter::repeat_n(*row, times)).collect();
-        let Booted { facts, wires, console } = self.engine.boot(subject, &loops)?;
+        // Before its first loop: what is lost later is a failure of the rows that it did not run.
+        let boot = || self.engine.boot(subject, &loops);
+        let (booted, lost) = at_most_twice(self.cancel, |_| (), boot);
+        let Booted { facts, wires, console } = booted?;
         let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
         for (workload, wire) in loops.into_iter().zip(wires) {
             let run = runs.entry(workload.row.clone()).or_default();
@@ -180,7 +184,7 @@ impl TimesDriver<'_> {
                 Err(failure) => run.failure = Some(failure),
             }
         }
-        Ok((TimedBoot { facts, runs }, console))
+        Ok((TimedBoot { facts, runs, lost }, console))
     }
 }
 
@@ -188,13 +192,15 @@ impl TimesDriver<'_> {
 fn next_step(failure: &Failure, console: Option<&Path>) -> String {
     use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
     match (console, failure) {
+        // Nothing that the guest said is about it.
+        (_, QemuLost { .. }) => failure.next_step().into(),
         (Some(path), _) => {
             // The console is in the run directory itself.
             let root = path.parent().unwrap_or(Path::new("."));
             format!("read {}, then resume with `ktax run {}`", path.display(), shell_path(root))
         }
         (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | Silent { .. })
-        | (None, Garbled { .. } | Flood { .. } | QemuDied { .. } | QemuLost { .. }) => {
+        | (None, Garbled { .. } | Flood { .. } | QemuDied { .. }) => {
             "its console is empty; `ktax doctor` says whether guests boot here".into()
         }
         (None, other) => other.next_step().into(),

@@ -27,6 +27,8 @@ pub struct Scene {
     pub console: Vec<u8>,
     /// What every Boot fails with as a whole.
     pub stop: Option<Stop>,
+    /// The host loses the Boot of this number.
+    pub lost_at: Option<usize>,
     /// What it says beside its work.
     pub beside: fn(&str, bool) -> u64,
     pub facts: fn(bool) -> Facts,
@@ -45,6 +47,7 @@ pub fn scene(ns: fn(&str, bool, usize) -> f64) -> Scene {
         failure: |_, _| None,
         console: Vec::new(),
         stop: None,
+        lost_at: None,
         beside: |_, _| 1,
         facts: |_| Facts::new(),
         noise: Noise { seconds: 1.0, cpus: 2, ..Noise::default() },
@@ -68,6 +71,9 @@ impl Timed for Scene {
         if number == self.cancel_after {
             self.cancel.cancel();
             return Err(Stop::Cancelled);
+        }
+        if self.lost_at == Some(number) {
+            return Err(Failure::QemuLost { reason: "signal 9".into() }.into());
         }
         if let Some(stop) = &self.stop {
             return Err(stop.clone());

@@ -42,6 +42,25 @@ fn a_guest_that_does_not_boot_is_not_run_and_its_console_is_kept() {
 }
 
 #[test]
+fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
+    let dir = scratch();
+    let mut ten = plan();
+    ten.method.pairs = Some(10);
+    let once = Scene { lost_at: Some(5), ..scene(calm) };
+    let comparison = compared(&dir.path().join("once"), &ten, &once);
+    assert_eq!(*once.seen.borrow(), 2 * 18 + 1);
+    assert!(comparison.rows.iter().all(|row| row.failures.is_empty()), "{comparison:?}");
+    let said: Vec<&str> = comparison.warnings.iter().map(|it| it.fact.as_str()).collect();
+    assert_eq!(said, ["ktax made a boot of pair 2 a second time: QEMU was lost: signal 9"]);
+    // Not for ever.
+    let lost = Failure::QemuLost { reason: "signal 9".into() };
+    let again = stopped(lost, b"");
+    let error = drive(&dir.path().join("again"), &ten, &again).unwrap_err();
+    assert_eq!(*again.seen.borrow(), 2, "{error}");
+    assert!(error.to_string().ends_with("then resume with `ktax run DIR`"), "{error}");
+}
+
+#[test]
 fn the_console_of_a_guest_that_ends_in_the_middle_is_beside_its_pair() {
     let dir = scratch();
     let root = dir.path().join("run");
