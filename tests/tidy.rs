@@ -25,7 +25,7 @@ mod tokens;
 #[path = "tidy/waits.rs"]
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -252,6 +252,22 @@ fn links_in_documents_lead_somewhere() {
             }
         }
     }
+}
+
+#[test]
+fn every_file_of_tests_has_its_row_in_contributing() {
+    let document = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let is_of_a_binary = |name: &&String| {
+        let parts: Vec<&str> = name.split('/').collect();
+        let is_module = matches!(parts[..], [_, "boots" | "fast" | "guests" | "long", _]);
+        parts.len() == 2 || is_module && parts[2] != "main.rs"
+    };
+    let there: BTreeSet<String> =
+        texts("tests", &["rs"]).keys().filter(is_of_a_binary).cloned().collect();
+    let mut named = table::files_of_tests(&document);
+    // What is no test.
+    named.retain(|name| name.ends_with(".rs"));
+    assert_eq!(there, named);
 }
 
 /// Whether a document has a heading of this anchor, as GitHub makes them.

@@ -1,6 +1,15 @@
-//! The table of ARCHITECTURE.md: which module may use which.
+//! The tables of documents: which module may use which (ARCHITECTURE.md), and what each file of
+//! tests is about (CONTRIBUTING.md).
 
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The files below `tests/` that rows of a document begin with.
+pub fn files_of_tests(document: &str) -> BTreeSet<String> {
+    let first_cells =
+        document.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+    let names = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.filter(|name| name.starts_with("tests/")).map(str::to_owned).collect()
+}
 
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
