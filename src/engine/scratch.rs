@@ -104,6 +104,17 @@ mod tests {
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
+    /// Others may read what the user's umask lets them read: as in a directory that `mkdir` makes.
+    #[test]
+    fn a_kept_directory_is_made_with_the_users_umask() {
+        let parent = tempfile::tempdir().unwrap();
+        let usual = parent.path().join("usual");
+        fs::create_dir(&usual).unwrap();
+        let kept = Scratch::create(parent.path()).unwrap().keep();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode(&kept), mode(&usual));
+    }
+
     #[test]
     fn what_a_killed_ktax_left_is_removed() {
         let parent = tempfile::tempdir().unwrap();

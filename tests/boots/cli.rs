@@ -145,6 +145,12 @@ fn what_a_host_of_another_architecture_lacks_is_said_before_anything_is_made() {
             "qemu-system-riscv64, riscv64-linux-gnu-gcc",
             "qemu-system-misc gcc-riscv64-linux-gnu",
         ),
+        (
+            "exit-cost-power9",
+            "POWER9",
+            "qemu-system-ppc64, powerpc64le-linux-gnu-gcc",
+            "qemu-system-ppc gcc-powerpc64le-linux-gnu",
+        ),
     ] {
         let (dir, file) = (scratch(), format!("experiments/{file}.toml"));
         let (out, cache) = (dir.path().join("out"), dir.path().join("cache"));
