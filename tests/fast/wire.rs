@@ -5,6 +5,7 @@ mod computed;
 mod example;
 mod examples;
 mod guest;
+mod idle;
 mod mutate;
 mod native;
 mod noise;
