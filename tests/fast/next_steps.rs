@@ -57,7 +57,9 @@ fn a_directory_that_is_no_run_has_a_next_step_that_works() {
 #[test]
 fn a_command_to_type_is_quoted_for_the_shell() {
     let dir = scratch();
-    for ((name, plan), hard) in plans().into_iter().cycle().zip(HARD) {
+    // Times would be measured, which nothing is missing for.
+    let plans = plans().into_iter().filter(|(name, _)| *name != "times").collect::<Vec<_>>();
+    for ((name, plan), hard) in plans.into_iter().cycle().zip(HARD) {
         let root = dir.path().join(hard);
         AnyRunDir::create(&root, plan).unwrap();
         let relative = PathBuf::from(".").join(hard);
