@@ -57,7 +57,7 @@ fn a_boot_that_the_host_lost_is_made_once_more_and_this_is_said() {
     let again = stopped(lost, b"");
     let error = drive(&dir.path().join("again"), &ten, &again).unwrap_err();
     assert_eq!(*again.seen.borrow(), 2, "{error}");
-    assert!(error.to_string().ends_with("then resume with `ktax run DIR`"), "{error}");
+    assert!(error.to_string().ends_with("then resume the run"), "{error}");
 }
 
 #[test]
