@@ -173,7 +173,7 @@ fn directories_that_are_no_run_directories_are_refused() {
     for command in ["run", "analyse", "report"] {
         let ran = run(ktax().arg(command).arg(dir.path()));
         assert_eq!(ran.status, 2, "{command}: {}", ran.stderr);
-        assert!(ran.stderr.contains("ktax plan"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("ktax compare lsm"), "{}", ran.stderr);
     }
     fs::write(dir.path().join("plan.json"), "{\"format\": 99}").unwrap();
     assert_eq!(run(ktax().arg("run").arg(dir.path())).status, 2);

@@ -35,6 +35,7 @@ fn doctor_tries_kvm_and_says_what_came_of_it() {
         ("/dev/kvm cannot be opened (", "the kvm engine cannot measure here"),
         ("cannot run a small guest (", "the kvm engine cannot measure here"),
         ("runs a small guest but does not boot 6", "the kvm engine cannot measure here"),
+        ("runs a small guest, but QEMU ends when it boots 6", "the kvm engine cannot measure here"),
         ("boots 6", " s: the kvm engine works here"),
     ];
     assert!(
