@@ -124,7 +124,7 @@ fn stopped(said: &str) -> Vec<TimedPair> {
         assert!(said.lines().any(|said| said == line), "{line:?} is not in {said}");
     }
     // A line of progress may stand before it.
-    let is_last = |said: &str| said.ends_with("ktax: stopped; resume with `ktax run /tmp/run/`");
+    let is_last = |said: &str| said.ends_with("ktax: stopped; resume with `ktax run /tmp/run`");
     assert!(said.lines().any(|said| said.starts_with("said ") && is_last(said)), "{said}");
     serde_json::Deserializer::from_str(pairs).into_iter().map(Result::unwrap).collect()
 }
