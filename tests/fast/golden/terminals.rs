@@ -145,6 +145,19 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
     assert!(narrow > 0);
 }
 
+/// Parameters stand below one another before a column is left out.
+#[test]
+fn a_long_name_takes_no_column_away() {
+    let mut changes = cases::changes();
+    changes.rows[1].row = "messaging:fds=4,channel=socket,workers=process,ops=20000".into();
+    let at = |width| at(&changes, width, false);
+    assert!(at(160).contains("messaging:fds=4,channel=socket,workers=process,ops=20000 "));
+    let usual = at(80);
+    let lines =
+        ["messaging: ", "  fds=4,channel=socket,\n", "  workers=process,\n", "  ops=20000\n"];
+    assert!(lines.iter().all(|line| usual.contains(line)) && usual.contains("MDE"), "{usual}");
+}
+
 /// What one would otherwise look for below the table.
 #[test]
 fn a_wide_page_says_which_function_carries_most() {

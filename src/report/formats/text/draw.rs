@@ -1,4 +1,4 @@
-use super::page::{Page, align_right, folded, natural_width};
+use super::page::{Fold, Page, align_right, natural_width};
 use crate::model::Verdict;
 use crate::report::view::{Cell, Column, Kind, Line, Table};
 
@@ -21,7 +21,7 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
         table.without(&(0..table.columns.len()).filter(is_left_out).collect::<Vec<usize>>())
     };
     let fits =
-        |shown: &[usize]| natural_width(&lay_out(&only(shown), page, false).table) <= page.width;
+        |shown: &[usize]| natural_width(&lay_out(&only(shown), page, Fold::Whole).table) <= page.width;
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for column in 1..table.columns.len() {
         let wider = parts.last().map(|part| [&part[..], &[column]].concat());
@@ -33,11 +33,11 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
     parts.iter().map(|part| only(part)).collect()
 }
 
-/// A table on a page: with all columns where there is room for them, else with row names on two
+/// A table on a page: with all columns where there is room for them, else with row names on several
 /// lines, else without the columns that give way.
 pub fn draw(table: &Table, page: &Page) -> String {
     let fitting = way(table, page);
-    let (given, fold) = fitting.unwrap_or((table.gives_way.len(), true));
+    let (given, fold) = fitting.unwrap_or((table.gives_way.len(), Fold::Colon));
     let shown = left(table, given);
     let mut drawn = lay_out(&shown, page, fold);
     let page = match (fitting, shown.columns.first()) {
@@ -57,11 +57,10 @@ pub fn draw(table: &Table, page: &Page) -> String {
     page.colour_verdicts(&text, &verdicts)
 }
 
-/// How many groups of columns give way, and whether names are on two lines; nothing where no way
-/// fits.
-fn way(table: &Table, page: &Page) -> Option<(usize, bool)> {
+/// How many groups of columns give way, and where names are broken; nothing where no way fits.
+fn way(table: &Table, page: &Page) -> Option<(usize, Fold)> {
     let groups = 0..=table.gives_way.len();
-    let mut ways = groups.flat_map(|given| [false, true].map(|fold| (given, fold)));
+    let mut ways = groups.flat_map(|given| Fold::ALL.map(|fold| (given, fold)));
     ways.find(|(given, fold)| {
         natural_width(&lay_out(&left(table, *given), page, *fold).table) <= page.width
     })
@@ -88,7 +87,7 @@ fn left(table: &Table, given: usize) -> Table {
     table.without(&table.gives_way[..given].concat())
 }
 
-fn lay_out(shown: &Table, page: &Page, fold: bool) -> Drawn {
+fn lay_out(shown: &Table, page: &Page, fold: Fold) -> Drawn {
     let mut table = page.table();
     let heads: Vec<String> = heads(&shown.columns).iter().map(|it| page.own(it)).collect();
     let header_lines = heads.iter().map(|head| head.lines().count()).max().unwrap_or(0);
@@ -107,13 +106,13 @@ fn lay_out(shown: &Table, page: &Page, fold: bool) -> Drawn {
 }
 
 /// What belongs to the lines above stands a little to the right of them.
-fn cells(line: &Line, columns: &[Column], page: &Page, fold: bool) -> Vec<String> {
+fn cells(line: &Line, columns: &[Column], page: &Page, fold: Fold) -> Vec<String> {
     let named = columns.iter().position(|column| column.kind != Kind::Number);
     let cell = |(index, cell): (usize, &Cell)| {
         let margin = if line.is_part && Some(index) == named { "  " } else { "" };
         let text = format!("{margin}{}", page.escape(&cell.text));
         match columns.get(index).map(|column| column.kind) {
-            Some(Kind::Row) if fold => folded(&text),
+            Some(Kind::Row) => fold.of(&text),
             _ => text,
         }
     };

@@ -151,9 +151,42 @@ pub fn natural_width(table: &Table) -> u16 {
     cells.map(|width| width.saturating_add(GAP)).fold(0, u16::saturating_add).saturating_sub(GAP)
 }
 
-/// A row's name on two lines, the parameters below.
-pub fn folded(name: &str) -> String {
-    name.replacen(':', ":\n  ", 1)
+/// Where a row's name is broken, the parameters below.
+#[derive(Debug, Clone, Copy)]
+pub enum Fold {
+    Whole,
+    Colon,
+    Commas,
+}
+
+impl Fold {
+    pub const ALL: [Fold; 3] = [Fold::Whole, Fold::Colon, Fold::Commas];
+
+    /// The name, on as many lines as it then has.
+    pub fn of(self, name: &str) -> String {
+        match self {
+            Fold::Whole => name.to_owned(),
+            Fold::Colon => name.replacen(':', ":\n  ", 1),
+            Fold::Commas => match name.split_once(':') {
+                Some((workload, params)) => format!("{workload}:{}", packed(params)),
+                None => name.to_owned(),
+            },
+        }
+    }
+}
+
+/// Parameters on lines of about this many columns, or of one parameter.
+const PARAMS: usize = 24;
+
+fn packed(params: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for param in params.split_inclusive(',') {
+        match lines.last_mut().filter(|line| line.len() + param.len() <= PARAMS) {
+            Some(line) => line.push_str(param),
+            None => lines.push(param.to_owned()),
+        }
+    }
+    lines.iter().map(|line| format!("\n  {line}")).collect()
 }
 
 /// Right-aligns numbers.
