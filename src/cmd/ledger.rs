@@ -10,7 +10,7 @@ use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;
-use crate::text::shell_path;
+use crate::text::{shell_line, shell_path};
 
 /// Compare several additions with one base, and rank them by what they cost.
 #[derive(Debug, clap::Args)]
@@ -56,8 +56,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
     let ledger = Ledger { again: again.collect(), ..Ledger::of(file, &name)? };
     let out = args.out.clone().unwrap_or_else(first_free);
-    let typed = shlex::try_join(ledger.again.iter().map(String::as_str)).unwrap_or_default();
-    let again = format!("{typed} --out {}", shell_path(&out));
+    let again = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
     let terminal = Terminal::new();
     let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
         note!("ktax: stopped; resume with `{again}`");

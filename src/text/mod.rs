@@ -6,7 +6,7 @@
 //! | a line on a terminal | [`escape`] |
 //! | a message of several lines | [`escape_lines`] |
 //! | a path | [`escape_path`] |
-//! | a path or a word in a command to type | [`shell_path`], [`shell_word`] |
+//! | a command to type, a path or a word in one | [`shell_line`], [`shell_path`], [`shell_word`] |
 //! | bytes from a guest or a program | [`escape_bytes`], [`escape_byte_lines`] |
 //! | HTML, Markdown, Markdown code | [`html`], [`markdown`], [`code`] |
 //! | a cell of CSV | [`csv_cell`] |
@@ -36,5 +36,5 @@ pub use hashes::short_hashes;
 pub use json::escape_json;
 pub use markup::{code, html, markdown};
 pub use near::nearest;
-pub use shell::{shell_path, shell_word};
+pub use shell::{shell_line, shell_path, shell_word};
 pub use terminal::{escape, escape_lines, escape_path};

@@ -18,6 +18,12 @@ pub fn shell_word(word: &str) -> String {
     shell_bytes(word.as_bytes())
 }
 
+/// Words as the command that somebody can type.
+pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let words = words.into_iter().map(|word| shell_word(word.as_ref()));
+    words.collect::<Vec<String>>().join(" ")
+}
+
 fn shell_bytes(bytes: &[u8]) -> String {
     // shlex also quotes `=`, which only means something in front of a command.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._/=,:@%+-".contains(byte);

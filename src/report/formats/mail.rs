@@ -4,6 +4,7 @@ use super::format::{Format, each};
 use super::text::{Page, header, legend, section};
 use crate::report::options::TextOptions;
 use crate::report::view::{Legend, Line, Section, Table, View};
+use crate::text::shell_word;
 
 /// A mailer or a quotation may break longer lines.
 const WIDTH: u16 = 72;
@@ -78,8 +79,7 @@ fn has_verdicts(table: &Table) -> bool {
 fn command(words: &[String], page: &Page) -> String {
     let mut parts: Vec<String> = Vec::new();
     for word in words {
-        let quoted = shlex::try_quote(word).map_or_else(|_| word.clone(), Into::into);
-        let quoted = page.escape(&quoted);
+        let quoted = page.own(&shell_word(word));
         match parts.last_mut().filter(|last| last.starts_with('-') && !word.starts_with('-')) {
             // Room for the margin, the blank and the backslash at the end.
             Some(option)

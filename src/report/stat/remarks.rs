@@ -1,14 +1,13 @@
-use super::command::typed;
 use super::numbers::{counter, share, spread, value};
 use crate::model::{Repeats, StatRow, StatTable};
 use crate::report::view::Legend;
-use crate::text::counted;
+use crate::text::{counted, shell_line};
 
 /// Runs that failed.
 pub fn failed(table: &StatTable) -> Vec<String> {
     let failed = table.commands.iter().filter_map(|command| {
         let (first, failed) = (command.failures.first()?, command.failures.len());
-        let (runs, line) = (counted(table.runs, "run"), typed(&command.words));
+        let (runs, line) = (counted(table.runs, "run"), shell_line(&command.words));
         Some(format!("{failed} of {runs} of `{line}` failed; the first failed with {first}"))
     });
     failed.collect()

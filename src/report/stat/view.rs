@@ -1,14 +1,13 @@
-use super::command::typed;
 use super::headline::headline;
 use super::remarks::{failed, legend, uncounted, values};
 use super::table::table as counters;
 use crate::model::{Side, StatTable};
 use crate::report::view::{Section, SideLine, View};
-use crate::text::counted;
+use crate::text::{counted, shell_line};
 
 /// The counters, what could not be counted, and all values if asked.
 pub fn view(table: &StatTable, with_values: bool) -> View {
-    let lines: Vec<String> = table.commands.iter().map(|it| typed(&it.words)).collect();
+    let lines: Vec<String> = table.commands.iter().map(|it| shell_line(&it.words)).collect();
     let (title, sides, how) = match (lines.as_slice(), table.seed) {
         ([base, change], Some(seed)) => {
             let side = |side: Side, line: &String| SideLine {

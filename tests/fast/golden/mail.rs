@@ -1,6 +1,7 @@
 //! What is pasted into a patch's mail, and one row with everything that is known of it.
 
 use std::fs;
+use std::process::Command;
 
 use ktax::report::{JSON, MAIL, Report};
 
@@ -24,7 +25,8 @@ fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {
         assert!(mail.contains(concat!("ktax ", env!("CARGO_PKG_VERSION"))), "{name}: {mail}");
         for line in mail.lines() {
             let text = line.trim_end_matches(" \\");
-            let is_one_word = text.split_whitespace().count() == 1 || text.starts_with("    '");
+            let is_word = ["    '", "    $'"].iter().any(|quote| text.starts_with(quote));
+            let is_one_word = text.split_whitespace().count() == 1 || is_word;
             let is_name = line.starts_with("EXTERNAL_INTERRUPT") || line.contains("--base git:");
             assert!(line.len() <= 72 || is_one_word || is_name, "{name}: {line}");
         }
@@ -35,7 +37,8 @@ fn a_mail_is_ascii_in_lines_that_no_mailer_breaks() {
 fn command(mail: &str) -> Vec<String> {
     let (_, command) =
         mail.split_once("To measure it again:\n").unwrap_or_else(|| panic!("{mail}"));
-    shlex::split(&command.replace("\\\n", " ")).unwrap()
+    let ran = run(Command::new("bash").args(["-c", &format!("printf '%s\\0' {command}")]));
+    ran.stdout.split_terminator('\0').map(str::to_owned).collect()
 }
 
 #[test]
