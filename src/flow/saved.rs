@@ -58,7 +58,8 @@ fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.join("plan.json").is_file());
-    paths.sort();
+    // cpus=2 comes before cpus=16.
+    alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
         return Err(none.into());
     }

@@ -102,11 +102,11 @@ fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
     let dir = scratch();
     let out = dir.path().join("run");
     let Some(mut command) = alone(dir.path()) else { return };
-    let sweep = format!("{TTL}=70,71");
+    let sweep = format!("{TTL}=70,100");
     command.args(QUICK).args(["10", "--sweep", &sweep, "--format", "csv", "--out"]).arg(&out);
     let ran = run(&mut command);
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
-    let names = ["70", "71"].map(|value| format!("{TTL}={value}"));
+    let names = ["70", "100"].map(|value| format!("{TTL}={value}"));
     let first = |line: &str| line.split(',').next().unwrap().to_owned();
     let column: Vec<String> = ran.stdout.lines().map(first).collect();
     assert_eq!(column, ["name", &names[0], &names[1]], "{}", ran.stdout);
@@ -115,6 +115,9 @@ fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
     let below = format!("{}/", out.display());
     assert_eq!(again.stdout.replace(&below, ""), ran.stdout, "{}", again.stderr);
     assert_eq!(again.status, ran.status);
+    // As text 100 comes before 70.
+    let whole = run(ktax().args(["report", "--format", "csv"]).arg(&out));
+    assert_eq!(whole.stdout, ran.stdout, "{}", whole.stderr);
 }
 
 #[test]
