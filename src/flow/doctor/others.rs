@@ -1,6 +1,6 @@
 //! What only some commands need: to record exits, to count natively, to change settings, to fetch.
 
-use std::fs;
+use std::{fs, io};
 
 use rustix::process::{geteuid, getpid};
 
@@ -52,7 +52,11 @@ pub(super) fn pmu() -> Check {
 
 /// Whether this user may change settings of the running kernel.
 pub(super) fn root() -> Check {
-    match (geteuid().is_root(), Running::default().may_change()) {
+    root_of(geteuid().is_root(), Running::default().may_change())
+}
+
+fn root_of(is_root: bool, may_change: io::Result<()>) -> Check {
+    match (is_root, may_change) {
         (true, Ok(())) => optional("root", true, "`--engine host` can change settings".into(), ""),
         (true, Err(reason)) => optional(
             "root",
@@ -162,6 +166,9 @@ mod tests {
             assert!(!check.is_bad() && !check.found.is_empty(), "{check:?}");
         }
         assert!(!newer_qemu(&old).ok && newer_qemu(&new).ok);
-        assert!(!root().ok || geteuid().is_root());
+        let refused = || Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        assert!(root_of(true, Ok(())).ok);
+        assert!(!root_of(true, refused()).ok && !root_of(false, refused()).ok);
+        assert_eq!(root().ok, geteuid().is_root() && Running::default().may_change().is_ok());
     }
 }
