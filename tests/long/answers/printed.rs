@@ -48,7 +48,7 @@ impl Printed {
 
     /// What stands behind this name above the title.
     pub fn version(&self, name: &str) -> Option<String> {
-        let mut lines = self.text.lines();
+        let mut lines = self.text.trim_start().lines().take_while(|line| !line.is_empty());
         let first = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix("  "))?.trim();
         // A long one goes on in lines that begin with blanks.
         let more = lines.take_while(|line| line.starts_with("  ")).map(str::trim);
