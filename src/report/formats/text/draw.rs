@@ -1,4 +1,4 @@
-use super::page::{Fold, Page, align_right, natural_width};
+use super::page::{Break, Page, align_right, natural_width};
 use crate::model::Verdict;
 use crate::report::view::{Cell, Column, Kind, Line, Table};
 
@@ -20,8 +20,9 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
         let is_left_out = |at: &usize| *at > 0 && !shown.contains(at);
         table.without(&(0..table.columns.len()).filter(is_left_out).collect::<Vec<usize>>())
     };
-    let fits =
-        |shown: &[usize]| natural_width(&lay_out(&only(shown), page, Fold::Whole).table) <= page.width;
+    let fits = |shown: &[usize]| {
+        natural_width(&lay_out(&only(shown), page, Break::Nowhere).table) <= page.width
+    };
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for column in 1..table.columns.len() {
         let wider = parts.last().map(|part| [&part[..], &[column]].concat());
@@ -37,9 +38,9 @@ fn split(table: &Table, page: &Page) -> Vec<Table> {
 /// lines, else without the columns that give way.
 pub fn draw(table: &Table, page: &Page) -> String {
     let fitting = way(table, page);
-    let (given, fold) = fitting.unwrap_or((table.gives_way.len(), Fold::Colon));
+    let (given, names) = fitting.unwrap_or((table.gives_way.len(), Break::Colon));
     let shown = left(table, given);
-    let mut drawn = lay_out(&shown, page, fold);
+    let mut drawn = lay_out(&shown, page, names);
     let page = match (fitting, shown.columns.first()) {
         // A name that is searched for stays whole: the table is wider than it should be.
         (None, Some(Column { kind: Kind::Name, .. })) => {
@@ -58,11 +59,11 @@ pub fn draw(table: &Table, page: &Page) -> String {
 }
 
 /// How many groups of columns give way, and where names are broken; nothing where no way fits.
-fn way(table: &Table, page: &Page) -> Option<(usize, Fold)> {
+fn way(table: &Table, page: &Page) -> Option<(usize, Break)> {
     let groups = 0..=table.gives_way.len();
-    let mut ways = groups.flat_map(|given| Fold::ALL.map(|fold| (given, fold)));
-    ways.find(|(given, fold)| {
-        natural_width(&lay_out(&left(table, *given), page, *fold).table) <= page.width
+    let mut ways = groups.flat_map(|given| Break::ALL.map(|names| (given, names)));
+    ways.find(|(given, names)| {
+        natural_width(&lay_out(&left(table, *given), page, *names).table) <= page.width
     })
 }
 
@@ -87,7 +88,7 @@ fn left(table: &Table, given: usize) -> Table {
     table.without(&table.gives_way[..given].concat())
 }
 
-fn lay_out(shown: &Table, page: &Page, fold: Fold) -> Drawn {
+fn lay_out(shown: &Table, page: &Page, names: Break) -> Drawn {
     let mut table = page.table();
     let heads: Vec<String> = heads(&shown.columns).iter().map(|it| page.own(it)).collect();
     let header_lines = heads.iter().map(|head| head.lines().count()).max().unwrap_or(0);
@@ -95,7 +96,7 @@ fn lay_out(shown: &Table, page: &Page, fold: Fold) -> Drawn {
         table.set_header(heads);
     }
     for line in &shown.lines {
-        table.add_row(cells(line, &shown.columns, page, fold));
+        table.add_row(cells(line, &shown.columns, page, names));
     }
     for (index, column) in shown.columns.iter().enumerate() {
         if column.kind == Kind::Number {
@@ -106,13 +107,13 @@ fn lay_out(shown: &Table, page: &Page, fold: Fold) -> Drawn {
 }
 
 /// What belongs to the lines above stands a little to the right of them.
-fn cells(line: &Line, columns: &[Column], page: &Page, fold: Fold) -> Vec<String> {
+fn cells(line: &Line, columns: &[Column], page: &Page, names: Break) -> Vec<String> {
     let named = columns.iter().position(|column| column.kind != Kind::Number);
     let cell = |(index, cell): (usize, &Cell)| {
         let margin = if line.is_part && Some(index) == named { "  " } else { "" };
         let text = format!("{margin}{}", page.escape(&cell.text));
         match columns.get(index).map(|column| column.kind) {
-            Some(Kind::Row) => fold.of(&text),
+            Some(Kind::Row) => names.of(&text),
             _ => text,
         }
     };

@@ -153,21 +153,21 @@ pub fn natural_width(table: &Table) -> u16 {
 
 /// Where a row's name is broken, the parameters below.
 #[derive(Debug, Clone, Copy)]
-pub enum Fold {
-    Whole,
+pub enum Break {
+    Nowhere,
     Colon,
     Commas,
 }
 
-impl Fold {
-    pub const ALL: [Fold; 3] = [Fold::Whole, Fold::Colon, Fold::Commas];
+impl Break {
+    pub const ALL: [Break; 3] = [Break::Nowhere, Break::Colon, Break::Commas];
 
     /// The name, on as many lines as it then has.
     pub fn of(self, name: &str) -> String {
         match self {
-            Fold::Whole => name.to_owned(),
-            Fold::Colon => name.replacen(':', ":\n  ", 1),
-            Fold::Commas => match name.split_once(':') {
+            Break::Nowhere => name.to_owned(),
+            Break::Colon => name.replacen(':', ":\n  ", 1),
+            Break::Commas => match name.split_once(':') {
                 Some((workload, params)) => format!("{workload}:{}", packed(params)),
                 None => name.to_owned(),
             },
