@@ -3,6 +3,7 @@
 #![no_main]
 
 use ktax::exits::{Per, files};
+use ktax::model::{ExitPair, ExitTable};
 use ktax::report::{self, Classic, ExitDiff, ExitTables, FORMATS, TextOptions};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -12,13 +13,19 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         for table in &tables {
             report::exits_classic(table, Classic::Short);
         }
-        let diffs = tables.iter().map(|table| ExitDiff { base: table, change: table });
-        let diffs: Vec<ExitDiff> = diffs.collect();
+        let pair = |(table, totals): (&ExitTable, bool)| ExitPair {
+            base: table.clone(),
+            change: table.clone(),
+            totals,
+        };
+        let each = tables.iter().flat_map(|table| [(table, false), (table, true)]);
+        let pairs: Vec<ExitPair> = each.map(pair).collect();
+        let diffs: Vec<ExitDiff> = pairs.iter().map(ExitDiff).collect();
         let all = ExitTables(&tables);
         let reports = diffs.iter().map(|diff| diff as &dyn report::Report);
         for report in reports.chain([&all as &dyn report::Report]) {
             for format in FORMATS {
-                drop(report::render(report, *format, TextOptions { width: 80, colour: false }));
+                drop(report::render(report, *format, TextOptions::default()));
             }
         }
     }

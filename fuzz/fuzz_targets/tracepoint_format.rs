@@ -1,6 +1,7 @@
 //! The kernel's descriptions of its tracepoints: offsets, sizes and names of numbers.
 #![no_main]
 
+use ktax::exits::Reason;
 use ktax::exits::live::{EventFormat, Names};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -15,6 +16,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let names = Names::new(&print, "exit_reason", Some("isa"));
     for code in [0, 12, 0x78, 0x8000_0021, u64::MAX] {
-        names.of(code, 1);
+        names.name(Reason { code, detail: 1 });
     }
 });

@@ -18,4 +18,5 @@ mod scause;
 mod table;
 
 pub use cumulative::{SinceError, since};
+pub use recording::Reason;
 pub use table::Per;

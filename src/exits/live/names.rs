@@ -42,7 +42,7 @@ impl Names {
     }
 
     /// The kernel's name for a reason, or its number.
-    pub(crate) fn name(&self, reason: Reason) -> String {
+    pub fn name(&self, reason: Reason) -> String {
         const EINTR: i64 = 4;
         match reason.code as i64 {
             // Between a call of KVM_RUN and its return there is more than the guest.
