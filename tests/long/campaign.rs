@@ -14,7 +14,9 @@ const ROWS: [&str; 4] = ["-w", "control-planted:ops=8000", "-w", "getppid:ops=30
 
 fn comparison(seed: u32, change: &[&str]) -> Comparison {
     let (dir, seed) = (scratch(), seed.to_string());
-    let fixed = ["compare", "--engine", "host", "--loops", "3", "--json", "--seed", &seed];
+    // Equals are asked for.
+    let fixed =
+        ["compare", "--engine", "host", "--same", "--loops", "3", "--json", "--seed", &seed];
     // Both Sides have the same commands in front, so that nothing but the turns differs.
     let sides = ["--base-set", "prefix=env KTAX_PLANTED=0", "--change-set"];
     let ran = run(ktax()
