@@ -12,8 +12,8 @@ const PLANTED: u32 = 40;
 /// A row of user mode, in which time can be planted, and one of the kernel.
 const ROWS: [&str; 4] = ["-w", "control-planted:ops=80", "-w", "getppid:ops=30000"];
 
-/// 100 000 turns of the loop and 5 % more. Its call and its last turn, which is mispredicted, take as
-/// long as a hundred turns: of 1000 turns, 50 more are 4.5 % on a fast machine.
+/// 100 000 turns of the loop and 5 % more. Its call and its last turn, which is mispredicted, take
+/// as long as a hundred turns: of 1000 turns, 50 more are 4.5 % on a fast machine.
 const TURNS: &str = "prefix=env KTAX_PLANTED=99000";
 const FIVE_PERCENT_MORE: &str = "prefix=env KTAX_PLANTED=104000";
 
