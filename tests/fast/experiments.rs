@@ -73,9 +73,6 @@ fn every_ledger_can_be_planned() {
     }
 }
 
-/// Answers of an older format: whoever renews one takes it from here.
-const OLD: [&str; 1] = ["ledgers/hardening.toml"];
-
 #[test]
 fn every_experiment_has_an_answer_that_names_its_versions() {
     for path in files("experiments").into_iter().chain(files("ledgers")) {
@@ -84,8 +81,7 @@ fn every_experiment_has_an_answer_that_names_its_versions() {
         let answer = text.split("written by `make answers`:\n").nth(1);
         let answer = answer.unwrap_or_else(|| panic!("{name} has no answer: type make answers"));
         let lacking = lacking(answer);
-        let is_old = OLD.iter().any(|old| name.ends_with(old));
-        assert_eq!(!lacking.is_empty(), is_old, "{name} lacks {lacking:?}: type make answers");
+        assert!(lacking.is_empty(), "{name} lacks {lacking:?}: type make answers");
         let failed = ["  failed", "different work", "too few boots"];
         assert!(!failed.iter().any(|verdict| answer.contains(verdict)), "{name}");
     }
