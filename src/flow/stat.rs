@@ -5,9 +5,8 @@ use crate::analyse;
 use crate::engine::Cancel;
 use crate::engine::command::{self, CommandError};
 use crate::model::{Blame, Counted, StatCommand, StatTable};
-use crate::report::command_line;
 use crate::stats::random::Random;
-use crate::text::escape;
+use crate::text::{escape, shell_line};
 
 /// Why there is no table. The message says what failed, why, and what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +101,7 @@ impl Repeated {
         cancel: &Cancel,
         observe: &dyn Fn(Moment<'_>),
     ) -> Result<(), StatError> {
-        let shown = command_line(&self.command.words);
+        let shown = shell_line(&self.command.words);
         observe(Moment::Runs(&shown));
         let ended = command::run(&self.command.words, order.is_shown, cancel)?;
         observe(Moment::Done);

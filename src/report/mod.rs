@@ -43,6 +43,6 @@ pub use named::Named;
 pub use number::whole;
 pub use options::TextOptions;
 pub use shapes::Shape;
-pub use stat::{StatPage, command_line};
+pub use stat::StatPage;
 pub use versions::versions;
 pub use view::Report;

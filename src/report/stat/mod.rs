@@ -1,6 +1,5 @@
 //! What the kernel counts of a command: the two-column table of 2009, and its postscript.
 
-mod command;
 mod headline;
 mod numbers;
 mod records;
@@ -9,5 +8,4 @@ mod report;
 mod table;
 mod view;
 
-pub use command::command_line;
 pub use report::StatPage;
