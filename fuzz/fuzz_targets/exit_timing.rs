@@ -25,7 +25,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let reports = diffs.iter().map(|diff| diff as &dyn report::Report);
         for report in reports.chain([&all as &dyn report::Report]) {
             for format in FORMATS {
-                drop(report::render(report, *format, TextOptions::default()));
+                let options = TextOptions { width: 80, ..TextOptions::default() };
+                drop(report::render(report, *format, options));
             }
         }
     }

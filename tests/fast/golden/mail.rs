@@ -38,6 +38,7 @@ fn command(mail: &str) -> Vec<String> {
     let (_, command) =
         mail.split_once("To measure it again:\n").unwrap_or_else(|| panic!("{mail}"));
     let ran = run(Command::new("bash").args(["-c", &format!("printf '%s\\0' {command}")]));
+    assert_eq!(ran.status, 0, "{command}: {}", ran.stderr);
     ran.stdout.split_terminator('\0').map(str::to_owned).collect()
 }
 
