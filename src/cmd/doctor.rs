@@ -18,7 +18,8 @@ pub struct Args {
     /// Restore the settings of this machine that a killed ktax left changed; check nothing
     #[arg(long)]
     restore: bool,
-    /// Boot this bzImage to test KVM [default: the newest kernel in the cache]
+    /// Boot this bzImage to test KVM, within 20 s or --time-limit [default: the newest kernel in
+    /// the cache]
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
     #[command(flatten)]

@@ -21,9 +21,10 @@ pub struct HostArgs {
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
     /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
-    #[arg(long, value_name = "SECONDS", default_value_t = 180, help_heading = "Host")]
+    /// [default: 180]
+    #[arg(long, value_name = "SECONDS", help_heading = "Host")]
     #[arg(allow_negative_numbers = true, value_parser = number(1_u64..))]
-    pub time_limit: u64,
+    pub time_limit: Option<u64>,
 }
 
 impl HostArgs {
@@ -52,7 +53,7 @@ impl HostArgs {
 
     /// The limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
-        Limits::of_seconds(self.time_limit)
+        self.time_limit.map_or_else(Limits::default, Limits::of_seconds)
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Limits {
     /// which nothing but the guest's own work adds to; and the longest real time in which that
     /// clock may stand still. Else it is real time, without the time that QEMU waits for a CPU.
     pub time: Duration,
+    /// The same for a trial of a kernel, on whose end the user waits.
+    pub trial: Duration,
     /// Whether the guest's clock counts instructions.
     pub is_counted: bool,
     /// The virtual time since power-on, in seconds.
@@ -37,6 +39,8 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             time: Duration::from_secs(180),
+            // Under KVM, a kernel boots within two.
+            trial: Duration::from_secs(20),
             is_counted: true,
             virtual_s: 300,
             wire_bytes: 1 << 20,
@@ -50,9 +54,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default limits, with this many seconds for a Boot or a Run.
+    /// The default limits, with this many seconds for a Boot, a Run or a trial.
     pub fn of_seconds(seconds: u64) -> Limits {
-        Limits { time: Duration::from_secs(seconds), ..Limits::default() }
+        let time = Duration::from_secs(seconds);
+        Limits { time, trial: time, ..Limits::default() }
     }
 
     /// These limits, for a virtual clock that is not counted. It goes on while QEMU waits for a
@@ -62,11 +67,10 @@ impl Limits {
         Limits { is_counted: false, ..self }
     }
 
-    /// These limits, for a quick try of a kernel while the user waits: 20 seconds at most. Under
-    /// KVM, a kernel boots within two.
+    /// These limits, for a trial.
+    #[must_use]
     pub fn of_a_trial(self) -> Limits {
-        let time = self.time.min(Duration::from_secs(20));
-        Limits { time, ..self }
+        Limits { time: self.trial, ..self }
     }
 }
 
@@ -115,4 +119,17 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_is_short_unless_the_user_waits_longer() {
+        let usual = Limits::default();
+        assert!(usual.clone().of_a_trial().time < usual.time);
+        let longer = usual.trial + Duration::from_secs(40);
+        assert_eq!(Limits::of_seconds(longer.as_secs()).of_a_trial().time, longer);
+    }
 }

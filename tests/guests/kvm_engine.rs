@@ -44,6 +44,10 @@ export LD_LIBRARY_PATH=/files
 cd /tmp
 ";
 
+/// Boots the kernel. On a busy machine, that takes longer than doctor waits by itself.
+const DOCTOR: &str = "/ktax doctor --cache /tmp/cache --qemu /files/qemu --kernel /files/vmlinuz \
+                      --time-limit 180";
+
 /// The end of a script in the host: it stops the run in /tmp/run with SIGINT, after that has
 /// written this pair, when a guest of the next pair has a QEMU. Then it says what is left.
 const STOP: &str = r#"
@@ -140,7 +144,7 @@ fn done(boot: &TimedBoot, row: &str, work: (&str, u64)) {
 fn guests_are_timed_beside_bare_metal_with_more_vcpus_than_cpus() {
     let rows = "-w getppid:ops=500 -w fork-exit:ops=5 -w bad-crash -w bad-panic";
     let script = format!(
-        "/ktax doctor --cache /tmp/cache --qemu /files/qemu --kernel /files/vmlinuz\n\
+        "{DOCTOR}\n\
          /ktax compare --engine kvm --bare-metal --vcpus 2 --cores 1 --seed 1 --loops 2 {rows} \
          --kernel /files/vmlinuz --cache /tmp/cache --qemu /files/qemu --out /tmp/run \
          >/tmp/said 2>&1 &\npid=$! last=0001\n{STOP}"
@@ -170,7 +174,7 @@ fn guests_are_timed_beside_bare_metal_with_more_vcpus_than_cpus() {
 fn a_guest_that_hangs_is_ended_by_the_limit() {
     // The boot is within it, too, and may take longer elsewhere.
     let script = format!(
-        "said=$(/ktax doctor --cache /tmp/cache --qemu /files/qemu --kernel /files/vmlinuz)\n\
+        "said=$({DOCTOR})\n\
          seconds=${{said##*-amd64 in }}; limit=$((5 + 3 * ${{seconds%%.*}}))\n\
          echo \"limit $limit\"\n\
          /ktax compare --engine kvm --change-boot-line nosmt --seed 1 --loops 1 -w bad-hang \
