@@ -12,6 +12,10 @@ use crate::common::{ktax, printed, row, run, scratch};
 use ktax::model::{Comparison, Verdict};
 
 const SOURCE: &str = "debian-src:6.12";
+
+/// One task switch of this kernel takes the process 1 045 instructions; in one of 60 000 calls:
+const SWITCH: f64 = 1_050.0 / 60_000.0;
+
 fn compare(out: &Path, args: &[&str]) -> Comparison {
     let mut command = ktax();
     command.args(["compare", "--kernel", SOURCE, "--json", "--out"]).arg(out).args(args);
@@ -44,8 +48,15 @@ fn one_instruction_in_a_patch_is_found_in_its_function() {
     let args = [&["--patch", &patch][..], &rows].concat();
     let comparison = compare(&dir.path().join("out"), &args);
     let getppid = &row(&comparison, "getppid").effects()[0];
-    assert_eq!((getppid.delta, getppid.delta_range), (1.0, (1.0, 1.0)));
-    assert_eq!(getppid.functions[0].function, "__do_sys_getppid");
+    assert_eq!(getppid.delta, 1.0);
+    let carried: Vec<(&str, f64)> =
+        getppid.functions.iter().map(|one| (one.function.as_str(), one.delta)).collect();
+    assert_eq!(carried, [("__do_sys_getppid", 1.0)]);
+    // A grace period of RCU ends while the calls run. Its thread is switched to once, from the
+    // process or from an interrupt: that depends on the instruction at which the timer fires.
+    let (least, most) = getppid.delta_range;
+    assert!((1.0 - SWITCH..=1.0).contains(&least), "{least}");
+    assert!((1.0..=1.0 + SWITCH).contains(&most), "{most}");
     for name in ["stat", "fork-exit"] {
         assert_eq!(row(&comparison, name).verdict, Verdict::NoDetectedChange, "{name}");
     }
