@@ -1,14 +1,12 @@
-use super::boots::{of_side, times as times_of, value};
-use super::row::{different_work, row};
+use super::boots::{of_side, value};
+use super::row::{different_work, log_ratio_of, row};
 use super::{crossings, noise};
 use crate::analyse::{lost, one_image};
 use crate::model::{
     Accelerator, Comparison, ComparisonMethod, Facts, Plan, Row, RunsOn, Side, Sides, TimedPair,
     TimesComparison, TimesPlan, Warning, Workload,
 };
-use crate::stats::timed::{
-    MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial, TrialRow, log_ratio,
-};
+use crate::stats::timed::{MIN_CONTROLS, MIN_PAIRS, Next, Pairs, Rules, Trial, TrialRow};
 
 /// A row without a time in the first Boots of a Side, so many, is not waited for.
 const TRIES: usize = 3;
@@ -111,6 +109,7 @@ pub fn times(plan: &Plan<TimesPlan>, pairs: &[TimedPair]) -> Comparison {
         pairs: pairs.len() - controls,
         controls,
         unfit,
+        looks: trial(plan).looks(&borrowed(&headline)),
         crossings: crossings::crossings(&plan.method, &rows),
         facts: Sides { base: facts(pairs, Side::Base), change: facts(pairs, Side::Change) },
     });
@@ -184,9 +183,8 @@ fn ratios(workloads: &[Workload], pairs: &[TimedPair]) -> Vec<Ratios> {
             return ratios;
         }
         for pair in pairs {
-            let loops = |side| times_of(pair.boots.get(side), &workload.row).unwrap_or_default();
             let kept = if pair.is_control { &mut ratios.controls } else { &mut ratios.pairs };
-            kept.extend(log_ratio(loops(Side::Base), loops(Side::Change)));
+            kept.extend(log_ratio_of(pair, &workload.row));
         }
         ratios
     };

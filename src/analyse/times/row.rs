@@ -2,11 +2,11 @@
 
 use super::boots::{is_too_many, of_side, times, value};
 use crate::model::{
-    AaControl, Evidence, Ratio, Row, RowFailure, Side, Sides, TimedBoot, TimedPair, TimesEvidence,
-    Verdict, Workload,
+    AaControl, Evidence, PairRatio, Ratio, Row, RowFailure, Side, Sides, TimedBoot, TimedPair,
+    TimesEvidence, Verdict, Workload,
 };
 use crate::stats::timed::{
-    Detection, Interval, MIN_CONTROLS, MIN_PAIRS, TrialRow, Why, median, split,
+    Detection, Interval, MIN_CONTROLS, MIN_PAIRS, TrialRow, Why, log_ratio, median, split,
 };
 
 pub(super) fn row(
@@ -54,9 +54,25 @@ pub(super) fn row(
         between_boots_percent: split(&groups)
             .and_then(|split| split.share_between())
             .map(|share| share * 100.0),
+        series: series(pairs, name),
     };
     let row = Row::of(workload, verdict, Evidence::Times(evidence));
     Row { headline, reason: why, failures, ..row }
+}
+
+/// The log-ratio of a pair, if both its Boots have times of the row.
+pub(super) fn log_ratio_of(pair: &TimedPair, row: &str) -> Option<f64> {
+    let loops = |side| times(pair.boots.get(side), row).unwrap_or_default();
+    log_ratio(loops(Side::Base), loops(Side::Change))
+}
+
+/// The ratios of the pairs that have one, in the order of time.
+fn series(pairs: &[TimedPair], row: &str) -> Vec<PairRatio> {
+    let of_pair = |pair: &TimedPair| {
+        let ratio = log_ratio_of(pair, row)?.exp();
+        Some(PairRatio { pair: pair.index, ratio, is_control: pair.is_control })
+    };
+    pairs.iter().filter_map(of_pair).collect()
 }
 
 /// Too little was measured, or the machine is not fit to measure.

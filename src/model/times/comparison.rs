@@ -27,6 +27,19 @@ pub struct AaControl {
     pub spread_percent: f64,
 }
 
+/// What one pair says of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairRatio {
+    /// Its place among all pairs, from 0.
+    pub pair: u32,
+    /// Change over base; of an A/A pair the base in the change's place over the base.
+    pub ratio: f64,
+    /// Whether it is an A/A pair.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_control: bool,
+}
+
 /// What the pairs say of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +62,9 @@ pub struct TimesEvidence {
     /// Percent of the base's variance that lies between Boots, the rest being between loops: at 100
     /// only more pairs help.
     pub between_boots_percent: Option<f64>,
+    /// The pairs in the order of time; empty in results of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<PairRatio>,
 }
 
 /// Where the faster Side of a curve becomes the slower one.
@@ -86,6 +102,9 @@ pub struct TimesComparison {
     pub unfit: Option<String>,
     /// What the machine said of itself in the first Boot of each Side.
     pub facts: Sides<Facts>,
+    /// After so many pairs of the change there was a look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<usize>,
     /// Where the curves of the swept parameters cross.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crossings: Vec<Crossing>,

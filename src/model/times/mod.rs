@@ -5,7 +5,7 @@ mod pair;
 mod plan;
 mod subject;
 
-pub use comparison::{AaControl, Crossing, Ratio, TimesComparison, TimesEvidence};
+pub use comparison::{AaControl, Crossing, PairRatio, Ratio, TimesComparison, TimesEvidence};
 pub use pair::{Facts, Noise, TimedBlock, TimedBoot, TimedPair, TimedRun};
 pub use plan::TimesPlan;
 pub use subject::{Accelerator, RunsOn, TimedMachine, TimedSubject};

@@ -68,11 +68,9 @@ impl Trial {
     pub fn next(&self, headline: &[Pairs]) -> Next {
         let Some(cap) = self.cap(headline) else { return Next::GoOn { cap: None } };
         let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
-        let is_look = |look: usize| count == (look * cap).div_ceil(self.barriers.looks.count());
         if count >= cap {
             Next::Exhausted
-        } else if count >= MIN_PAIRS
-            && (1..self.barriers.looks.count()).any(is_look)
+        } else if self.planned_looks(cap).any(|look| look == count)
             // A row without any pair will have none.
             && self
                 .judge(headline, &[])
@@ -84,6 +82,19 @@ impl Trial {
         } else {
             Next::GoOn { cap: Some(cap) }
         }
+    }
+
+    /// The numbers of pairs at which there was a look so far, in ascending order.
+    pub fn looks(&self, headline: &[Pairs]) -> Vec<usize> {
+        let Some(cap) = self.cap(headline) else { return Vec::new() };
+        let count = headline.iter().map(|row| row.pairs.len()).max().unwrap_or(0);
+        self.planned_looks(cap).chain([cap]).filter(|look| *look <= count).collect()
+    }
+
+    /// The looks before the last.
+    fn planned_looks(&self, cap: usize) -> impl Iterator<Item = usize> + use<> {
+        let looks = self.barriers.looks.count();
+        (1..looks).map(move |look| (look * cap).div_ceil(looks)).filter(|at| *at >= MIN_PAIRS)
     }
 
     /// Judges each row. It may be called at any time, between looks and after an interrupt too.
