@@ -5,14 +5,16 @@
 pub mod kvm;
 pub mod page;
 pub mod printed;
+mod ran;
 pub mod recorder;
 pub mod require;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub use ran::{Ran, run};
 pub use require::{Need, require};
 
 use ktax::engine::die_with_parent;
@@ -126,24 +128,6 @@ pub fn may_use_all(cpus: usize) -> bool {
 /// A directory that goes away with the test.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("ktax-test-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// What came out of a command.
-#[derive(Debug)]
-pub struct Ran {
-    pub status: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-/// Runs to the end.
-pub fn run(command: &mut Command) -> Ran {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    Ran {
-        status: status.code().unwrap_or(-1),
-        stdout: String::from_utf8(stdout).unwrap(),
-        stderr: String::from_utf8(stderr).unwrap(),
-    }
 }
 
 /// `ktax compare` of one Kernel with two boot lines; the output directory and what was printed.

@@ -1,0 +1,28 @@
+use std::io::ErrorKind;
+use std::process::{Command, Output};
+use std::thread::yield_now;
+
+/// What came out of a command.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs to the end. A program that was just written is busy while another test, which forked in
+/// that moment, has not become its own program yet.
+pub fn run(command: &mut Command) -> Ran {
+    let ended = loop {
+        match command.output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => yield_now(),
+            ended => break ended,
+        }
+    };
+    let Output { status, stdout, stderr } = ended.unwrap();
+    Ran {
+        status: status.code().unwrap_or(-1),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    }
+}
