@@ -2,7 +2,7 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu bench bless answers clean \
+.PHONY: help setup build demo test check unit integration newer-qemu browser bench bless answers clean \
     test-kernels test-long test-exits test-hosts controls fuzz
 
 help:
@@ -32,13 +32,17 @@ demo: build
 
 # One test more than CPUs: some wait for a guest that hangs.
 test: setup check
-	-@$(MAKE) --no-print-directory newer-qemu
+	-@$(MAKE) --no-print-directory newer-qemu browser
 	@sh scripts/tests.sh "--lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
 	    "--test boots -- --test-threads $$(($$(nproc) + 1))" --doc
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
 	sh scripts/qemu-backports.sh $(or $(CARGO_TARGET_DIR),target)/qemu-backports
+
+# Chromium for the tests of pages; without it they say that they skip.
+browser:
+	sh scripts/setup-browser.sh $(or $(CARGO_TARGET_DIR),target)/browser
 
 check:
 	@cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || \

@@ -1,14 +1,15 @@
 //! How a result reaches the user: every command prints through here.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::choice::{Choice, one_of};
 use super::locale;
-use crate::flow::Error;
-use crate::report::{self, FORMATS, Format, JSON, Report, TEXT, TextOptions};
+use crate::flow::{self, Error};
+use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions};
 use crate::text::{ascii, escape};
 
 /// How to print.
@@ -21,6 +22,10 @@ pub struct OutputArgs {
     /// Print as JSON, the same as --format json
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     json: bool,
+    /// Also write a page for a browser, with pictures, to this file
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(page))]
+    #[arg(help_heading = "Output")]
+    html: Option<PathBuf>,
     /// Colour the verdicts of the text
     #[arg(long, value_parser = one_of(&COLOURS), default_value = "auto", value_name = "WHEN")]
     #[arg(help_heading = "Output")]
@@ -45,6 +50,12 @@ fn format() -> impl TypedValueParser<Value = Format> {
     })
 }
 
+/// The path of a page. A measurement takes long: what cannot be written is said before it.
+fn page(path: PathBuf) -> Result<PathBuf, Error> {
+    flow::check_output(&path)?;
+    Ok(path)
+}
+
 impl OutputArgs {
     /// Prints a result.
     pub fn print(&self, result: &dyn Report) -> Result<(), Error> {
@@ -54,7 +65,11 @@ impl OutputArgs {
     /// Prints several results, one after the other.
     pub fn print_all(&self, results: &[&dyn Report]) -> Result<(), Error> {
         let text = report::render_all(results, self.format(), self.text_options())?;
-        Ok(write_stdout(&text)?)
+        write_stdout(&text)?;
+        if let Some(path) = &self.html {
+            flow::write_output(path, &report::render_all(results, HTML, TextOptions::default())?)?;
+        }
+        Ok(())
     }
 
     fn format(&self) -> Format {

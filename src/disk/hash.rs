@@ -3,6 +3,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -10,6 +12,11 @@ use sha2::{Digest, Sha256};
 /// SHA-256, as 64 hexadecimal digits.
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     format!("{:x}", Sha256::digest(bytes))
+}
+
+/// SHA-256 in base64, as a Content-Security-Policy has it.
+pub fn sha256_base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(Sha256::digest(bytes))
 }
 
 /// SHA-256 over several parts and where each ends, so that no two lists of parts have the same.

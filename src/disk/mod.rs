@@ -9,6 +9,6 @@ pub use atomic::{
     check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
     write_read_only,
 };
-pub use hash::{sha256, sha256_of_file, sha256_of_parts, sha256_of_sparse_file};
+pub use hash::{sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file};
 pub use lock::Lock;
 pub use read::{read_limited, read_text, read_up_to};

@@ -20,7 +20,7 @@ use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
 use crate::model::{Blame, Failure, SavedError};
 use crate::plan::PlanError;
-use crate::report::ReportError;
+use crate::report::{PageError, ReportError};
 use crate::run::TimesError;
 use crate::rundir::RunDirError;
 use crate::text::escape;
@@ -39,12 +39,22 @@ pub enum Error {
     #[error("cannot read {}: {reason}; give the path of {wanted}", escape(.path))]
     Unreadable { path: String, reason: io::Error, wanted: &'static str },
     #[error(
+        "cannot write {}: {reason}; give the path of a file in a directory that you may write",
+        escape(.path)
+    )]
+    Unwritable { path: String, reason: io::Error },
+    #[error(
         "no experiment or ledger is called {name:?}{}; `ktax experiments` lists them",
         .near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
     )]
     NotBuiltIn { name: String, near: Option<String> },
     #[error("cannot print {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
     NoResult { path: String, error: SavedError },
+    #[error(
+        "cannot print {}: {error}; make the page again with `ktax report --html FILE DIR`",
+        escape(.path)
+    )]
+    NoPage { path: String, error: PageError },
     #[error("{path} has no comparison yet; {next}")]
     NoComparison { path: String, next: String },
     #[error(
@@ -168,11 +178,12 @@ impl Error {
     pub fn blame(&self) -> Option<Blame> {
         Some(match self {
             Error::Cancelled => return None,
-            Error::Usage(_) | Error::Unreadable { .. } => Blame::User,
+            Error::Usage(_) | Error::Unreadable { .. } | Error::Unwritable { .. } => Blame::User,
             Error::NotBuiltIn { .. } | Error::NothingToExplain => Blame::User,
-            Error::NoResult { .. } | Error::NoComparison { .. } | Error::NoRow { .. } => {
-                Blame::User
-            }
+            Error::NoPage { .. }
+            | Error::NoResult { .. }
+            | Error::NoComparison { .. }
+            | Error::NoRow { .. } => Blame::User,
             Error::FilesTooLarge { .. } | Error::OnlyForTimes { .. } => Blame::User,
             Error::NothingBuilt | Error::NoCache => Blame::User,
             Error::TemporaryDirectory { .. } => Blame::User,

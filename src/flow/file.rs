@@ -1,9 +1,10 @@
 //! Files that a user names, and their limits.
 
 use std::path::Path;
+use std::{fs, io};
 
 use super::error::Error;
-use crate::disk::read_text;
+use crate::disk::{check_writable, read_text, write_atomically};
 use crate::plan::{self, BuiltIn};
 use crate::text::nearest;
 
@@ -19,6 +20,36 @@ pub(super) const RESULT_MAX: u64 = 1 << 30;
 /// The file cannot be read, is too large, or is no text.
 pub fn text(path: &Path, wanted: &'static str) -> Result<String, Error> {
     read_text(path, FILE_MAX).map_err(|reason| unreadable(path, wanted, reason))
+}
+
+/// Refuses a file for a result that could not be written, before anything is measured.
+///
+/// # Errors
+/// It is a directory, or its directory cannot be written.
+pub fn check_output(path: &Path) -> Result<(), Error> {
+    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if is_special { Ok(()) } else { check_writable(path).map_err(|error| unwritable(path, error)) }
+}
+
+/// Writes a result to a file that the user named.
+///
+/// # Errors
+/// Those of [`check_output`], or the disk is full.
+pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
+    // A file that is renamed would take the place of a device or a pipe.
+    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file());
+    let write = if is_special {
+        |path: &Path, text: &[u8]| fs::write(path, text)
+    } else {
+        write_atomically
+    };
+    write(path, text.as_bytes()).map_err(|error| unwritable(path, error))
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Error {
+    // The system's words alone: what else there is names a file that nobody asked for.
+    let reason = error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
+    Error::Unwritable { path: path.display().to_string(), reason }
 }
 
 /// The text of an experiment: of the file of that name, else of one that is built in.

@@ -35,7 +35,7 @@ mod whole;
 pub use check::check;
 pub use context::OrHost;
 pub use error::Error;
-pub use file::{built_in_text, experiment_text, ledger_text};
+pub use file::{built_in_text, check_output, experiment_text, ledger_text, write_output};
 pub use kernels::why_unbuilt;
 pub use moment::Moment;
 pub use native::NativeOrder;

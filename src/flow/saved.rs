@@ -7,7 +7,7 @@ use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER};
 use crate::disk::read_limited;
 use crate::model::{Saved, SavedResult, read_results};
-use crate::report::{Explained, Report};
+use crate::report::{Explained, Report, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
 
@@ -84,7 +84,10 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let wanted = "a run directory, or of a file that ktax wrote";
     let bytes = read_limited(path, RESULT_MAX).map_err(|error| unreadable(path, wanted, error))?;
     let text = String::from_utf8_lossy(&bytes);
-    read_results(&text).map_err(|error| Error::NoResult { path: path.display().to_string(), error })
+    let no_page = |error| Error::NoPage { path: path.display().to_string(), error };
+    let of_page = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
+    read_results(of_page.as_deref().unwrap_or(&text))
+        .map_err(|error| Error::NoResult { path: path.display().to_string(), error })
 }
 
 /// The results that have a row of that name, each with its own name and this row alone.

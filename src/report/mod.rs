@@ -10,10 +10,12 @@ mod bisection;
 mod changes;
 mod comparison;
 mod counts;
+mod curves;
 mod effect;
 mod error;
 mod exits;
 mod explained;
+mod forest;
 mod formats;
 mod guests;
 mod headline;
@@ -25,6 +27,7 @@ mod options;
 mod saved;
 mod shapes;
 mod stat;
+mod sweep;
 mod times;
 mod verdict;
 mod versions;
@@ -37,7 +40,8 @@ pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use explained::Explained;
 pub use formats::{
-    CSV, FORMATS, Format, JSON, MAIL, MARKDOWN, TEXT, plain_table, render, render_all, to_json,
+    CSV, FORMATS, Format, HTML, JSON, MAIL, MARKDOWN, PageError, TEXT, plain_table, render,
+    render_all, results_of_page, to_json,
 };
 pub use named::Named;
 pub use number::whole;

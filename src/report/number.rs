@@ -72,6 +72,14 @@ pub fn whole(value: f64) -> String {
     fixed(value, 0)
 }
 
+/// So many decimals, whatever the size; a difference has its sign.
+pub fn with_decimals(value: f64, decimals: usize, is_delta: bool) -> String {
+    match is_delta {
+        true => format!("{}{}", sign(value), fixed(value.abs(), decimals)),
+        false => fixed(value, decimals),
+    }
+}
+
 /// What a clock or a counter said: four digits that count, whole numbers from 1000 on.
 pub fn measured(value: f64) -> String {
     let decimals = match value.abs() {

@@ -29,9 +29,13 @@ pub enum Need {
     Versions,
     /// QEMU, compiler and kernel of another architecture.
     Hosts,
+    /// Chromium, and a reader of PDF.
+    Browser,
+    /// axe-core, the rules of accessibility.
+    Axe,
 }
 
-const ALL: [(&str, Need); 10] = [
+const ALL: [(&str, Need); 12] = [
     ("root", Need::Root),
     ("kvm", Need::Kvm),
     ("qemu10", Need::Qemu10),
@@ -42,6 +46,8 @@ const ALL: [(&str, Need); 10] = [
     ("linux6", Need::Linux6),
     ("versions", Need::Versions),
     ("hosts", Need::Hosts),
+    ("browser", Need::Browser),
+    ("axe", Need::Axe),
 ];
 
 /// The needs that a value of `KTAX_REQUIRE` names.

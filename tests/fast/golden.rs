@@ -10,6 +10,7 @@ mod guests;
 mod headlines;
 mod mail;
 mod native;
+mod page;
 mod runs;
 mod searches;
 mod shapes;
@@ -21,7 +22,7 @@ mod versions;
 use std::path::Path;
 
 use ktax::model::{Comparison, ExitPair, Saved, SavedResult};
-use ktax::report::{CSV, FORMATS, Format, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
+use ktax::report::{CSV, FORMATS, Format, HTML, JSON, MARKDOWN, Report, TEXT, TextOptions, render};
 
 const EXPECTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected");
 
@@ -91,9 +92,19 @@ fn every_result_looks_as_expected_in_every_format() {
 }
 
 /// Every result by the name of its files.
-fn every() -> impl Iterator<Item = (&'static str, Saved)> {
+pub fn every() -> impl Iterator<Item = (&'static str, Saved)> {
     let counted = cases::all().iter().map(|(name, it)| (*name, it.saved()));
     counted.chain(others()).chain(timed::all())
+}
+
+/// Its page.
+pub fn page_of(result: &Saved) -> String {
+    show(result, HTML)
+}
+
+/// As wide as a page is: nothing is left out.
+pub fn shown_wide(result: &Saved, format: Format) -> String {
+    render(result, format, TextOptions { width: 200, colour: false, ascii: false }).unwrap()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod answers;
 mod bisect;
+mod browser;
 #[path = "../common/mod.rs"]
 mod common;
 mod docs;
@@ -19,6 +20,7 @@ mod native;
 mod next_steps;
 mod noise;
 mod ordinary_user;
+mod pages;
 mod published;
 mod require;
 mod rundirs;

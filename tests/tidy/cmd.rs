@@ -12,13 +12,11 @@ use super::{complain, texts};
 const OPEN: [&str; 6] = ["flow", "model", "plan", "report", "rundir", "text"];
 
 /// What else a file or a folder of src/cmd/ uses. The list only gets shorter.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 2] = [
     // `ktax vmm` is the command line of that room: there is nothing to join.
     ("src/cmd/vmm/", "vmm"),
     // The values of --engine and their help are the list of engines.
     ("src/cmd/experiment/timed.rs", "engine"),
-    // The file of --out is checked before the recording and written at once.
-    ("src/cmd/exits/record.rs", "disk"),
 ];
 
 /// Files of src/flow/ that name `Error::Usage`, and why. The list only gets shorter.

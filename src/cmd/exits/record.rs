@@ -1,5 +1,4 @@
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::args::{HowArgs, PrintArgs, seconds};
@@ -8,11 +7,9 @@ use crate::cmd::exit::Exit;
 use crate::cmd::host::cancel;
 use crate::cmd::note::note;
 use crate::cmd::terminal::Terminal;
-use crate::disk::{check_writable, write_atomically};
-use crate::flow::Error;
 use crate::flow::exits::record;
+use crate::flow::{self, Error};
 use crate::report::{ExitTables, JSON, TextOptions, render};
-use crate::text::escape_path;
 
 /// Record a virtual machine and print where its time went
 ///
@@ -38,7 +35,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let cancel = cancel()?;
     args.how.check(&args.target)?;
     if let Some(path) = &args.out {
-        check_writable(path).map_err(|error| unwritable(path, &error))?;
+        flow::check_output(path)?;
     }
     let (vmm, how, terminal) = (args.target.vmm(), &args.how, Terminal::new());
     let recorded = record(&vmm, how.choice(), how.per(), args.seconds, cancel, &terminal)?;
@@ -50,17 +47,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let printed = args.print.print(&tables);
     if let Some(path) = &args.out {
         let json = render(&ExitTables(&tables), JSON, TextOptions::default())?;
-        write_atomically(path, json.as_bytes()).map_err(|error| unwritable(path, &error))?;
+        flow::write_output(path, &json)?;
     }
     printed?;
     Ok(Exit::Ok)
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Error {
-    // The system's words alone: what else there is names a file that nobody asked for.
-    let reason = error.raw_os_error().map_or(error.kind().to_string(), |number| {
-        io::Error::from_raw_os_error(number).to_string()
-    });
-    let path = escape_path(path);
-    Error::Usage(format!("cannot write {path}: {reason}; give --out another path"))
 }

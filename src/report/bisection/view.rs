@@ -1,7 +1,7 @@
 use super::name::{elements, name};
 use crate::model::{Bisection, Carrier, Element, Point, metric};
 use crate::report::number;
-use crate::report::view::{Kind, Line, Section, Table, View};
+use crate::report::view::{Kind, Line, Picture, Section, Steps, Table, View};
 
 /// The elements that carry the difference, the largest first; what is left; what was skipped.
 pub fn view(bisection: &Bisection) -> View {
@@ -12,6 +12,7 @@ pub fn view(bisection: &Bisection) -> View {
         how: whole(bisection).unwrap_or_default(),
         again: bisection.again.clone(),
         sections: vec![
+            steps(bisection, found),
             Section::table(table(bisection, found)),
             Section::Sentences(left(bisection, found).into_iter().collect()),
             Section::Sentences(unfinished(bisection).into_iter().collect()),
@@ -79,6 +80,36 @@ fn whole(bisection: &Bisection) -> Option<String> {
         number::percent(percent),
         elements(bisection.chain, bisection.elements.len()),
     ))
+}
+
+/// The cost along the chain, as far as it was measured.
+fn steps(bisection: &Bisection, found: &[Carrier]) -> Section {
+    let cost = |(at, point): (&usize, &Point)| match point {
+        Point::Cost(cost) => Some((*at, *cost)),
+        Point::Skipped(_) => None,
+    };
+    let is_skipped =
+        |(at, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*at);
+    let carrier = |one: &Carrier| {
+        let element = bisection.elements.get(one.at.checked_sub(1)?)?;
+        Some((one.after, one.at, name(bisection, element)))
+    };
+    let elements = bisection.chain.words().1;
+    Section::Picture {
+        title: format!("Cost of one operation along the {elements}"),
+        picture: Picture::Steps(Steps {
+            unit: metric(&bisection.metric).map_or("", |metric| metric.unit),
+            elements,
+            last: bisection.elements.len(),
+            points: bisection.points.iter().filter_map(cost).collect(),
+            skipped: bisection.points.iter().filter_map(is_skipped).collect(),
+            carriers: found.iter().filter_map(carrier).collect(),
+        }),
+        how: format!(
+            "Each mark is a measured point: the base with so many {elements}. A cross could not \
+             be measured. Where the cost steps, the name of what carries the step stands."
+        ),
+    }
 }
 
 fn table(bisection: &Bisection, found: &[Carrier]) -> Table {

@@ -30,7 +30,7 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
 }
 
 /// `+404.00 instructions (+1.22 %, the same in every layout)`.
-fn headline(of: &Effect) -> String {
+pub fn headline(of: &Effect) -> String {
     let (least, most) = of.delta_range;
     let layouts = if least == most {
         "the same in every layout".to_owned()

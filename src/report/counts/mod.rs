@@ -1,5 +1,7 @@
 //! Comparisons of instructions, counted exactly.
 
+mod bridge;
+mod details;
 mod functions;
 mod overall;
 mod sides;

@@ -1,18 +1,22 @@
+use super::details::details;
 use super::functions::functions;
 use super::overall::overall;
 use super::sides::sides;
 use super::table::table;
-use crate::model::{Comparison, CountsComparison, metric};
+use crate::model::{Comparison, CountsComparison, Row, Side, metric};
 use crate::report::view::{Legend, Records, Section, View};
-use crate::report::{again, changes, effect, headline, verdict, words};
+use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 
-/// What carries most, the table, then how costs grow, what carries each change, and what else
-/// changed or failed.
+/// All rows at once, what carries most, the table, each row, then how costs grow, what carries each
+/// change, and what else changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let rows = &comparison.rows;
     let growth = counts.growth.iter().map(words::growth).collect();
-    let mut sections: Vec<Section> = overall(rows).into_iter().collect();
-    sections.extend([Section::table(table(rows)), Section::Sentences(growth)]);
+    let mut sections = vec![forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS)];
+    sections.extend(overall(rows));
+    sections.extend([Section::table(table(rows)), details(comparison, counts)]);
+    sections.extend(curves::curves(rows, "instructions", &[], cost));
+    sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
     sections.push(changes::also_changed(rows));
     sections.push(changes::background(rows));
@@ -29,6 +33,12 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts.layouts),
     }
+}
+
+/// Instructions of one operation in process context.
+fn cost(row: &Row, side: Side) -> Option<f64> {
+    let first = row.effects().first()?;
+    Some(if side == Side::Base { first.base } else { first.change })
 }
 
 /// What the numbers are.

@@ -1,3 +1,4 @@
+use super::bars::bars;
 use super::headline::headline_of_diff;
 use super::reasons::{both, reasons};
 use super::scale::Scale;
@@ -56,11 +57,14 @@ impl Report for ExitDiff<'_> {
             headline: headline_of_diff(base, change, scale),
             sides,
             side_heads: ["exits of", if has_lengths { "recorded" } else { "" }],
-            sections: vec![Section::Table {
-                title: String::new(),
-                table: reasons(base, change, scale),
-                notes: vec![scaled(self.0, scale)],
-            }],
+            sections: vec![
+                bars([("base".to_owned(), base), ("change".to_owned(), change)]),
+                Section::Table {
+                    title: String::new(),
+                    table: reasons(base, change, scale),
+                    notes: vec![scaled(self.0, scale)],
+                },
+            ],
             warnings: warnings([base, change]),
             legend: Legend::default().with([
                 ("time delta %", "change minus base, in percent of base, of a reason's whole time"),

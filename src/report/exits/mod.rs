@@ -1,6 +1,7 @@
 //! Exit tables: where virtual machines' time went.
 
 mod account;
+mod bars;
 mod classic;
 #[cfg(test)]
 mod counter_tests;
@@ -17,6 +18,7 @@ mod whole;
 #[cfg(test)]
 mod width_tests;
 
+pub use bars::bars;
 pub use classic::{Classic, exits_classic};
 pub use diff::ExitDiff;
 pub use headline::headline;

@@ -1,3 +1,4 @@
+use super::bars::bars;
 use super::headline::headline;
 use super::records::records;
 use super::sections::{legend, remarks, sections, title, warnings};
@@ -11,6 +12,7 @@ pub struct ExitTables<'a>(pub &'a [ExitTable]);
 
 impl Report for ExitTables<'_> {
     fn view(&self) -> View {
+        let drawn = bars(self.0.iter().map(|table| (title(table), table)));
         let (title, mut all) = match self.0 {
             [one] => (title(one), sections("", one)),
             several => {
@@ -18,6 +20,7 @@ impl Report for ExitTables<'_> {
                 (counted(several.len(), "exit table"), all.collect::<Vec<_>>())
             }
         };
+        all.insert(0, drawn);
         all.push(remarks(self.0));
         View {
             title,

@@ -23,7 +23,8 @@ fn write(view: &View) -> String {
     let said = |text: &str| page.paragraph(text);
     let mut blocks = vec![said(&view.title), said(&view.headline)];
     blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
-    blocks.extend(sections(view).iter().filter(|it| !it.is_empty()).map(|it| section(it, &page)));
+    let sections = sections(view);
+    blocks.extend(sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, &page)));
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
     blocks.push(legend(&short_legend(view), &page));

@@ -33,7 +33,7 @@ fn write(view: &View) -> String {
     if !view.how.is_empty() {
         blocks.push(paragraph(&view.how));
     }
-    blocks.extend(view.sections.iter().filter(|section| !section.is_empty()).map(section));
+    blocks.extend(view.sections.iter().filter(|section| !section.is_wordless()).map(section));
     let warnings = view.warnings.iter();
     let warnings =
         warnings.map(|it| format!("{} → {}", markdown(&it.fact), markdown(&it.next_step)));
@@ -82,6 +82,7 @@ fn section(section: &Section) -> String {
         Section::Command { sentence, command } => {
             format!("{}\n{}", paragraph(sentence), block(command))
         }
+        Section::Picture { .. } | Section::Rows { .. } => String::new(),
     }
 }
 

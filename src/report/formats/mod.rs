@@ -12,10 +12,12 @@ format::formats! {
     mod markdown;
     mod csv;
     mod json;
+    mod html;
     mod mail;
 }
 
 pub use self::csv::FORMAT as CSV;
+pub use html::{FORMAT as HTML, PageError, results_of_page};
 pub use json::{FORMAT as JSON, to_json};
 pub use mail::FORMAT as MAIL;
 pub use markdown::FORMAT as MARKDOWN;

@@ -1,6 +1,6 @@
 use crate::model::{EXITS, Effect, ExitRun, GuestsEvidence, Row, TIME};
-use crate::report::exits::{Scale, reasons};
-use crate::report::view::{Cell, Kind, Line, Section, Table};
+use crate::report::exits::{Scale, bars, reasons};
+use crate::report::view::{Cell, Kind, Line, RowDetail, Section, Table};
 use crate::report::{effect, number};
 
 const COLUMNS: [(&str, Kind); 9] = [
@@ -47,6 +47,29 @@ pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
         table: reasons(&base.table, &change.table, Scale::Totals),
         notes: Vec::new(),
     })
+}
+
+/// Where the time of both sides of each row went.
+pub fn details(rows: &[Row]) -> Section {
+    let detail = |row: &Row| {
+        let sides = row.guests().and_then(runs).map(|[base, change]| {
+            bars([("base".to_owned(), &base.table), ("change".to_owned(), &change.table)])
+        });
+        let time = row.effects().iter().find(|effect| effect.metric == TIME);
+        let answer = time.map(|time| {
+            let us = number::measured(time.delta.abs() / number::US);
+            let sign = if time.delta < 0.0 { '-' } else { '+' };
+            format!("{sign}{us} µs ({} %)", number::percent(time.percent))
+        });
+        RowDetail {
+            row: row.row.clone(),
+            answer: answer.unwrap_or_default(),
+            verdict: Cell::verdict(row.verdict, ""),
+            sections: sides.into_iter().collect(),
+            again: Vec::new(),
+        }
+    };
+    Section::Rows { rows: rows.iter().map(detail).collect(), how: String::new() }
 }
 
 fn runs(guests: &GuestsEvidence) -> Option<[&ExitRun; 2]> {

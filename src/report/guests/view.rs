@@ -2,7 +2,7 @@ use super::header::{HEADS, how, sides};
 use super::{alone, compared};
 use crate::model::{Comparison, GuestsComparison};
 use crate::report::view::{Legend, Section, View};
-use crate::report::{changes, exits, headline, words};
+use crate::report::{changes, exits, forest, headline, words};
 
 /// What the time is; below the first table, because it is no other machine's time.
 const TIME: &str = "1 µs is 1 000 instructions of the host's one CPU: the host counts \
@@ -14,16 +14,23 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let is_alone = guests.plan.change.is_none();
     let table = if is_alone { alone::table(rows) } else { compared::table(rows) };
     let mut sections = vec![
+        forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS),
         Section::Table { title: String::new(), table, notes: vec![TIME.to_owned()] },
         changes::different_work(rows),
         changes::failures(rows, changes::boot, |failed| failed.failure.next_step()),
     ];
     match is_alone {
         true => {
+            sections.push(exits::bars(
+                alone::runs(rows).map(|(row, run)| (row.row.clone(), &run.table)),
+            ));
             sections.extend(alone::tables(rows));
             sections.push(exits::remarks(alone::runs(rows).map(|(_, run)| &run.table)));
         }
-        false => sections.extend(compared::tables(rows)),
+        false => {
+            sections.push(compared::details(rows));
+            sections.extend(compared::tables(rows));
+        }
     }
     View {
         title: comparison.title.clone(),

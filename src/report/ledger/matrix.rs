@@ -59,5 +59,13 @@ fn cell(entry: &LedgerEntry) -> Cell {
         (Some(costs), _) if changes => number::percent(costs.all.percent),
         (Some(_), _) => NO_CHANGE.to_owned(),
     };
-    Cell::from(text)
+    let percent = entry.costs.as_ref().filter(|_| changes).and_then(|costs| costs.all.percent);
+    Cell { shade: percent.map_or(0, shade), ..Cell::from(text) }
+}
+
+/// A step for each of 0.1, 1, 5 and 20 %.
+fn shade(percent: f64) -> i8 {
+    let steps = [0.1, 1.0, 5.0, 20.0].iter().filter(|limit| percent.abs() >= **limit).count() as i8;
+    let steps = steps.max(1);
+    if percent < 0.0 { -steps } else { steps }
 }

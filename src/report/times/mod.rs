@@ -1,5 +1,6 @@
 //! Comparisons of times of pairs.
 
+mod details;
 mod header;
 mod records;
 mod remarks;

@@ -1,9 +1,10 @@
+use super::details::details;
 use super::header::{how, sides};
 use super::remarks::{self, TimedRow};
 use super::table::table;
-use crate::model::{Comparison, TimesComparison};
+use crate::model::{Comparison, Row, Side, TimesComparison};
 use crate::report::view::{Legend, Section, View};
-use crate::report::{again, changes, headline, words};
+use crate::report::{again, changes, curves, forest, headline, words};
 use crate::text::counted;
 
 /// The table, then why rows have no answer, what failed, and how good the measurement was.
@@ -18,6 +19,21 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         },
         |failed| failed.failure.next_step_of_times(times.plan.is_guest(failed.side)),
     );
+    let mut sections = vec![
+        forest::forest(&comparison.rows, comparison.threshold_percent, forest::INTERVAL),
+        Section::table(table(&rows)),
+        details(comparison, times, &rows),
+    ];
+    let cost = |row: &Row, side: Side| *row.times()?.ns.get(side);
+    sections.extend(curves::curves(&comparison.rows, "ns", &times.crossings, cost));
+    sections.extend([
+        remarks::of_all(times),
+        remarks::of_bare_metal(&rows, times),
+        remarks::crossings(times),
+        remarks::of_rows(&rows, times),
+        failures,
+        remarks::controls(&rows),
+    ]);
     View {
         title: comparison.title.clone(),
         headline: headline::of_rows(&comparison.rows),
@@ -25,15 +41,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         side_heads: ["kernel", "what it is"],
         how: how(times),
         again: again::of_times(comparison, times),
-        sections: vec![
-            Section::table(table(&rows)),
-            remarks::of_all(times),
-            remarks::of_bare_metal(&rows, times),
-            remarks::crossings(times),
-            remarks::of_rows(&rows, times),
-            failures,
-            remarks::controls(&rows),
-        ],
+        sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, &rows),
     }

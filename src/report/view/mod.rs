@@ -4,6 +4,7 @@
 
 mod functions;
 mod page;
+mod picture;
 mod records;
 mod report;
 mod section;
@@ -11,7 +12,11 @@ mod table;
 
 pub use functions::{FunctionLine, Functions};
 pub use page::{Legend, SideLine, View};
+pub use picture::{
+    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Forest, ForestLine, Picture, SideCurve, Steps,
+    Trail, TrailPair,
+};
 pub use records::{Records, Value};
 pub use report::Report;
-pub use section::{FailureReason, MetricChange, Note, Section};
+pub use section::{FailureReason, MetricChange, Note, RowDetail, Section};
 pub use table::{Cell, Column, Kind, Line, Table};

@@ -1,4 +1,5 @@
 use super::functions::Functions;
+use super::picture::Picture;
 use super::table::{Cell, Kind, Line, Table};
 
 /// A part of a page.
@@ -44,6 +45,22 @@ pub enum Section {
         title: String,
         /// One for each.
         items: Vec<String>,
+    },
+    /// A picture, in formats that can draw.
+    Picture {
+        /// What it shows.
+        title: String,
+        /// The picture.
+        picture: Picture,
+        /// How to read it.
+        how: String,
+    },
+    /// What is known of each row, in formats that can fold it away; others have [`Functions`].
+    Rows {
+        /// One for each.
+        rows: Vec<RowDetail>,
+        /// How to read the pictures of them all.
+        how: String,
     },
     /// A command line to be copied.
     Command {
@@ -95,6 +112,21 @@ pub struct FailureReason {
     pub next_step: String,
 }
 
+/// What is known of one row, for who looks closer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowDetail {
+    /// The row.
+    pub row: String,
+    /// Its answer in some words: `+404.00 instructions (+1.22 %)`.
+    pub answer: String,
+    /// What follows.
+    pub verdict: Cell,
+    /// What is behind it.
+    pub sections: Vec<Section>,
+    /// The words of the command line that measures this row again; empty where no one does.
+    pub again: Vec<String>,
+}
+
 impl Section {
     /// A table without title and notes.
     pub fn table(table: Table) -> Section {
@@ -119,8 +151,15 @@ impl Section {
             Section::Notes { notes, .. } => notes.is_empty(),
             Section::Reasons { reasons, .. } => reasons.is_empty(),
             Section::Items { items, .. } => items.is_empty(),
+            Section::Picture { picture, .. } => picture.is_empty(),
+            Section::Rows { rows, .. } => rows.is_empty(),
             Section::Command { command, .. } => command.is_empty(),
         }
+    }
+
+    /// Whether a format of words alone has nothing to show of it.
+    pub fn is_wordless(&self) -> bool {
+        self.is_empty() || matches!(self, Section::Picture { .. } | Section::Rows { .. })
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Cell {
     pub text: String,
     /// The Verdict that the text begins with.
     pub verdict: Option<Verdict>,
+    /// How dark a format that has colours draws it: from -4, which saves most, to 4, which costs
+    /// most; 0 of all that is no cost. The text says the same.
+    pub shade: i8,
 }
 
 /// A line of a [`Table`].
@@ -64,19 +67,19 @@ pub struct Table {
 impl Cell {
     /// A Verdict, with what follows its word: ` (REP)`.
     pub fn verdict(verdict: Verdict, rest: &str) -> Cell {
-        Cell { text: format!("{}{rest}", verdict.text()), verdict: Some(verdict) }
+        Cell { text: format!("{}{rest}", verdict.text()), verdict: Some(verdict), shade: 0 }
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, verdict: None }
+        Cell { text, ..Cell::default() }
     }
 }
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
-        Cell { text: text.to_owned(), verdict: None }
+        Cell::from(text.to_owned())
     }
 }
 

@@ -42,6 +42,7 @@ pub fn section(section: &Section, page: &Page) -> String {
         Section::Command { sentence, command } => {
             format!("{}  {}\n", page.paragraph(sentence), page.escape(command))
         }
+        Section::Picture { .. } | Section::Rows { .. } => String::new(),
     }
 }
 

@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format {
 fn write(view: &View, page: &Page) -> String {
     let mut blocks = vec![page.paragraph(&view.title), headline(view, page)];
     blocks.push(header(view, page));
-    blocks.extend(view.sections.iter().filter(|it| !it.is_empty()).map(|it| section(it, page)));
+    blocks.extend(view.sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, page)));
     blocks.push(warnings(&view.warnings, page));
     blocks.push(legend(&view.shown_legend(), page));
     blocks.retain(|block| !block.is_empty());

@@ -1,0 +1,188 @@
+//! Pictures as plain data: what is drawn, and how large, but not how it looks. Each number of a
+//! picture also stands as text, in the picture's own lines or in a table of the page.
+
+use super::table::Cell;
+use crate::model::Ratio;
+
+/// What a page can draw.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Picture {
+    /// All rows: delta, range and MDE.
+    Forest(Forest),
+    /// From base to change, function by function.
+    Bridge(Bridge),
+    /// The values of each layout.
+    Dots(Dots),
+    /// Cost over a parameter.
+    Curves(Curves),
+    /// The ratios of timed pairs, in order of time.
+    Trail(Trail),
+    /// Parts of a whole.
+    Bars(Vec<Bar>),
+    /// Cost along a chain of elements.
+    Steps(Steps),
+}
+
+/// Every row of a comparison on one axis, in percent of the base.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    /// The axis is linear up to this, and logarithmic beyond.
+    pub threshold_percent: f64,
+    /// In the order of the table.
+    pub lines: Vec<ForestLine>,
+}
+
+/// One row of a [`Forest`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestLine {
+    /// The row.
+    pub row: String,
+    /// Its delta, percent; absent where there is none.
+    pub percent: Option<f64>,
+    /// From where to where it lies, percent.
+    pub range: Option<(f64, f64)>,
+    /// The MDE, percent.
+    pub detectable: Option<f64>,
+    /// Delta, range and MDE as people read them.
+    pub shown: [String; 3],
+    /// What follows.
+    pub verdict: Cell,
+}
+
+/// A waterfall whose bars add up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bridge {
+    /// What is counted: `instructions`.
+    pub unit: &'static str,
+    /// What [`BridgeBar::other`] counts.
+    pub other: &'static str,
+    /// The base first, the change last.
+    pub bars: Vec<BridgeBar>,
+}
+
+/// What a bar of a [`Bridge`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarKind {
+    /// The base or the change: a value.
+    Side,
+    /// A function that both Sides execute: a difference.
+    Both,
+    /// A function that only the change executes.
+    New,
+    /// A function that only the base executes.
+    Gone,
+}
+
+/// A bar of a [`Bridge`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct BridgeBar {
+    /// A function, or what it stands for.
+    pub name: String,
+    /// What it is.
+    pub kind: BarKind,
+    /// Where it begins and ends, as differences from the base.
+    pub span: (f64, f64),
+    /// Its value as people read it: those of the functions are the change's less the base's, to
+    /// the last digit.
+    pub shown: String,
+    /// `25.00 → 168.00`; empty where it is no function's.
+    pub from_to: String,
+    /// The change of what is counted beside it; empty where there is none.
+    pub other: String,
+}
+
+/// What each Layout measured, per operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dots {
+    /// `instructions`
+    pub unit: &'static str,
+    /// Base and change of each Layout.
+    pub layouts: Vec<(f64, f64)>,
+    /// The Layout whose delta is the median.
+    pub median: usize,
+}
+
+/// Costs over a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// The parameter.
+    pub parameter: String,
+    /// What the cost is, with its unit.
+    pub cost: String,
+    /// One for each Side.
+    pub curves: Vec<SideCurve>,
+    /// Where two curves cross: the parameter.
+    pub crossings: Vec<f64>,
+}
+
+/// The cost of one Side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideCurve {
+    /// `base` or `change`.
+    pub name: &'static str,
+    /// The parameter and the cost.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Timed pairs in the order in which they were measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trail {
+    /// In that order.
+    pub pairs: Vec<TrailPair>,
+    /// After so many pairs of the change the data were looked at.
+    pub looks: Vec<usize>,
+    /// What they came to.
+    pub ratio: Option<Ratio>,
+}
+
+/// One pair of a [`Trail`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrailPair {
+    /// Its place among all pairs.
+    pub index: u32,
+    /// Change over base.
+    pub ratio: f64,
+    /// Whether both are the base: an A/A pair.
+    pub is_control: bool,
+}
+
+/// A whole and its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bar {
+    /// What the whole is of.
+    pub name: String,
+    /// Names and sizes, in the order in which they are drawn.
+    pub parts: Vec<(String, u64)>,
+}
+
+/// What is known along a chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steps {
+    /// What is measured.
+    pub unit: &'static str,
+    /// What the elements are: `commits`.
+    pub elements: &'static str,
+    /// How many there are.
+    pub last: usize,
+    /// After so many elements, the cost.
+    pub points: Vec<(usize, f64)>,
+    /// The elements after which they could not be measured.
+    pub skipped: Vec<usize>,
+    /// What carries the difference: from, to, and its name.
+    pub carriers: Vec<(usize, usize, String)>,
+}
+
+impl Picture {
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Picture::Forest(forest) => forest.lines.is_empty(),
+            Picture::Bridge(bridge) => bridge.bars.is_empty(),
+            Picture::Dots(dots) => dots.layouts.is_empty(),
+            Picture::Curves(curves) => curves.curves.iter().all(|curve| curve.points.len() < 2),
+            Picture::Trail(trail) => trail.pairs.is_empty(),
+            Picture::Bars(bars) => bars.iter().all(|bar| bar.parts.is_empty()),
+            Picture::Steps(steps) => steps.points.len() < 2,
+        }
+    }
+}

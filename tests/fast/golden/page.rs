@@ -1,0 +1,216 @@
+//! Pages for a browser. What is expected of them is kept without the style, the script and the
+//! compressed data, which are the same in all or say what the rest says.
+
+use ktax::model::{Comparison, Row, Saved, read_results};
+use ktax::report::view::{Bridge, Picture, Section};
+use ktax::report::{HTML, JSON, PageError, Report, TextOptions, render_all, results_of_page};
+
+use super::{cases, check, every, show, timed};
+
+const MOST: u64 = 1 << 20;
+
+/// A page line by line, without what is in these elements.
+fn readable(page: &str) -> String {
+    let mut text = String::new();
+    let mut rest = page;
+    while let Some((start, end)) = ["style", "script"]
+        .iter()
+        .filter_map(|name| {
+            let start = rest.find(&format!("<{name}"))?;
+            let start = start + rest[start..].find('>')? + 1;
+            Some((start, start + rest[start..].find(&format!("</{name}>"))?))
+        })
+        .min()
+    {
+        text += &rest[..start];
+        rest = &rest[end..];
+    }
+    text += rest;
+    let blocks =
+        ["<tr", "<p", "<h", "<table", "<details", "<figure", "<svg", "<li", "<dt", "<text"];
+    blocks.iter().fold(text, |text, block| text.replace(block, &format!("\n{block}")))
+}
+
+#[test]
+fn every_page_looks_as_expected() {
+    for (name, result) in every() {
+        check(&format!("{name}.html"), &readable(&show(&result, HTML)));
+    }
+}
+
+#[test]
+fn a_page_gives_back_what_it_shows() {
+    for (name, result) in every() {
+        let json = results_of_page(&show(&result, HTML), MOST).unwrap().unwrap();
+        let [read] = &read_results(&json).unwrap()[..] else { panic!("{name}") };
+        assert!(show(read, JSON) == show(&result, JSON), "{name}");
+    }
+    for text in ["", "{}", "<!DOCTYPE html><p>another page"] {
+        assert_eq!(results_of_page(text, MOST), Ok(None), "{text}");
+    }
+    let page = show(&cases::all()[0].1, HTML);
+    let (before, data) = page.split_once("id=\"data\">").unwrap();
+    assert_eq!(results_of_page(before, MOST), Err(PageError::NoData));
+    let broken = format!("{before}id=\"data\">A{data}");
+    assert_eq!(results_of_page(&broken, MOST), Err(PageError::Damaged));
+    assert_eq!(results_of_page(&page, 100), Err(PageError::TooLarge(100)));
+}
+
+/// The elements of a page, without their attributes.
+fn elements(page: &str) -> Vec<&str> {
+    let tags = page.split('<').skip(1);
+    tags.map(|tag| tag.split([' ', '>']).next().unwrap_or_default()).collect()
+}
+
+fn with_text(text: &str) -> Comparison {
+    let mut comparison = cases::changes();
+    comparison.title = text.to_owned();
+    cases::method(&mut comparison).subjects.change.subject.boot_line = text.to_owned();
+    comparison.rows[1].row = format!("a{text}");
+    comparison.rows[1].operation = text.to_owned();
+    comparison.rows[2].title = text.to_owned();
+    cases::effects(&mut comparison.rows[2])[0].functions[0].function = text.to_owned();
+    comparison.warnings[0].fact = text.to_owned();
+    comparison
+}
+
+#[test]
+fn no_text_becomes_markup() {
+    let harmless = show(&with_text("x"), HTML);
+    let expected: Vec<&str> = elements(&harmless).into_iter().filter(|tag| *tag != "wbr").collect();
+    for text in hostile() {
+        let page = show(&with_text(&text), HTML);
+        let found: Vec<&str> = elements(&page).into_iter().filter(|tag| *tag != "wbr").collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+    // What is not escaped is seen.
+    let planted = harmless.replace("<h1>x</h1>", "<h1><img src=x></h1>");
+    assert_ne!(elements(&planted), elements(&harmless));
+}
+
+/// Fifty texts that try to leave their place.
+fn hostile() -> Vec<String> {
+    let starts = [
+        "<script>alert(1)</script>",
+        "</script><script>",
+        "</style>",
+        "</title><h1>",
+        "<!--",
+        "-->",
+        "]]>",
+        "<![CDATA[",
+        "<svg onload=alert(1)>",
+        "<img src=x onerror=alert(1)>",
+        "\" onmouseover=\"alert(1)",
+        "' onfocus='alert(1)",
+        "javascript:alert(1)",
+        "&lt;b&gt;",
+        "&#60;script&#62;",
+        "\u{202e}txt.exe",
+        "\u{2066}\u{2069}",
+        "\0",
+        "\u{7f}\u{9b}31m",
+        "\u{1b}[2J",
+        "\u{feff}",
+        "\u{e0041}",
+        "a\nb\r\nc",
+        "\u{2028}",
+        "`${alert(1)}`",
+    ];
+    let plain = starts.iter().map(|text| (*text).to_owned());
+    let nested =
+        starts.iter().map(|text| format!("</summary></details></table>{text}<td x=\"{text}"));
+    plain.chain(nested).collect()
+}
+
+#[test]
+fn a_large_text_is_shown_as_text() {
+    let mut comparison = cases::changes();
+    comparison.warnings[0].fact = "<b>".repeat((10 << 20) / 3);
+    let page = show(&comparison, HTML);
+    assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
+}
+
+#[test]
+fn the_points_of_a_sweep_are_curves_before_each_of_them() {
+    let timed = timed::all().remove(0).1;
+    let point = |cpus: u32| Saved { name: format!("cpus={cpus}"), ..timed.clone() };
+    let points: Vec<Saved> = [16, 2, 4].map(point).into();
+    let page = |points: &[Saved]| {
+        let all: Vec<&dyn Report> = points.iter().map(|one| one as &dyn Report).collect();
+        render_all(&all, HTML, TextOptions::default()).unwrap()
+    };
+    let found = page(&points);
+    let (overview, _) = found.split_once("<article>").unwrap();
+    assert!(overview.contains("messaging:groups=1: ns over cpus"), "{overview}");
+    // Two points are no curve, and results without a number are no sweep.
+    let two = page(&points[..2]);
+    assert!(!two.split_once("<article>").unwrap().0.contains("over cpus"));
+    let named = points.iter().map(|one| Saved { name: "a, b".into(), ..one.clone() });
+    assert!(!page(&named.collect::<Vec<_>>()).contains("over cpus"));
+}
+
+/// The printed number as a whole number of its last digits; all of a bridge have as many.
+fn printed(shown: &str) -> i128 {
+    let digits: String = shown.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect();
+    let has_fraction = shown.contains('.');
+    digits.parse::<i128>().unwrap() * if has_fraction { 1 } else { 100 }
+}
+
+#[test]
+fn the_bars_of_every_bridge_add_up_as_they_are_printed() {
+    let bridges = |result: &Saved| -> Vec<Bridge> {
+        let rows = result.view().sections.into_iter().filter_map(|section| match section {
+            Section::Rows { rows, .. } => Some(rows),
+            _ => None,
+        });
+        let pictures = rows.flatten().flat_map(|row| row.sections);
+        let bridge = |section| match section {
+            Section::Picture { picture: Picture::Bridge(bridge), .. } => Some(bridge),
+            _ => None,
+        };
+        pictures.filter_map(bridge).collect()
+    };
+    let all: Vec<Bridge> = every().flat_map(|(_, result)| bridges(&result)).collect();
+    assert!(all.len() > 5, "{}", all.len());
+    for bridge in all {
+        let numbers: Vec<i128> = bridge.bars.iter().map(|bar| printed(&bar.shown)).collect();
+        let (change, parts) = numbers.split_last().unwrap();
+        assert_eq!(parts.iter().sum::<i128>(), *change, "{bridge:?}");
+    }
+}
+
+/// So many rows: of three two are changed, each by as many functions as the rows of
+/// `ktax compare lsm` are.
+fn large(rows: usize) -> Comparison {
+    let mut comparison = cases::changes();
+    let (same, mut forks) = (comparison.rows[3].clone(), comparison.rows[2].clone());
+    let effect = &mut cases::effects(&mut forks)[0];
+    let one = effect.functions[0].clone();
+    let mut carried = 0;
+    effect.functions = (1..80_u64)
+        .map(|at| {
+            let mut function = one.clone();
+            let draw = at.wrapping_mul(6_364_136_223_846_793_005) >> 33;
+            function.function = format!("symbol_{}_{at}", draw % 9973);
+            function.instructions.change = function.instructions.base + draw % 997;
+            carried += draw % 997;
+            function
+        })
+        .collect();
+    effect.samples.change[effect.layout] = effect.samples.base[effect.layout] + carried;
+    let row = |at: usize| if at % 3 == 0 { &same } else { &forks };
+    let named = |at: usize| Row { row: format!("fork-pages:pages={at}"), ..row(at).clone() };
+    comparison.rows = (0..rows).map(named).collect();
+    comparison
+}
+
+#[test]
+fn a_page_is_small_enough_to_be_sent() {
+    for (rows, most) in [(33, 250_000), (200, 1_000_000)] {
+        let page = show(&large(rows), HTML);
+        assert!(page.len() <= most, "{rows} rows: {} bytes", page.len());
+    }
+    let script = include_str!("../../../src/report/formats/html/script.js");
+    assert!(script.len() <= 6 << 10, "{} bytes", script.len());
+}

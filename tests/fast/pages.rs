@@ -1,0 +1,86 @@
+//! `--html`: the page of any result, beside what is printed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::common::{ktax, run, scratch};
+
+const RESULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/expected/changes.json");
+
+#[test]
+fn a_page_is_written_beside_what_is_printed_and_is_read_back() {
+    let dir = scratch();
+    let page = dir.path().join("a page.html");
+    let plain = run(ktax().args(["report", RESULT]));
+    let with_page = run(ktax().args(["report", RESULT, "--html"]).arg(&page));
+    assert_eq!((plain.status, &plain.stdout), (with_page.status, &with_page.stdout));
+    for format in ["text", "json", "csv", "html"] {
+        let of = |path: &Path| run(ktax().args(["report", "--format", format]).arg(path)).stdout;
+        assert!(of(&page) == of(Path::new(RESULT)), "{format}");
+    }
+    assert!(
+        fs::read_to_string(&page).unwrap()
+            == run(ktax().args(["report", "--format", "html", RESULT])).stdout
+    );
+}
+
+#[test]
+fn the_same_result_gives_the_same_bytes_wherever_it_is_printed() {
+    let page = |variables: &[(&str, &str)]| {
+        let mut command = ktax();
+        run(command.args(["report", "--format", "html", RESULT]).envs(variables.iter().copied()))
+            .stdout
+    };
+    let here = page(&[]);
+    assert!(here.starts_with("<!DOCTYPE html>"));
+    for elsewhere in [
+        [("LC_ALL", "C"), ("TZ", "UTC")],
+        [("LC_ALL", "de_DE.UTF-8"), ("TZ", "Asia/Tokyo")],
+        [("COLUMNS", "60"), ("SOURCE_DATE_EPOCH", "0")],
+    ] {
+        assert!(page(&elsewhere) == here, "{elsewhere:?}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
+    let dir = scratch();
+    for path in ["missing/page.html", "."] {
+        let path = dir.path().join(path);
+        let out = dir.path().join("out");
+        let ran = run(ktax().args(["compare", "lsm", "--html"]).arg(&path).arg("--out").arg(&out));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("cannot write"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("give the path of a file"), "{}", ran.stderr);
+        assert!(!out.exists() && ran.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_device_stays_a_device() {
+    let dir = scratch();
+    let link = dir.path().join("null");
+    symlink("/dev/null", &link).unwrap();
+    let ran = run(ktax().args(["report", RESULT, "--html"]).arg(&link));
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::metadata("/dev/null").is_ok_and(|null| !null.is_file()));
+}
+
+#[test]
+fn a_page_that_was_cut_is_refused_with_the_way_out() {
+    let dir = scratch();
+    let path = dir.path().join("page.html");
+    let page = run(ktax().args(["report", "--format", "html", RESULT])).stdout;
+    for (text, why) in [
+        (&page[..page.len() / 2], "without its data"),
+        (&page.replace("id=\"data\">", "id=\"data\">AAAA"), "is damaged"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let ran = run(ktax().arg("report").arg(&path));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        let way = "make the page again with `ktax report --html FILE DIR`";
+        assert!(ran.stderr.contains(why) && ran.stderr.contains(way), "{}", ran.stderr);
+    }
+}
