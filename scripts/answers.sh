@@ -2,6 +2,8 @@
 # Runs experiments and writes below each, as comments, what came out: `sh scripts/answers.sh [FILE…]`. A file whose
 # experiment failed keeps its answer; the last lines name it, and the exit status is 1.
 set -u
+# An answer is measured, not remembered.
+export KTAX_STORE=
 cd "$(dirname "$0")/.." || exit 1
 ktax=${CARGO_TARGET_DIR:-target}/release/ktax
 mark='# What ktax said, written by `make answers`:'

@@ -67,6 +67,7 @@ pub mod kvmhost;
 pub mod run;
 #[doc(hidden)]
 pub mod stats;
+pub mod store;
 #[doc(hidden)]
 pub mod text;
 #[doc(hidden)]

@@ -45,7 +45,7 @@ Exit status:
 #[derive(Debug, Subcommand)]
 enum Command {
     Start(Box<StartArgs>),
-    Run(RunArgs),
+    Run(Box<RunArgs>),
 }
 
 /// Compare base and change with the exact engine, then search

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::choice::number;
-use crate::flow::{Cancel, Error, Limits, Observer, OrHost, Session, cache_directory};
+use crate::flow::{
+    Cancel, Error, Limits, Observer, OrHost, Session, UsedStore, cache_directory, store_directory,
+};
 
 /// Where things are and how hard to work.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +22,18 @@ pub struct HostArgs {
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
+    /// Take measurements from the store in DIR, and keep them there
+    /// [default: $XDG_DATA_HOME/ktax/store]
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
+    pub store: Option<PathBuf>,
+    /// Measure everything, and keep nothing for later
+    #[arg(long, conflicts_with = "store", help_heading = "Host")]
+    pub no_store: bool,
+    /// Measure PERCENT of what the store has again, and fail unless the counts are the same
+    /// [default: 0]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "no_store", help_heading = "Host")]
+    #[arg(allow_negative_numbers = true, value_parser = number(0_u8..=100))]
+    pub verify_store: Option<u8>,
     /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
     /// [default: 180]
     #[arg(long, value_name = "SECONDS", help_heading = "Host")]
@@ -39,10 +53,18 @@ impl HostArgs {
             qemu: self.qemu.clone(),
             jobs: self.jobs(),
             cache: self.cache()?,
+            store: self.used_store(),
             limits: self.limits(),
             cancel: cancel()?,
             observer,
         })
+    }
+
+    /// Where measurements are taken from and kept.
+    fn used_store(&self) -> Option<UsedStore> {
+        let root = store_directory(self.store.as_deref()).filter(|_| !self.no_store)?;
+        let verify_percent = self.verify_store.unwrap_or(0).into();
+        Some(UsedStore::new(root, verify_percent))
     }
 
     /// VMs at a time.

@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod run;
 mod stat;
+mod store;
 mod terminal;
 mod vmm;
 mod workloads;
@@ -59,6 +60,7 @@ Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
   KTAX_STATE  keep the journal of changed settings, and how long boots and runs take, here
               [default: /var/lib/ktax; of ordinary users ~/.local/state/ktax]
+  KTAX_STORE  keep measurements here [default: $XDG_DATA_HOME/ktax/store]; empty: keep none
   KTAX_QEMU   run this QEMU [default: qemu-system-x86_64]
   LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
 
@@ -82,6 +84,7 @@ enum Command {
     Workloads(workloads::Args),
     Experiments(experiments::Args),
     Stat(stat::Args),
+    Store(store::Args),
     /// Stop, and become a command
     #[command(hide = true)]
     StatHold(stat::HoldArgs),
@@ -160,6 +163,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Workloads(args) => workloads::run(args),
         Command::Experiments(args) => experiments::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Store(args) => store::run(args),
         Command::StatHold(args) => stat::hold(args),
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),

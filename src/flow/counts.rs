@@ -4,6 +4,7 @@ use super::error::Error;
 use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
+use super::store;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
@@ -57,6 +58,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
+    let has_store = store::take(dir, session)?;
     let observer = session.observer;
     observer.begin(&work(plan, session));
     let driver = Driver {
@@ -68,6 +70,9 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     };
     let (ended, timing) = driver.run()?;
     observer.end(&timing);
+    if has_store && ended == Ended::Complete {
+        store::keep(dir, session)?;
+    }
     Ok(ended)
 }
 

@@ -23,6 +23,7 @@ use crate::plan::PlanError;
 use crate::report::{PageError, ReportError};
 use crate::run::TimesError;
 use crate::rundir::RunDirError;
+use crate::store::StoreError;
 use crate::text::escape;
 use crate::vmm::VmmError;
 
@@ -131,6 +132,8 @@ pub enum Error {
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
     Times(#[from] TimesError),
     #[error(transparent)]
     Analyse(#[from] AnalyseError),
@@ -206,6 +209,7 @@ impl Error {
             Error::Live(error) => error.blame(),
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),
+            Error::Store(error) => error.blame(),
             Error::Times(error) => error.blame(),
             Error::Analyse(error) => error.blame(),
             Error::Host(_) | Error::Failed(_) => Blame::Host,

@@ -28,8 +28,10 @@ mod saved;
 mod session;
 mod stale;
 mod stat;
+mod store;
 mod sweep;
 mod times;
+mod used_store;
 mod whole;
 
 pub use check::check;
@@ -45,8 +47,10 @@ pub use saved::{explained, saved};
 pub use session::{Observer, Session, Silent, cache_directory};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};
+pub use store::{check_store, clean_store, copy_store, import_run, store_footprint};
 pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use used_store::{UsedStore, store_directory};
 pub use whole::{compare, measure};
 
 // What the functions here are given and give, and the command that becomes another one to be

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use super::context::OrHost;
 use super::error::Error;
 use super::remaining::{Part, Rates, Work};
+use super::used_store::UsedStore;
 use crate::analyse::Progress;
 use crate::engine::{Cancel, Limits};
 use crate::run::{Event, Timing};
@@ -44,6 +45,8 @@ pub struct Session<'a> {
     pub jobs: usize,
     /// Kernels, snapshots and symbols are kept here.
     pub cache: PathBuf,
+    /// Measurements are taken from here and kept here; nothing where absent.
+    pub store: Option<UsedStore>,
     /// What no guest may exceed.
     pub limits: Limits,
     /// Stops everything once it is raised.
@@ -63,6 +66,7 @@ impl<'a> Session<'a> {
             qemu: std::env::var_os("KTAX_QEMU").map(PathBuf::from),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             cache: cache_directory(named.as_deref())?,
+            store: None,
             limits: Limits::default(),
             cancel: Cancel::default(),
             observer,

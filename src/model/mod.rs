@@ -15,6 +15,7 @@ mod guests;
 mod kernel;
 mod layout;
 mod ledger;
+mod measurement;
 mod metric;
 mod native;
 mod plan;
@@ -50,6 +51,7 @@ pub use ledger::{
     LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable,
 };
+pub use measurement::{Measurand, MeasuredLayout, Measurement};
 pub use metric::{METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Plan, PlanMethod};

@@ -88,10 +88,16 @@ impl<M> RunDir<M> {
 }
 
 impl RunDir<CountsPlan> {
+    /// The text of that profile.
+    pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
+        let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
+        read_text(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))
+    }
+
     /// The profile of a Run that has a Sample.
     pub fn profile(&self, step: &Step, row: &str) -> Result<Profile> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
-        let text = read_text(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))?;
+        let text = self.profile_text(step, row)?;
         let parsed = profile::parse(&text).map_err(|error| damaged(&path, &error.to_string()))?;
         Ok(parsed.profile)
     }

@@ -14,3 +14,4 @@ mod newer_qemu;
 mod progress;
 mod resume;
 mod snapshots;
+mod store;

@@ -37,11 +37,12 @@ pub fn ktax() -> Command {
 }
 
 /// Gives a command that is or starts ktax the tests' own cache and state: another ktax of this
-/// machine, with its locks and its journal, is nothing to it.
+/// machine, with its locks and its journal, is nothing to it. Nothing is taken from a store.
 pub fn own(command: &mut Command) -> &mut Command {
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     // The documents show what a terminal of UTF-8 shows.
-    command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state).env("LC_ALL", "C.UTF-8")
+    let command = command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state).env("KTAX_STORE", "");
+    command.env("LC_ALL", "C.UTF-8")
 }
 
 /// A cache that all tests share, so that each Boot is made once.

@@ -5,7 +5,7 @@ mod again;
 mod cases;
 mod elsewhere;
 mod exits;
-mod fixtures;
+pub mod fixtures;
 mod guests;
 mod headlines;
 mod mail;

@@ -26,6 +26,7 @@ mod require;
 mod rundirs;
 mod same_base;
 mod stat;
+mod store;
 mod tampered;
 mod timed;
 mod wire;

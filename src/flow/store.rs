@@ -1,0 +1,156 @@
+//! What the store has is not measured again, and what was measured is kept there.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::session::Session;
+use crate::model::CountsPlan;
+use crate::rundir::{AnyRunDir, RunDir};
+use crate::store::{
+    Checked, Footprint, Group, Kept, Store, StoreError, groups, measured, place_in,
+};
+use crate::text::counted;
+
+/// Puts into a run directory what the store has of it, but for what is drawn to be verified. Says
+/// whether there is a store to keep more in.
+pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<bool, Error> {
+    let Some(used) = &session.store else { return Ok(false) };
+    let all = groups(&dir.plan().method);
+    let mut taken = 0;
+    for group in &all {
+        if session.is_cancelled() || group.is_begun(dir)? {
+            continue;
+        }
+        match used.store.get(&group.of) {
+            Ok(Some(_)) if is_drawn(used.verify_percent) => {}
+            Ok(Some(measurement)) => {
+                place_in(dir, group, &measurement)?;
+                taken += 1;
+            }
+            Ok(None) => {}
+            Err(error @ StoreError::Damaged { .. }) => {
+                session.observer.note(&error.to_string());
+                used.store.move_aside(&used.store.path(&group.of))?;
+            }
+            Err(error) => {
+                session.observer.note(&error.to_string());
+                return Ok(false);
+            }
+        }
+    }
+    if taken > 0 {
+        let rows = counted(all.len(), "measurement");
+        session.observer.note(&format!("{taken} of {rows} are from the store"));
+    }
+    Ok(true)
+}
+
+/// Keeps what a run directory has measured. A store that cannot be written loses nothing of the
+/// result, and is said.
+pub(super) fn keep(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<(), Error> {
+    let Some(used) = &session.store else { return Ok(()) };
+    for group in groups(&dir.plan().method) {
+        match put(&used.store, dir, &group) {
+            Ok(_) => {}
+            Err(error @ StoreError::Mismatch { .. }) => return Err(error.into()),
+            Err(error) => {
+                session.observer.note(&error.to_string());
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the store has something new then.
+fn put(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<bool, StoreError> {
+    let Some(measurement) = measured(dir, group)? else { return Ok(false) };
+    match store.put(&measurement)? {
+        Kept::New => Ok(true),
+        Kept::Same => Ok(false),
+        Kept::Other(object, quarantine) => Err(StoreError::Mismatch {
+            row: format!("{} of the {}", group.row(), group.side.name()),
+            object: object.display().to_string(),
+            quarantine: quarantine.display().to_string(),
+            directory: dir.root().display().to_string(),
+        }),
+    }
+}
+
+/// Draws; not from the seed of the run, or the same ones would be verified each time.
+fn is_drawn(percent: f64) -> bool {
+    let draw = RandomState::new().build_hasher().finish();
+    (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
+}
+
+/// Copies every object of one store into another, and says how many were new.
+///
+/// # Errors
+/// One of them cannot be read or written, an object is damaged, or both have other counts of one
+/// measurement.
+pub fn copy_store(from: &Path, to: &Path) -> Result<usize, Error> {
+    let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
+    let mut new = 0;
+    for object in from.objects()? {
+        let measurement = from.read(&object)?;
+        match to.put(&measurement)? {
+            Kept::New => new += 1,
+            Kept::Same => {}
+            Kept::Other(known, quarantine) => {
+                return Err(Error::Store(StoreError::Mismatch {
+                    row: measurement.of.workload.row,
+                    object: known.display().to_string(),
+                    quarantine: quarantine.display().to_string(),
+                    directory: object.display().to_string(),
+                }));
+            }
+        }
+    }
+    Ok(new)
+}
+
+/// Keeps what a run directory of counts has measured, and says how much was new.
+///
+/// # Errors
+/// The directory is none of counts, or the store cannot be written.
+pub fn import_run(path: &Path, store: &Path) -> Result<usize, Error> {
+    let store = Store::new(store.to_owned());
+    let AnyRunDir::Counts(dir) = AnyRunDir::open(path)? else {
+        return Err(StoreError::NoCounts { path: path.display().to_string() }.into());
+    };
+    let mut new = 0;
+    for group in groups(&dir.plan().method) {
+        new += usize::from(put(&store, &dir, &group)?);
+    }
+    Ok(new)
+}
+
+/// Looks at every object; damaged ones are moved aside.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn check_store(root: &Path) -> Result<Checked, Error> {
+    Ok(Store::new(root.to_owned()).check()?)
+}
+
+/// How much a store has.
+///
+/// # Errors
+/// It cannot be read.
+pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
+    Ok(Store::new(root.to_owned()).footprint()?)
+}
+
+/// Removes what killed writers left and what was moved aside, and says what.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let left = Store::new(root.to_owned()).leftovers()?;
+    for path in &left {
+        std::fs::remove_file(path)?;
+    }
+    Ok(left)
+}

@@ -1,0 +1,57 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::model::Blame;
+use crate::rundir::RunDirError;
+
+/// Why the store cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error(
+        "{operation} {path}: {reason}; check the permissions and the free disk space of the store, \
+         or give --no-store"
+    )]
+    Io { operation: &'static str, path: String, reason: io::Error },
+    #[error(
+        "{object} is damaged: {reason}; ktax measures it again, and `ktax store fsck` looks for \
+         others"
+    )]
+    Damaged { object: String, reason: String },
+    #[error(
+        "{row} has other counts than the store has of it: {object} was moved to {quarantine}, and \
+         {directory} has the new ones; one of the two was not measured as ktax measures: compare \
+         them, and measure a third time with --no-store"
+    )]
+    Mismatch { row: String, object: String, quarantine: String, directory: String },
+    #[error(
+        "{path} has times or guests, and the store keeps exact counts alone; give the directory of \
+         a run of the exact engine"
+    )]
+    NoCounts { path: String },
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}
+
+impl StoreError {
+    /// With the path of what could not be done.
+    pub(super) fn io(
+        operation: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.display().to_string();
+        move |reason| StoreError::Io { operation, path, reason }
+    }
+
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            StoreError::RunDir(error) => error.blame(),
+            StoreError::NoCounts { .. } => Blame::User,
+            _ => Blame::Host,
+        }
+    }
+}

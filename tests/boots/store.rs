@@ -1,0 +1,97 @@
+//! `ktax compare` with a store: what it has is not booted.
+
+use std::path::Path;
+
+use crate::common::{KERNEL, QUICK_BOOT, Ran, ktax, run, scratch};
+
+const ROWS: [&str; 4] = ["-w", "getppid", "-w", "stat"];
+
+/// Compares two boot lines under two Layouts.
+fn compare(out: &Path, store: &Path, change: &str, more: &[&str]) -> Ran {
+    let mut command = ktax();
+    command.args(["compare", "--kernel", KERNEL, "--layouts", "2", "--out"]).arg(out).args(ROWS);
+    command.args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", change]);
+    run(command.arg("--store").arg(store).args(more))
+}
+
+/// The Sides that were booted: only a boot has the script that repeats it.
+fn booted(out: &Path) -> Vec<String> {
+    let mut booted = Vec::new();
+    for entry in out.join("boots").read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("argv").exists() {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            booted.push(name.split_once('-').unwrap().1.to_owned());
+        }
+    }
+    booted.sort();
+    booted
+}
+
+#[test]
+fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
+    let dir = scratch();
+    let (store, at) = (dir.path().join("store"), |name: &str| dir.path().join(name));
+    let change = format!("{QUICK_BOOT} audit=1");
+    let first = compare(&at("first"), &store, &change, &[]);
+    // Two layouts are too few for a verdict, and enough to compare.
+    assert_eq!(first.status, 4, "{}", first.stderr);
+    assert_eq!(booted(&at("first")), ["base", "base", "change", "change"]);
+    // The same again boots nothing.
+    let second = compare(&at("second"), &store, &change, &[]);
+    assert!(second.stderr.contains("4 of 4 measurements are from the store"), "{}", second.stderr);
+    assert_eq!((booted(&at("second")), second.status), (vec![], first.status));
+    assert!(second.stdout == first.stdout, "{}\n{}", first.stdout, second.stdout);
+    for file in ["comparison.json", "report.csv", "report.html"] {
+        let of = |name| std::fs::read(at(name).join(file)).unwrap();
+        assert!(of("first") == of("second"), "{file}");
+    }
+    // One option more: one side boots.
+    let other = compare(&at("other"), &store, &format!("{change} quiet"), &[]);
+    assert!(other.stderr.contains("2 of 4 measurements are from the store"), "{}", other.stderr);
+    assert_eq!(booted(&at("other")), ["change", "change"]);
+    // Without the store all of it is measured.
+    let mut without = ktax();
+    without.args(["compare", "--kernel", KERNEL, "--layouts", "2", "--no-store", "--out"]);
+    without.arg(at("without")).args(ROWS).args(["--base-boot-line", QUICK_BOOT]);
+    let without = run(without.args(["--change-boot-line", &change]));
+    assert_eq!(booted(&at("without")).len(), 4, "{}", without.stderr);
+    assert!(without.stdout == first.stdout);
+}
+
+#[test]
+fn what_is_verified_is_measured_again_and_a_difference_is_a_failure() {
+    let dir = scratch();
+    let (store, at) = (dir.path().join("store"), |name: &str| dir.path().join(name));
+    let change = format!("{QUICK_BOOT} audit=1");
+    let first = compare(&at("first"), &store, &change, &[]);
+    let verified = compare(&at("verified"), &store, &change, &["--verify-store", "100"]);
+    assert_eq!(verified.status, first.status, "{}", verified.stderr);
+    assert_eq!(booted(&at("verified")).len(), 4);
+    // Somebody kept another count.
+    let planted = ktax::store::Store::new(store.clone());
+    let object = planted.objects().unwrap().remove(0);
+    let mut measurement = planted.read(&object).unwrap();
+    measurement.layouts[1].sample.tsc += 1;
+    std::fs::remove_file(&object).unwrap();
+    planted.put(&measurement).unwrap();
+    let failed = compare(&at("failed"), &store, &change, &["--verify-store", "100"]);
+    assert_eq!(failed.status, 1, "{}", failed.stderr);
+    let failed_dir = at("failed");
+    for named in [object.to_str().unwrap(), "/quarantine/1-", failed_dir.to_str().unwrap()] {
+        assert!(failed.stderr.contains(named), "{named}: {}", failed.stderr);
+    }
+    assert!(!object.exists());
+}
+
+#[test]
+fn a_store_that_cannot_be_written_costs_no_result() {
+    let dir = scratch();
+    let store = dir.path().join("file");
+    std::fs::write(&store, "").unwrap();
+    let change = format!("{QUICK_BOOT} audit=1");
+    let ran = compare(&dir.path().join("out"), &store, &change, &[]);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("--no-store").count(), 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("getppid"), "{}", ran.stdout);
+}
