@@ -58,7 +58,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
-    let has_store = store::take(dir, session)?;
+    let to_keep = store::take(dir, session)?;
     let observer = session.observer;
     observer.begin(&work(plan, session));
     let driver = Driver {
@@ -70,8 +70,8 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     };
     let (ended, timing) = driver.run()?;
     observer.end(&timing);
-    if has_store && ended == Ended::Complete {
-        store::keep(dir, session)?;
+    if ended == Ended::Complete {
+        store::keep(&to_keep, dir, session)?;
     }
     Ok(ended)
 }

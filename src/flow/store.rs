@@ -13,46 +13,51 @@ use crate::store::{
 };
 use crate::text::counted;
 
-/// Puts into a run directory what the store has of it, but for what is drawn to be verified. Says
-/// whether there is a store to keep more in.
-pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<bool, Error> {
-    let Some(used) = &session.store else { return Ok(false) };
+/// Puts into a run directory what the store has of it, but for what is drawn to be verified. The
+/// others are to be kept once they are measured; none where there is no store.
+pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<Group>, Error> {
+    let Some(used) = &session.store else { return Ok(Vec::new()) };
     let all = groups(&dir.plan().method);
-    let mut taken = 0;
-    for group in &all {
+    let (of, mut left) = (all.len(), Vec::new());
+    for group in all {
         if session.is_cancelled() || group.is_begun(dir)? {
+            left.push(group);
             continue;
         }
         match used.store.get(&group.of) {
-            Ok(Some(_)) if is_drawn(used.verify_percent) => {}
-            Ok(Some(measurement)) => {
-                place_in(dir, group, &measurement)?;
-                taken += 1;
+            Ok(Some(measurement)) if !is_drawn(used.verify_percent) => {
+                place_in(dir, &group, &measurement)?;
+                continue;
             }
-            Ok(None) => {}
+            Ok(_) => {}
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
                 used.store.move_aside(&used.store.path(&group.of))?;
             }
             Err(error) => {
                 session.observer.note(&error.to_string());
-                return Ok(false);
+                return Ok(Vec::new());
             }
         }
+        left.push(group);
     }
-    if taken > 0 {
-        let rows = counted(all.len(), "measurement");
-        session.observer.note(&format!("{taken} of {rows} are from the store"));
+    if left.len() < of {
+        let (taken, of) = (of - left.len(), counted(of, "measurement"));
+        session.observer.note(&format!("{taken} of {of} are from the store"));
     }
-    Ok(true)
+    Ok(left)
 }
 
-/// Keeps what a run directory has measured. A store that cannot be written loses nothing of the
-/// result, and is said.
-pub(super) fn keep(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<(), Error> {
+/// Keeps what a run directory has measured of these. A store that cannot be written loses nothing
+/// of the result, and is said.
+pub(super) fn keep(
+    groups: &[Group],
+    dir: &RunDir<CountsPlan>,
+    session: &Session<'_>,
+) -> Result<(), Error> {
     let Some(used) = &session.store else { return Ok(()) };
-    for group in groups(&dir.plan().method) {
-        match put(&used.store, dir, &group) {
+    for group in groups {
+        match put(&used.store, dir, group) {
             Ok(_) => {}
             Err(error @ StoreError::Mismatch { .. }) => return Err(error.into()),
             Err(error) => {
