@@ -116,6 +116,15 @@ impl Row {
         }
     }
 
+    /// What a Side costs, per operation: its times, else the first Metric.
+    pub fn cost(&self, side: Side) -> Option<f64> {
+        if let Some(times) = self.times() {
+            return *times.ns.get(side);
+        }
+        let first = self.effects().first()?;
+        Some(if side == Side::Base { first.base } else { first.change })
+    }
+
     /// How many Boots have no measurement.
     pub fn failed_boots(&self) -> usize {
         self.failures.iter().map(|failed| failed.boots).sum()

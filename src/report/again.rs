@@ -13,7 +13,7 @@ const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
 
 /// Of counts; empty where only an experiment file can ask for such a base.
-pub fn of_counts(comparison: &Comparison, counts: &CountsComparison) -> Vec<String> {
+pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
     let Sides { base, change } = &counts.subjects;
     if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
         return Vec::new();
@@ -31,16 +31,18 @@ pub fn of_counts(comparison: &Comparison, counts: &CountsComparison) -> Vec<Stri
     let usual = Machine::default();
     words.unless(counts.key.cpu == usual.cpu, "--cpu", &counts.key.cpu);
     words.unless(counts.key.memory_mib == usual.memory_mib, "--memory", counts.key.memory_mib);
-    words.rows("-w", comparison.rows.iter());
+    words.rows("-w", rows.iter());
     words.unless(counts.layouts == LAYOUTS, "--layouts", counts.layouts);
     words.unless(counts.seed == SEED, "--seed", counts.seed);
-    words.unless(comparison.threshold_percent == 0.1, "--threshold", comparison.threshold_percent);
+    words.unless(threshold_percent == 0.1, "--threshold", threshold_percent);
     words.0
 }
 
 /// Of the search between the two Sides of a comparison.
 pub fn search_again(comparison: &Comparison) -> Vec<String> {
-    let words = comparison.counts().map(|counts| of_counts(comparison, counts));
+    let words = comparison
+        .counts()
+        .map(|counts| of_counts(&comparison.rows, comparison.threshold_percent, counts));
     let mut words = words.unwrap_or_default();
     if let Some(command) = words.get_mut(1) {
         *command = "bisect".to_owned();
@@ -50,7 +52,7 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
 }
 
 /// Of times.
-pub fn of_times(comparison: &Comparison, times: &TimesComparison) -> Vec<String> {
+pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
     let mut words = Words::compare();
     words.option("--engine", &plan.engine);
@@ -78,13 +80,13 @@ pub fn of_times(comparison: &Comparison, times: &TimesComparison) -> Vec<String>
         set(base).into_iter().for_each(|setting| words.option("--base-set", setting));
         set(change).into_iter().for_each(|setting| words.option("--change-set", setting));
     }
-    words.rows("-w", comparison.rows.iter().filter(|row| row.headline));
-    words.rows("--secondary", comparison.rows.iter().filter(|row| !row.headline));
+    words.rows("-w", rows.iter().filter(|row| row.headline));
+    words.rows("--secondary", rows.iter().filter(|row| !row.headline));
     plan.pairs.iter().for_each(|pairs| words.option("--pairs", pairs));
     words.unless(plan.most_pairs == MOST_PAIRS, "--most-pairs", plan.most_pairs);
     words.unless(plan.loops == LOOPS, "--loops", plan.loops);
     words.unless(times.seed == SEED, "--seed", times.seed);
-    words.unless(comparison.threshold_percent == 1.0, "--threshold", comparison.threshold_percent);
+    words.unless(threshold_percent == 1.0, "--threshold", threshold_percent);
     words.0
 }
 

@@ -8,20 +8,14 @@ use crate::model::{Crossing, Row, Side, family};
 /// What rows have in common, and the parameter in which they differ.
 type Family = (String, String);
 
-/// One picture for each family of at least three rows, in the order of its rows. `cost` is what a
-/// Side costs, if that is known.
-pub fn curves(
-    rows: &[Row],
-    unit: &str,
-    crossings: &[Crossing],
-    cost: impl Fn(&Row, Side) -> Option<f64>,
-) -> Vec<Section> {
+/// One picture for each family of at least three rows, in the order of its rows.
+pub fn curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Section> {
     families(rows)
         .into_iter()
         .map(|((family, parameter), members)| {
             let curve = |side: Side| {
                 let point =
-                    |row: &&Row| Some((*row.params.get(&parameter)? as f64, cost(row, side)?));
+                    |row: &&Row| Some((*row.params.get(&parameter)? as f64, row.cost(side)?));
                 let mut points: Vec<(f64, f64)> = members.iter().filter_map(point).collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
                 SideCurve { name: side.name(), points }

@@ -1,7 +1,7 @@
 //! Several results that differ in one number, as curves: the points of a sweep.
 
 use super::view::{Curves, Picture, Report, Section, SideCurve};
-use crate::model::{Comparison, Row, SavedResult, Side};
+use crate::model::{Comparison, SavedResult, Side};
 
 /// A picture for each row that all points have; nothing where these results are no sweep of at
 /// least three points.
@@ -40,7 +40,7 @@ fn point(report: &dyn Report) -> Option<Point> {
 fn curves(name: &str, parameter: &str, points: &[Point]) -> Option<Section> {
     let of = |point: &Point, side: Side| {
         let row = point.comparison.rows.iter().find(|row| row.row == name)?;
-        Some((point.value, cost(row, side)?))
+        Some((point.value, row.cost(side)?))
     };
     let curve = |side: Side| SideCurve {
         name: side.name(),
@@ -62,15 +62,6 @@ fn curves(name: &str, parameter: &str, points: &[Point]) -> Option<Section> {
         }),
         how: String::new(),
     })
-}
-
-/// What a Side costs, in its method's unit.
-fn cost(row: &Row, side: Side) -> Option<f64> {
-    if let Some(times) = row.times() {
-        return *times.ns.get(side);
-    }
-    let effect = row.effects().first()?;
-    Some(if side == Side::Base { effect.base } else { effect.change })
 }
 
 /// Where the straight line through the logarithms of two neighbours' ratios is at 1.

@@ -92,7 +92,7 @@ fn steps(bisection: &Bisection, found: &[Carrier]) -> Section {
         |(at, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*at);
     let carrier = |one: &Carrier| {
         let element = bisection.elements.get(one.at.checked_sub(1)?)?;
-        Some((one.after, one.at, name(bisection, element)))
+        Some((one.at, name(bisection, element)))
     };
     let elements = bisection.chain.words().1;
     Section::Picture {

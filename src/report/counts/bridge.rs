@@ -1,6 +1,7 @@
 //! The bridge from base to change: bars whose printed numbers add up to the last digit.
 
-use crate::model::{Effect, FunctionDelta, Row, Sides};
+use super::functions::{counts, from_to};
+use crate::model::{Effect, FunctionDelta, Row};
 use crate::report::view::{BarKind, Bridge, BridgeBar};
 use crate::report::{number, verdict};
 use crate::text::counted;
@@ -118,11 +119,6 @@ fn parts(effect: &Effect, is_rep: bool, ops: u64, most: usize) -> Vec<Part> {
     shown.iter().map(part).chain(rest).collect()
 }
 
-/// The region's counts of a function that the bridge is of.
-fn counts(function: &FunctionDelta, is_rep: bool) -> &Sides<u64> {
-    if is_rep { &function.rep_iterations } else { &function.instructions }
-}
-
 fn carried(function: &FunctionDelta, is_rep: bool) -> i128 {
     let of = counts(function, is_rep);
     i128::from(of.change) - i128::from(of.base)
@@ -135,12 +131,6 @@ fn kind(function: &FunctionDelta, is_rep: bool) -> BarKind {
         (1.., 0) => BarKind::Gone,
         _ => BarKind::Both,
     }
-}
-
-fn from_to(function: &FunctionDelta, is_rep: bool, ops: u64) -> String {
-    let of = counts(function, is_rep);
-    let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
-    format!("{} → {}", per_op(of.base), per_op(of.change))
 }
 
 #[cfg(test)]

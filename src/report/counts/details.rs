@@ -59,13 +59,13 @@ fn detail(comparison: &Comparison, counts: &CountsComparison, row: &Row) -> RowD
     let alone = std::slice::from_ref(row);
     sections.push(changes::different_work(alone));
     sections.push(changes::failures(alone, changes::boot, |failed| failed.failure.next_step()));
-    let one = Comparison { rows: alone.to_vec(), ..comparison.clone() };
+    let again = || again::of_counts(alone, comparison.threshold_percent, counts);
     RowDetail {
         row: row.row.clone(),
         answer: deciding.map(headline).unwrap_or_default(),
         verdict: verdict::of_row(row),
         sections,
-        again: if is_large { Vec::new() } else { again::of_counts(&one, counts) },
+        again: if is_large { Vec::new() } else { again() },
     }
 }
 
@@ -90,7 +90,7 @@ fn dots(row: &Row, effect: &Effect) -> Section {
     }
     Section::Picture {
         title: format!("Layouts: {unit} per operation"),
-        picture: Picture::Dots(Dots { unit, layouts, median: effect.layout }),
+        picture: Picture::Dots(Dots { layouts, median: effect.layout }),
         how: String::new(),
     }
 }

@@ -1,4 +1,4 @@
-use crate::model::{Effect, FunctionDelta, Row};
+use crate::model::{Effect, FunctionDelta, Row, Sides};
 use crate::report::view::{FunctionLine, Functions, Section};
 use crate::report::{effect, number, verdict};
 
@@ -11,12 +11,11 @@ pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
 fn functions_of(row: &Row, effect: &Effect) -> Functions {
     let is_rep = verdict::is_rep(effect);
     let line = |function: &FunctionDelta| {
-        let per_op = |count: u64| number::count(count as f64 / row.ops.max(1) as f64);
-        let (counts, delta, other) = match is_rep {
-            true => (&function.rep_iterations, function.rep_delta, function.delta),
-            false => (&function.instructions, function.delta, function.rep_delta),
+        let (delta, other) = match is_rep {
+            true => (function.rep_delta, function.delta),
+            false => (function.delta, function.rep_delta),
         };
-        let from_to = format!("{} → {}", per_op(counts.base), per_op(counts.change));
+        let from_to = from_to(function, is_rep, row.ops);
         FunctionLine { function: function.function.clone(), delta, from_to, other }
     };
     Functions {
@@ -27,6 +26,18 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
         is_whole: false,
         lines: effect.functions.iter().map(line).collect(),
     }
+}
+
+/// The region's counts that decide: REP iterations or instructions.
+pub fn counts(function: &FunctionDelta, is_rep: bool) -> &Sides<u64> {
+    if is_rep { &function.rep_iterations } else { &function.instructions }
+}
+
+/// The same per operation: `25.00 → 168.00`.
+pub fn from_to(function: &FunctionDelta, is_rep: bool, ops: u64) -> String {
+    let of = counts(function, is_rep);
+    let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
+    format!("{} → {}", per_op(of.base), per_op(of.change))
 }
 
 /// `+404.00 instructions (+1.22 %, the same in every layout)`.

@@ -3,7 +3,7 @@ use super::functions::functions;
 use super::overall::overall;
 use super::sides::sides;
 use super::table::table;
-use crate::model::{Comparison, CountsComparison, Row, Side, metric};
+use crate::model::{Comparison, CountsComparison, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 
@@ -15,7 +15,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let mut sections = vec![forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS)];
     sections.extend(overall(rows));
     sections.extend([Section::table(table(rows)), details(comparison, counts)]);
-    sections.extend(curves::curves(rows, "instructions", &[], cost));
+    sections.extend(curves::curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
     sections.push(changes::also_changed(rows));
@@ -28,17 +28,11 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         sides: sides(counts),
         side_heads: ["kernel", "boot line"],
         how: words::machine(&counts.key, counts.layouts),
-        again: again::of_counts(comparison, counts),
+        again: again::of_counts(rows, comparison.threshold_percent, counts),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts.layouts),
     }
-}
-
-/// Instructions of one operation in process context.
-fn cost(row: &Row, side: Side) -> Option<f64> {
-    let first = row.effects().first()?;
-    Some(if side == Side::Base { first.base } else { first.change })
 }
 
 /// What the numbers are.

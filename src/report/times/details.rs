@@ -2,9 +2,9 @@
 
 use super::remarks::TimedRow;
 use super::table::ratio;
-use crate::model::{Comparison, PairRatio, TimesComparison, TimesEvidence};
+use crate::model::{Comparison, TimesComparison, TimesEvidence};
 use crate::report::again;
-use crate::report::view::{Cell, Kind, Line, Picture, RowDetail, Section, Table, Trail, TrailPair};
+use crate::report::view::{Cell, Kind, Line, Picture, RowDetail, Section, Table, Trail};
 use crate::text::counted;
 
 const TRAIL: &str = "Each mark is one pair, in the order of time: filled ones are change over \
@@ -23,19 +23,10 @@ fn detail(
     times: &TimesComparison,
     (row, evidence): &TimedRow<'_>,
 ) -> RowDetail {
-    let pair = |pair: &PairRatio| TrailPair {
-        index: pair.pair,
-        ratio: pair.ratio,
-        is_control: pair.is_control,
-    };
-    let trail = Trail {
-        pairs: evidence.series.iter().map(pair).collect(),
-        looks: times.looks.clone(),
-        ratio: evidence.ratio,
-    };
+    let trail =
+        Trail { pairs: evidence.series.clone(), looks: times.looks.clone(), ratio: evidence.ratio };
     let mut said = vec![format!("{}. One operation: {}.", row.title, row.operation)];
     said.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
-    let one = Comparison { rows: vec![(*row).clone()], ..comparison.clone() };
     RowDetail {
         row: row.row.clone(),
         answer: evidence.ratio.map(|it| format!("ratio {}", ratio(it))).unwrap_or_default(),
@@ -49,7 +40,7 @@ fn detail(
             },
             numbers(evidence),
         ],
-        again: again::of_times(&one, times),
+        again: again::of_times(std::slice::from_ref(*row), comparison.threshold_percent, times),
     }
 }
 

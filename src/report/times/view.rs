@@ -2,7 +2,7 @@ use super::details::details;
 use super::header::{how, sides};
 use super::remarks::{self, TimedRow};
 use super::table::table;
-use crate::model::{Comparison, Row, Side, TimesComparison};
+use crate::model::{Comparison, TimesComparison};
 use crate::report::view::{Legend, Section, View};
 use crate::report::{again, changes, curves, forest, headline, words};
 use crate::text::counted;
@@ -24,8 +24,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         Section::table(table(&rows)),
         details(comparison, times, &rows),
     ];
-    let cost = |row: &Row, side: Side| *row.times()?.ns.get(side);
-    sections.extend(curves::curves(&comparison.rows, "ns", &times.crossings, cost));
+    sections.extend(curves::curves(&comparison.rows, "ns", &times.crossings));
     sections.extend([
         remarks::of_all(times),
         remarks::of_bare_metal(&rows, times),
@@ -40,7 +39,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how(times),
-        again: again::of_times(comparison, times),
+        again: again::of_times(&comparison.rows, comparison.threshold_percent, times),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, &rows),

@@ -14,7 +14,7 @@ pub use functions::{FunctionLine, Functions};
 pub use page::{Legend, SideLine, View};
 pub use picture::{
     Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Forest, ForestLine, Picture, SideCurve, Steps,
-    Trail, TrailPair,
+    Trail,
 };
 pub use records::{Records, Value};
 pub use report::Report;

@@ -2,7 +2,7 @@
 //! picture also stands as text, in the picture's own lines or in a table of the page.
 
 use super::table::Cell;
-use crate::model::Ratio;
+use crate::model::{PairRatio, Ratio};
 
 /// What a page can draw.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,8 +94,6 @@ pub struct BridgeBar {
 /// What each Layout measured, per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
-    /// `instructions`
-    pub unit: &'static str,
     /// Base and change of each Layout.
     pub layouts: Vec<(f64, f64)>,
     /// The Layout whose delta is the median.
@@ -128,22 +126,11 @@ pub struct SideCurve {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trail {
     /// In that order.
-    pub pairs: Vec<TrailPair>,
+    pub pairs: Vec<PairRatio>,
     /// After so many pairs of the change the data were looked at.
     pub looks: Vec<usize>,
     /// What they came to.
     pub ratio: Option<Ratio>,
-}
-
-/// One pair of a [`Trail`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrailPair {
-    /// Its place among all pairs.
-    pub index: u32,
-    /// Change over base.
-    pub ratio: f64,
-    /// Whether both are the base: an A/A pair.
-    pub is_control: bool,
 }
 
 /// A whole and its parts.
@@ -168,8 +155,8 @@ pub struct Steps {
     pub points: Vec<(usize, f64)>,
     /// The elements after which they could not be measured.
     pub skipped: Vec<usize>,
-    /// What carries the difference: from, to, and its name.
-    pub carriers: Vec<(usize, usize, String)>,
+    /// After how many elements the cost steps, and the name of what carries it.
+    pub carriers: Vec<(usize, String)>,
 }
 
 impl Picture {

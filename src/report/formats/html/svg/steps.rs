@@ -29,7 +29,7 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
         @for place in &steps.skipped {
             (mark("failed", &plot.x.percent(*place as f64), plot.height + 20.0))
         }
-        @for (at, (_, to, name)) in steps.carriers.iter().enumerate() {
+        @for (at, (to, name)) in steps.carriers.iter().enumerate() {
             // On the side where there is room for it.
             @let is_right = *to * 2 > steps.last;
             text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * at) { (t(name)) }
