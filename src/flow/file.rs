@@ -48,7 +48,8 @@ pub fn write_output(path: &Path, text: &str) -> Result<(), Error> {
 
 fn unwritable(path: &Path, error: io::Error) -> Error {
     // The system's words alone: what else there is names a file that nobody asked for.
-    let reason = error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
+    let kind = error.kind();
+    let reason = error.raw_os_error().map_or(kind.into(), io::Error::from_raw_os_error);
     Error::Unwritable { path: path.display().to_string(), reason }
 }
 

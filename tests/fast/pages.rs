@@ -53,6 +53,7 @@ fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
         assert_eq!(ran.status, 2, "{}", ran.stderr);
         assert!(ran.stderr.contains("cannot write"), "{}", ran.stderr);
         assert!(ran.stderr.contains("give the path of a file"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains(".new-"), "{}", ran.stderr);
         assert!(!out.exists() && ran.stdout.is_empty());
     }
 }
