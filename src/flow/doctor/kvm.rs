@@ -30,6 +30,11 @@ enum Seen {
         kernel: String,
         why: String,
     },
+    /// It was still at it when the trial's limit was reached.
+    NoBootYet {
+        kernel: String,
+        limit_s: u64,
+    },
     /// QEMU itself ended: another kernel would be no help.
     QemuEnds {
         kernel: String,
@@ -87,6 +92,9 @@ fn sentence(seen: &Seen) -> String {
         Seen::NoBoot { kernel, why } => {
             format!("{SMALL} but does not boot {kernel} {why}: {NOT_HERE}")
         }
+        Seen::NoBootYet { kernel, limit_s } => {
+            format!("{SMALL} but does not boot {kernel} within {limit_s} s: {NOT_HERE}")
+        }
         Seen::QemuEnds { kernel, why, with: None } => {
             format!("{SMALL}, but QEMU ends when it boots {kernel} ({why}): {NOT_HERE}")
         }
@@ -113,6 +121,9 @@ fn fix(seen: &Seen) -> Cow<'static, str> {
         Seen::NoKernel => "name a kernel with --kernel FILE",
         Seen::NoQemu => "install QEMU, as above",
         Seen::NoBoot { .. } => "try another kernel with --kernel FILE, or another machine",
+        Seen::NoBootYet { .. } => {
+            "wait longer with --time-limit SECONDS, or try another kernel with --kernel FILE"
+        }
         Seen::Boots { .. } => "",
     };
     fixed.into()
@@ -197,7 +208,7 @@ fn try_kernel(
         Err(Stop::Cancelled) => None,
         Err(Stop::Failed(failure, _)) => Some(match failure {
             Failure::RealTime { limit_s } => {
-                Seen::NoBoot { kernel: name, why: format!("within {limit_s} s") }
+                Seen::NoBootYet { kernel: name, limit_s }
             }
             Failure::QemuLost { .. } | Failure::QemuDied { .. } => {
                 let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
@@ -221,7 +232,7 @@ mod tests {
     #[test]
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
         let kernel = || "6.1.0-56-cloud-amd64".to_owned();
-        let why = || "within 20 s".to_owned();
+        let why = || "(it stopped)".to_owned();
         let forbidden = DeviceError::Forbidden { reason: "Permission denied".into() };
         for (seen, ending, has_fix) in [
             (Seen::Unusable(DeviceError::Absent), "the exact engine needs no KVM", true),
@@ -230,6 +241,7 @@ mod tests {
             (Seen::NoKernel, "because the cache has none", true),
             (Seen::NoQemu, "because there is no QEMU", true),
             (Seen::NoBoot { kernel: kernel(), why: why() }, "cannot measure here", true),
+            (Seen::NoBootYet { kernel: kernel(), limit_s: 20 }, "cannot measure here", true),
             (
                 Seen::QemuEnds { kernel: kernel(), why: why(), with: None },
                 "cannot measure here",
@@ -248,8 +260,10 @@ mod tests {
         }
         let ends = Seen::QemuEnds { kernel: kernel(), why: why(), with: Some("kvm64") };
         assert_eq!(fix(&ends), "add --cpu kvm64 to commands with --engine kvm");
-        let late = sentence(&Seen::NoBoot { kernel: kernel(), why: why() });
-        assert!(late.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{late}");
+        let late = Seen::NoBootYet { kernel: kernel(), limit_s: 20 };
+        let said = sentence(&late);
+        assert!(said.contains(" does not boot 6.1.0-56-cloud-amd64 within 20 s: "), "{said}");
+        assert!(fix(&late).contains("--time-limit"));
         let boots = sentence(&Seen::Boots { kernel: kernel(), seconds: 1.23 });
         assert!(boots.starts_with("boots 6.1.0-56-cloud-amd64 in 1.2 s"), "{boots}");
     }
