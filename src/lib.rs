@@ -60,6 +60,8 @@ pub mod engine;
 #[doc(hidden)]
 pub mod exits;
 #[doc(hidden)]
+pub mod index;
+#[doc(hidden)]
 pub mod kernel;
 #[doc(hidden)]
 pub mod kvmhost;

@@ -4,24 +4,31 @@ mod analyse;
 mod bisect;
 mod choice;
 mod compare;
+mod diff;
 mod doctor;
 mod exit;
 mod exits;
 mod experiment;
 mod experiments;
 mod generate;
+mod history;
 mod host;
 mod kvm_host;
 mod ledger;
 mod locale;
+mod log;
 mod note;
 mod output;
 mod plan;
 mod progress;
 mod report;
 mod run;
+mod show;
+mod site;
 mod stat;
 mod store;
+mod stored;
+mod tag;
 mod terminal;
 mod vmm;
 mod workloads;
@@ -84,6 +91,12 @@ enum Command {
     Workloads(workloads::Args),
     Experiments(experiments::Args),
     Stat(stat::Args),
+    Log(log::Args),
+    Show(show::Args),
+    Diff(diff::Args),
+    History(history::Args),
+    Tag(tag::Args),
+    Site(site::Args),
     Store(store::Args),
     /// Stop, and become a command
     #[command(hide = true)]
@@ -163,6 +176,12 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Workloads(args) => workloads::run(args),
         Command::Experiments(args) => experiments::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Log(args) => log::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::History(args) => history::run(args),
+        Command::Tag(args) => tag::run(args),
+        Command::Site(args) => site::run(args),
         Command::Store(args) => store::run(args),
         Command::StatHold(args) => stat::hold(args),
         Command::Vmm(args) => vmm::run(args),

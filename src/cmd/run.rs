@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Ended::Cancelled => cancelled(dir.root(), ""),
         // As `ktax compare` does, which it may be the end of.
         Ended::Complete => {
-            let comparison = flow::analyse(&dir, Options { peek: false, ..options })?;
+            let comparison = flow::result(&dir, Options { peek: false, ..options }, &session)?;
             args.output.print(&comparison)?;
             note!("ktax: everything is in {}", dir.root().display());
             say_how_to_repeat(dir.root(), &comparison);

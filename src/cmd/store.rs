@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::output::write_stdout;
+use super::stored::StoreArgs;
 use crate::cmd::note::note;
-use crate::flow::{self, Error};
+use crate::flow::{self, Added, Error};
 use crate::report::{to_json, whole};
 use crate::text::{counted, escape_path};
 
-/// Look after the store of measurements, from which nothing is measured twice.
+/// Look after the store, which keeps what was measured.
 ///
 /// Every exact measurement is kept there: a row of a kernel with its boot line, on one QEMU, under
 /// the same layouts. `ktax compare` takes from it what is there.
@@ -33,17 +34,18 @@ enum Command {
     Fsck(Where),
     /// Remove what killed writers left, and what was moved aside
     Gc(Where),
-    /// Copy all measurements to another store
+    /// Print the path of the index, an SQLite database of what the store has
+    Index(Where),
+    /// Copy all of it to another store
     Export(Paths),
-    /// Keep the measurements of run directories, or of another store
+    /// Keep what run directories, pages, files of --json or another store have
     Import(Paths),
 }
 
 #[derive(Debug, clap::Args)]
 struct Where {
-    /// Use the store in DIR
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -51,8 +53,8 @@ struct Where {
 
 #[derive(Debug, clap::Args)]
 struct Paths {
-    /// A directory: of a store; to import, also of a run
-    #[arg(value_name = "DIR", required = true)]
+    /// A directory of a store; to import, also one of a run, or a file
+    #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     place: Where,
@@ -60,12 +62,7 @@ struct Paths {
 
 impl Where {
     fn root(&self) -> Result<PathBuf, Error> {
-        let root = flow::store_directory(self.store.as_deref());
-        root.ok_or_else(|| {
-            Error::usage(
-                "no store is in use: KTAX_STORE is empty, or HOME is not set; give --store",
-            )
-        })
+        self.store.root()
     }
 
     fn print(&self, text: &str, json: serde_json::Value) -> Result<(), Error> {
@@ -79,6 +76,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Du(place) => du(place),
         Command::Fsck(place) => fsck(place),
         Command::Gc(place) => gc(place),
+        Command::Index(place) => index(place),
         Command::Export(args) => export(args),
         Command::Import(args) => import(args),
     }
@@ -89,10 +87,12 @@ fn du(place: &Where) -> Result<Exit, Error> {
     let usage = flow::store_footprint(&store)?;
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let mut text = format!(
-        "{}: {} in {}",
+        "{}: {} in {}, {} in {}",
         escape_path(&store),
         counted(usage.objects, "measurement"),
-        mib(usage.bytes)
+        mib(usage.bytes),
+        counted(usage.results, "result"),
+        mib(usage.result_bytes)
     );
     if usage.others > 0 {
         let files = counted(usage.others, "file");
@@ -104,6 +104,7 @@ fn du(place: &Where) -> Result<Exit, Error> {
     place.print(
         &text,
         json!({ "store": store, "objects": usage.objects, "bytes": usage.bytes,
+                "results": usage.results, "result_bytes": usage.result_bytes,
                 "others": usage.others, "other_bytes": usage.other_bytes }),
     )?;
     Ok(Exit::Ok)
@@ -114,7 +115,7 @@ fn fsck(place: &Where) -> Result<Exit, Error> {
     let damaged = checked.damaged.iter();
     let lines = damaged.clone().map(|(path, reason)| {
         format!(
-            "\n{} was damaged: {reason}; it is measured again when it is needed",
+            "\n{} was damaged: {reason}; what it had is measured again when it is needed",
             escape_path(path)
         )
     });
@@ -134,30 +135,46 @@ fn gc(place: &Where) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
+fn index(place: &Where) -> Result<Exit, Error> {
+    let stored = place.store.open()?;
+    let Some(path) = stored.index_path() else {
+        return Err(Error::usage(
+            "the cache cannot be written, so that there is no file; give --cache",
+        ));
+    };
+    place.print(&escape_path(path), json!({ "index": path }))?;
+    Ok(Exit::Ok)
+}
+
 fn export(args: &Paths) -> Result<Exit, Error> {
     let store = args.place.root()?;
-    let mut new = 0;
+    let mut added = Added::default();
     for path in &args.paths {
-        new += flow::copy_store(&store, path)?;
+        added += flow::copy_store(&store, path)?;
     }
-    args.place
-        .print(&format!("copied {}", counted(new, "new measurement")), json!({ "new": new }))?;
-    Ok(Exit::Ok)
+    say(args, "copied", added)
 }
 
 fn import(args: &Paths) -> Result<Exit, Error> {
     let store = args.place.root()?;
-    let mut new = 0;
+    let mut added = Added::default();
     for path in &args.paths {
-        new += match path.join("objects").is_dir() {
+        added += match path.join("objects").is_dir() {
             true => flow::copy_store(path, &store)?,
-            false => flow::import_run(path, &store)?,
+            false => flow::import(path, &store)?,
         };
     }
-    if new == 0 {
+    if added == Added::default() {
         note!("ktax: the store had all of it");
     }
-    args.place
-        .print(&format!("kept {}", counted(new, "new measurement")), json!({ "new": new }))?;
+    say(args, "kept", added)
+}
+
+fn say(args: &Paths, did: &str, Added { measurements, results }: Added) -> Result<Exit, Error> {
+    let mut text = format!("{did} {}", counted(measurements, "new measurement"));
+    if results > 0 {
+        text += &format!(" and {}", counted(results, "new result"));
+    }
+    args.place.print(&text, json!({ "new": measurements, "new_results": results }))?;
     Ok(Exit::Ok)
 }

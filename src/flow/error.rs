@@ -9,6 +9,7 @@ use super::bisect::BisectError;
 use super::exits::{ExitFileError, RecordError};
 use super::stale::StalePlanError;
 use super::stat::StatError;
+use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
 use crate::analyse::AnalyseError;
 use crate::engine::OpenError;
@@ -16,6 +17,7 @@ use crate::engine::host::error::SettingError;
 use crate::engine::kvm::device::DeviceError;
 use crate::engine::qemu::QemuError;
 use crate::exits::live::LiveError;
+use crate::index::IndexError;
 use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
 use crate::model::{Blame, Failure, SavedError};
@@ -134,6 +136,10 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
+    Stored(#[from] StoredError),
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    #[error(transparent)]
     Times(#[from] TimesError),
     #[error(transparent)]
     Analyse(#[from] AnalyseError),
@@ -209,7 +215,9 @@ impl Error {
             Error::Live(error) => error.blame(),
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),
-            Error::Store(error) => error.blame(),
+            Error::Store(error) | Error::Index(IndexError::Store(error)) => error.blame(),
+            Error::Stored(_) => Blame::User,
+            Error::Index(IndexError::Sqlite { .. }) => Blame::Host,
             Error::Times(error) => error.blame(),
             Error::Analyse(error) => error.blame(),
             Error::Host(_) | Error::Failed(_) => Blame::Host,

@@ -8,6 +8,7 @@ use super::kernels::why_unbuilt;
 use super::phases;
 use super::remaining::Part;
 use super::session::Session;
+use super::store::keep_result;
 use super::whole::compare_with_base_of;
 use crate::analyse;
 use crate::model::{Comparison, LedgerTable};
@@ -60,6 +61,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let mut table = table.ok_or(Error::NothingBuilt)?;
     table.again.clone_from(&ledger.again);
     keep(out, LEDGER, &table)?;
+    keep_result(&table, session);
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
     Ok(Some(Ranked { table, comparisons }))
 }

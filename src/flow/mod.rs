@@ -29,6 +29,7 @@ mod session;
 mod stale;
 mod stat;
 mod store;
+mod stored;
 mod sweep;
 mod times;
 mod used_store;
@@ -47,16 +48,18 @@ pub use saved::{explained, saved};
 pub use session::{Observer, Session, Silent, cache_directory};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};
-pub use store::{check_store, clean_store, copy_store, import_run, store_footprint};
+pub use store::{Added, check_store, clean_store, copy_store, import, store_footprint};
+pub use stored::{DiffOrder, HistoryOrder, LogOrder, Shown, Stored, StoredError};
 pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use used_store::{UsedStore, store_directory};
-pub use whole::{compare, measure};
+pub use whole::{compare, measure, result};
 
 // What the functions here are given and give, and the command that becomes another one to be
 // counted.
 pub use crate::analyse::Progress;
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
+pub use crate::index::StoredResult;
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;

@@ -5,8 +5,11 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::saved::saved;
 use super::session::Session;
+use super::used_store::UsedStore;
 use crate::model::CountsPlan;
+use crate::report::Report;
 use crate::rundir::{AnyRunDir, RunDir};
 use crate::store::{
     Checked, Footprint, Group, Kept, Store, StoreError, groups, measured, place_in,
@@ -17,7 +20,7 @@ use crate::text::counted;
 /// others are to be kept once they are measured; none where there is no store.
 pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Vec<Group>, Error> {
     let Some(used) = &session.store else { return Ok(Vec::new()) };
-    let all = groups(&dir.plan().method);
+    let all = groups(dir.plan());
     let (of, mut left) = (all.len(), Vec::new());
     for group in all {
         if session.is_cancelled() || group.is_begun(dir)? {
@@ -32,10 +35,13 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
             Ok(_) => {}
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
-                used.store.move_aside(&used.store.path(&group.of))?;
+                // A store that is read-only keeps it, and it is measured all the same.
+                if let Err(error) = used.store.move_aside(&used.store.path(&group.of)) {
+                    session.observer.note(&error.to_string());
+                }
             }
             Err(error) => {
-                session.observer.note(&error.to_string());
+                say(session, used, &error);
                 return Ok(Vec::new());
             }
         }
@@ -61,12 +67,28 @@ pub(super) fn keep(
             Ok(_) => {}
             Err(error @ StoreError::Mismatch { .. }) => return Err(error.into()),
             Err(error) => {
-                session.observer.note(&error.to_string());
+                say(session, used, &error);
                 break;
             }
         }
     }
     Ok(())
+}
+
+/// Keeps a result, so that `ktax log` lists it. A store that cannot be written is said.
+pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
+    if let Some(used) = &session.store {
+        if let Err(error) = used.store.put_result(&result.saved()) {
+            say(session, used, &error);
+        }
+    }
+}
+
+/// Says once why the store cannot be used.
+fn say(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
+    if used.is_news() {
+        session.observer.note(&error.to_string());
+    }
 }
 
 /// Whether the store has something new then.
@@ -90,18 +112,34 @@ fn is_drawn(percent: f64) -> bool {
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
 }
 
-/// Copies every object of one store into another, and says how many were new.
+/// How much a store has that it had not before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Measurements.
+    pub measurements: usize,
+    /// Results.
+    pub results: usize,
+}
+
+impl std::ops::AddAssign for Added {
+    fn add_assign(&mut self, more: Added) {
+        self.measurements += more.measurements;
+        self.results += more.results;
+    }
+}
+
+/// Copies all of one store into another: measurements, results, and tags whose names are not taken.
 ///
 /// # Errors
 /// One of them cannot be read or written, an object is damaged, or both have other counts of one
 /// measurement.
-pub fn copy_store(from: &Path, to: &Path) -> Result<usize, Error> {
+pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
-    let mut new = 0;
+    let mut added = Added::default();
     for object in from.objects()? {
         let measurement = from.read(&object)?;
         match to.put(&measurement)? {
-            Kept::New => new += 1,
+            Kept::New => added.measurements += 1,
             Kept::Same => {}
             Kept::Other(known, quarantine) => {
                 return Err(Error::Store(StoreError::Mismatch {
@@ -113,23 +151,46 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<usize, Error> {
             }
         }
     }
-    Ok(new)
+    for result in from.results()? {
+        added.results += usize::from(to.put_result(&from.read_result(&result)?)?);
+    }
+    let known = to.tags()?;
+    for (name, tagged) in from.tags()? {
+        if !known.iter().any(|(one, _)| *one == name) {
+            to.tag(&name, &tagged)?;
+        }
+    }
+    Ok(added)
 }
 
-/// Keeps what a run directory of counts has measured, and says how much was new.
+/// Keeps what is in a path: of a run directory of counts the measurements, and every result that
+/// `ktax report` can print, also that of a page.
 ///
 /// # Errors
-/// The directory is none of counts, or the store cannot be written.
-pub fn import_run(path: &Path, store: &Path) -> Result<usize, Error> {
+/// There is no result in the path, or the store cannot be written.
+pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     let store = Store::new(store.to_owned());
-    let AnyRunDir::Counts(dir) = AnyRunDir::open(path)? else {
-        return Err(StoreError::NoCounts { path: path.display().to_string() }.into());
+    let mut added = Added::default();
+    // Any other directory may have results all the same.
+    let counts = match AnyRunDir::open(path) {
+        Ok(AnyRunDir::Counts(dir)) => Some(dir),
+        _ => None,
     };
-    let mut new = 0;
-    for group in groups(&dir.plan().method) {
-        new += usize::from(put(&store, &dir, &group)?);
+    if let Some(dir) = &counts {
+        for group in groups(dir.plan()) {
+            added.measurements += usize::from(put(&store, dir, &group)?);
+        }
     }
-    Ok(new)
+    match saved(&[path.to_owned()]) {
+        // A run that was stopped has measurements, and no result yet.
+        Err(Error::NoComparison { .. }) if counts.is_some() => {}
+        results => {
+            for result in results? {
+                added.results += usize::from(store.put_result(&result)?);
+            }
+        }
+    }
+    Ok(added)
 }
 
 /// Looks at every object; damaged ones are moved aside.

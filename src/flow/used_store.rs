@@ -1,4 +1,6 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::store::Store;
 
@@ -9,12 +11,20 @@ pub struct UsedStore {
     pub store: Store,
     /// Of what it has, so many percent are measured again and have to come out the same.
     pub verify_percent: f64,
+    /// Whether it was said that it cannot be used.
+    is_said: Arc<AtomicBool>,
 }
 
 impl UsedStore {
     /// The store in a directory, which need not exist yet.
     pub fn new(root: PathBuf, verify_percent: f64) -> UsedStore {
-        UsedStore { store: Store::new(root), verify_percent }
+        let is_said = Arc::default();
+        UsedStore { store: Store::new(root), verify_percent, is_said }
+    }
+
+    /// Whether that it cannot be used is said now for the first time.
+    pub(super) fn is_news(&self) -> bool {
+        !self.is_said.swap(true, Ordering::Relaxed)
     }
 }
 

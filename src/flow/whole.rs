@@ -5,6 +5,7 @@ use super::options::Options;
 use super::phases::{analyse, run};
 use super::session::Session;
 use super::stale::StalePlanError;
+use super::store::keep_result;
 use crate::model::{Comparison, Plan};
 use crate::run::Ended;
 use crate::rundir::{AnyRunDir, RunDirError};
@@ -19,7 +20,7 @@ pub fn compare(
     plan: Plan,
     session: &Session<'_>,
 ) -> Result<Option<Comparison>, Error> {
-    measure(&directory(path, plan)?, Options::default(), session)
+    carry_out(&directory(path, plan)?, Options::default(), session)
 }
 
 /// The same, with the base of the run directory `first`, where that has the same one.
@@ -37,14 +38,41 @@ pub fn compare_with_base_of(
         let _lock = dir.lock()?;
         dir.adopt_base(&AnyRunDir::open(first)?)?;
     }
-    measure(&dir, Options::default(), session)
+    carry_out(&dir, Options::default(), session)
 }
 
-/// Runs and analyses the Plan of a directory; `None` where the user stopped it.
+/// Runs and analyses the Plan of a directory, and keeps the result; `None` where the user stopped
+/// it.
 ///
 /// # Errors
 /// The directory is in use, or something on the host failed.
 pub fn measure(
+    dir: &AnyRunDir,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Option<Comparison>, Error> {
+    let comparison = carry_out(dir, options, session)?;
+    if let Some(comparison) = &comparison {
+        keep_result(comparison, session);
+    }
+    Ok(comparison)
+}
+
+/// Analyses a Plan that was carried out, and keeps the result.
+///
+/// # Errors
+/// A Boot or Run is missing, or a file is not of ktax's.
+pub fn result(
+    dir: &AnyRunDir,
+    options: Options,
+    session: &Session<'_>,
+) -> Result<Comparison, Error> {
+    let comparison = analyse(dir, options)?;
+    keep_result(&comparison, session);
+    Ok(comparison)
+}
+
+fn carry_out(
     dir: &AnyRunDir,
     options: Options,
     session: &Session<'_>,

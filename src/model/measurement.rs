@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Boot, Identity, Key, Layout, Machine, Sample, Workload};
+use super::{Boot, Identity, Key, Layout, Machine, Sample, Subject, Workload};
 
 /// What makes an exact measurement this one: whoever measures it again gets the same counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,10 @@ pub struct Measurement {
     pub of: Measurand,
     /// What the Kernel is called; another name of the same image is no other measurement.
     pub kernel: Identity,
+    /// What was asked for.
+    pub subject: Subject,
+    /// What the Layouts were drawn from.
+    pub seed: u64,
     /// One for each Layout.
     pub layouts: Vec<MeasuredLayout>,
 }
@@ -42,6 +46,7 @@ pub struct MeasuredLayout {
     pub boot: Boot,
     /// The counts.
     pub sample: Sample,
-    /// The counts by function, as the plugin wrote them.
+    /// The counts by function, as the plugin wrote them. A file of the store has them elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
 }

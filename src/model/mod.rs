@@ -12,6 +12,7 @@ pub mod fact;
 mod failure;
 mod growth;
 mod guests;
+mod history;
 mod kernel;
 mod layout;
 mod ledger;
@@ -45,6 +46,7 @@ pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
     GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
+pub use history::{AgainstAnchor, History, HistoryLine, HistoryPoint};
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step};
 pub use ledger::{

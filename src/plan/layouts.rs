@@ -33,6 +33,11 @@ pub fn steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
     (layouts, steps.collect())
 }
 
+/// The Steps of so many Layouts that were drawn from this seed.
+pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
+    steps(seed, count).1
+}
+
 /// Draws Layouts, and for each the Side that boots first.
 fn draw(seed: u64, count: u32) -> (Vec<Layout>, Vec<Side>) {
     let mut random = Random::new(seed);

@@ -15,6 +15,7 @@ mod layouts;
 mod ledger;
 mod method;
 mod times;
+mod title;
 mod workloads;
 
 #[doc(inline)]
@@ -27,9 +28,11 @@ pub use experiment::{Experiment, ExperimentMethod};
 pub use file::{ExperimentFile, MachineKeys, SubjectKeys};
 pub use guests::{GuestKernels, GuestsExperiment};
 pub use keys::check_keys;
+pub use layouts::steps_of;
 pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
 pub use times::{TimesExperiment, has_own_ops, with_ops};
+pub use title::{title, title_of};
 pub use workloads::{
     Definition, Document, Param, ParamValue, check_memory, definitions, each_once, find, names,
     native_names, native_rows, select,

@@ -19,6 +19,7 @@ mod forest;
 mod formats;
 mod guests;
 mod headline;
+mod history;
 mod ledger;
 mod named;
 mod native;
@@ -40,9 +41,10 @@ pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use explained::Explained;
 pub use formats::{
-    CSV, FORMATS, Format, HTML, JSON, MAIL, MARKDOWN, PageError, TEXT, plain_table, render,
-    render_all, results_of_page, to_json,
+    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, PageError, TEXT, plain_table, render,
+    render_all, results_of_page, site_index, to_json,
 };
+pub use history::sparkline;
 pub use named::Named;
 pub use number::whole;
 pub use options::TextOptions;

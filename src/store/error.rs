@@ -17,8 +17,8 @@ pub enum StoreError {
     )]
     Io { operation: &'static str, path: String, reason: io::Error },
     #[error(
-        "{object} is damaged: {reason}; ktax measures it again, and `ktax store fsck` looks for \
-         others"
+        "{object} is damaged: {reason}; `ktax store fsck` moves it aside, and what it had is \
+         measured again when it is needed"
     )]
     Damaged { object: String, reason: String },
     #[error(
@@ -28,10 +28,10 @@ pub enum StoreError {
     )]
     Mismatch { row: String, object: String, quarantine: String, directory: String },
     #[error(
-        "{path} has times or guests, and the store keeps exact counts alone; give the directory of \
-         a run of the exact engine"
+        "{name:?} cannot be a tag; use letters, digits and . _ + -, beginning with a letter or a \
+         digit, at most 64"
     )]
-    NoCounts { path: String },
+    NoTag { name: String },
     #[error(transparent)]
     RunDir(#[from] RunDirError),
 }
@@ -46,11 +46,17 @@ impl StoreError {
         move |reason| StoreError::Io { operation, path, reason }
     }
 
+    /// That a file is not as it was written, and why.
+    pub(super) fn damaged(path: &std::path::Path) -> impl Fn(String) -> StoreError + use<> {
+        let object = path.display().to_string();
+        move |reason| StoreError::Damaged { object: object.clone(), reason }
+    }
+
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
             StoreError::RunDir(error) => error.blame(),
-            StoreError::NoCounts { .. } => Blame::User,
+            StoreError::NoTag { .. } => Blame::User,
             _ => Blame::Host,
         }
     }

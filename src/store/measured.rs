@@ -1,8 +1,8 @@
 //! Between a run directory and the store: a row of a Side is one measurement.
 
 use crate::model::{
-    Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement, Outcome, Run, Side,
-    Step, Workload,
+    Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement, Outcome, Plan, Run,
+    Side, Step, Subject, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
 
@@ -15,12 +15,17 @@ pub struct Group {
     pub of: Measurand,
     /// The Kernel's names.
     pub kernel: Identity,
+    /// What was asked for.
+    subject: Subject,
+    /// What the Layouts were drawn from.
+    seed: u64,
     /// The Steps, in the order of the Layouts.
     steps: Vec<Step>,
 }
 
 /// Every row of both Sides.
-pub fn groups(plan: &CountsPlan) -> Vec<Group> {
+pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
+    let Plan { seed, method: plan, .. } = plan;
     let of = |side: Side, workload: &Workload| {
         let mut steps: Vec<Step> =
             plan.steps.iter().filter(|step| step.side == side).cloned().collect();
@@ -36,6 +41,8 @@ pub fn groups(plan: &CountsPlan) -> Vec<Group> {
                 layouts: plan.layouts.clone(),
             },
             kernel: plan.kernels.get(side).clone(),
+            subject: plan.subjects.get(side).clone(),
+            seed: *seed,
             steps,
         }
     };
@@ -91,8 +98,9 @@ pub fn measured(
             profile: dir.profile_text(step, group.row())?,
         });
     }
-    let (of, kernel) = (group.of.clone(), group.kernel.clone());
-    Ok((!layouts.is_empty()).then_some(Measurement { format: FORMAT, of, kernel, layouts }))
+    let Group { of, kernel, subject, seed, .. } = group.clone();
+    let measured = Measurement { format: FORMAT, of, kernel, subject, seed, layouts };
+    Ok((!measured.layouts.is_empty()).then_some(measured))
 }
 
 /// Writes what the store has of a row into a run directory, as if it had been measured there.

@@ -1,14 +1,21 @@
 //! What was measured, kept so that it is never measured again: a directory of immutable objects,
-//! each named by what it is of. It may lie on a network file system: nothing is locked, an object
-//! appears whole or not at all, and two writers of one object write the same bytes.
+//! each named by what it is of; the results that were printed, and the names that a user gives. It
+//! may lie on a network file system: nothing is locked, a file appears whole or not at all, and two
+//! writers of one object write the same counts.
 //!
 //! [docs/store.md](../../docs/store.md) says what the files are.
 
+mod beside;
 mod error;
+mod files;
 mod measured;
+mod measurements;
 mod object;
-mod place;
+mod results;
+mod tags;
 
 pub use error::StoreError;
+pub use files::Store;
 pub use measured::{Group, groups, measured, place_in};
-pub use place::{Checked, Footprint, Kept, Store};
+pub use measurements::{Checked, Footprint, Kept};
+pub use tags::Tagged;

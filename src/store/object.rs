@@ -7,6 +7,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
+use serde::{Deserialize, Serialize};
+
+use super::beside::{Beside, apart, beside};
 use crate::disk::sha256;
 use crate::model::{FORMAT, Measurand, Measurement};
 
@@ -15,21 +18,25 @@ const MOST: u64 = 1 << 30;
 
 /// The name of a measurement: SHA-256 of what it is of.
 pub fn name(of: &Measurand) -> String {
-    sha256(serde_json::to_vec(of).expect("plain data serialises"))
+    sha256(json_of(of))
 }
 
-/// The bytes of an object.
-pub fn encode(measurement: &Measurement) -> Vec<u8> {
-    let json = serde_json::to_vec(measurement).expect("plain data serialises");
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+/// The JSON of what is kept.
+pub fn json_of(of: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(of).expect("plain data serialises")
+}
+
+/// The bytes of an object that has this JSON.
+pub fn encode(json: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
-    let bytes = gzip.write_all(&json).and_then(|()| gzip.finish()).unwrap_or_default();
+    let bytes = gzip.write_all(json).and_then(|()| gzip.finish()).unwrap_or_default();
     let seal = seal(&bytes);
     [bytes, seal].concat()
 }
 
-/// The measurement in an object, if no byte of it has changed.
-pub fn decode(bytes: &[u8]) -> Result<Measurement, String> {
+/// The JSON in an object, if no byte of it has changed.
+pub fn decode(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let length = bytes.len().checked_sub(seal(&[]).len()).ok_or("it is too short")?;
     let (content, found) = bytes.split_at(length);
     if seal(content) != found {
@@ -38,11 +45,40 @@ pub fn decode(bytes: &[u8]) -> Result<Measurement, String> {
     let mut json = Vec::new();
     let read = GzDecoder::new(content).take(MOST + 1).read_to_end(&mut json);
     read.map_err(|error: io::Error| error.to_string())?;
-    if json.len() as u64 > MOST {
-        return Err(format!("it has more than {MOST} bytes"));
+    match json.len() as u64 > MOST {
+        true => Err(format!("it has more than {MOST} bytes")),
+        false => Ok(json),
     }
-    let measurement: Measurement =
-        serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+}
+
+/// A measurement as it is in an object.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    /// Without profiles.
+    measurement: Measurement,
+    /// Those of all layouts.
+    profiles: Beside,
+}
+
+/// The bytes of the object of a measurement.
+pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
+    let mut measurement = measurement.clone();
+    let texts: Vec<String> =
+        measurement.layouts.iter_mut().map(|it| std::mem::take(&mut it.profile)).collect();
+    let profiles = beside(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    encode(&json_of(&Object { measurement, profiles }))
+}
+
+/// The measurement in an object.
+pub fn measurement(bytes: &[u8]) -> Result<Measurement, String> {
+    let object: Object =
+        serde_json::from_slice(&decode(bytes)?).map_err(|error| error.to_string())?;
+    let Object { mut measurement, profiles } = object;
+    let texts = apart(&profiles, measurement.layouts.len());
+    for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
+        layout.profile = profile;
+    }
     match measurement.format {
         FORMAT => Ok(measurement),
         format => Err(format!("it has format {format}, and this ktax reads format {FORMAT}")),

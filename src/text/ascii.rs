@@ -11,6 +11,12 @@ pub fn ascii(text: &str) -> String {
             '–' | '─' | '━' => plain.push('-'),
             '╸' => plain.push('>'),
             'µ' => plain.push('u'),
+            // The bars of a sparkline.
+            '▁' => plain.push('_'),
+            '▂' => plain.push('.'),
+            '▃' | '▄' => plain.push('-'),
+            '▅' | '▆' => plain.push('='),
+            '▇' | '█' => plain.push('#'),
             '∞' => plain.push_str("inf"),
             '≤' => plain.push_str("<="),
             '≥' => plain.push_str(">="),

@@ -46,6 +46,7 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
         let of = |name| std::fs::read(at(name).join(file)).unwrap();
         assert!(of("first") == of("second"), "{file}");
     }
+    assert_diff_is(&at("first"), &store, [QUICK_BOOT, &change]);
     // One option more: one side boots.
     let other = compare(&at("other"), &store, &format!("{change} quiet"), &[]);
     assert!(other.stderr.contains("2 of 4 measurements are from the store"), "{}", other.stderr);
@@ -57,6 +58,26 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
     let without = run(without.args(["--change-boot-line", &change]));
     assert_eq!(booted(&at("without")).len(), 4, "{}", without.stderr);
     assert!(without.stdout == first.stdout);
+}
+
+/// The same two subjects by their names: the same bytes, and the result is listed once.
+fn assert_diff_is(dir: &Path, store: &Path, lines: [&str; 2]) {
+    let said = |words: &[&str]| {
+        let ran = run(ktax().args(words).arg("--store").arg(store));
+        assert!([0, 4].contains(&ran.status), "{words:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    let measured = run(ktax().args(["report", "--json"]).arg(dir)).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&measured).unwrap();
+    let subjects = &listed["result"]["comparison"]["method"]["counts"]["subjects"];
+    let kernel = subjects["base"]["kernel"]["sha256"].as_str().unwrap();
+    let [base, change] = lines.map(|line| format!("{}@{line}", &kernel[..12]));
+    let words: Vec<&str> = ["diff", &base, &change, "--json"].into_iter().chain(ROWS).collect();
+    assert_eq!(said(&words), measured);
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&said(&["log", "--json"])).unwrap();
+    assert_eq!(listed.len(), 1);
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(said(&["show", id, "--json"]), measured);
 }
 
 #[test]

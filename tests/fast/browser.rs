@@ -16,14 +16,15 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::{Need, Ran, require, run, scratch};
-use crate::golden::{every, page_of};
+use crate::golden::{every, history, page_of};
 
 /// A page with its name.
 type Page = (String, String);
 
 /// The pages of all results.
 fn all() -> Vec<Page> {
-    every().map(|(name, result)| (name.to_owned(), page_of(&result))).collect()
+    let results = every().map(|(name, result)| (name.to_owned(), page_of(&result)));
+    results.chain([("site".to_owned(), history::site())]).collect()
 }
 
 /// Whether there is a browser, and a reader of what it prints.

@@ -8,6 +8,7 @@ mod exits;
 pub mod fixtures;
 mod guests;
 mod headlines;
+pub mod history;
 mod mail;
 mod native;
 mod page;
@@ -77,6 +78,8 @@ fn others() -> Vec<(&'static str, Saved)> {
         ("exits-diff", Saved::from(SavedResult::ExitDiff(Box::new(diff))).saved()),
         ("stat-two", stat::two().saved()),
         ("stat-pairs", stat::pairs().saved()),
+        ("history-one", history::one().saved()),
+        ("history-many", history::many().saved()),
     ]
 }
 

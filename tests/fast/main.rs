@@ -27,6 +27,7 @@ mod rundirs;
 mod same_base;
 mod stat;
 mod store;
+mod stored;
 mod tampered;
 mod timed;
 mod wire;

@@ -191,7 +191,9 @@ fn two_commands_are_compared_the_right_way_round() {
     let clock = row(&counted, "task-clock");
     // 60 ms of work against 20.
     assert!(clock.change.unwrap().percent > 0.0, "{clock:?}");
-    assert!(clock.repeats[1].sorted[0] > 60e6 && clock.repeats[0].sorted[0] > 20e6, "{clock:?}");
+    // The program reads another clock: of what a hypervisor takes each leaves out a little else.
+    let least = |side: usize| clock.repeats[side].sorted[0];
+    assert!(least(1) > 0.99 * 60e6 && least(0) > 0.99 * 20e6, "{clock:?}");
     let runs = table(&["--vs", "true", "--", "true"]).runs;
     assert_eq!(runs, 10);
 }

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::gather::Pair;
+use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
-use crate::model::{
-    Counts, CountsPlan, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload,
-};
-use crate::rundir::RunDir;
+use crate::model::{Counts, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload};
 
 /// What compilers append to a symbol, each with or without a number: inter-procedural clones, split
 /// parts, link-time renames. Two builds rarely agree on them, and they mean the same function.
@@ -15,13 +13,13 @@ const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "p
 
 /// The functions of one pair of Runs in the Metric's Context; their deltas add up to the pair's.
 pub(super) fn read(
-    dir: &RunDir<CountsPlan>,
+    runs: &dyn CountsRuns,
     workload: &Workload,
     pair: &Pair,
     metric: &Metric,
 ) -> Result<Vec<FunctionDelta>> {
     let profile = |step: &Step, sample: &Sample| -> Result<Profile> {
-        let profile = dir.profile(step, &workload.row)?;
+        let profile = runs.profile(step, &workload.row)?;
         add_up(&profile, sample, metric).map_err(|(functions, sample)| AnalyseError::Sum {
             row: workload.row.clone(),
             boot: step.name(),
@@ -100,7 +98,7 @@ fn add(sum: &mut Counts, counts: Counts) {
 }
 
 /// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
-fn plain(mut symbol: &str) -> &str {
+pub fn plain(mut symbol: &str) -> &str {
     while let Some(shorter) = without_one_suffix(symbol) {
         symbol = shorter;
     }

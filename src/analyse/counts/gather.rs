@@ -1,11 +1,11 @@
 //! The Runs of a plan, paired by Layout.
 
+use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::analyse::work;
 use crate::model::{
     Boot, CountsPlan, Failure, Outcome, RowFailure, Sample, Side, Sides, Step, Workload,
 };
-use crate::rundir::RunDir;
 
 /// A Sample, or why there is none.
 pub(super) type Attempt = std::result::Result<Sample, Failure>;
@@ -28,30 +28,30 @@ pub(super) enum Gathered<'a> {
     Failed(Vec<RowFailure>),
 }
 
-/// The Boots of a finished run directory.
+/// The Boots of a Plan that was carried out.
 pub(super) struct Boots<'a> {
-    dir: &'a RunDir<CountsPlan>,
+    runs: &'a dyn CountsRuns,
     pairs: Vec<Sides<(&'a Step, Boot)>>,
 }
 
 impl<'a> Boots<'a> {
     /// Reads them, if every one was made.
-    pub fn read(dir: &'a RunDir<CountsPlan>) -> Result<Self> {
-        let plan = &dir.plan().method;
+    pub fn read(runs: &'a dyn CountsRuns) -> Result<Self> {
+        let plan = &runs.plan().method;
         check(plan)?;
-        let read = |step| -> Result<_> { Ok(dir.boot(step)?.map(|boot| (step, boot))) };
+        let read = |step| -> Result<_> { Ok(runs.boot(step)?.map(|boot| (step, boot))) };
         let boots = plan.steps.iter().map(read).collect::<Result<Vec<_>>>()?;
         let made: Vec<(&Step, Boot)> = boots.into_iter().flatten().collect();
         if made.len() < plan.steps.len() {
             return Err(AnalyseError::BootsMissing {
                 missing: plan.steps.len() - made.len(),
                 planned: plan.steps.len(),
-                dir: dir.root().display().to_string(),
+                dir: runs.place(),
             });
         }
         let pair = |layout| Sides::try_from_fn(|side| find(&made, layout, side));
         let pairs = (0..plan.layouts.len()).map(pair).collect::<Result<_>>()?;
-        Ok(Boots { dir, pairs })
+        Ok(Boots { runs, pairs })
     }
 
     /// Every Boot, by Layout.
@@ -92,12 +92,10 @@ impl<'a> Boots<'a> {
         if let Some(failure) = &boot.failure {
             return Ok(Err(failure.clone()));
         }
-        let run = self.dir.run::<Sample>(step, &workload.row)?.ok_or_else(|| {
-            AnalyseError::RunMissing {
-                row: workload.row.clone(),
-                boot: step.name(),
-                dir: self.dir.root().display().to_string(),
-            }
+        let run = self.runs.run(step, &workload.row)?.ok_or_else(|| AnalyseError::RunMissing {
+            row: workload.row.clone(),
+            boot: step.name(),
+            dir: self.runs.place(),
         })?;
         let attempt = sample_or_failure(run.outcome, workload.ops);
         match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {

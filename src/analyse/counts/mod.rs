@@ -4,5 +4,8 @@ mod functions;
 mod gather;
 mod notes;
 mod rows;
+mod source;
 
+pub use functions::plain;
 pub use rows::counts;
+pub use source::CountsRuns;

@@ -1,6 +1,7 @@
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use super::notes::Notes;
+use super::source::CountsRuns;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::{growth, lost, one_image, parameters, settled, work};
@@ -9,12 +10,11 @@ use crate::model::{
     Evidence, Growth, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
     Verdict, Warning, Workload,
 };
-use crate::rundir::RunDir;
 
-/// Compares the two Sides of a finished run directory.
-pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
-    let plan = &dir.plan().method;
-    let boots = Boots::read(dir)?;
+/// Compares the two Sides of a Plan that was carried out.
+pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
+    let plan = &runs.plan().method;
+    let boots = Boots::read(runs)?;
     let mut rows = Vec::with_capacity(plan.workloads.len());
     let mut warnings = unknown_parameters(plan, &boots);
     warnings.extend(one_image::of_counts(plan));
@@ -26,17 +26,17 @@ pub fn counts(dir: &RunDir<CountsPlan>) -> Result<Comparison> {
         if let Gathered::Measured(pairs) = &gathered {
             notes.add(workload, pairs.iter().flat_map(samples));
         }
-        rows.push(row(dir, workload, gathered)?);
+        rows.push(row(runs, workload, gathered)?);
     }
     warnings.extend(notes.warnings());
     let method = ComparisonMethod::Counts(CountsComparison {
         key: plan.key.clone(),
         subjects: subjects(plan),
         layouts: plan.layouts.len(),
-        seed: dir.plan().seed,
+        seed: runs.plan().seed,
         growth: grown(plan, &rows),
     });
-    let Plan { title, threshold_percent, .. } = dir.plan();
+    let Plan { title, threshold_percent, .. } = runs.plan();
     let (title, threshold_percent) = (title.clone(), *threshold_percent);
     Ok(Comparison { title, threshold_percent, method, rows, warnings })
 }
@@ -93,7 +93,7 @@ fn subjects(plan: &CountsPlan) -> Sides<Subjects> {
     Sides { base: of(Side::Base), change: of(Side::Change) }
 }
 
-fn row(dir: &RunDir<CountsPlan>, workload: &Workload, gathered: Gathered) -> Result<Row> {
+fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result<Row> {
     let pairs = match gathered {
         Gathered::Failed(failures) => {
             return Ok(Row {
@@ -103,7 +103,7 @@ fn row(dir: &RunDir<CountsPlan>, workload: &Workload, gathered: Gathered) -> Res
         }
         Gathered::Measured(pairs) => pairs,
     };
-    let threshold = dir.plan().threshold_percent;
+    let threshold = runs.plan().threshold_percent;
     let mut effects = Vec::with_capacity(METRICS.len());
     for metric in &METRICS {
         let values = Values {
@@ -126,7 +126,7 @@ fn row(dir: &RunDir<CountsPlan>, workload: &Workload, gathered: Gathered) -> Res
     for (effect, metric) in effects.iter_mut().zip(&METRICS) {
         if effect.verdict.is_change() {
             let pair = pair_of(effect, &pairs);
-            effect.functions = functions::read(dir, workload, pair, metric)?;
+            effect.functions = functions::read(runs, workload, pair, metric)?;
         }
     }
     let (verdict, decided_by) = decide(&effects);

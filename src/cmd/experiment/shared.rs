@@ -7,10 +7,9 @@ use clap::Args;
 use super::rows::RowArgs;
 use crate::cmd::choice::{experiment, number};
 use crate::flow::{self, Error};
-use crate::model::{RunsOn, Subject};
+use crate::model::RunsOn;
 use crate::plan::bounds::MEMORY_MIB;
-use crate::plan::{Experiment, ExperimentFile, SubjectKeys, check_keys};
-use crate::text::short_hashes;
+use crate::plan::{self, Experiment, ExperimentFile, SubjectKeys, check_keys};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -112,7 +111,7 @@ impl SharedArgs {
         self.rows.apply(file);
         self.check_tree(file)?;
         if file.title.is_none() {
-            file.title = Some(title(file));
+            file.title = Some(plan::title(file));
         }
         Ok(())
     }
@@ -172,53 +171,8 @@ impl SharedArgs {
     }
 }
 
-/// What the flags make, in a line. A title is ASCII, and a path need not be.
-fn title(file: &ExperimentFile) -> String {
-    let change = file.change.clone().unwrap_or_default();
-    let title = format!("{} against {}", side(&file.base), side(&change));
-    let ascii = |c: char| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() };
-    title.chars().map(ascii).collect()
-}
-
-fn side(keys: &SubjectKeys) -> String {
-    if keys.bare_metal {
-        return "bare metal".to_owned();
-    }
-    let mut subject = Subject::of("", keys.boot_line.as_deref().unwrap_or_default());
-    subject.config.clone_from(&keys.config);
-    subject.patches.clone_from(&keys.patches);
-    // A kernel of the cache has its hash in its path.
-    let mut words: Vec<String> = keys.kernel.iter().map(|kernel| short_hashes(kernel)).collect();
-    words.push(subject.beside_kernel());
-    words.extend(keys.sysctl.iter().map(|(name, value)| format!("{name}={value}")));
-    words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
-    words.extend(keys.governor.iter().map(|governor| format!("governor={governor}")));
-    if !keys.prefix.is_empty() {
-        words.push(format!("prefix={}", keys.prefix.join(" ")));
-    }
-    words.retain(|word| !word.is_empty());
-    if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
-}
-
 fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
     if value.is_some() {
         place.clone_from(value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_has_no_path_of_64_digits() {
-        let kernel = |digit: &str| format!("/cache/kernels/{}/image", digit.repeat(64));
-        let mut file = ExperimentFile::default();
-        file.base.kernel = Some(kernel("a"));
-        file.change_mut().kernel = Some(kernel("b"));
-        assert_eq!(
-            title(&file),
-            "/cache/kernels/aaaaaaaaaaaa/image against /cache/kernels/bbbbbbbbbbbb/image"
-        );
     }
 }

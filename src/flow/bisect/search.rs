@@ -11,6 +11,7 @@ use crate::flow::kept::keep;
 use crate::flow::kernels::why_unbuilt;
 use crate::flow::remaining::Part;
 use crate::flow::session::Session;
+use crate::flow::store::keep_result;
 use crate::flow::whole::compare_with_base_of;
 use crate::flow::{counts, file};
 use crate::kernel;
@@ -54,6 +55,7 @@ pub(super) fn search(
     }
     bisection.found = Some(found(&bisection));
     keep(store.root(), "bisection.json", &bisection)?;
+    keep_result(&bisection, session);
     Ok(Search::Found(Box::new(bisection)))
 }
 

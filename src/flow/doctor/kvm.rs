@@ -207,9 +207,7 @@ fn try_kernel(
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
         Err(Stop::Failed(failure, _)) => Some(match failure {
-            Failure::RealTime { limit_s } => {
-                Seen::NoBootYet { kernel: name, limit_s }
-            }
+            Failure::RealTime { limit_s } => Seen::NoBootYet { kernel: name, limit_s },
             Failure::QemuLost { .. } | Failure::QemuDied { .. } => {
                 let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
                 let with = boot(other).is_ok().then_some(OTHER_CPU);

@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Bisection, Comparison, ExitPair, ExitTable, FORMAT, LedgerTable, NativeTable, StatTable,
+    Bisection, Comparison, ExitPair, ExitTable, FORMAT, History, LedgerTable, NativeTable,
+    StatTable,
 };
 
 /// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
@@ -38,6 +39,8 @@ pub enum SavedResult {
     Exits(Vec<ExitTable>),
     /// What `ktax exits diff --json` prints.
     ExitDiff(Box<ExitPair>),
+    /// What `ktax history --json` prints.
+    History(Box<History>),
 }
 
 impl From<SavedResult> for Saved {

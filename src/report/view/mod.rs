@@ -13,8 +13,8 @@ mod table;
 pub use functions::{FunctionLine, Functions};
 pub use page::{Legend, SideLine, View};
 pub use picture::{
-    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Forest, ForestLine, Picture, SideCurve, Steps,
-    Trail,
+    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Forest, ForestLine, KernelLevel, KernelPoint,
+    Levels, Picture, SideCurve, Steps, Trail,
 };
 pub use records::{Records, Value};
 pub use report::Report;

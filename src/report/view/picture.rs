@@ -2,7 +2,7 @@
 //! picture also stands as text, in the picture's own lines or in a table of the page.
 
 use super::table::Cell;
-use crate::model::{PairRatio, Ratio};
+use crate::model::{PairRatio, Ratio, Verdict};
 
 /// What a page can draw.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Picture {
     Bars(Vec<Bar>),
     /// Cost along a chain of elements.
     Steps(Steps),
+    /// Cost over kernels.
+    Levels(Levels),
 }
 
 /// Every row of a comparison on one axis, in percent of the base.
@@ -159,6 +161,35 @@ pub struct Steps {
     pub carriers: Vec<(usize, String)>,
 }
 
+/// What a row costs over kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Levels {
+    /// What is measured.
+    pub unit: &'static str,
+    /// The kernels' names, in their order.
+    pub kernels: Vec<String>,
+    /// Each is of measurements that compare with each other, and with no other's.
+    pub levels: Vec<KernelLevel>,
+}
+
+/// Measurements that compare with each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelLevel {
+    /// In the order of the kernels.
+    pub points: Vec<KernelPoint>,
+}
+
+/// A measurement of a [`KernelLevel`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KernelPoint {
+    /// Which of the kernels.
+    pub place: usize,
+    /// What it costs.
+    pub cost: f64,
+    /// The verdict, where the cost steps.
+    pub step: Option<Verdict>,
+}
+
 impl Picture {
     /// Whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
@@ -170,6 +201,7 @@ impl Picture {
             Picture::Trail(trail) => trail.pairs.is_empty(),
             Picture::Bars(bars) => bars.iter().all(|bar| bar.parts.is_empty()),
             Picture::Steps(steps) => steps.points.len() < 2,
+            Picture::Levels(levels) => levels.kernels.len() < 2,
         }
     }
 }

@@ -12,7 +12,8 @@ const LOADED: &str = "
     const doc = page.document;
     for (const one of page.performance.getEntriesByType('resource')) say('loads ' + one.name);
     const hasRows = doc.querySelectorAll('details.row').length > 1;
-    if (doc.getElementById('tools').hidden === hasRows) say('the script did not run');";
+    const tools = doc.getElementById('tools');
+    if (tools && tools.hidden === hasRows) say('the script did not run');";
 
 /// Also what the policy would stop is asked for without it.
 fn without_policy((name, page): &Page) -> Page {

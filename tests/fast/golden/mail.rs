@@ -54,7 +54,8 @@ fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
     // Only an experiment file can ask for guests; what has no base is typed again as it was.
     let without =
         ["guests", "guests-alone", "native-one", "native-many", "exits", "exits-two", "exits-diff"];
-    let without = [&without[..], &["stat-two", "stat-pairs"]].concat();
+    let without = [&without[..], &["stat-two", "stat-pairs", "history-one", "history-many"]];
+    let without = without.concat();
     for (name, result) in every() {
         let mail = show(&result, MAIL);
         let has_command = mail.contains("To measure it again:");

@@ -24,7 +24,7 @@ pub fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(&title))
+            (head(&title, &format!("script-src 'sha256-{}'; ", sha256_base64(SCRIPT))))
             body {
                 (marks())
                 (tools())
@@ -53,12 +53,11 @@ fn shortened(page: String) -> String {
     leaves.iter().fold(page, |page, leaf| page.replace(&format!("></{leaf}>"), "/>"))
 }
 
-/// Nothing is loaded, and no other script than ours runs.
-fn head(title: &str) -> Markup {
-    let script = sha256_base64(SCRIPT);
+/// Nothing is loaded, and no other script runs than those that `scripts` allows.
+pub fn head(title: &str, scripts: &str) -> Markup {
     let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'; base-uri \
-         'none'; form-action 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action \
+         'none'"
     );
     html! {
         head {

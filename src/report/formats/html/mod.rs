@@ -8,6 +8,7 @@ mod article;
 mod contrast;
 mod data;
 mod document;
+mod index;
 mod picture;
 mod section;
 mod spot;
@@ -19,6 +20,7 @@ mod verdict;
 use super::format::Format;
 
 pub use data::{PageError, results_of_page};
+pub use index::{Listed, index as site_index};
 
 /// Opens in any browser, prints on paper.
 pub const FORMAT: Format = Format {

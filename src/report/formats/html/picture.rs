@@ -18,6 +18,7 @@ pub fn picture(title: &str, picture: &Picture, how: &str, spot: Spot) -> Markup 
                 Picture::Curves(curves) => (svg::curves(title, curves)),
                 Picture::Trail(trail) => (svg::trail(title, trail)),
                 Picture::Bars(bars) => (svg::bars(title, bars)),
+                Picture::Levels(levels) => (svg::levels(title, levels)),
                 Picture::Steps(steps) => (svg::steps(title, steps)),
             }
             @if !how.is_empty() { figcaption { (t(how)) } }

@@ -44,7 +44,7 @@ fn one(cell: &Cell, column: &Column, is_first: bool) -> Markup {
     let is_name = is_first && matches!(column.kind, Kind::Row | Kind::Name | Kind::Words);
     html! {
         @match column.kind {
-            _ if is_name => th scope="row" { (name(&cell.text)) },
+            _ if is_name => th.one[column.kind == Kind::Name] scope="row" { (name(&cell.text)) },
             Kind::Row | Kind::Name => td.l { (name(&cell.text)) },
             Kind::Words => td.l { (t(&cell.text)) },
             Kind::Number => td class=[shade(cell.shade)] { (t(&cell.text)) },

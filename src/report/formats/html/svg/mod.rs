@@ -7,9 +7,9 @@ mod bridge;
 mod curves;
 mod dots;
 mod forest;
+mod levels;
 mod mark;
 mod plot;
-
 mod steps;
 mod trail;
 
@@ -18,6 +18,7 @@ pub use bridge::bridge;
 pub use curves::curves;
 pub use dots::dots;
 pub use forest::forest;
+pub use levels::levels;
 pub use mark::marks;
 pub use steps::steps;
 pub use trail::trail;

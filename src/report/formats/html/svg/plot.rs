@@ -56,6 +56,18 @@ impl Plot {
 
     /// The picture: what is in the frame, with the axes around it.
     pub fn draw(&self, title: &str, labels: [&str; 2], inside: &Markup) -> Markup {
+        let ticks = self.x.ticks().into_iter().map(|tick| (tick, label(tick), "mid"));
+        self.draw_over(title, labels, &ticks.collect::<Vec<_>>(), inside)
+    }
+
+    /// The same with these ticks across: their places, names, and how the names lie.
+    pub fn draw_over(
+        &self,
+        title: &str,
+        labels: [&str; 2],
+        ticks: &[(f64, String, &str)],
+        inside: &Markup,
+    ) -> Markup {
         let [across, up] = labels;
         let bottom = ABOVE + self.height;
         html! {
@@ -66,9 +78,9 @@ impl Plot {
                     line.grid x1="0" x2="100%" y1=(down) y2=(down) {}
                     text.tick x="0" y=(down) dy="-3" { (label(tick)) }
                 }
-                @for tick in self.x.ticks() {
-                    (self.upright("grid", tick))
-                    text.tick.mid x=(self.x.percent(tick)) y=(bottom + 13.0) { (label(tick)) }
+                @for (tick, name, lies) in ticks {
+                    (self.upright("grid", *tick))
+                    text.tick.(*lies) x=(self.x.percent(*tick)) y=(bottom + 13.0) { (t(name)) }
                 }
                 text.label x="0" y="10" { (t(up)) }
                 text.label.end x="100%" y=(bottom + 29.0) { (t(across)) }

@@ -1,0 +1,69 @@
+//! How fast the store answers: ten thousand measurements that nobody made, each as large as a real
+//! one. The size of the store stands beside the times.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ktax::store::Store;
+
+#[allow(dead_code)] // the tests use more of it
+#[path = "../tests/fast/stored/generated.rs"]
+mod generated;
+
+use generated::{Made, fill};
+
+/// As many rows as `ktax compare` has where none is named.
+const ROWS: usize = 33;
+const KERNELS: usize = 303;
+/// As many as a small row of a real kernel executes.
+const FUNCTIONS: usize = 250;
+const TIMES: usize = 7;
+
+fn main() {
+    let dir = tempfile::Builder::new()
+        .prefix("ktax-bench-")
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a temporary directory");
+    let store = Store::new(dir.path().join("store"));
+    let rows: Vec<String> = (0..ROWS).map(|row| format!("row-{row:02}")).collect();
+    let kernels: Vec<String> = (0..KERNELS).map(|at| format!("6.1.{at}-1-cloud-amd64")).collect();
+    let all = kernels.iter().enumerate().flat_map(|(at, release)| {
+        let made =
+            |row| Made { functions: FUNCTIONS, ..Made::of(row, release, 10_000 + at as u64) };
+        rows.iter().map(move |row| made(row.as_str())).collect::<Vec<_>>()
+    });
+    fill(&store, all);
+    let ktax = |words: &[&str]| {
+        let started = Instant::now();
+        let status = Command::new(env!("CARGO_BIN_EXE_ktax"))
+            .args(words)
+            .env("KTAX_STORE", store.root())
+            .env("KTAX_CACHE", dir.path().join("cache"))
+            .stdout(Stdio::null())
+            .status();
+        assert!(matches!(status.expect("ktax starts").code(), Some(0 | 3)), "{words:?}");
+        started.elapsed()
+    };
+    let footprint = store.footprint().expect("the store can be read");
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    println!("{} measurements in {:.1} MiB", footprint.objects, mib(footprint.bytes));
+    println!("the index made                 {:6.3} s   wanted: 20 s", seconds(ktax(&["log"])));
+    let [first, last] = [&kernels[0], &kernels[KERNELS - 1]];
+    for (what, words) in [
+        ("log", vec!["log"]),
+        ("log --subjects", vec!["log", "--subjects"]),
+        ("diff of two subjects", vec!["diff", first.as_str(), last.as_str()]),
+        ("history of a row", vec!["history", "row-07"]),
+        ("history of all rows", vec!["history"]),
+        ("history of a function", vec!["history", "row-07", "--function", "kernel_function_9"]),
+    ] {
+        let mut times: Vec<Duration> = (0..TIMES).map(|_| ktax(&words)).collect();
+        times.sort();
+        let [least, middle, most] = [0, TIMES / 2, TIMES - 1].map(|at| seconds(times[at]));
+        println!("{what:30} {middle:6.3} s ({least:.3} to {most:.3})   wanted: 0.2 s");
+    }
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}

@@ -1,0 +1,58 @@
+use super::choice::workload;
+use super::exit::Exit;
+use super::output::OutputArgs;
+use super::stored::StoreArgs;
+use crate::cmd::note::note;
+use crate::flow::{DiffOrder, Error};
+use crate::model::Sides;
+
+/// Compare two subjects of the store, without a boot.
+///
+/// A subject is a kernel with a boot line. It is named by a tag, its release, its package or that
+/// package's version, a commit, the first digits of its image's hash, or the path of its image; by
+/// NAME@BOOT LINE where it was measured with a boot line. `ktax log --subjects` lists the names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// Compare with this subject
+    #[arg(value_name = "BASE")]
+    base: String,
+    /// Compare this subject
+    #[arg(value_name = "CHANGE")]
+    change: String,
+    /// Compare this workload, row or group [default: all rows that both have]
+    #[arg(short, long, value_name = "ROW", value_parser = workload())]
+    #[arg(hide_possible_values = true)]
+    workload: Vec<String>,
+    /// Give no verdict to changes below PERCENT
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
+    #[arg(allow_negative_numbers = true)]
+    threshold: f64,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const EXAMPLE: &str = "\
+Examples:
+  ktax diff 6.1.0-55-cloud-amd64 6.1.0-56-cloud-amd64
+  ktax diff v6.12 v6.12@mitigations=off -w fork-exit";
+
+/// A share between nothing and all.
+pub fn percent(text: &str) -> Result<f64, &'static str> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or("it takes a number from 0 to 100")
+}
+
+/// The exit status is that of `ktax compare`.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let order = DiffOrder {
+        subjects: Sides { base: args.base.clone(), change: args.change.clone() },
+        rows: (!args.workload.is_empty()).then(|| args.workload.clone()),
+        threshold_percent: args.threshold,
+    };
+    let comparison = args.store.open()?.diff(&order, &|text| note!("ktax: {text}"))?;
+    args.output.print(&comparison)?;
+    Ok(Exit::of_comparisons(&[comparison]))
+}

@@ -1,0 +1,111 @@
+use serde_json::json;
+
+use super::choice::{number, workload};
+use super::exit::Exit;
+use super::output::{list_options, write_stdout};
+use super::stored::StoreArgs;
+use crate::flow::{Error, LogOrder, Shown, Stored, StoredResult};
+use crate::report::{plain_table, to_json};
+
+/// So many digits of a result's name are printed.
+const DIGITS: usize = 8;
+
+/// List the results that were kept, the newest first.
+///
+/// `ktax compare`, `run`, `ledger` and `bisect` keep each result in the store. `ktax show ID`
+/// prints one again, in any format.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// List only results that have this row
+    #[arg(short, long, value_name = "ROW", value_parser = workload())]
+    #[arg(hide_possible_values = true)]
+    workload: Option<String>,
+    /// List only results of a kernel whose name has TEXT in it
+    #[arg(long, value_name = "TEXT")]
+    kernel: Option<String>,
+    /// List only results that were kept on this day or later, such as 2026-01-31
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<String>,
+    /// List at most N results
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = number(1_usize..))]
+    most: Option<usize>,
+    /// List instead what was measured: kernels with their boot lines, by the names that `ktax diff`
+    /// takes
+    #[arg(long, conflicts_with_all = ["workload", "kernel", "since", "most"])]
+    subjects: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// A day, `2026-01-31`.
+fn day(text: &str) -> Result<String, &'static str> {
+    let digits = |text: &str, many: usize| {
+        text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match text.split('-').collect::<Vec<_>>().as_slice() {
+        [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("it takes a day, such as 2026-01-31"),
+    }
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let stored = args.store.open()?;
+    if args.subjects {
+        subjects(&stored, args.json)?
+    } else {
+        results(&stored, args)?
+    }
+    Ok(Exit::Ok)
+}
+
+fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
+    let found = stored.log(&LogOrder {
+        row: args.workload.clone(),
+        kernel: args.kernel.clone(),
+        since: args.since.clone(),
+        most: args.most,
+    })?;
+    if args.json {
+        let of = |it: &StoredResult| {
+            let StoredResult { object, kind, title, headline, kept_at, kept_on, .. } = it;
+            json!({ "id": object, "kind": kind, "title": title, "headline": headline,
+                    "kept_at": kept_at, "kept_on": kept_on })
+        };
+        return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
+    }
+    let rows = found.into_iter().map(|it| {
+        let answer = match (it.title.as_str(), it.headline.as_str()) {
+            ("", headline) => headline.to_owned(),
+            (title, "") => title.to_owned(),
+            (title, headline) => format!("{title}: {headline}"),
+        };
+        vec![it.object.chars().take(DIGITS).collect(), it.kept_on, it.kind, answer]
+    });
+    let heads = ["id", "kept on", "kind", "answer"];
+    Ok(write_stdout(&plain_table(&heads, rows.collect(), &[2], list_options()))?)
+}
+
+fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
+    let found = stored.subjects()?;
+    if is_json {
+        let of = |it: &Shown| {
+            let subject = &it.subject;
+            json!({ "name": it.name, "tags": it.tags, "kernel": subject.kernel,
+                    "kernel_sha256": subject.kernel_sha256, "source": subject.source,
+                    "boot_line": subject.boot_line, "rows": subject.rows,
+                    "kept_at": subject.kept_at })
+        };
+        return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
+    }
+    let rows = found.into_iter().map(|it| {
+        vec![it.name, it.subject.rows.to_string(), it.tags.join(", "), it.subject.source]
+    });
+    let heads = ["subject", "rows", "tags", "kernel"];
+    Ok(write_stdout(&plain_table(&heads, rows.collect(), &[3, 2], list_options()))?)
+}

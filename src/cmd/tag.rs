@@ -1,0 +1,59 @@
+use serde_json::json;
+
+use super::exit::Exit;
+use super::output::{list_options, write_stdout};
+use super::stored::StoreArgs;
+use crate::cmd::note::note;
+use crate::flow::Error;
+use crate::report::{plain_table, to_json};
+
+/// Give a subject of the store a name of your own, or list the names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Args {
+    /// Give this name
+    #[arg(value_name = "NAME", requires = "subject")]
+    name: Option<String>,
+    /// Give it to this subject, named as for `ktax diff`
+    #[arg(value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// Take this name away
+    #[arg(short, long, value_name = "NAME", conflicts_with = "name")]
+    delete: Option<String>,
+    /// Print the list as JSON
+    #[arg(long, conflicts_with_all = ["name", "delete"])]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const EXAMPLE: &str = "\
+Example:
+  ktax tag before 6.1.0-55-cloud-amd64@mitigations=off";
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let stored = args.store.open()?;
+    if let Some(name) = &args.delete {
+        return match stored.untag(name)? {
+            true => Ok(Exit::Ok),
+            false => Err(Error::usage(format!("there is no tag {name:?}; `ktax tag` lists them"))),
+        };
+    }
+    if let (Some(name), Some(subject)) = (&args.name, &args.subject) {
+        note!("ktax: {name} is {}", stored.tag(name, subject)?);
+        return Ok(Exit::Ok);
+    }
+    let tags = stored.tags()?;
+    write_stdout(&match args.json {
+        true => {
+            let of =
+                |(name, subject): &(String, String)| json!({ "tag": name, "subject": subject });
+            to_json(&tags.iter().map(of).collect::<Vec<_>>())?
+        }
+        false => {
+            let rows = tags.into_iter().map(|(name, subject)| vec![name, subject]).collect();
+            plain_table(&["tag", "subject"], rows, &[], list_options())
+        }
+    })?;
+    Ok(Exit::Ok)
+}

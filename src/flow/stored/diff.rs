@@ -1,0 +1,130 @@
+//! Two subjects of the store compared, as `ktax compare` would.
+
+use std::collections::BTreeMap;
+
+use super::error::StoredError;
+use super::names::Names;
+use super::open::Stored;
+use super::taken::Taken;
+use crate::analyse;
+use crate::flow::error::Error;
+use crate::index::{StoredMeasurement, StoredSubject};
+use crate::model::{Comparison, CountsPlan, FORMAT, Measurement, Plan, Sides};
+use crate::plan;
+use crate::text::counted;
+
+/// What of two subjects is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiffOrder {
+    /// The base and the change, each by a name that it is known by.
+    pub subjects: Sides<String>,
+    /// Workloads, rows or groups; all rows that both have where absent.
+    pub rows: Option<Vec<String>>,
+    /// A change below this many percent gets no verdict.
+    pub threshold_percent: f64,
+}
+
+/// Measurements of one row of both.
+type Both<'a> = Sides<&'a StoredMeasurement>;
+
+impl Stored {
+    /// Compares two subjects without a boot. `note` is told what else they have in common.
+    ///
+    /// # Errors
+    /// A name means no subject or several, or the two have nothing in common.
+    pub fn diff(&self, order: &DiffOrder, note: &dyn Fn(&str)) -> Result<Comparison, Error> {
+        let names = Names::of(self)?;
+        let found = Sides::try_from_fn(|side| names.find(order.subjects.get(side)))?;
+        let Sides { base, change } = &order.subjects;
+        if found.base == found.change {
+            Err(StoredError::Same { base: base.clone(), change: change.clone() })?;
+        }
+        let of = |it: &StoredSubject| self.index.measurements(&it.kernel_sha256, &it.boot_line);
+        let measured = Sides { base: of(found.base)?, change: of(found.change)? };
+        let wanted = wanted(order.rows.as_deref())?;
+        let all = in_common(&measured, wanted.as_deref());
+        let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
+        let Some((conditions, rows)) = largest else {
+            let [base, change] = [found.base, found.change].map(|it| names.name(it));
+            return Err(StoredError::NothingInCommon { base, change })?;
+        };
+        let others = all.iter().filter(|(other, _)| *other != conditions);
+        let others: usize = others.map(|(_, rows)| rows.len()).sum();
+        if others > 0 {
+            let rows = counted(others, "row");
+            note(&format!(
+                "{rows} more in common, measured with another QEMU, guest, machine or layouts"
+            ));
+        }
+        let taken = self.take(rows, order.threshold_percent)?;
+        Ok(analyse::counts(&taken)?)
+    }
+
+    /// Reads the measurements, in the order in which `ktax compare` has its rows.
+    fn take(&self, rows: &[Both<'_>], threshold_percent: f64) -> Result<Taken, Error> {
+        let read = |it: &StoredMeasurement| self.measurement(&it.object);
+        let both = |it: &Both<'_>| -> Result<Sides<Measurement>, Error> {
+            Ok(Sides { base: read(it.base)?, change: read(it.change)? })
+        };
+        let rows = rows.iter().map(both).collect::<Result<Vec<_>, Error>>()?;
+        let place = self.store.root().display().to_string();
+        let first = &rows.first().ok_or(StoredError::Empty)?;
+        let Measurement { of, seed, .. } = &first.base;
+        let count = u32::try_from(of.layouts.len()).unwrap_or(u32::MAX);
+        let method = CountsPlan {
+            key: of.key.clone(),
+            machine: of.machine.clone(),
+            subjects: Sides::of(|side| first.get(side).subject.clone()),
+            kernels: Sides::of(|side| first.get(side).kernel.clone()),
+            workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
+            layouts: of.layouts.clone(),
+            steps: plan::steps_of(*seed, count),
+        };
+        let title = plan::title_of(&first.base.subject, &first.change.subject);
+        let (format, seed) = (FORMAT, *seed);
+        let plan = Plan { format, title, seed, threshold_percent, method };
+        Ok(Taken { plan, rows, place })
+    }
+}
+
+/// The names of rows, in the order in which they were asked for.
+fn wanted(rows: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
+    let Some(rows) = rows else { return Ok(None) };
+    let selected = plan::select(&plan::definitions()?, Some(rows))?;
+    Ok(Some(selected.into_iter().map(|workload| workload.row).collect()))
+}
+
+/// Rows that both have, by what counts compare within.
+fn in_common<'a>(
+    measured: &'a Sides<Vec<StoredMeasurement>>,
+    wanted: Option<&[String]>,
+) -> BTreeMap<i64, Vec<Both<'a>>> {
+    let key = |it: &StoredMeasurement| (it.conditions, it.workload);
+    let of_change: BTreeMap<_, _> = measured.change.iter().map(|it| (key(it), it)).collect();
+    let mut all: BTreeMap<i64, Vec<Both<'a>>> = BTreeMap::new();
+    for base in &measured.base {
+        let is_wanted = wanted.is_none_or(|rows| rows.contains(&base.row));
+        if let Some(change) = of_change.get(&key(base)).filter(|_| is_wanted) {
+            all.entry(base.conditions).or_default().push(Sides { base, change });
+        }
+    }
+    let usual = usual_order();
+    let order = |row: &str| match wanted {
+        Some(rows) => rows.iter().position(|one| one == row),
+        None => usual.iter().position(|one| one == row),
+    };
+    for rows in all.values_mut() {
+        // Rows that ktax does not have any more stand last.
+        rows.sort_by_key(|it| (order(&it.base.row).unwrap_or(usize::MAX), it.base.row.clone()));
+    }
+    all
+}
+
+fn usual_order() -> Vec<String> {
+    let all = plan::definitions().and_then(|definitions| plan::select(&definitions, None));
+    all.unwrap_or_default().into_iter().map(|workload| workload.row).collect()
+}
+
+fn newest(rows: &[Both<'_>]) -> i64 {
+    rows.iter().map(|it| it.base.kept_at.max(it.change.kept_at)).max().unwrap_or(0)
+}

@@ -1,0 +1,86 @@
+//! What the store has: results, and the subjects that were measured.
+
+use super::error::StoredError;
+use super::names::Names;
+use super::open::Stored;
+use crate::flow::error::Error;
+use crate::index::{StoredResult, StoredSubject};
+use crate::model::Saved;
+
+/// Which results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogOrder {
+    /// Only those with this row.
+    pub row: Option<String>,
+    /// Only those of a kernel whose name has this in it.
+    pub kernel: Option<String>,
+    /// Only those that were kept on this day or later, `2026-01-31`.
+    pub since: Option<String>,
+    /// At most so many, the newest.
+    pub most: Option<usize>,
+}
+
+/// A subject as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// A name that every command understands.
+    pub name: String,
+    /// Names that the user gave.
+    pub tags: Vec<String>,
+    /// What it is.
+    pub subject: StoredSubject,
+}
+
+impl Stored {
+    /// Results, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
+        let mut all = self.index.results()?;
+        all.retain(|it| {
+            order.row.as_ref().is_none_or(|row| it.rows.contains(row))
+                && order.since.as_ref().is_none_or(|since| it.kept_on >= *since)
+                && order
+                    .kernel
+                    .as_ref()
+                    .is_none_or(|name| it.kernels.iter().any(|k| k.contains(name)))
+        });
+        all.truncate(order.most.unwrap_or(usize::MAX));
+        Ok(all)
+    }
+
+    /// Subjects, in the order of their kernels' versions.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn subjects(&self) -> Result<Vec<Shown>, Error> {
+        let names = Names::of(self)?;
+        let shown = |subject: &StoredSubject| Shown {
+            name: names.name(subject),
+            tags: names.tags(&subject.kernel_sha256, &subject.boot_line),
+            subject: subject.clone(),
+        };
+        let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
+        alphanumeric_sort::sort_slice_by_str_key(&mut all, |it| it.name.as_str());
+        Ok(all)
+    }
+
+    /// The result whose name begins so.
+    ///
+    /// # Errors
+    /// There is none, or there are several.
+    pub fn result(&self, id: &str) -> Result<Saved, Error> {
+        let all = self.index.results()?;
+        let found: Vec<&str> =
+            all.iter().map(|it| it.object.as_str()).filter(|it| it.starts_with(id)).collect();
+        match found.as_slice() {
+            [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
+            [] | [_] => Err(StoredError::NoResult { id: id.to_owned() })?,
+            several => {
+                let choices = several.iter().map(|it| it.chars().take(12).collect()).collect();
+                Err(StoredError::Ambiguous { name: id.to_owned(), choices })?
+            }
+        }
+    }
+}

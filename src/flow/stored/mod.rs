@@ -1,0 +1,17 @@
+//! What the store has, asked without measuring anything.
+
+mod diff;
+mod error;
+mod history;
+mod log;
+mod names;
+mod open;
+mod site;
+mod tags;
+mod taken;
+
+pub use diff::DiffOrder;
+pub use error::StoredError;
+pub use history::HistoryOrder;
+pub use log::{LogOrder, Shown};
+pub use open::Stored;

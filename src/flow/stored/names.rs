@@ -1,0 +1,125 @@
+//! Which subject a name means.
+
+use std::path::Path;
+
+use super::error::StoredError;
+use super::open::Stored;
+use crate::disk::sha256_of_file;
+use crate::flow::error::Error;
+use crate::index::StoredSubject;
+use crate::store::Tagged;
+use crate::text::nearest;
+
+/// Fewer hexadecimal digits mean too many.
+const LEAST_DIGITS: usize = 4;
+
+/// The subjects of a store with the user's names.
+pub(super) struct Names {
+    subjects: Vec<StoredSubject>,
+    tags: Vec<(String, Tagged)>,
+    store: String,
+}
+
+impl Names {
+    pub fn of(stored: &Stored) -> Result<Names, Error> {
+        Ok(Names {
+            subjects: stored.index.subjects()?,
+            tags: stored.store.tags()?,
+            store: stored.store.root().display().to_string(),
+        })
+    }
+
+    /// All subjects.
+    pub fn subjects(&self) -> &[StoredSubject] {
+        &self.subjects
+    }
+
+    /// The tags of a subject.
+    pub fn tags(&self, kernel_sha256: &str, boot_line: &str) -> Vec<String> {
+        let is_of = |of: &Tagged| of.kernel_sha256 == kernel_sha256 && of.boot_line == boot_line;
+        self.tags.iter().filter(|(_, of)| is_of(of)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A name that [`Names::find`] understands: the kernel, or where it came from where that name
+    /// is another's too, and the boot line.
+    pub fn name(&self, of: &StoredSubject) -> String {
+        let others = self.subjects.iter().filter(|it| it.kernel_sha256 != of.kernel_sha256);
+        let is_taken = others.clone().any(|it| it.kernel == of.kernel);
+        let kernel = match is_taken {
+            false => of.kernel.clone(),
+            true => of.kernel_sha256.chars().take(12).collect(),
+        };
+        if of.boot_line.is_empty() { kernel } else { format!("{kernel}@{}", of.boot_line) }
+    }
+
+    /// The same of a subject by its kernel and boot line.
+    pub fn name_of(&self, kernel_sha256: &str, boot_line: &str) -> String {
+        let is_it =
+            |it: &&StoredSubject| it.kernel_sha256 == kernel_sha256 && it.boot_line == boot_line;
+        self.subjects.iter().find(is_it).map_or(String::new(), |it| self.name(it))
+    }
+
+    /// The subject of a tag, a release, a package, a version, a commit, the first digits of an
+    /// image's hash, or a file; `…@boot line` where it is measured with several.
+    pub fn find(&self, name: &str) -> Result<&StoredSubject, Error> {
+        if let Some((_, tagged)) = self.tags.iter().find(|(tag, _)| tag == name) {
+            let is_it = |it: &&StoredSubject| {
+                it.kernel_sha256 == tagged.kernel_sha256 && it.boot_line == tagged.boot_line
+            };
+            return self.one(name, self.subjects.iter().filter(is_it).collect());
+        }
+        let (kernel, boot_line) = match name.split_once('@') {
+            Some((kernel, boot_line)) => (kernel, Some(boot_line)),
+            None => (name, None),
+        };
+        let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel);
+        let of_tag = of_tag.map(|(_, tagged)| tagged.kernel_sha256.clone());
+        let hash = of_tag.or_else(|| sha256_of_file(Path::new(kernel)).ok());
+        let all = self.subjects.iter().filter(|subject| match &hash {
+            Some(hash) => subject.kernel_sha256 == *hash,
+            None => is_called(subject, kernel),
+        });
+        let mut all: Vec<&StoredSubject> = all.collect();
+        if let Some(boot_line) = boot_line {
+            all.retain(|subject| subject.boot_line == boot_line);
+        }
+        // Without a word of a boot line it is the kernel as it comes, if there is such a one.
+        let plain: Vec<&StoredSubject> =
+            all.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
+        self.one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
+    }
+
+    fn one<'a>(
+        &self,
+        name: &str,
+        found: Vec<&'a StoredSubject>,
+    ) -> Result<&'a StoredSubject, Error> {
+        match found.as_slice() {
+            [one] => Ok(one),
+            [] => {
+                let known: Vec<String> = self.subjects.iter().map(|it| self.name(it)).collect();
+                let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
+                let near = nearest(name, known.map(String::as_str)).map(str::to_owned);
+                Err(StoredError::Unknown { store: self.store.clone(), name: name.into(), near })?
+            }
+            several => {
+                let choices = several.iter().map(|it| self.name(it)).collect();
+                Err(StoredError::Ambiguous { name: name.to_owned(), choices })?
+            }
+        }
+    }
+}
+
+/// Whether this is a name of the subject's kernel.
+fn is_called(subject: &StoredSubject, name: &str) -> bool {
+    let StoredSubject { kernel_sha256, kernel, source, asked, .. } = subject;
+    let is_digits = |text: &str| {
+        text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let package = source.strip_prefix("debian:").and_then(|it| it.split_once('='));
+    let revision = asked.strip_prefix("git:");
+    [kernel, source, asked].iter().any(|it| *it == name)
+        || package.is_some_and(|(package, version)| package == name || version == name)
+        || revision.is_some_and(|it| it == name || is_digits(name) && it.starts_with(name))
+        || is_digits(name) && kernel_sha256.starts_with(name)
+}

@@ -1,0 +1,46 @@
+//! Names that a user gives.
+
+use super::names::Names;
+use super::open::Stored;
+use crate::flow::error::Error;
+use crate::store::Tagged;
+
+impl Stored {
+    /// Gives a subject a name, and says which subject that is.
+    ///
+    /// # Errors
+    /// It is no name, or no subject is known by `subject`.
+    pub fn tag(&self, name: &str, subject: &str) -> Result<String, Error> {
+        let names = Names::of(self)?;
+        let found = names.find(subject)?;
+        let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
+        self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
+        Ok(names.name(found))
+    }
+
+    /// Takes a name away; whether there was one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn untag(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.store.untag(name)?)
+    }
+
+    /// All names, with the subject of each.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn tags(&self) -> Result<Vec<(String, String)>, Error> {
+        let names = Names::of(self)?;
+        let tags = self.store.tags()?.into_iter();
+        let of = |(tag, of): (String, Tagged)| {
+            let name = names.name_of(&of.kernel_sha256, &of.boot_line);
+            let gone = || {
+                format!("{} (no measurement)", &of.kernel_sha256[..12.min(of.kernel_sha256.len())])
+            };
+            let name = if name.is_empty() { gone() } else { name };
+            (tag, name)
+        };
+        Ok(tags.map(of).collect())
+    }
+}

@@ -1,0 +1,192 @@
+//! From a file of the store to rows of tables.
+
+use rusqlite::{Connection, TransactionBehavior, params};
+use serde_json::json;
+
+use crate::model::{
+    Comparison, ComparisonMethod, METRICS, Measurement, Saved, SavedResult, Sides, Signature,
+};
+
+/// What a file of the store adds.
+pub(super) enum Entry {
+    Measurement(Box<Measurement>),
+    Result(Described),
+}
+
+/// What is known of a result without opening it.
+pub(super) struct Described {
+    kind: &'static str,
+    title: String,
+    headline: String,
+    rows: Vec<String>,
+    kernels: Vec<String>,
+}
+
+impl Entry {
+    /// What profiles say by function is not in the index.
+    pub fn of_measurement(mut measurement: Measurement) -> Entry {
+        measurement.layouts.iter_mut().for_each(|layout| layout.profile = String::new());
+        Entry::Measurement(Box::new(measurement))
+    }
+
+    pub fn of_result(saved: &Saved) -> Entry {
+        let (kind, title, rows, kernels) = match &saved.result {
+            SavedResult::Comparison(it) => {
+                let rows = it.rows.iter().map(|row| row.row.clone()).collect();
+                ("comparison", it.title.clone(), rows, kernels(it))
+            }
+            SavedResult::Ledger(it) => ("ledger", it.title.clone(), Vec::new(), Vec::new()),
+            SavedResult::Bisection(it) => {
+                ("bisection", it.title.clone(), vec![it.row.clone()], Vec::new())
+            }
+            SavedResult::Stat(_) => ("stat", String::new(), Vec::new(), Vec::new()),
+            SavedResult::Native(_) => ("workloads", String::new(), Vec::new(), Vec::new()),
+            SavedResult::Exits(_) => ("exits", String::new(), Vec::new(), Vec::new()),
+            SavedResult::History(_) => ("history", String::new(), Vec::new(), Vec::new()),
+            SavedResult::ExitDiff(_) => ("exits diff", String::new(), Vec::new(), Vec::new()),
+        };
+        Entry::Result(Described { kind, title, headline: saved.headline.clone(), rows, kernels })
+    }
+}
+
+/// The names of the kernels that were compared.
+fn kernels(comparison: &Comparison) -> Vec<String> {
+    match &comparison.method {
+        ComparisonMethod::Counts(of) => {
+            let Sides { base, change } = &of.subjects;
+            [base, change].map(|side| side.kernel.name().to_owned()).to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Adds these; what another ktax has added meanwhile stays.
+pub(super) fn add(db: &mut Connection, entries: &[(&str, i64, Entry)]) -> rusqlite::Result<()> {
+    let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (name, kept_at, entry) in entries {
+        match entry {
+            Entry::Measurement(of) => add_measurement(&changed, name, *kept_at, of)?,
+            Entry::Result(of) => add_result(&changed, name, *kept_at, of)?,
+        }
+    }
+    changed.commit()
+}
+
+fn add_result(db: &Connection, name: &str, kept_at: i64, of: &Described) -> rusqlite::Result<()> {
+    let Described { kind, title, headline, rows, kernels } = of;
+    let (rows, kernels) = (rows.join("\n"), kernels.join("\n"));
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO result (object, kind, title, headline, rows, kernels, kept_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![name, kind, title, headline, rows, kernels, kept_at])
+    .map(drop)
+}
+
+fn add_measurement(
+    db: &Connection,
+    name: &str,
+    kept_at: i64,
+    measurement: &Measurement,
+) -> rusqlite::Result<()> {
+    let subject = subject(db, measurement)?;
+    let conditions = conditions(db, measurement)?;
+    let workload = workload(db, measurement)?;
+    // Of each layout: one whose signature is not the planned one has failed.
+    let signatures: Vec<&Signature> =
+        measurement.layouts.iter().map(|layout| &layout.sample.signature).collect();
+    let inserted = db
+        .prepare_cached(
+            "INSERT OR IGNORE INTO measurement (object, subject, conditions, workload, signature, \
+             kept_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            name,
+            subject,
+            conditions,
+            workload,
+            json!(signatures).to_string(),
+            kept_at
+        ])?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    let added = db.last_insert_rowid();
+    let mut value = db.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for metric in &METRICS {
+        for (layout, of) in (0_i64..).zip(&measurement.layouts) {
+            let [raw, whole] = [metric.raw(&of.sample), metric.whole(&of.sample)].map(signed);
+            value.execute(params![added, metric.name, layout, raw, whole])?;
+        }
+    }
+    Ok(())
+}
+
+/// Its number. An update that changes nothing lets SQLite return the row that was there.
+fn subject(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
+    let kernel = &measurement.kernel;
+    let known: i64 = db
+        .prepare_cached(
+            "INSERT INTO kernel (sha256, name, source, package_date, arch) \
+             VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (sha256) DO UPDATE SET sha256 = sha256 RETURNING id",
+        )?
+        .query_row(
+            params![
+                measurement.of.kernel_sha256,
+                kernel.name(),
+                kernel.source,
+                kernel.package_date,
+                kernel.arch.name()
+            ],
+            |row| row.get(0),
+        )?;
+    db.prepare_cached(
+        "INSERT INTO subject (kernel, boot_line, asked) VALUES (?1, ?2, ?3) \
+         ON CONFLICT (kernel, boot_line) DO UPDATE SET boot_line = boot_line RETURNING id",
+    )?
+    .query_row(params![known, measurement.of.boot_line, measurement.subject.kernel], |row| {
+        row.get(0)
+    })
+}
+
+fn conditions(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
+    let of = &measurement.of;
+    let json = json!({ "key": of.key, "machine": of.machine, "layouts": of.layouts }).to_string();
+    let layouts = i64::try_from(of.layouts.len()).unwrap_or(i64::MAX);
+    db.prepare_cached(
+        "INSERT INTO conditions (json, engine, qemu, machine, cpu, memory_mib, guest, layouts, \
+         seed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+         ON CONFLICT (json) DO UPDATE SET json = json RETURNING id",
+    )?
+    .query_row(
+        params![
+            json,
+            of.key.engine,
+            of.key.qemu,
+            of.key.machine,
+            of.machine.cpu,
+            of.machine.memory_mib,
+            of.key.guest,
+            layouts,
+            measurement.seed.to_string()
+        ],
+        |row| row.get(0),
+    )
+}
+
+fn workload(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {
+    let of = &measurement.of.workload;
+    db.prepare_cached(
+        "INSERT INTO workload (json, row, operation, ops) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT (json) DO UPDATE SET json = json RETURNING id",
+    )?
+    .query_row(params![json!(of).to_string(), of.row, of.operation, signed(of.ops)], |row| {
+        row.get(0)
+    })
+}
+
+/// SQLite has no number above this; no region has so many instructions.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,230 @@
+//! What the index is asked.
+
+use rusqlite::{Params, Row};
+
+use super::error::IndexError;
+use super::open::Index;
+
+/// A kernel with a boot line of which the store has measurements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSubject {
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name: its release, else its build-id.
+    pub kernel: String,
+    /// Where it came from: `debian:NAME=VERSION`, or a path.
+    pub source: String,
+    /// As it was asked for first.
+    pub asked: String,
+    /// The boot line.
+    pub boot_line: String,
+    /// Rows that were measured.
+    pub rows: usize,
+    /// When the newest was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A result that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResult {
+    /// The name of its file.
+    pub object: String,
+    /// `comparison`, `ledger`, `bisection`.
+    pub kind: String,
+    /// Its title; may be empty.
+    pub title: String,
+    /// Its answer in a sentence.
+    pub headline: String,
+    /// Its rows.
+    pub rows: Vec<String>,
+    /// The kernels that were compared.
+    pub kernels: Vec<String>,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+    /// The same as a day here: `2026-01-31`.
+    pub kept_on: String,
+}
+
+/// A measurement of a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMeasurement {
+    /// The name of its file.
+    pub object: String,
+    /// What counts compare within: the same number is the same.
+    pub conditions: i64,
+    /// What was done: the same number is the same.
+    pub workload: i64,
+    /// The row's name.
+    pub row: String,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A measurement on the way of a row through kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPoint {
+    /// The measurement.
+    pub of: StoredMeasurement,
+    /// The subject: SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name.
+    pub kernel: String,
+    /// Where it came from.
+    pub source: String,
+    /// The boot line.
+    pub boot_line: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Operations in one measurement.
+    pub ops: u64,
+    /// QEMU's version.
+    pub qemu: String,
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// Guest memory in MiB, and the CPU model.
+    pub machine: String,
+    /// What the workload says it did, in each Layout.
+    pub signature: String,
+    /// The Metric in each Layout, of all operations.
+    pub raw: Vec<u64>,
+    /// What a difference has to be a share of to matter, in each Layout.
+    pub whole: Vec<u64>,
+}
+
+impl Index {
+    /// Every subject, in no order.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn subjects(&self) -> Result<Vec<StoredSubject>, IndexError> {
+        const ALL: &str = "\
+            SELECT kernel.sha256, kernel.name, kernel.source, subject.asked, subject.boot_line, \
+              count(DISTINCT workload.row), max(measurement.kept_at) \
+            FROM subject JOIN kernel ON kernel.id = subject.kernel \
+            JOIN measurement ON measurement.subject = subject.id \
+            JOIN workload ON workload.id = measurement.workload \
+            GROUP BY subject.id";
+        self.all(ALL, (), |row| {
+            Ok(StoredSubject {
+                kernel_sha256: row.get(0)?,
+                kernel: row.get(1)?,
+                source: row.get(2)?,
+                asked: row.get(3)?,
+                boot_line: row.get(4)?,
+                rows: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
+                kept_at: row.get(6)?,
+            })
+        })
+    }
+
+    /// Every result, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn results(&self) -> Result<Vec<StoredResult>, IndexError> {
+        const ALL: &str = "\
+            SELECT object, kind, title, headline, rows, kernels, kept_at, \
+              date(kept_at, 'unixepoch', 'localtime') \
+            FROM result ORDER BY kept_at DESC, object";
+        let lines = |text: String| text.lines().map(str::to_owned).collect();
+        self.all(ALL, (), |row| {
+            Ok(StoredResult {
+                object: row.get(0)?,
+                kind: row.get(1)?,
+                title: row.get(2)?,
+                headline: row.get(3)?,
+                rows: lines(row.get(4)?),
+                kernels: lines(row.get(5)?),
+                kept_at: row.get(6)?,
+                kept_on: row.get(7)?,
+            })
+        })
+    }
+
+    /// The name of every row.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn rows(&self) -> Result<Vec<String>, IndexError> {
+        self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
+    }
+
+    /// Every measurement of a subject.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn measurements(
+        &self,
+        kernel_sha256: &str,
+        boot_line: &str,
+    ) -> Result<Vec<StoredMeasurement>, IndexError> {
+        const OF: &str = "\
+            SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
+              measurement.kept_at \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            WHERE kernel.sha256 = ?1 AND subject.boot_line = ?2 ORDER BY measurement.object";
+        self.all(OF, [kernel_sha256, boot_line], measurement)
+    }
+
+    /// Every measurement of a row, or of all rows, with the values of a Metric.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>, IndexError> {
+        const OF: &str = "\
+            SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
+              measurement.kept_at, kernel.sha256, kernel.name, kernel.source, subject.boot_line, \
+              workload.operation, workload.ops, conditions.qemu, conditions.guest, \
+              conditions.memory_mib || ' MiB, CPU ' || conditions.cpu, measurement.signature, \
+              (SELECT group_concat(raw, ' ') FROM (SELECT raw FROM value \
+                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
+              (SELECT group_concat(whole, ' ') FROM (SELECT whole FROM value \
+                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)) \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            JOIN conditions ON conditions.id = measurement.conditions \
+            WHERE ?1 IS NULL OR workload.row = ?1 ORDER BY measurement.object";
+        let counts = |text: String| text.split(' ').filter_map(|it| it.parse().ok()).collect();
+        self.all(OF, (row, metric), |row| {
+            Ok(StoredPoint {
+                of: measurement(row)?,
+                kernel_sha256: row.get(5)?,
+                kernel: row.get(6)?,
+                source: row.get(7)?,
+                boot_line: row.get(8)?,
+                operation: row.get(9)?,
+                ops: u64::try_from(row.get::<_, i64>(10)?).unwrap_or(1),
+                qemu: row.get(11)?,
+                guest: row.get(12)?,
+                machine: row.get(13)?,
+                signature: row.get(14)?,
+                raw: counts(row.get(15)?),
+                whole: counts(row.get(16)?),
+            })
+        })
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        given: impl Params,
+        of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, IndexError> {
+        let mut query = self.db.prepare(sql).map_err(self.failed())?;
+        let rows = query.query_map(given, of).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+}
+
+fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
+    Ok(StoredMeasurement {
+        object: row.get(0)?,
+        conditions: row.get(1)?,
+        workload: row.get(2)?,
+        row: row.get(3)?,
+        kept_at: row.get(4)?,
+    })
+}

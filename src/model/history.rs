@@ -1,0 +1,93 @@
+use serde::{Deserialize, Serialize};
+
+use super::Verdict;
+
+/// What rows cost over kernels, from measurements of the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// What is counted: a Metric's name.
+    pub metric: String,
+    /// The function whose own counts these are; those of the whole row where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// A difference below this many percent is no step.
+    pub threshold_percent: f64,
+    /// Rows one after the other; the lines of one row that belong together are neighbours.
+    pub lines: Vec<HistoryLine>,
+}
+
+/// Measurements of one row that compare with each other, in the order of their kernels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryLine {
+    /// The row's name.
+    pub row: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Operations in one measurement.
+    pub ops: u64,
+    /// What the kernels have in common: their flavour and boot line. Lines of one row with the same
+    /// lineage differ in how they were measured, and do not compare with each other.
+    pub lineage: String,
+    /// How they were measured: QEMU, guest programs, machine, layouts.
+    pub measured: String,
+    /// One for each kernel.
+    pub points: Vec<HistoryPoint>,
+}
+
+/// A measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryPoint {
+    /// Where the kernel is in the lineage, from 0: the same for all lines of a lineage.
+    pub place: usize,
+    /// A name of the subject that `ktax diff` knows.
+    pub name: String,
+    /// The kernel's name.
+    pub kernel: String,
+    /// Names that the user gave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Under each layout, of all operations.
+    pub values: Vec<u64>,
+    /// How it differs from the anchor; absent of the first point, which is the first anchor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<AgainstAnchor>,
+}
+
+/// A point against the last one that the cost had stepped to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgainstAnchor {
+    /// Which point of the line the anchor is.
+    pub anchor: usize,
+    /// What follows. A change, or different work, makes this point the next anchor.
+    pub verdict: Verdict,
+    /// The median over layouts, per operation.
+    pub delta: f64,
+    /// The same in percent; absent where the anchor has none.
+    pub percent: Option<f64>,
+}
+
+impl HistoryPoint {
+    /// Per operation, in the layout with the median.
+    pub fn cost(&self, ops: u64) -> f64 {
+        let mut sorted = self.values.clone();
+        sorted.sort_unstable();
+        let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied();
+        median.unwrap_or(0) as f64 / ops.max(1) as f64
+    }
+
+    /// Whether the cost steps here.
+    pub fn is_step(&self) -> bool {
+        self.against.as_ref().is_some_and(|it| it.is_step())
+    }
+}
+
+impl AgainstAnchor {
+    /// Whether the point is the next anchor.
+    pub fn is_step(&self) -> bool {
+        self.verdict.is_change() || self.verdict == Verdict::DifferentWork
+    }
+}

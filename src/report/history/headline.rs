@@ -1,0 +1,78 @@
+use crate::model::{History, HistoryLine, HistoryPoint};
+use crate::report::number::percent;
+use crate::text::{counted, counted_as};
+
+/// How much more the last point costs than another, in percent.
+pub fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
+    let base = from.cost(line.ops);
+    let last = line.points.last()?.cost(line.ops);
+    (base != 0.0).then(|| (last - base) / base * 100.0)
+}
+
+/// The cheapest point; of several the first.
+pub fn cheapest(line: &HistoryLine) -> Option<&HistoryPoint> {
+    let by_cost = |one: &&HistoryPoint, other: &&HistoryPoint| {
+        one.cost(line.ops).total_cmp(&other.cost(line.ops))
+    };
+    line.points.iter().min_by(by_cost)
+}
+
+/// `fork-exit over 12 kernels: 3 steps; 6.12.5 costs +8.10 % of 6.1.0`; of several rows how many
+/// step, and the one that rose most.
+pub fn headline(history: &History) -> String {
+    let long = || history.lines.iter().filter(|line| line.points.len() > 1);
+    let whose = history.function.as_ref().map_or(String::new(), |name| format!("{name} in "));
+    match history.lines.as_slice() {
+        [] => String::new(),
+        lines if long().next().is_none() => format!(
+            "{}: there is nothing to compare yet.",
+            match lines {
+                [one] => format!("{whose}{}: one kernel", one.row),
+                several => format!("{}, each of one kernel", counted(several.len(), "line")),
+            }
+        ),
+        lines => match long().collect::<Vec<_>>().as_slice() {
+            [line] => format!("{whose}{}", of_line(line)),
+            long => {
+                let steps = |line: &&&HistoryLine| line.points.iter().any(HistoryPoint::is_step);
+                let stepping = long.iter().filter(steps).count();
+                let worst = long.iter().filter_map(|it| Some((*it, risen(it)?)));
+                let worst = worst.max_by(|one, other| one.1.total_cmp(&other.1));
+                let worst = worst.filter(|(_, risen)| *risen > 0.0).map(|(line, risen)| {
+                    format!("; worst {} {} %", line.row, percent(Some(risen)))
+                });
+                let of = counted_as(lines.len(), "line", "lines");
+                format!("{whose}{stepping} of {of} step{}", worst.unwrap_or_default())
+            }
+        },
+    }
+}
+
+/// From the first point to the last, in percent.
+fn risen(line: &HistoryLine) -> Option<f64> {
+    percent_over(line, line.points.first()?)
+}
+
+fn of_line(line: &HistoryLine) -> String {
+    let kernels = counted(line.points.len(), "kernel");
+    let steps = match line.points.iter().filter(|it| it.is_step()).count() {
+        0 => "no step".to_owned(),
+        count => counted(count, "step"),
+    };
+    let (first, last) = (line.points.first(), line.points.last());
+    let change = first.zip(last).map(|(first, last)| {
+        let change = percent(percent_over(line, first));
+        format!("; {change} % from {} to {}", first.kernel, last.kernel)
+    });
+    let best = cheapest(line).filter(|best| Some(best.place) != first.map(|it| it.place));
+    let best = best.and_then(|best| {
+        let over = percent_over(line, best).filter(|over| *over > 0.0)?;
+        Some(format!(", {} % over the cheapest, {}", percent(Some(over)), best.kernel))
+    });
+    format!(
+        "{} over {kernels}: {steps}{}{}",
+        line.row,
+        change.unwrap_or_default(),
+        best.unwrap_or_default()
+    )
+}

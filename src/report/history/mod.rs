@@ -1,0 +1,28 @@
+//! What rows cost over kernels: one line each, and where the cost steps.
+
+mod headline;
+mod records;
+mod sparkline;
+mod table;
+mod view;
+
+use records::records;
+pub use sparkline::sparkline;
+use view::view;
+
+use super::view::{Records, Report, View};
+use crate::model::{History, SavedResult};
+
+impl Report for History {
+    fn view(&self) -> View {
+        view(self)
+    }
+
+    fn records(&self) -> Records {
+        records(self)
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::History(Box::new(self.clone()))
+    }
+}

@@ -1,0 +1,137 @@
+use super::headline::headline;
+use super::table::{common_lineage, overview, points};
+use crate::model::{History, HistoryLine, Verdict, metric};
+use crate::report::view::{
+    KernelLevel, KernelPoint, Legend, Levels, Picture, Section, SideLine, View,
+};
+use crate::text::shell_line;
+
+/// Of more lines the points stand in JSON and CSV alone, and in the history of the row.
+const LINES_WITH_POINTS: usize = 6;
+
+/// The answer, a line for each row, then each point.
+pub fn view(history: &History) -> View {
+    let mut sections = Vec::new();
+    if history.lines.len() > 1 {
+        sections.push(Section::table(overview(history)));
+    }
+    if history.lines.len() <= LINES_WITH_POINTS {
+        for lines in lineages(&history.lines) {
+            sections.push(picture(history, lines));
+            sections.extend(lines.iter().map(|line| of_line(history, line)));
+        }
+    }
+    sections.push(why(history));
+    View {
+        title: title(history),
+        headline: headline(history),
+        sides: Vec::<SideLine>::new(),
+        how: how(history),
+        sections,
+        legend: legend(history),
+        ..View::default()
+    }
+}
+
+fn title(history: &History) -> String {
+    let rows: std::collections::BTreeSet<&str> =
+        history.lines.iter().map(|line| line.row.as_str()).collect();
+    let what = match rows.into_iter().collect::<Vec<_>>().as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("{} rows", several.len()),
+    };
+    match &history.function {
+        Some(function) => format!("History of {function} in {what}"),
+        None => format!("History of {what}"),
+    }
+}
+
+fn how(history: &History) -> String {
+    let unit = metric(&history.metric).map_or("", |metric| metric.unit);
+    let of = common_lineage(history).filter(|of| !of.is_empty());
+    let of = of.map_or(String::new(), |of| format!("{of} · "));
+    let (metric, threshold) = (&history.metric, history.threshold_percent);
+    format!("{of}{metric} ({unit} per operation) · threshold {threshold} %")
+}
+
+/// The lines of a row that are about the same kernels, and were measured in different ways.
+fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
+    lines.chunk_by(|one, other| one.row == other.row && one.lineage == other.lineage)
+}
+
+fn of_line(history: &History, line: &HistoryLine) -> Section {
+    let lineage = if line.lineage.is_empty() { "" } else { " · " };
+    Section::Table {
+        title: format!("{}{lineage}{}:", line.row, line.lineage),
+        table: points(history, line),
+        notes: vec![format!("Measured with {}.", line.measured)],
+    }
+}
+
+fn picture(history: &History, lines: &[HistoryLine]) -> Section {
+    let mut kernels: Vec<(usize, String)> = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| (point.place, point.kernel.clone())))
+        .collect();
+    kernels.sort();
+    kernels.dedup_by_key(|(place, _)| *place);
+    let place = |of: usize| kernels.iter().position(|(place, _)| *place == of).unwrap_or(0);
+    let level = |line: &HistoryLine| KernelLevel {
+        points: line
+            .points
+            .iter()
+            .map(|point| KernelPoint {
+                place: place(point.place),
+                cost: point.cost(line.ops),
+                step: point.against.as_ref().filter(|it| it.is_step()).map(|it| it.verdict),
+            })
+            .collect(),
+    };
+    let levels = lines.iter().map(level).collect();
+    let breaks = match lines.len() {
+        1 => "",
+        _ => " Where a line ends, another QEMU, guest or machine begins: the lines do not compare.",
+    };
+    Section::Picture {
+        title: format!("{} over kernels", lines[0].row),
+        picture: Picture::Levels(Levels {
+            unit: metric(&history.metric).map_or("", |metric| metric.unit),
+            levels,
+            kernels: kernels.into_iter().map(|(_, kernel)| kernel).collect(),
+        }),
+        how: format!("Each dot is a kernel; a mark is a step.{breaks}"),
+    }
+}
+
+/// The command that says which functions carry the largest step.
+fn why(history: &History) -> Section {
+    let steps = history.lines.iter().flat_map(|line| {
+        line.points.iter().filter_map(move |point| {
+            let against = point.against.as_ref().filter(|it| it.verdict == Verdict::Slower)?;
+            Some((line, line.points.get(against.anchor)?, point, against.percent.unwrap_or(0.0)))
+        })
+    });
+    let largest = steps.max_by(|one, other| one.3.total_cmp(&other.3));
+    let (sentence, command) = match largest {
+        None => Default::default(),
+        Some((line, anchor, point, _)) => (
+            "To see which functions carry the largest step up:".to_owned(),
+            shell_line(["ktax", "diff", &anchor.name, &point.name, "-w", &line.row]),
+        ),
+    };
+    Section::Command { sentence, command }
+}
+
+fn legend(history: &History) -> Legend {
+    let sentence = format!(
+        "Each kernel is compared with the anchor, the last kernel at which the cost stepped, by \
+         the rule of `ktax compare` with a threshold of {} %. So small changes that add up are a \
+         step, too.",
+        history.threshold_percent
+    );
+    match history.lines.len() {
+        1 => Legend::of([sentence]),
+        _ => Legend::of([sentence])
+            .with([("over cheapest", "the last kernel against the one that costs least")]),
+    }
+}

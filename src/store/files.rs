@@ -1,0 +1,149 @@
+//! The files of a store, whatever they have in them.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::error::StoreError;
+use crate::disk::{is_unfinished, read_limited, write_atomically, write_new_atomically};
+
+/// More than any file of a store has.
+const FILE_MAX: u64 = 1 << 30;
+
+pub(super) const OBJECTS: &str = "objects";
+pub(super) const RESULTS: &str = "results";
+pub(super) const TAGS: &str = "tags";
+const QUARANTINE: &str = "quarantine";
+const SUFFIX: &str = ".json.gz";
+
+/// The store of a user.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The store in this directory, which need not exist yet.
+    pub fn new(root: PathBuf) -> Store {
+        Store { root }
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where a file of this name is, or would be.
+    pub(super) fn named(&self, folder: &str, name: &str) -> PathBuf {
+        self.root()
+            .join(folder)
+            .join(name.get(..2).unwrap_or_default())
+            .join(format!("{name}{SUFFIX}"))
+    }
+
+    /// The path of a measurement's object by its name.
+    pub fn object(&self, name: &str) -> PathBuf {
+        self.named(OBJECTS, name)
+    }
+
+    /// The path of a result by its name.
+    pub fn result_path(&self, name: &str) -> PathBuf {
+        self.named(RESULTS, name)
+    }
+
+    /// All of a folder, in the order of their names.
+    pub(super) fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let is_one = |path: &PathBuf| path.to_string_lossy().ends_with(SUFFIX);
+        let mut all: Vec<PathBuf> = self.files(folder)?.into_iter().filter(is_one).collect();
+        all.sort();
+        Ok(all)
+    }
+
+    /// Moves a file out of the way and says where it is.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn move_aside(&self, path: &Path) -> Result<PathBuf, StoreError> {
+        let dir = self.root().join(QUARANTINE);
+        fs::create_dir_all(&dir).map_err(StoreError::io("cannot create", &dir))?;
+        let bytes = read(path)?.unwrap_or_default();
+        let named = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let numbered = (1_u32..).map(|number| dir.join(format!("{number}-{named}")));
+        for to in numbered {
+            match write_new_atomically(&to, &bytes) {
+                Ok(()) => {
+                    fs::remove_file(path).map_err(StoreError::io("cannot remove", path))?;
+                    return Ok(to);
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(StoreError::io("cannot write", &to)(error)),
+            }
+        }
+        unreachable!("numbers do not run out")
+    }
+
+    /// What killed writers left, and what was moved aside.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut left = self.files(QUARANTINE)?;
+        for folder in [OBJECTS, RESULTS, TAGS] {
+            let files = self.files(folder)?.into_iter();
+            left.extend(files.filter(|path| path.file_name().is_some_and(is_unfinished)));
+        }
+        Ok(left)
+    }
+
+    /// The files of a folder and of those below it.
+    pub(super) fn files(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let mut found = Vec::new();
+        let mut dirs = vec![self.root().join(folder)];
+        while let Some(dir) = dirs.pop() {
+            let entries = match fs::read_dir(&dir) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(StoreError::io("cannot read", &dir))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(StoreError::io("cannot read", &dir))?;
+                // A link leads out of the store.
+                match entry.file_type().map_err(StoreError::io("cannot read", &dir))? {
+                    kind if kind.is_dir() => dirs.push(entry.path()),
+                    kind if kind.is_file() => found.push(entry.path()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The bytes of a file; `None` where there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match read_limited(path, FILE_MAX) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("cannot read", path)(error)),
+    }
+}
+
+/// Writes a file that is never changed again; whether it was new.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    make_dir_of(path)?;
+    match write_new_atomically(path, bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(StoreError::io("cannot write", path)(error)),
+    }
+}
+
+/// Writes a file that takes the place of what was there.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    make_dir_of(path)?;
+    write_atomically(path, bytes).map_err(StoreError::io("cannot write", path))
+}
+
+fn make_dir_of(path: &Path) -> Result<(), StoreError> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir).map_err(StoreError::io("cannot create", dir))
+}

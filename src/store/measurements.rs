@@ -1,0 +1,154 @@
+//! Measurements, and what is known of all that a store has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::StoreError;
+use super::files::{OBJECTS, Store, read, write_new};
+use super::object::{encode_measurement, measurement, name};
+use crate::model::{Measurand, Measurement};
+
+/// What became of a measurement that was given to the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// It is there now.
+    New,
+    /// It was there already, the same to the last count.
+    Same,
+    /// What was there has other counts; it was moved from the first path to the second.
+    Other(PathBuf, PathBuf),
+}
+
+/// What a look at everything found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Measurements and results that are as they were written.
+    pub sound: usize,
+    /// Those that are not, and why.
+    pub damaged: Vec<(PathBuf, String)>,
+}
+
+/// How much the store has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Measurements.
+    pub objects: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Results.
+    pub results: usize,
+    /// Their bytes.
+    pub result_bytes: u64,
+    /// Files that were moved aside or never finished.
+    pub others: usize,
+    /// Their bytes.
+    pub other_bytes: u64,
+}
+
+impl Store {
+    /// Where the object of a measurement is, or would be.
+    pub fn path(&self, of: &Measurand) -> PathBuf {
+        self.named(OBJECTS, &name(of))
+    }
+
+    /// What is known; `None` where it was not measured yet.
+    ///
+    /// # Errors
+    /// The object is damaged, or the store cannot be read.
+    pub fn get(&self, of: &Measurand) -> Result<Option<Measurement>, StoreError> {
+        let path = self.path(of);
+        match read(&path)? {
+            None => Ok(None),
+            Some(bytes) => self.sound(&path, &bytes).map(Some).map_err(StoreError::damaged(&path)),
+        }
+    }
+
+    /// The measurement of an object that is whole and has the name of what it is of.
+    fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, String> {
+        let measurement = measurement(bytes)?;
+        match path == self.path(&measurement.of) {
+            true => Ok(measurement),
+            false => Err("it has the name of another measurement".to_owned()),
+        }
+    }
+
+    /// Keeps a measurement.
+    ///
+    /// # Errors
+    /// The store cannot be written. What was there is there still.
+    pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
+        let path = self.path(&measurement.of);
+        if let Some(known) = self.get(&measurement.of)? {
+            return match known.layouts == measurement.layouts {
+                true => Ok(Kept::Same),
+                false => Ok(Kept::Other(path.clone(), self.move_aside(&path)?)),
+            };
+        }
+        match write_new(&path, &encode_measurement(measurement))? {
+            true => Ok(Kept::New),
+            // Another writer was first.
+            false => self.put(measurement),
+        }
+    }
+
+    /// Every object's path, in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn objects(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.sorted(OBJECTS)
+    }
+
+    /// The measurement of an object.
+    ///
+    /// # Errors
+    /// It is damaged, or it cannot be read.
+    pub fn read(&self, path: &Path) -> Result<Measurement, StoreError> {
+        let damaged = StoreError::damaged(path);
+        match read(path)? {
+            None => Err(damaged("it is not there".to_owned())),
+            Some(bytes) => self.sound(path, &bytes).map_err(damaged),
+        }
+    }
+
+    /// Looks at everything, and moves what is damaged aside.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn check(&self) -> Result<Checked, StoreError> {
+        let mut checked = Checked::default();
+        let mut add = |path: PathBuf, found: Result<(), StoreError>| match found {
+            Ok(()) => {
+                checked.sound += 1;
+                Ok(())
+            }
+            Err(StoreError::Damaged { reason, .. }) => {
+                checked.damaged.push((self.move_aside(&path)?, reason));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        for path in self.objects()? {
+            let found = self.read(&path).map(drop);
+            add(path, found)?;
+        }
+        for path in self.results()? {
+            let found = self.read_result(&path).map(drop);
+            add(path, found)?;
+        }
+        Ok(checked)
+    }
+
+    /// How much there is.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn footprint(&self) -> Result<Footprint, StoreError> {
+        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |it| it.len());
+        let all = [self.objects()?, self.results()?, self.leftovers()?];
+        let [objects, results, others] = all.each_ref().map(Vec::len);
+        let [bytes, result_bytes, other_bytes] =
+            all.each_ref().map(|paths| paths.iter().map(size).sum());
+        Ok(Footprint { objects, bytes, results, result_bytes, others, other_bytes })
+    }
+}

@@ -1,0 +1,52 @@
+//! Results of every kind, as they were printed: each is named by the SHA-256 of its JSON.
+
+use std::path::{Path, PathBuf};
+
+use super::error::StoreError;
+use super::files::{RESULTS, Store, read, write_new};
+use super::object::{decode, encode, json_of};
+use crate::disk::sha256;
+use crate::model::{Saved, read_results};
+
+impl Store {
+    /// Keeps a result; whether it was new.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn put_result(&self, saved: &Saved) -> Result<bool, StoreError> {
+        // What tells it from others beside it says nothing here.
+        let json = json_of(&Saved { name: String::new(), ..saved.clone() });
+        write_new(&self.named(RESULTS, &sha256(&json)), &encode(&json))
+    }
+
+    /// Every result's path, in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn results(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.sorted(RESULTS)
+    }
+
+    /// A result.
+    ///
+    /// # Errors
+    /// It is damaged, or it cannot be read.
+    pub fn read_result(&self, path: &Path) -> Result<Saved, StoreError> {
+        let damaged = StoreError::damaged(path);
+        match read(path)? {
+            None => Err(damaged("it is not there".to_owned())),
+            Some(bytes) => self.sound_result(path, &bytes).map_err(damaged),
+        }
+    }
+
+    /// The result of a file that is whole and has the name of what is in it.
+    fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Saved, String> {
+        let json = decode(bytes)?;
+        if path != self.named(RESULTS, &sha256(&json)) {
+            return Err("it has the name of another result".to_owned());
+        }
+        let text = String::from_utf8(json).map_err(|error| error.to_string())?;
+        let mut all = read_results(&text).map_err(|error| error.to_string())?;
+        all.pop().ok_or_else(|| "it has no result".to_owned())
+    }
+}

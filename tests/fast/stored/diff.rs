@@ -1,0 +1,173 @@
+//! Two stored subjects compared.
+
+use std::fs;
+
+use ktax::model::{
+    Comparison, CountsPlan, Failure, Saved, SavedResult, Side, Signature, read_results,
+};
+use ktax::rundir::RunDir;
+
+use super::Asked;
+use super::generated::{self, Made};
+use crate::golden::fixtures::{self, Line, Made as FixtureRow};
+
+fn call(side: Side, layout: usize) -> Result<(Vec<Line>, Signature), Failure> {
+    let more = if side == Side::Change { 10 } else { 0 };
+    let lines = vec![
+        ("process", "entry_SYSCALL_64", 61 + layout as u64, 0),
+        ("process", "__x64_sys_getppid", 40 + more, 0),
+        ("interrupt", "tick", 3, 0),
+    ];
+    Ok((lines, Signature::from([("calls".to_owned(), 400)])))
+}
+
+pub const ROWS: &[FixtureRow] = &[("getppid", "one call", call), ("stat", "one call", call)];
+
+fn comparison(text: &str) -> Comparison {
+    match read_results(text).unwrap().pop().unwrap().result {
+        SavedResult::Comparison(comparison) => *comparison,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The result of a run directory, and what `ktax diff` makes of its measurements alone.
+#[test]
+fn a_diff_is_the_comparison_that_was_measured() {
+    let asked = Asked::new();
+    let root = asked.path().join("run");
+    let dir: RunDir<CountsPlan> = fixtures::run_dir(&root, "any title", 5, ROWS);
+    let measured = asked.said(&["analyse", root.to_str().unwrap(), "--json"]);
+    assert_eq!(
+        asked.said(&["store", "import", root.to_str().unwrap()]),
+        "kept 4 new measurements and 1 new result\n"
+    );
+    // The runs and the result are gone: only the store has them.
+    fs::remove_dir_all(&root).unwrap();
+    let lines = &dir.plan().method.subjects;
+    let [base, change] = [&lines.base, &lines.change]
+        .map(|subject| format!("6.1.0-56-cloud-amd64@{}", subject.boot_line));
+    let stored = asked.said(&["diff", &base, &change, "--json"]);
+    let [measured, stored] = [measured, stored].map(|text| comparison(&text));
+    // Whoever has not asked for a title gets that of the subjects.
+    assert!(stored.title.contains(" against "), "{}", stored.title);
+    assert_eq!(Comparison { title: measured.title.clone(), ..stored }, measured);
+    // One row alone, and in the order of the command line.
+    let rows = |words: &[&str]| -> Vec<String> {
+        let text = asked.said(&[&["diff", &base, &change, "--json"], words].concat());
+        comparison(&text).rows.into_iter().map(|row| row.row).collect()
+    };
+    assert_eq!(rows(&["-w", "stat"]), ["stat"]);
+    assert_eq!(rows(&["-w", "stat", "-w", "getppid"]), ["stat", "getppid"]);
+}
+
+#[test]
+fn only_what_was_measured_in_the_same_way_is_compared() {
+    let asked = Asked::new();
+    let of = Made::of;
+    let newer = |made| Made { qemu: "10.0.2", ..made };
+    generated::fill(
+        &asked.store,
+        [
+            of("getppid", "6.1.1", 100),
+            of("stat", "6.1.1", 100),
+            of("getppid", "6.1.2", 110),
+            of("stat", "6.1.2", 110),
+            newer(of("getppid", "6.1.1", 900)),
+            newer(of("getppid", "6.1.2", 900)),
+            newer(of("getppid", "6.1.3", 900)),
+        ],
+    );
+    let ran = asked.ktax(&["diff", "6.1.1", "6.1.2"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(ran.stdout.contains("2 of 2 rows slower"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("1 row more in common, measured with another QEMU"),
+        "{}",
+        ran.stderr
+    );
+    // 6.1.3 was never measured on the older one.
+    let said = asked.said(&["diff", "6.1.2", "6.1.3"]);
+    assert!(said.contains("QEMU 10.0.2"), "{said}");
+    let said = asked.refused(&["diff", "6.1.2", "6.1.3", "-w", "stat"]);
+    assert!(said.contains("`ktax compare --base 6.1.2 --change 6.1.3` measures"), "{said}");
+}
+
+#[test]
+fn a_damaged_measurement_is_said_and_a_planted_one_is_refused() {
+    let asked = Asked::new();
+    generated::fill(
+        &asked.store,
+        [Made::of("getppid", "6.1.1", 100), Made::of("getppid", "6.1.2", 100)],
+    );
+    asked.said(&["diff", "6.1.1", "6.1.2"]);
+    let object = &asked.store.objects().unwrap()[0];
+    fs::set_permissions(object, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    fs::write(object, "no gzip").unwrap();
+    let ran = asked.ktax(&["diff", "6.1.1", "6.1.2"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("is damaged: "), "{}", ran.stderr);
+    // Counts that do not add up to their total, in an object that is sealed as any other.
+    let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
+    wrong.layouts[0].sample.total += 1;
+    asked.store.put(&wrong).unwrap();
+    generated::fill(&asked.store, [Made::of("stat", "6.1.2", 100)]);
+    let ran = asked.ktax(&["diff", "6.1.1", "6.1.2", "-w", "stat"]);
+    assert!(ran.status != 0 && ran.stderr.contains("add up to"), "{}", ran.stderr);
+}
+
+/// What was printed is kept, and printed again by the first digits of its name.
+#[test]
+fn a_result_is_listed_and_shown_again() {
+    let asked = Asked::new();
+    let root = asked.path().join("run");
+    fixtures::run_dir(&root, "first title", 5, ROWS);
+    let text = asked.said(&["analyse", root.to_str().unwrap()]);
+    asked.said(&["store", "import", root.to_str().unwrap()]);
+    let listed = asked.said(&["log"]);
+    assert!(listed.contains("first title: 2 of 2 rows slower"), "{listed}");
+    let id = listed.lines().nth(2).unwrap().split(' ').next().unwrap();
+    assert_eq!(asked.said(&["show", id]), text);
+    let saved: Vec<serde_json::Value> =
+        serde_json::from_str(&asked.said(&["log", "--json"])).unwrap();
+    assert!(saved[0]["id"].as_str().unwrap().starts_with(id) && saved.len() == 1);
+    // A page is a result, too, and the same one is kept once.
+    let page = asked.path().join("page.html");
+    asked.said(&["show", id, "--html", page.to_str().unwrap()]);
+    assert_eq!(asked.said(&["show", page.to_str().unwrap()]), text);
+    assert_eq!(
+        asked.said(&["store", "import", page.to_str().unwrap()]),
+        "kept 0 new measurements\n"
+    );
+    for (words, has) in [
+        (vec!["-w", "stat"], true),
+        (vec!["-w", "pipe"], false),
+        (vec!["--kernel", "6.1.0-56"], true),
+        (vec!["--kernel", "6.12"], false),
+        (vec!["--since", "2020-01-31"], true),
+        (vec!["--since", "2999-01-31"], false),
+        (vec!["-n", "1"], true),
+    ] {
+        let listed = asked.said(&[vec!["log"], words.clone()].concat());
+        assert_eq!(listed.contains(id), has, "{words:?}: {listed}");
+    }
+    assert!(asked.refused(&["log", "--since", "today"]).contains("it takes a day"));
+    assert!(asked.refused(&["show", "ffffff"]).contains("`ktax log` lists them"));
+    // Two whose names begin alike are told apart.
+    let mut ids: Vec<String> = Vec::new();
+    for at in 0..40 {
+        let saved = Saved {
+            headline: at.to_string(),
+            ..read_results(&asked.said(&["show", id, "--json"])).unwrap().remove(0)
+        };
+        asked.store.put_result(&saved).unwrap();
+        ids = asked
+            .store
+            .results()
+            .unwrap()
+            .iter()
+            .map(|it| it.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+    }
+    let twice = ids.windows(2).find(|two| two[0][..1] == two[1][..1]).unwrap();
+    assert!(asked.refused(&["show", &twice[0][..1]]).contains("give one of these"));
+}

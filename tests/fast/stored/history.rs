@@ -1,0 +1,152 @@
+//! Rows over kernels.
+
+use ktax::model::{History, SavedResult, read_results};
+
+use super::Asked;
+use super::generated::{self, Made};
+
+fn history(asked: &Asked, words: &[&str]) -> History {
+    let text = asked.said(&[&["history", "--json"], words].concat());
+    match read_results(&text).unwrap().pop().unwrap().result {
+        SavedResult::History(history) => *history,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Releases of one flavour, in no order of their texts.
+fn releases(count: u64) -> Vec<&'static str> {
+    (1..=count).map(|at| &*format!("6.1.{at}-1-cloud-amd64").leak()).collect()
+}
+
+fn steps(history: &History) -> Vec<&str> {
+    let points = history.lines.iter().flat_map(|line| &line.points);
+    points.filter(|it| it.is_step()).map(|it| it.kernel.as_str()).collect()
+}
+
+#[test]
+fn a_creep_is_found_and_equals_never_step() {
+    let asked = Asked::new();
+    let all = releases(50);
+    // 0.06 % of 10 000 each time, below the threshold of 0.1 %.
+    let creep = (0..12).map(|at| Made::of("getppid", all[at], 10_000 + 6 * at as u64));
+    let equal = all.iter().map(|release| Made::of("stat", release, 10_000));
+    generated::fill(&asked.store, creep.chain(equal));
+    let found = history(&asked, &["getppid"]);
+    assert_eq!(found.lines[0].points.len(), 12);
+    // By version: 6.1.10 comes after 6.1.9.
+    let kernels: Vec<&str> =
+        found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
+    assert_eq!(kernels, all[..12]);
+    assert_eq!(steps(&found), [all[2], all[4], all[6], all[8], all[10]]);
+    let equal = history(&asked, &["stat"]);
+    assert_eq!((equal.lines[0].points.len(), steps(&equal).len()), (50, 0));
+    let text = asked.said(&["history", "getppid"]);
+    assert!(text.contains("getppid over 12 kernels: 5 steps; +0.66 % from 6.1.1-1"), "{text}");
+    // What carries the step is one command away, and it works.
+    let command = text.lines().find(|line| line.contains("ktax diff")).unwrap().trim();
+    let words = shlex::split(command).unwrap();
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    let said = asked.said(&words);
+    assert!(said.contains("slower"), "{command}: {said}");
+}
+
+#[test]
+fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
+    let asked = Asked::new();
+    let all = releases(4);
+    let of = |release, cost| Made::of("getppid", release, cost);
+    generated::fill(
+        &asked.store,
+        [
+            of(all[0], 10_000),
+            of(all[1], 10_000),
+            // The same kernels cost something else on another QEMU.
+            Made { qemu: "10.0.2", ..of(all[1], 20_000) },
+            Made { qemu: "10.0.2", ..of(all[2], 20_000) },
+            Made { boot_line: "quiet", ..of(all[2], 30_000) },
+            of("6.1.2-1-amd64", 40_000),
+        ],
+    );
+    let found = history(&asked, &["getppid"]);
+    let shape: Vec<(&str, usize)> =
+        found.lines.iter().map(|line| (line.lineage.as_str(), line.points.len())).collect();
+    assert_eq!(
+        shape,
+        [("amd64", 1), ("cloud-amd64", 2), ("cloud-amd64", 2), ("cloud-amd64 quiet", 1)]
+    );
+    assert!(steps(&found).is_empty());
+    assert!(found.lines[2].measured.contains("10.0.2"), "{}", found.lines[2].measured);
+    // Places are those of the lineage: the lines stand one after the other in a picture.
+    let places = |at: usize| -> Vec<usize> {
+        found.lines[at].points.iter().map(|point| point.place).collect()
+    };
+    assert_eq!((places(1), places(2)), (vec![0, 1], vec![1, 2]));
+    let page = asked.said(&["history", "getppid", "--format", "html"]);
+    assert!(page.contains("the lines do not compare"));
+    // A picture has no line from one QEMU to the other: two of one step each.
+    assert_eq!(history(&asked, &["getppid", "--boot-line", "quiet"]).lines.len(), 1);
+}
+
+#[test]
+fn subjects_are_followed_in_the_order_that_is_asked_for() {
+    let asked = Asked::new();
+    let all = releases(3);
+    let quiet = Made { boot_line: "quiet", ..Made::of("getppid", all[2], 8_000) };
+    let made = [Made::of("getppid", all[0], 10_000), Made::of("getppid", all[1], 9_000), quiet];
+    generated::fill(&asked.store, made);
+    asked.said(&["tag", "first", all[1]]);
+    let along = format!("first,{},{}@quiet", all[0], all[2]);
+    let found = history(&asked, &["getppid", "--along", &along]);
+    let names: Vec<&str> = found.lines[0].points.iter().map(|it| it.kernel.as_str()).collect();
+    assert_eq!(names, ["6.1.2-1-cloud-amd64", all[0], "6.1.3-1-cloud-amd64@quiet"]);
+    assert_eq!(found.lines[0].points[0].tags, ["first"]);
+    assert_eq!(steps(&found), [all[0], "6.1.3-1-cloud-amd64@quiet"]);
+}
+
+#[test]
+fn a_function_is_followed_and_an_unknown_one_is_said() {
+    let asked = Asked::new();
+    let all = releases(2);
+    generated::fill(
+        &asked.store,
+        [Made::of("getppid", all[0], 6_000), Made::of("getppid", all[1], 12_000)],
+    );
+    let found = history(&asked, &["getppid", "--function", "kernel_function_1"]);
+    let values: Vec<u64> = found.lines[0].points.iter().map(|point| point.values[0]).collect();
+    assert_eq!(values, [1_000_000, 2_000_000]);
+    assert_eq!(steps(&found), [all[1]]);
+    let said = asked.refused(&["history", "getppid", "--function", "no_such"]);
+    assert!(said.contains("no profile of these rows has the function \"no_such\""), "{said}");
+    let said = asked.refused(&["history", "getppit"]);
+    assert!(said.contains("did you mean \"getppid\"?"), "{said}");
+    let said = asked.refused(&["history", "--metric", "cycles"]);
+    assert!(said.contains("give one of instructions, "), "{said}");
+}
+
+#[test]
+fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
+    let asked = Asked::new();
+    let all = releases(6);
+    for (row, grown) in [("getppid", 0), ("stat", 500), ("pipe", 20)] {
+        let of = |(at, release): (usize, &&'static str)| {
+            Made::of(row, release, 10_000 + grown * at as u64)
+        };
+        generated::fill(&asked.store, all.iter().enumerate().map(of));
+    }
+    let text = asked.said(&["history"]);
+    assert!(text.contains("2 of 3 lines step; worst stat +25.00 %"), "{text}");
+    assert!(text.contains("▁▂▄▅▇█") || text.contains("▁▂▄▅▆█"), "{text}");
+    let page = asked.path().join("page.html");
+    asked.said(&["history", "--html", page.to_str().unwrap()]);
+    assert_eq!(asked.said(&["report", page.to_str().unwrap()]), text);
+    let ascii = crate::common::run(
+        crate::common::ktax()
+            .args(["history"])
+            .env("LC_ALL", "C")
+            .env("KTAX_STORE", asked.store.root())
+            .env("KTAX_CACHE", asked.path().join("cache")),
+    );
+    assert!(ascii.stdout.is_ascii() && ascii.stdout.contains('#'), "{}", ascii.stdout);
+    let empty = Asked::new();
+    assert!(empty.refused(&["history"]).contains("`ktax compare lsm` makes some"));
+}

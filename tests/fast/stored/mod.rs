@@ -1,0 +1,55 @@
+//! What the store answers without a boot: log, show, diff, tag, history, site.
+
+mod diff;
+mod generated;
+mod history;
+mod hostile;
+mod index;
+mod names;
+mod site;
+
+use std::path::Path;
+
+use ktax::store::Store;
+
+use tempfile::TempDir;
+
+use crate::common::{Ran, ktax, run, scratch};
+
+/// A store and a cache of its own.
+struct Asked {
+    dir: TempDir,
+    store: Store,
+}
+
+impl Asked {
+    fn new() -> Asked {
+        let dir = scratch();
+        let store = Store::new(dir.path().join("store"));
+        Asked { dir, store }
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// `ktax` with these words, on this store.
+    fn ktax(&self, words: &[&str]) -> Ran {
+        let cache = self.path().join("cache");
+        run(ktax().args(words).env("KTAX_STORE", self.store.root()).env("KTAX_CACHE", cache))
+    }
+
+    /// What it prints, if it ends as it should.
+    fn said(&self, words: &[&str]) -> String {
+        let ran = self.ktax(words);
+        assert!([0, 3].contains(&ran.status), "{words:?}: {}", ran.stderr);
+        ran.stdout
+    }
+
+    /// Why it refuses.
+    fn refused(&self, words: &[&str]) -> String {
+        let ran = self.ktax(words);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{words:?}: {}", ran.stderr);
+        ran.stderr
+    }
+}

@@ -1,0 +1,98 @@
+//! Which subject a name means.
+
+use std::fs;
+
+use ktax::disk::sha256;
+use ktax::store::Tagged;
+
+use super::Asked;
+use super::generated::{self, Made};
+
+const OLD: &str = "6.1.0-55-cloud-amd64";
+const NEW: &str = "6.1.0-56-cloud-amd64";
+
+fn filled() -> Asked {
+    let asked = Asked::new();
+    let quiet = Made { boot_line: "quiet", ..Made::of("getppid", NEW, 120) };
+    generated::fill(
+        &asked.store,
+        [Made::of("getppid", OLD, 100), Made::of("getppid", NEW, 110), quiet],
+    );
+    asked
+}
+
+#[test]
+fn a_subject_has_many_names() {
+    let asked = filled();
+    let image = asked.path().join("image");
+    fs::write(&image, "not one of them").unwrap();
+    for (name, means) in [
+        (NEW, NEW),
+        ("debian:linux-image-6.1.0-56-cloud-amd64=6.1.0", NEW),
+        ("linux-image-6.1.0-56-cloud-amd64", NEW),
+        (&sha256(NEW)[..4], NEW),
+        (&format!("{NEW}@quiet"), "6.1.0-56-cloud-amd64@quiet"),
+        (&format!("{NEW}@"), NEW),
+    ] {
+        let ran = asked.ktax(&["tag", "it", name]);
+        assert_eq!((ran.status, ran.stderr), (0, format!("ktax: it is {means}\n")), "{name}");
+        assert_eq!(asked.said(&["tag", "--json"]).matches(means).count(), 1);
+    }
+    // A tag is a name, with another boot line, too.
+    let ran = asked.ktax(&["tag", "other", "it@quiet"]);
+    assert_eq!(ran.stderr, "ktax: other is 6.1.0-56-cloud-amd64@quiet\n");
+    // And the image itself is one.
+    let path = image.to_str().unwrap();
+    assert!(asked.refused(&["tag", "it", path]).contains("the store in "), "an unknown image");
+    let mut of_file = generated::measurement(&Made::of("getppid", OLD, 100));
+    of_file.of.kernel_sha256 = sha256("not one of them");
+    of_file.kernel.sha256 = of_file.of.kernel_sha256.clone();
+    of_file.kernel.release = Some("6.6.1".into());
+    asked.store.put(&of_file).unwrap();
+    assert_eq!(asked.ktax(&["tag", "it", path]).stderr, "ktax: it is 6.6.1\n");
+}
+
+#[test]
+fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
+    let asked = filled();
+    let said = asked.refused(&["diff", "6.1.0-57-cloud-amd64", NEW]);
+    assert!(said.contains("did you mean \"6.1.0-56-cloud-amd64\"?"), "{said}");
+    assert!(said.contains("`ktax log --subjects` lists"), "{said}");
+    let said = asked.refused(&["diff", "6.1.0", NEW]);
+    assert!(said.contains("give one of these") || said.contains(OLD), "{said}");
+    // Two images of one release.
+    let mut twin = generated::measurement(&Made::of("getppid", NEW, 100));
+    twin.of.kernel_sha256 = sha256("twin");
+    twin.kernel.sha256 = twin.of.kernel_sha256.clone();
+    asked.store.put(&twin).unwrap();
+    let said = asked.refused(&["diff", OLD, NEW]);
+    for image in [sha256("twin"), sha256(NEW)] {
+        assert!(said.contains(&image[..12]), "{said}");
+        asked.said(&["diff", OLD, &image[..12]]);
+    }
+    let said = asked.refused(&["diff", OLD, OLD]);
+    assert!(said.contains("are the same subject"), "{said}");
+}
+
+#[test]
+fn tags_are_listed_moved_and_taken_away() {
+    let asked = filled();
+    asked.said(&["tag", "v2", NEW]);
+    asked.said(&["tag", "v10", OLD]);
+    let listed = asked.said(&["tag"]);
+    assert!(listed.find("v2").unwrap() < listed.find("v10").unwrap(), "{listed}");
+    asked.said(&["tag", "v2", OLD]);
+    assert!(!asked.said(&["tag"]).contains(NEW));
+    asked.said(&["tag", "--delete", "v2"]);
+    assert!(!asked.said(&["tag"]).contains("v2"));
+    assert!(asked.refused(&["tag", "--delete", "v2"]).contains("`ktax tag` lists them"));
+    for name in ["", "../x", ".hidden", "a b", "-x", "\u{202e}", &"x".repeat(65)] {
+        let tagged = Tagged { kernel_sha256: sha256(OLD), boot_line: String::new() };
+        assert!(asked.store.tag(name, &tagged).is_err(), "{name:?}");
+    }
+    assert!(asked.refused(&["tag", "a b", OLD]).contains("cannot be a tag"), "a blank");
+    // The store of others may have anything there.
+    fs::write(asked.store.root().join("tags/x\u{1b}[2J"), "{}").unwrap();
+    fs::write(asked.store.root().join("tags/broken"), "{").unwrap();
+    assert_eq!(asked.store.tags().unwrap().len(), 1);
+}

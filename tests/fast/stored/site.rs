@@ -1,0 +1,60 @@
+//! Pages that link to each other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Asked;
+use super::generated::{self, Made};
+use crate::golden::fixtures;
+
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => dirs.push(path),
+                false => all.push((path.clone(), fs::read(path).unwrap())),
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn every_page_is_linked_and_every_link_is_a_page() {
+    let asked = Asked::new();
+    let run = asked.path().join("run");
+    fixtures::run_dir(&run, "what it costs", 5, super::diff::ROWS);
+    asked.said(&["analyse", run.to_str().unwrap()]);
+    asked.said(&["store", "import", run.to_str().unwrap()]);
+    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
+    generated::fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_100)]);
+    let site = asked.path().join("site");
+    let ran = asked.ktax(&["site", site.to_str().unwrap()]);
+    assert!(ran.status == 0 && ran.stderr.contains("wrote 3 pages; open "), "{}", ran.stderr);
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    let links: BTreeSet<PathBuf> = index
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| site.join(rest.split('"').next().unwrap()))
+        .collect();
+    let written = files(&site);
+    let pages: BTreeSet<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(pages.len(), 3);
+    assert!(pages.iter().all(|page| links.contains(page) || page.ends_with("index.html")));
+    assert!(links.iter().all(|link| link.is_file()), "{links:?}");
+    assert!(index.contains("what it costs") && index.contains("2 of 2 rows slower"), "the newest");
+    assert!(
+        !index.contains("<script") && !index.contains("http:") && !index.contains("https:"),
+        "nothing runs or is loaded"
+    );
+    // Again: the same bytes. What is no site is left alone.
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert!(files(&site) == written);
+    let said = asked.refused(&["site", run.to_str().unwrap()]);
+    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+}
