@@ -2,7 +2,7 @@
 
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
-.PHONY: help setup build demo test check unit integration newer-qemu browser bench bless answers clean \
+.PHONY: help setup build demo test check unit integration newer-qemu browser bench picture bless answers clean \
     test-kernels test-long test-exits test-hosts controls fuzz
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
 	@echo 'make answers run all experiments and write what came out below each'
 	@echo 'make bless   rewrite the golden files of the reports'
+	@echo 'make picture  make the picture of a page in the README'
 
 setup:
 	@sh scripts/setup.sh
@@ -100,10 +101,15 @@ bench: build
 	cargo bench --locked --bench native
 	cargo bench --locked --bench statistics
 	cargo bench --locked --bench exits
+	cargo bench --locked --bench store
 	cargo bench --locked --bench source
 	@rm -rf target/bench && mkdir target/bench
 	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3
 	$(KTAX) compare experiments/lsm.toml --out target/bench/warm >/dev/null || test $$? -eq 3
+
+# The README's picture of a page. Needs Chromium: `make browser` installs it.
+picture: build browser
+	sh scripts/picture.sh $(KTAX) docs/page.png
 
 bless:
 	BLESS=1 cargo test --locked --test fast -- golden:: published::
