@@ -48,11 +48,12 @@ fn main() {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!("{} measurements in {:.1} MiB", footprint.objects, mib(footprint.bytes));
     println!("the index made                 {:6.3} s   wanted: 20 s", seconds(ktax(&["log"])));
-    let [first, last] = [&kernels[0], &kernels[KERNELS - 1]];
+    let [first, last] = [kernels[0].as_str(), kernels[KERNELS - 1].as_str()];
     for (what, words) in [
         ("log", vec!["log"]),
         ("log --subjects", vec!["log", "--subjects"]),
-        ("diff of two subjects", vec!["diff", first.as_str(), last.as_str()]),
+        ("diff of two subjects", vec!["diff", first, last]),
+        ("the same with its page", vec!["diff", first, last, "--html", "/dev/null"]),
         ("history of a row", vec!["history", "row-07"]),
         ("history of all rows", vec!["history"]),
         ("history of a function", vec!["history", "row-07", "--function", "kernel_function_9"]),

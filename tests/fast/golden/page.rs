@@ -6,6 +6,7 @@ use ktax::report::view::{Bridge, Picture, Section};
 use ktax::report::{HTML, JSON, PageError, Report, TextOptions, render_all, results_of_page};
 
 use super::{cases, check, every, show, timed};
+use crate::common::hostile::hostile;
 
 const MOST: u64 = 1 << 20;
 
@@ -86,41 +87,6 @@ fn no_text_becomes_markup() {
     // What is not escaped is seen.
     let planted = harmless.replace("<h1>x</h1>", "<h1><img src=x></h1>");
     assert_ne!(elements(&planted), elements(&harmless));
-}
-
-/// Fifty texts that try to leave their place.
-fn hostile() -> Vec<String> {
-    let starts = [
-        "<script>alert(1)</script>",
-        "</script><script>",
-        "</style>",
-        "</title><h1>",
-        "<!--",
-        "-->",
-        "]]>",
-        "<![CDATA[",
-        "<svg onload=alert(1)>",
-        "<img src=x onerror=alert(1)>",
-        "\" onmouseover=\"alert(1)",
-        "' onfocus='alert(1)",
-        "javascript:alert(1)",
-        "&lt;b&gt;",
-        "&#60;script&#62;",
-        "\u{202e}txt.exe",
-        "\u{2066}\u{2069}",
-        "\0",
-        "\u{7f}\u{9b}31m",
-        "\u{1b}[2J",
-        "\u{feff}",
-        "\u{e0041}",
-        "a\nb\r\nc",
-        "\u{2028}",
-        "`${alert(1)}`",
-    ];
-    let plain = starts.iter().map(|text| (*text).to_owned());
-    let nested =
-        starts.iter().map(|text| format!("</summary></details></table>{text}<td x=\"{text}"));
-    plain.chain(nested).collect()
 }
 
 #[test]

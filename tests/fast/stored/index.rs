@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, apply_filter};
@@ -146,24 +146,60 @@ fn sixteen_processes_of_which_a_hundred_are_killed_leave_a_whole_index() {
     let mut killed = 0;
     while killed < KILLED {
         let _ = fs::remove_file(&path);
-        let writer = |_| {
-            let mut command = ktax();
-            command.args(["log"]).env("KTAX_STORE", asked.store.root());
-            command.env("KTAX_CACHE", asked.path().join("cache"));
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-        };
-        let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
-        for (at, writer) in writers.iter_mut().enumerate() {
-            let mut looks = at * 20;
-            while looks > 0 && writer.try_wait().unwrap().is_none() {
-                looks -= 1;
-            }
-            writer.kill().unwrap();
-            killed += usize::from(!writer.wait().unwrap().success());
-        }
+        killed += kill(&asked, |command| drop(command.arg("log")));
         assert_eq!(answers(&asked), expected, "after {killed}");
         assert_eq!(dump(&path), whole, "after {killed}");
     }
+}
+
+/// Sixteen at once, each killed after another number of looks; how many had not ended yet.
+fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
+    let writer = |_| {
+        let mut command = ktax();
+        prepare(&mut command);
+        command.env("KTAX_STORE", asked.store.root());
+        command.env("KTAX_CACHE", asked.path().join("cache"));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
+    let mut killed = 0;
+    for (at, writer) in writers.iter_mut().enumerate() {
+        let mut looks = at * 20;
+        while looks > 0 && writer.try_wait().unwrap().is_none() {
+            looks -= 1;
+        }
+        writer.kill().unwrap();
+        killed += usize::from(!writer.wait().unwrap().success());
+    }
+    killed
+}
+
+/// The store of another run is filled on a file system without locks, and asked on one with them.
+#[test]
+fn writers_that_are_killed_without_file_locks_lose_nothing() {
+    let asked = filled();
+    let expected = answers(&asked);
+    let (objects, results) = (asked.store.objects().unwrap(), asked.store.results().unwrap());
+    let filter = without_locks();
+    let run = asked.path().join("run");
+    let mut killed = 0;
+    while killed < KILLED {
+        for object in objects.iter().chain(&results).step_by(3) {
+            let _ = fs::remove_file(object);
+        }
+        killed += kill(&asked, |command| {
+            command.args(["store", "import"]).arg(&run);
+            lock_free(command, &filter);
+        });
+        for object in asked.store.objects().unwrap() {
+            asked.store.read(&object).unwrap();
+        }
+    }
+    // What was removed is made again: of the run by its import, of the others by hand.
+    let again = filled();
+    asked.said(&["store", "import", again.store.root().to_str().unwrap()]);
+    assert_eq!(answers(&asked), expected);
+    assert_eq!(dump(&file(&asked)), dump(&file(&again)));
 }
 
 /// A filter under which file locks fail, as on a file system without them.
@@ -190,10 +226,14 @@ fn under(filter: &BpfProgram, asked: &Asked, words: &[&str]) -> Ran {
     let mut command = ktax();
     command.args(words).env("KTAX_STORE", asked.store.root());
     command.env("KTAX_CACHE", asked.path().join("cache"));
+    lock_free(&mut command, filter);
+    run(&mut command)
+}
+
+fn lock_free(command: &mut Command, filter: &BpfProgram) {
     let filter = filter.clone();
     // SAFETY: the closure makes system calls alone, and allocates nothing.
     unsafe { command.pre_exec(move || apply_filter(&filter).map_err(io::Error::other)) };
-    run(&mut command)
 }
 
 #[test]
@@ -224,7 +264,7 @@ fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
     let may_mount = || {
         let script = "mount -t tmpfs none /mnt";
         let words = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
-        run(own(std::process::Command::new("unshare").args(words))).status == 0
+        run(own(Command::new("unshare").args(words))).status == 0
     };
     if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
         return;
@@ -237,9 +277,36 @@ fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
         if remove {
             fs::remove_dir_all(asked.path().join("cache")).unwrap();
         }
-        let mut command = std::process::Command::new("unshare");
+        let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]);
         command.arg(env!("CARGO_BIN_EXE_ktax")).arg(asked.path());
+        let ran = run(own(&mut command));
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_full_disk_beneath_the_index_costs_no_answer() {
+    let may_mount = || {
+        let words =
+            ["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"];
+        run(own(Command::new("unshare").args(words))).status == 0
+    };
+    if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
+        return;
+    }
+    let asked = filled();
+    let expected = asked.said(&["history", "--json"]);
+    // From no room for a directory to room for all of it.
+    for pages in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] {
+        let script = "mount -t tmpfs -o size=$3k none /mnt && KTAX_CACHE=/mnt KTAX_STORE=\"$2\" \
+                      \"$1\" history --json";
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        command
+            .arg(env!("CARGO_BIN_EXE_ktax"))
+            .arg(asked.store.root())
+            .arg((4 * pages).to_string());
         let ran = run(own(&mut command));
         assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
     }
