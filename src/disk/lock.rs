@@ -1,6 +1,8 @@
-use std::fs::File;
+use std::fs::{File, symlink_metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -53,6 +55,56 @@ impl Lock {
         }
     }
 
+    /// Makes a lock file and waits for its lock as [`Lock::wait`] does. A process that removes lock
+    /// files while it holds them may remove this one meanwhile: then another one is made.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be made, or the filesystem has no locks.
+    pub fn wait_at(
+        path: &Path,
+        pause: Duration,
+        is_cancelled: impl Fn() -> bool,
+    ) -> io::Result<Option<Lock>> {
+        loop {
+            let waited = Lock::wait(File::create(path)?, pause, &is_cancelled)?;
+            let Some(lock) = waited else { return Ok(None) };
+            if lock.is_of(path)? {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// Takes the lock together with other readers, and waits for one who has it alone. Only for
+    /// locks that nobody has alone for long.
+    ///
+    /// # Errors
+    ///
+    /// The filesystem has no locks.
+    pub fn wait_to_share(file: File) -> io::Result<Lock> {
+        loop {
+            match flock(&file, FlockOperation::LockShared) {
+                Ok(()) => return Ok(Lock { file, is_inherited: false }),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether the locked file is the one at this path now.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read.
+    pub fn is_of(&self, path: &Path) -> io::Result<bool> {
+        let locked = self.file.metadata()?;
+        match symlink_metadata(path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (locked.dev(), locked.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Lets the programs that are started from now on hold the lock too. The last process that has
     /// it releases it: dropping it here is not enough any more.
     ///
@@ -89,6 +141,8 @@ impl Drop for Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn place() -> (tempfile::TempDir, impl Fn() -> File) {
@@ -131,6 +185,30 @@ mod tests {
         Lock::take(file()).unwrap_err();
         drop(of_a_child);
         Lock::take(file()).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_is_removed_meanwhile_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, pause) = (dir.path().join("lock"), Duration::from_millis(1));
+        let cleaner = Lock::take(File::create(&path).unwrap()).unwrap();
+        let waits = AtomicBool::new(false);
+        let is_cancelled = || {
+            waits.store(true, Ordering::Relaxed);
+            false
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| Lock::wait_at(&path, pause, is_cancelled).unwrap());
+            while !waits.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            std::fs::remove_file(&path).unwrap();
+            assert!(!cleaner.is_of(&path).unwrap());
+            drop(cleaner);
+            let lock = waiting.join().unwrap().unwrap();
+            assert!(lock.is_of(&path).unwrap());
+            Lock::take(File::open(&path).unwrap()).unwrap_err();
+        });
     }
 
     #[test]

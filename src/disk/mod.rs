@@ -1,9 +1,10 @@
-//! Files: written so that a crash leaves none half-written, locked, read up to a limit, hashed.
+//! Files: written and removed so that a crash leaves none half, locked, read up to a limit, hashed.
 
 mod atomic;
 mod hash;
 mod lock;
 mod read;
+mod remove;
 
 pub use atomic::{
     check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
@@ -12,3 +13,4 @@ pub use atomic::{
 pub use hash::{sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file};
 pub use lock::Lock;
 pub use read::{read_limited, read_text, read_up_to};
+pub use remove::{is_set_aside, set_aside};

@@ -1,0 +1,47 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The first characters of the name of a directory that holds what is to be removed.
+const ASIDE: &str = ".gone-";
+
+/// Moves a file or a directory into a new directory beside it, whose path is returned: to remove
+/// something large takes a while, and a crash in between must not leave a part of it that looks
+/// whole. Remove the new directory then. Whoever finds one later may remove it too.
+///
+/// # Errors
+///
+/// The directory that it is in cannot be written.
+pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(rustix::io::Errno::INVAL.into());
+    };
+    let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(parent)?;
+    fs::rename(path, aside.path().join(name))?;
+    Ok(aside.keep())
+}
+
+/// Whether a directory has the name of one that [`set_aside`] made.
+pub fn is_set_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_aside_is_whole_and_under_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = dir.path().join("entry");
+        fs::create_dir(&entry).unwrap();
+        fs::write(entry.join("file"), "content").unwrap();
+        let aside = set_aside(&entry).unwrap();
+        assert!(!entry.exists() && is_set_aside(aside.file_name().unwrap()));
+        assert_eq!(fs::read(aside.join("entry/file")).unwrap(), b"content");
+        // What is not there leaves no directory behind.
+        set_aside(&entry).unwrap_err();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
