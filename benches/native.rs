@@ -84,7 +84,7 @@ fn main() {
     let reference = dir.path().join("reference");
     let compiler = compile(&reference);
     // Both sides of fork-exec execute this one: what exec costs depends on the program.
-    let (_, hello) = payload::install_programs(dir.path()).expect("a writable directory");
+    let (_, hello, _holder) = payload::install_programs(dir.path()).expect("a writable directory");
     let bench = Bench { cache: dir.path().to_owned(), reference, hello, cpu: first_cpu() };
     let perf = perf_version();
     println!("ktax beside others, natively: medians, and the ratio of alternating pairs");

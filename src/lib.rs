@@ -52,6 +52,8 @@ pub mod rundir;
 
 // What these are made of: public for the binary, the tests and the benches, without a promise.
 #[doc(hidden)]
+pub mod cache;
+#[doc(hidden)]
 pub mod cmd;
 #[doc(hidden)]
 pub mod disk;

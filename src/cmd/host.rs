@@ -53,6 +53,7 @@ impl HostArgs {
             qemu: self.qemu.clone(),
             jobs: self.jobs(),
             cache: self.cache()?,
+            holders: Default::default(),
             store: self.used_store(),
             limits: self.limits(),
             cancel: cancel()?,

@@ -4,8 +4,10 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::initramfs;
+use crate::cache::Holder;
 use crate::disk::{sha256_of_parts, write_atomically};
 
 /// The guest's programs.
@@ -20,6 +22,7 @@ pub struct Payload {
     pub initrd: PathBuf,
     /// The plugin.
     pub plugin: PathBuf,
+    _holder: Arc<Holder>,
 }
 
 /// SHA-256 over the guest programs and the plugin. It is part of the Key.
@@ -33,10 +36,12 @@ pub fn guest_sha256() -> String {
 ///
 /// The cache cannot be written.
 pub fn install(cache: &Path) -> io::Result<Payload> {
-    let dir = cache.join("payload").join(guest_sha256());
-    fs::create_dir_all(&dir)?;
-    let payload =
-        Payload { initrd: dir.join("initramfs.cpio"), plugin: dir.join("ktax-plugin.so") };
+    let (dir, holder) = directory(cache)?;
+    let payload = Payload {
+        initrd: dir.join("initramfs.cpio"),
+        plugin: dir.join("ktax-plugin.so"),
+        _holder: Arc::new(holder),
+    };
     put(&payload.initrd, &initramfs::build(GUEST, HELLO)?)?;
     put(&payload.plugin, PLUGIN)?;
     Ok(payload)
@@ -47,15 +52,21 @@ pub fn install(cache: &Path) -> io::Result<Payload> {
 /// # Errors
 ///
 /// The cache cannot be written.
-pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf)> {
-    let dir = cache.join("payload").join(guest_sha256());
-    fs::create_dir_all(&dir)?;
+pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
+    let (dir, holder) = directory(cache)?;
     let (guest, hello) = (dir.join("ktax-guest"), dir.join("ktax-hello"));
     for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
         put(path, content)?;
         fs::set_permissions(path, Permissions::from_mode(0o755))?;
     }
-    Ok((guest, hello))
+    Ok((guest, hello, holder))
+}
+
+/// The directory of this ktax's files, which is in use until the holder is dropped.
+fn directory(cache: &Path) -> io::Result<(PathBuf, Holder)> {
+    let dir = cache.join("payload").join(guest_sha256());
+    let holder = Holder::of_directory(&dir)?;
+    Ok((dir, holder))
 }
 
 /// Writes a file unless it has this content. A damaged file is replaced.

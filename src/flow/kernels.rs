@@ -1,13 +1,15 @@
 //! Kernels, with the user being told what is fetched and built.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::context::OrHost;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
 use crate::kernel::{self, Kernel, KernelError, KernelSpec, Talk, Target};
 use crate::model::{Identity, Subject};
+use crate::text::escape_path;
 
 /// Why a Kernel cannot be built, if its source or its options are to blame; any other error is no
 /// verdict on them.
@@ -21,12 +23,27 @@ pub fn why_unbuilt(error: Error) -> Result<String, Error> {
 impl Session<'_> {
     /// Gets the Kernel of a Subject.
     pub fn obtain(&self, subject: &Subject) -> Result<Kernel, Error> {
-        self.talking(|talk| kernel::obtain(subject, &self.cache, talk))
+        self.obtain_for(&Target::X86_64, subject)
     }
 
     /// Gets the Kernel of a Subject for another machine.
     pub fn obtain_for(&self, target: &Target, subject: &Subject) -> Result<Kernel, Error> {
-        self.talking(|talk| kernel::obtain_for(target, subject, &self.cache, talk))
+        loop {
+            let obtain = |talk: &Talk| kernel::obtain_for(target, subject, &self.cache, talk);
+            let kernel = self.talking(obtain)?;
+            // Another ktax may have removed it meanwhile.
+            if self.holds(&kernel.image)? {
+                return Ok(kernel);
+            }
+        }
+    }
+
+    /// Keeps an image in the cache until the session ends. Whether it is there.
+    pub(super) fn holds(&self, image: &Path) -> Result<bool, Error> {
+        let what = || format!("cannot use {}", escape_path(image));
+        let entry = image.parent().unwrap_or(image);
+        let is_held = self.holders.hold(entry).context(what(), "make it readable")?;
+        Ok(is_held && image.exists())
     }
 
     /// Works with the user being told what is going on.
@@ -54,8 +71,11 @@ impl Session<'_> {
         planned: &Identity,
         subject: &Subject,
     ) -> Result<PathBuf, Error> {
-        if let Some(cached) = kernel::cached(&planned.sha256, &self.cache) {
-            return Ok(cached);
+        // Before it is read: nobody removes it in between.
+        if self.holds(&kernel::place(&planned.sha256, &self.cache))? {
+            if let Some(cached) = kernel::cached(&planned.sha256, &self.cache) {
+                return Ok(cached);
+            }
         }
         // A newer package may have come since; the plan has the version.
         let named = match subject.is_built() || KernelSpec::from_str(&subject.kernel)?.is_source() {
@@ -67,5 +87,27 @@ impl Session<'_> {
             return Err(StalePlanError::other_kernel(planned).into());
         }
         Ok(kernel.image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{Budget, clean};
+    use crate::flow::Silent;
+
+    #[test]
+    fn a_kernel_stays_in_the_cache_until_the_session_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = Session { cache: dir.path().into(), ..Session::new(&Silent).unwrap() };
+        let image = kernel::place(&"ab".repeat(32), &session.cache);
+        assert!(!session.holds(&image).unwrap());
+        std::fs::create_dir_all(image.parent().unwrap()).unwrap();
+        std::fs::write(&image, "image").unwrap();
+        assert!(session.holds(&image).unwrap());
+        let clean = || clean(&session.cache, Budget::Bytes(0), true).unwrap().unwrap();
+        assert!(clean().removed.is_empty() && image.exists());
+        session.holders.release();
+        assert!(clean().removed.len() == 1 && !image.exists());
     }
 }

@@ -5,6 +5,7 @@ use super::error::Error;
 use super::remaining::{Part, Rates, Work};
 use super::used_store::UsedStore;
 use crate::analyse::Progress;
+use crate::cache::Holders;
 use crate::engine::{Cancel, Limits};
 use crate::run::{Event, Timing};
 
@@ -45,6 +46,8 @@ pub struct Session<'a> {
     pub jobs: usize,
     /// Kernels, snapshots and symbols are kept here.
     pub cache: PathBuf,
+    /// What of them this session uses; nobody removes it.
+    pub holders: Holders,
     /// Measurements are taken from here and kept here; nothing where absent.
     pub store: Option<UsedStore>,
     /// What no guest may exceed.
@@ -66,6 +69,7 @@ impl<'a> Session<'a> {
             qemu: std::env::var_os("KTAX_QEMU").map(PathBuf::from),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             cache: cache_directory(named.as_deref())?,
+            holders: Holders::default(),
             store: None,
             limits: Limits::default(),
             cancel: Cancel::default(),

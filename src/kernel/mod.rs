@@ -31,7 +31,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Kernel, at_hand, cached};
+pub use cache::{Kernel, at_hand, cached, place};
 pub use debian::modules;
 pub use error::{BuildError, KernelError};
 pub use obtain::{check, obtain, obtain_for};

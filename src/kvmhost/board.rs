@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::HostError;
+use crate::cache::Scratch;
 use crate::disk::sha256;
 use crate::engine::qemu::Qemu;
-use crate::engine::scratch::Scratch;
 use crate::model::HostKind;
 
 /// A machine, and the program that is its first process.

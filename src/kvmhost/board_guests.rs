@@ -6,7 +6,7 @@ use super::board::Board;
 use super::board_host::BoardHost;
 use super::engine::{GuestEngine, ReadyHost, Recorded};
 use super::error::HostError;
-use super::kept::keep;
+use super::kept::{HostArchive, keep};
 use crate::engine::qemu::Qemu;
 use crate::engine::{Cancel, Limits, Stop};
 use crate::exits::{Per, files};
@@ -49,7 +49,7 @@ pub struct BoardSetup {
 pub struct BoardGuests {
     setup: BoardSetup,
     /// Of the base, and of the change.
-    initrds: Vec<PathBuf>,
+    initrds: Vec<HostArchive>,
     scratch: PathBuf,
 }
 
@@ -83,7 +83,7 @@ impl BoardGuests {
 
 impl GuestEngine for BoardGuests {
     fn script(&self, side: Side, layout: &Layout) -> String {
-        self.host(side).script(&self.initrds[at(side)], layout)
+        self.host(side).script(&self.initrds[at(side)].path, layout)
     }
 
     fn boot(&self, side: Side, layout: &Layout) -> Result<Box<dyn ReadyHost + '_>, Stop> {
@@ -122,7 +122,7 @@ impl ReadyHost for BoardReady<'_> {
 
     fn run(&self, row: usize) -> Result<Recorded, Stop> {
         let engine = self.engine;
-        let initrd = &engine.initrds[at(self.side)];
+        let initrd = &engine.initrds[at(self.side)].path;
         let said = engine.host(self.side).boot(initrd, &self.layout, &self.order(row))?;
         let table = table(&said).map_err(|reason| {
             Stop::Failed(Failure::Garbled { reason }, said.clone().into_bytes())

@@ -1,38 +1,31 @@
 //! Initramfs files in the cache, where QEMU reads them, also when a host is booted by hand.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
-use crate::disk::{is_unfinished, sha256, write_atomically};
+use crate::cache::Holder;
+use crate::disk::{sha256, write_atomically};
 
-/// How long after its last use a file may be wanted again.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// Puts an archive into the cache, named by its hash, and removes those that are long unused.
-pub(super) fn keep(cache: &Path, archive: &[u8]) -> io::Result<PathBuf> {
-    let dir = cache.join("hosts");
-    fs::create_dir_all(&dir)?;
-    remove_old(&dir);
-    let path = dir.join(format!("{}.cpio", sha256(archive)));
-    // The content is compared, not the name trusted: a damaged file is replaced.
-    if fs::read(&path).is_ok_and(|found| found == archive) {
-        File::options().append(true).open(&path)?.set_modified(SystemTime::now())?;
-        return Ok(path);
-    }
-    write_atomically(&path, archive)?;
-    Ok(path)
+/// An archive in the cache, which is in use until the last copy of this is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct HostArchive {
+    pub path: PathBuf,
+    _holder: Arc<Holder>,
 }
 
-fn remove_old(dir: &Path) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let used = entry.metadata().and_then(|file| file.modified());
-        let is_old = used.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > KEPT));
-        let is_archive = entry.path().extension().is_some_and(|end| end == "cpio");
-        // One that is not old may be another ktax's, which is writing it now.
-        if is_old && (is_archive || is_unfinished(&entry.file_name())) {
-            drop(fs::remove_file(entry.path()));
+/// Puts an archive into the cache, named by its hash.
+pub(super) fn keep(cache: &Path, archive: &[u8]) -> io::Result<HostArchive> {
+    let dir = cache.join("hosts");
+    fs::create_dir_all(&dir)?;
+    let path = dir.join(format!("{}.cpio", sha256(archive)));
+    loop {
+        let holder = Holder::of(&path)?;
+        // The content is compared, not the name trusted: a damaged file is replaced.
+        match holder.filter(|_| fs::read(&path).is_ok_and(|found| found == archive)) {
+            Some(holder) => return Ok(HostArchive { path, _holder: Arc::new(holder) }),
+            None => write_atomically(&path, archive)?,
         }
     }
 }
@@ -40,28 +33,21 @@ fn remove_old(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::{Budget, clean};
 
     #[test]
-    fn the_same_archive_is_one_file_and_old_files_go() {
+    fn the_same_archive_is_one_file_that_stays_while_it_is_used() {
         let cache = tempfile::tempdir().unwrap();
-        let path = keep(cache.path(), b"one").unwrap();
-        fs::write(&path, "damaged").unwrap();
-        assert_eq!(keep(cache.path(), b"one").unwrap(), path);
-        assert_eq!(fs::read(&path).unwrap(), b"one");
-        let long_ago = SystemTime::now() - KEPT - Duration::from_secs(60);
-        let age = |path: &Path| {
-            File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
-        };
-        age(&path);
-        // One was left by a killed ktax; the other is being written by one that runs.
-        let [left, written] =
-            [".new-a", ".new-b"].map(|name| cache.path().join("hosts").join(name));
-        for path in [&left, &written] {
-            fs::write(path, "tw").unwrap();
-        }
-        age(&left);
-        let other = keep(cache.path(), b"two").unwrap();
-        assert!(!path.exists() && !left.exists() && written.exists() && other.exists());
-        assert_eq!(fs::read_dir(cache.path().join("hosts")).unwrap().count(), 2);
+        let kept = keep(cache.path(), b"one").unwrap();
+        fs::write(&kept.path, "damaged").unwrap();
+        assert_eq!(keep(cache.path(), b"one").unwrap().path, kept.path);
+        assert_eq!(fs::read(&kept.path).unwrap(), b"one");
+        let kept = keep(cache.path(), b"one").unwrap();
+        let clean = || clean(cache.path(), Budget::Bytes(0), true).unwrap().unwrap();
+        assert_eq!(clean().removed, []);
+        let path = kept.path.clone();
+        drop(kept);
+        assert_eq!(clean().removed.len(), 1);
+        assert!(!path.exists());
     }
 }

@@ -10,7 +10,7 @@ use super::frozen::Frozen;
 use super::guest::{Guest, Task, archive, commands, outcome};
 use super::host::KvmHost;
 use super::initramfs::{self, Given};
-use super::kept::keep;
+use super::kept::{HostArchive, keep};
 use super::order::Order;
 use crate::engine::payload;
 use crate::engine::qemu::Qemu;
@@ -52,7 +52,7 @@ pub struct X86Setup {
 pub struct X86Guests {
     setup: X86Setup,
     /// What the hosts of base and change boot.
-    initrds: [PathBuf; 2],
+    initrds: [HostArchive; 2],
     scratch: PathBuf,
 }
 
@@ -89,7 +89,7 @@ impl X86Guests {
 
     fn initrd(&self, side: Side) -> &Path {
         let [base, change] = &self.initrds;
-        if side == Side::Base { base } else { change }
+        &(if side == Side::Base { base } else { change }).path
     }
 
     fn host<'a>(&'a self, layout: &'a Layout) -> KvmHost<'a> {

@@ -1,5 +1,5 @@
 //! Text from outside, made harmless before anyone sees it. Every escaper in ktax is here, and all
-//! of them agree on [`is_dangerous`]. And counts with their nouns.
+//! of them agree on [`is_dangerous`]. And counts and sizes with their units.
 //!
 //! | For | Use |
 //! |---|---|
@@ -23,6 +23,7 @@ mod json;
 mod markup;
 mod near;
 mod shell;
+mod size;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -37,4 +38,5 @@ pub use json::escape_json;
 pub use markup::{code, html, markdown};
 pub use near::nearest;
 pub use shell::{shell_line, shell_path, shell_word};
+pub use size::binary_size;
 pub use terminal::{escape, escape_lines, escape_path};

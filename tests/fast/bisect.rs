@@ -23,6 +23,7 @@ fn session(dir: &Path) -> Session<'static> {
         qemu: Some(qemu),
         jobs: 1,
         cache: dir.join("cache"),
+        holders: Default::default(),
         store: None,
         limits: Limits::default(),
         cancel: Cancel::default(),

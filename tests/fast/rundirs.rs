@@ -39,6 +39,7 @@ fn session(dir: &Path) -> Session<'static> {
         qemu: None,
         jobs: 1,
         cache: dir.join("cache"),
+        holders: Default::default(),
         store: None,
         limits: flow::Limits::default(),
         cancel: flow::Cancel::default(),

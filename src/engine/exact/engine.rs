@@ -1,16 +1,15 @@
 use std::fs;
 use std::path::Path;
 
-use super::evict::evict;
 use super::frozen::ExactBoot;
 use super::tools::Tools;
 use super::{snapshot, symbols};
+use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload;
 use crate::engine::qemu::Qemu;
-use crate::engine::scratch::{Scratch, remove_stale};
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
 use crate::model::{Failure, Key, Machine, Region};
@@ -35,7 +34,6 @@ impl Exact {
         for dir in ["snapshots", "runs"] {
             remove_stale(&cache.join(dir));
         }
-        evict(&cache.join("snapshots"));
         let guest_sha256 = payload::guest_sha256();
         let tools = Tools { qemu, cache: cache.to_owned(), payload, guest_sha256, limits, cancel };
         Ok(Exact { tools })

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::snapshot::Snapshot;
 use super::tools::Tools;
+use crate::cache::{Holder, Scratch};
 use crate::engine::argv::{self, Files, Plugin};
 use crate::engine::console::read_tail;
 use crate::engine::contract::{Frozen, RawAnswer, Request};
-use crate::engine::scratch::Scratch;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::{Rest, Vm};
 use crate::model::{Failure, Region};
@@ -20,7 +20,19 @@ pub struct ExactBoot<'a> {
     tools: &'a Tools,
     request: Request,
     snapshot: Snapshot,
-    symbols: Option<PathBuf>,
+    symbols: Option<SymbolFile>,
+}
+
+/// The file with a Kernel's functions, which is in use until this is dropped.
+pub(super) struct SymbolFile {
+    path: PathBuf,
+    _holder: Holder,
+}
+
+impl SymbolFile {
+    pub fn new(path: PathBuf, holder: Holder) -> SymbolFile {
+        SymbolFile { path, _holder: holder }
+    }
 }
 
 /// The files of one Run.
@@ -58,7 +70,7 @@ impl Frozen for ExactBoot<'_> {
     }
 
     fn run(&self, order: &str) -> Result<RawAnswer, Stop> {
-        self.resume(order, self.symbols.as_deref(), self.tools.limits.wire_bytes)
+        self.resume(order, self.symbols(), self.tools.limits.wire_bytes)
     }
 
     fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
@@ -66,7 +78,7 @@ impl Frozen for ExactBoot<'_> {
         let files = place.files(place.scratch.file("ram"));
         // Without symbols the plugin does not know where the kernel starts: the profile has no
         // Region.
-        let symbols = self.symbols.as_deref().unwrap_or(Path::new(""));
+        let symbols = self.symbols().unwrap_or(Path::new(""));
         let plugin = self.plugin(&place, symbols, Region::Boot);
         let initrd = &tools.payload.initrd;
         let args =
@@ -90,8 +102,12 @@ impl<'a> ExactBoot<'a> {
     }
 
     /// Sets the file with the kernel's functions.
-    pub(super) fn set_symbols(&mut self, symbols: PathBuf) {
+    pub(super) fn set_symbols(&mut self, symbols: SymbolFile) {
         self.symbols = Some(symbols);
+    }
+
+    fn symbols(&self) -> Option<&Path> {
+        self.symbols.as_ref().map(|symbols| symbols.path.as_path())
     }
 
     /// A Run without the plugin, to measure the overhead of counting.

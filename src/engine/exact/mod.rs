@@ -1,7 +1,6 @@
 //! The exact engine: QEMU TCG under icount, counted by the plugin, each Run from the same Snapshot.
 
 mod engine;
-mod evict;
 mod frozen;
 mod snapshot;
 mod symbols;

@@ -8,23 +8,26 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::evict::{MARK, touch};
 use super::tools::Tools;
+use crate::cache::{Holder, Scratch};
 use crate::disk::{Lock, sha256_of_file, sha256_of_parts, sha256_of_sparse_file, write_atomically};
 use crate::engine::argv;
 use crate::engine::contract::Request;
 use crate::engine::hello::read_hello;
 use crate::engine::limits::Limits;
-use crate::engine::scratch::Scratch;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
 use crate::model::Failure;
 use crate::wire::{self, Hello};
 
+/// The file that says that a Snapshot is complete.
+const SEAL: &str = "seal";
+
 /// A Snapshot on disk.
 #[derive(Debug)]
 pub struct Snapshot {
     dir: PathBuf,
+    _holder: Holder,
     /// What the guest said before it was frozen.
     pub hello: Hello,
 }
@@ -46,12 +49,12 @@ impl Snapshot {
     }
 
     fn open(dir: &Path) -> Option<Snapshot> {
+        let holder = Holder::of(dir).ok()??;
         let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
         // A Snapshot that a full disk or a crash has damaged is made again.
-        let sealed = fs::read_to_string(dir.join(MARK)).ok()?;
+        let sealed = fs::read_to_string(dir.join(SEAL)).ok()?;
         (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
-        touch(dir);
-        Some(Snapshot { dir: dir.to_owned(), hello })
+        Some(Snapshot { dir: dir.to_owned(), _holder: holder, hello })
     }
 }
 
@@ -87,13 +90,15 @@ fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<S
     let hello = booted.map_err(|stop| stop.with_console(&files.console))?;
     save_state(&tools.limits, &mut vm, &scratch.file("state"))?;
     drop(vm);
-    seal(&files.ram, &scratch.file("state"), &scratch.file(MARK))
-        .map_err(host("cannot keep the snapshot"))?;
+    let failed = host("cannot keep the snapshot");
+    seal(&files.ram, &scratch.file("state"), &scratch.file(SEAL)).map_err(&failed)?;
     drop(fs::remove_file(&stderr));
+    // It is in use before it has the name under which a cleaner finds it.
+    let holder = Holder::of_directory(scratch.path()).map_err(&failed)?;
     // A directory that is already there is a damaged Snapshot.
     drop(fs::remove_dir_all(dir));
-    fs::rename(scratch.keep(), dir).map_err(host("cannot keep the snapshot"))?;
-    Ok(Snapshot { dir: dir.to_owned(), hello })
+    fs::rename(scratch.keep(), dir).map_err(failed)?;
+    Ok(Snapshot { dir: dir.to_owned(), _holder: holder, hello })
 }
 
 /// The hashes of the memory and of the state.
@@ -167,7 +172,6 @@ fn check_space(parent: &Path, memory_mib: u32) -> Result<(), Failure> {
 /// Waits for the lock of a cache entry.
 pub fn lock(path: &Path, tools: &Tools) -> Result<Lock, Stop> {
     let failed = host("cannot lock the snapshot");
-    let file = File::create(path).map_err(&failed)?;
-    let lock = Lock::wait(file, tools.limits.poll, || tools.cancel.is_cancelled());
+    let lock = Lock::wait_at(path, tools.limits.poll, || tools.cancel.is_cancelled());
     lock.map_err(failed)?.ok_or(Stop::Cancelled)
 }

@@ -1,11 +1,11 @@
 //! The functions of a Kernel. ktax asks the running kernel once and keeps the answer in the cache.
 
 use std::fs;
-use std::path::PathBuf;
 
-use super::frozen::ExactBoot;
+use super::frozen::{ExactBoot, SymbolFile};
 use super::snapshot::lock;
 use super::tools::Tools;
+use crate::cache::Holder;
 use crate::disk::write_atomically;
 use crate::engine::contract::Request;
 use crate::engine::stop::{Stop, host};
@@ -14,16 +14,22 @@ use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 
 /// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
 /// addresses depend on the image alone.
-pub fn obtain(tools: &Tools, request: &Request, boot: &ExactBoot) -> Result<PathBuf, Stop> {
+pub(super) fn obtain(
+    tools: &Tools,
+    request: &Request,
+    boot: &ExactBoot,
+) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;
     let path = dir.join(&request.image_sha256);
     let _lock = lock(&dir.join(format!("{}.lock", request.image_sha256)), tools)?;
-    if !path.is_file() {
+    loop {
+        if let Some(holder) = Holder::of(&path).map_err(host("cannot read the symbols"))? {
+            return Ok(SymbolFile::new(path, holder));
+        }
         let answer = boot.resume(SYMBOLS_ORDER, None, tools.limits.symbols_bytes)?;
         let symbols = parse_symbols(&answer.wire)
             .map_err(|error| Failure::Garbled { reason: error.to_string() })?;
         write_atomically(&path, symbols.as_bytes()).map_err(host("cannot keep the symbols"))?;
     }
-    Ok(path)
 }

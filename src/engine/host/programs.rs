@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::cache::Holder;
 use crate::engine::limits::{Cancel, Limits, timespec};
 use crate::engine::payload;
 use crate::engine::process::die_with_parent;
@@ -22,6 +23,7 @@ const TIDYING: Duration = Duration::from_secs(60);
 pub struct Host {
     guest: PathBuf,
     hello: PathBuf,
+    _holder: Holder,
     limits: Limits,
     cancel: Cancel,
 }
@@ -33,8 +35,8 @@ impl Host {
     ///
     /// The cache cannot be written.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
-        let (guest, hello) = payload::install_programs(cache)?;
-        Ok(Host { guest, hello, limits, cancel })
+        let (guest, hello, _holder) = payload::install_programs(cache)?;
+        Ok(Host { guest, hello, _holder, limits, cancel })
     }
 
     /// Runs a Workload in a process of its own and returns its output. When this returns, no

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::argv::VmFiles;
 use super::{answers, argv, pin};
+use crate::cache::{Scratch, remove_stale};
 use crate::engine::console::read_tail;
 use crate::engine::hello::read_hello;
 use crate::engine::limits::{Cancel, Limits};
-use crate::engine::payload;
+use crate::engine::payload::{self, Payload};
 use crate::engine::qemu::Qemu;
-use crate::engine::scratch::{Scratch, remove_stale};
 use crate::engine::stop::{Stop, host};
 use crate::engine::timed::{Booted, Timed};
 use crate::engine::vm::{Rest, Vm, Watched};
@@ -41,7 +41,7 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct Kvm {
     setup: Setup,
-    initrd: PathBuf,
+    payload: Payload,
 }
 
 /// A guest that has said hello and waits.
@@ -63,7 +63,7 @@ impl Kvm {
         let payload = payload::install(&setup.cache).map_err(host("cannot write to the cache"))?;
         remove_stale(&setup.cache.join("runs"));
         setup.limits = setup.limits.without_virtual_time();
-        Ok(Kvm { setup, initrd: payload.initrd })
+        Ok(Kvm { setup, payload })
     }
 
     /// Boots a kernel until its hello.
@@ -92,7 +92,7 @@ impl Kvm {
             ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
         let files = VmFiles { orders: orders_file, wire, console, stderr };
         fs::write(&files.orders, orders).map_err(host("cannot write the orders"))?;
-        let programs = (image, self.initrd.as_path());
+        let programs = (image, self.payload.initrd.as_path());
         let args = |control| argv::boot(&setup.shape, programs, boot_line, &files, control);
         let mut vm = Vm::start(&setup.qemu.program, args, None, &files.stderr, &setup.limits)?;
         let rest = vm.wait(&self.watch(&files, 0));

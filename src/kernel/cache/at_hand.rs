@@ -12,9 +12,14 @@ use crate::model::{Arch, Identity, ImageFormat};
 /// The longest `origin.json`, in bytes.
 const ORIGIN_MAX: u64 = 64 << 10;
 
+/// The path that the image with this SHA-256 has, if it is in the cache.
+pub fn place(sha256: &str, cache: &Path) -> PathBuf {
+    cache.join("kernels").join(sha256).join("image")
+}
+
 /// The path of the image with this SHA-256, if the cache has it whole.
 pub fn cached(sha256: &str, cache: &Path) -> Option<PathBuf> {
-    let image = cache.join("kernels").join(sha256).join("image");
+    let image = place(sha256, cache);
     is_whole(&image, sha256).then_some(image)
 }
 

@@ -9,8 +9,9 @@
 //!
 //! ktax writes each file in `tmp/`, syncs it and renames it, so a reader sees a whole file or none.
 //! The directory of an image is named after its content, so two processes that write one at the
-//! same time write the same bytes. ktax replaces a damaged file and never removes it, because
-//! another process may be reading it. ktax hashes every image, config and module that it reads, and
+//! same time write the same bytes. ktax replaces a damaged file and does not remove
+//! it, because another process may be reading it. [`crate::cache`] removes whole kernels, if nobody
+//! uses them. ktax hashes every image, config and module that it reads, and
 //! makes the Identity from the bytes each time: it trusts no file of the cache.
 
 mod at_hand;
@@ -18,7 +19,7 @@ mod files;
 mod kernel;
 mod store;
 
-pub use at_hand::{at_hand, cached};
+pub use at_hand::{at_hand, cached, place};
 pub(super) use files::is_sha256;
 pub use kernel::Kernel;
 pub(super) use store::Cache;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::files::sweep;
 use super::kernel::Kernel;
+use crate::cache::Holder;
 use crate::disk::{read_limited, sha256, write_read_only};
 use crate::kernel::error::KernelError;
 use crate::kernel::image;
@@ -69,6 +70,10 @@ impl<'a> Cache<'a> {
         source: &str,
     ) -> Result<Kernel, KernelError> {
         let kernel = self.kernel(image, config, source)?;
+        // No cleaner removes it between one file and the next.
+        let entry = self.root.join(&kernel.identity.sha256);
+        let _holder = Holder::of_directory(&entry)
+            .map_err(|error| KernelError::cache("create", &entry, error))?;
         self.write_unless_same(&kernel.image, image)?;
         if let (Some(path), Some(config)) = (&kernel.config, config) {
             self.write_unless_same(path, config)?;

@@ -1,6 +1,7 @@
 //! Package lists of another architecture. This machine's apt has none, so ktax keeps its own in the
 //! cache: dpkg's architectures stay as they are, and nothing needs root.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::command::{OPTIONS, run, tool};
+use crate::cache::Holder;
 use crate::kernel::error::KernelError;
 use crate::kernel::last_line::last_line;
 
@@ -21,11 +23,12 @@ const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Foreign {
     dir: PathBuf,
     arch: &'static str,
+    holder: OnceCell<Holder>,
 }
 
 impl Foreign {
     pub fn of(dir: PathBuf, arch: &'static str) -> Foreign {
-        Foreign { dir, arch }
+        Foreign { dir, arch, holder: OnceCell::new() }
     }
 
     /// The options that make apt's tools use these lists, and nothing of this machine's.
@@ -51,6 +54,10 @@ impl Foreign {
 
     /// Reads the lists from the archive, unless they are new. Old ones are better than none.
     pub fn refresh(&self, note: &dyn Fn(&str)) -> Result<(), KernelError> {
+        let unwritten = |error| KernelError::cache("write", &self.dir, error);
+        if self.holder.get().is_none() {
+            drop(self.holder.set(Holder::of_directory(&self.dir).map_err(unwritten)?));
+        }
         let stamp = self.dir.join("updated");
         let age = fs::metadata(&stamp).and_then(|file| file.modified());
         let age = age.ok().map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
@@ -58,7 +65,6 @@ impl Foreign {
             return Ok(());
         }
         note(&format!("reading Debian's package lists for {}", self.arch));
-        let unwritten = |error| KernelError::cache("write", &self.dir, error);
         self.prepare(&repository()?).map_err(unwritten)?;
         let mut command = tool("apt-get");
         command.args(self.options()).args(OPTIONS).args(["-q", "update"]);

@@ -2,14 +2,15 @@
 //! and target. ktax keeps them, so the next build of a similar source compiles little.
 //!
 //! Each lane has one build at a time. make holds the lock too: if ktax is killed and make goes on,
-//! no other build begins there.
+//! no other build begins there, and no cleaner removes the lane.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::space;
 use super::trees::{Tree, Trees};
+use super::{space, tools};
+use crate::cache::{Holder, touch};
 use crate::disk::Lock;
 use crate::kernel::error::BuildError;
 use crate::kernel::talk::{PAUSE, Talk};
@@ -19,6 +20,7 @@ use crate::text::escape_path;
 pub(super) struct Lane {
     root: PathBuf,
     _lock: Lock,
+    ccache: Option<(PathBuf, Holder)>,
 }
 
 impl Lane {
@@ -26,21 +28,31 @@ impl Lane {
     pub(super) fn take(builds: &Path, name: &str, talk: &Talk<'_>) -> Result<Lane, BuildError> {
         let root = builds.join("lanes").join(name);
         let failed = |action, error| BuildError::Cache { action, path: escape_path(&root), error };
-        fs::create_dir_all(root.join("source")).map_err(|error| failed("create", error))?;
-        fs::create_dir_all(root.join("objects")).map_err(|error| failed("create", error))?;
-        let file = || File::create(root.join("lock"));
-        let mut lock = match file().and_then(Lock::take) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                (talk.note)("waiting for another build of the same kernel version");
-                let waited = file().and_then(|file| Lock::wait(file, PAUSE, talk.is_cancelled));
-                waited.map_err(|error| failed("lock", error))?.ok_or(BuildError::Cancelled)?
+        let mut lock = loop {
+            match lock(&root, talk) {
+                // A cleaner has removed the lane meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                taken => break taken.map_err(|error| failed("lock", error))?,
             }
-            taken => taken.map_err(|error| failed("lock", error))?,
-        };
+        }
+        .ok_or(BuildError::Cancelled)?;
         lock.inherit().map_err(|error| failed("lock", error))?;
+        for directory in ["source", "objects"] {
+            fs::create_dir_all(root.join(directory)).map_err(|error| failed("create", error))?;
+        }
+        touch(&root);
         // A check-out that exists needs no space.
         space::check(&root, root.join("index").exists())?;
-        Ok(Lane { root, _lock: lock })
+        let ccache = tools::has_ccache().then(|| builds.join("ccache"));
+        let ccache =
+            ccache.map(|path| Holder::of_directory(&path).map(|holder| (path, holder))).transpose();
+        let ccache = ccache.map_err(|error| failed("lock", error))?;
+        Ok(Lane { root, _lock: lock, ccache })
+    }
+
+    /// The directory of ccache, if it is installed.
+    pub(super) fn ccache(&self) -> Option<PathBuf> {
+        self.ccache.as_ref().map(|(path, _)| path.clone())
     }
 
     /// The directory of the check-out.
@@ -66,5 +78,28 @@ impl Lane {
     /// Checks out a tree into the lane.
     pub(super) fn check_out(&self, trees: &Trees, tree: &Tree) -> Result<(), BuildError> {
         trees.check_out(tree, &self.source(), &self.root.join("index"))
+    }
+}
+
+impl Drop for Lane {
+    /// Its size is another one than when the build began.
+    fn drop(&mut self) {
+        touch(&self.root);
+    }
+}
+
+/// The lock of a lane, which is made if it does not exist; `None` if the user has cancelled. An
+/// error `NotFound` if the lane is removed meanwhile.
+fn lock(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
+    fs::create_dir_all(root)?;
+    let path = root.join("lock");
+    match File::create(&path).and_then(Lock::take) {
+        Ok(lock) if lock.is_of(&path)? => Ok(Some(lock)),
+        Ok(_) => Err(ErrorKind::NotFound.into()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            (talk.note)("waiting for another build of the same kernel version");
+            Lock::wait_at(&path, PAUSE, talk.is_cancelled)
+        }
+        Err(error) => Err(error),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
-    configured(&trees, &lane, &recipe, cache, talk).map(drop)
+    configured(&trees, &lane, &recipe, talk).map(drop)
 }
 
 /// Builds the kernel that the Subject asks for, or finds it in the cache.
@@ -88,7 +88,7 @@ fn build(
     cache: &Cache<'_>,
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
-    let (make, config) = configured(trees, lane, recipe, cache, talk)?;
+    let (make, config) = configured(trees, lane, recipe, talk)?;
     let outcome = recipe.key_of_outcome(&config);
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
@@ -114,7 +114,6 @@ fn configured<'a>(
     trees: &Trees,
     lane: &Lane,
     recipe: &'a Recipe,
-    cache: &Cache<'_>,
     talk: &'a Talk<'a>,
 ) -> Result<(Make<'a>, String), KernelError> {
     lane.check_out(trees, &recipe.tree)?;
@@ -124,7 +123,7 @@ fn configured<'a>(
         target: &recipe.target,
         log: lane.log(),
         what: &recipe.source,
-        ccache: tools::has_ccache().then(|| cache.builds().join("ccache")),
+        ccache: lane.ccache(),
         talk,
     };
     let config = configure(trees, lane, &make, recipe)?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::git::{Result, ask, command, resolve, said};
+use crate::cache::Holder;
 use crate::kernel::error::BuildError;
 use crate::text::{escape, escape_path};
 
@@ -18,6 +19,7 @@ use crate::text::{escape, escape_path};
 pub(super) struct Trees {
     pub(super) git_dir: PathBuf,
     scratch: PathBuf,
+    _holder: Holder,
 }
 
 /// A source tree with all its patches.
@@ -32,14 +34,17 @@ pub(super) struct Tree {
 impl Trees {
     /// Opens the repository in `root`, and creates it if it does not exist.
     pub(super) fn open(root: &Path) -> Result<Trees> {
-        let trees = Trees { git_dir: root.join("trees.git"), scratch: root.join("tmp") };
-        for directory in [&trees.scratch, &root.join("indexes")] {
-            fs::create_dir_all(directory).map_err(|error| BuildError::Cache {
-                action: "create",
-                path: escape_path(directory),
-                error,
-            })?;
+        let (git_dir, scratch) = (root.join("trees.git"), root.join("tmp"));
+        let failed = |path: &Path, error| BuildError::Cache {
+            action: "create",
+            path: escape_path(path),
+            error,
+        };
+        let holder = Holder::of_directory(&git_dir).map_err(|error| failed(&git_dir, error))?;
+        for directory in [&scratch, &root.join("indexes")] {
+            fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
         }
+        let trees = Trees { git_dir, scratch, _holder: holder };
         if !trees.git_dir.join("HEAD").exists() {
             let mut init = command(None);
             init.args(["init", "--quiet", "--bare"]).arg(&trees.git_dir);

@@ -1,5 +1,6 @@
 //! Tests of the parts together, with hand-made images. They need no network and no root.
 
+mod cleaned;
 mod flow;
 mod image;
 mod place;

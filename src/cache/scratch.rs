@@ -51,6 +51,11 @@ impl Scratch {
         self.dir.path().join(name)
     }
 
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Keeps the directory and returns its path.
     pub fn keep(self) -> PathBuf {
         self.dir.keep()
@@ -60,8 +65,7 @@ impl Scratch {
 /// Removes the directories in `parent` that a killed ktax left behind.
 pub fn remove_stale(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
-    let ours = |name: &OsStr| name.to_string_lossy().starts_with(PREFIX);
-    for dir in entries.flatten().filter(|it| ours(&it.file_name())).map(|it| it.path()) {
+    for dir in entries.flatten().filter(|it| is_scratch(&it.file_name())).map(|it| it.path()) {
         // Another ktax may be removing it at the same time.
         let remove = || drop(fs::remove_dir_all(&dir));
         match File::open(dir.join(LOCK)).map(Lock::take) {
@@ -72,6 +76,11 @@ pub fn remove_stale(parent: &Path) {
             Err(_) => remove(),
         }
     }
+}
+
+/// Whether a directory has the name of one of these.
+pub(super) fn is_scratch(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
 /// A directory without its lock file is just being made, or was never finished: it is younger than
