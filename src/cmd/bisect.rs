@@ -87,13 +87,13 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             };
             let experiment = experiment.with(of.clone());
             let out = args.out.clone().unwrap_or_else(first_free);
-            let search = bisect::start(experiment, &out, &args.host.session(&terminal)?)?;
-            print(search, &out, &args.output)
+            args.host.measuring(&terminal, |session| {
+                print(bisect::start(experiment, &out, session)?, &out, &args.output)
+            })
         }
-        Command::Run(args) => {
-            let search = bisect::resume(&args.dir, &args.host.session(&terminal)?)?;
-            print(search, &args.dir, &args.output)
-        }
+        Command::Run(args) => args.host.measuring(&terminal, |session| {
+            print(bisect::resume(&args.dir, session)?, &args.dir, &args.output)
+        }),
     }
 }
 

@@ -7,8 +7,9 @@ use super::output::OutputArgs;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
 use crate::flow::remaining::Part;
-use crate::flow::{self, Error, Options};
+use crate::flow::{self, Error, Options, Session};
 use crate::model::Comparison;
+use crate::plan::Experiment;
 use crate::report::{Named, Report};
 use crate::rundir::{AnyRunDir, check_free};
 use crate::text::shell_path;
@@ -45,14 +46,19 @@ An experiment file:
 /// value.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let points = flow::points(&args.experiment.experiment()?)?;
-    let options = Options { peek: args.peek, ..Options::default() };
-    points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options))?;
-    let terminal = Terminal::new();
-    let session = args.host.session(&terminal)?;
+    points.iter().try_for_each(|(_, experiment)| flow::check(experiment, options(args)))?;
+    args.host.measuring(&Terminal::new(), |session| measure(args, &points, session))
+}
+
+fn measure(
+    args: &Args,
+    points: &[(String, Experiment)],
+    session: &Session<'_>,
+) -> Result<Exit, Error> {
     let out = args.out.clone().unwrap_or_else(first_free);
     let paths = flow::directories(&out, points.iter().map(|(name, _)| name.as_str()));
     paths.iter().try_for_each(|path| check_free(path))?;
-    let dirs = match flow::prepare(&points, &paths, &session) {
+    let dirs = match flow::prepare(points, &paths, session) {
         // A commit that does not have the option cannot be judged.
         Err(error) if args.bisect && !error.is_cancelled() => {
             note!("ktax: {}", flow::why_unbuilt(error)?);
@@ -63,7 +69,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut comparisons = Vec::new();
     for (at, dir) in dirs.iter().enumerate() {
         session.observer.part(Part { at, of: dirs.len(), shares_base: false });
-        match flow::measure(dir, options, &session) {
+        match flow::measure(dir, options(args), session) {
             Ok(Some(comparison)) => comparisons.push(comparison),
             ended => return stopped(&dirs, at, ended.map(drop)),
         }
@@ -76,6 +82,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     note!("ktax: everything is in {}", out.display());
     dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
     Ok(Exit::of_comparisons(&comparisons))
+}
+
+fn options(args: &Args) -> Options {
+    Options { peek: args.peek, ..Options::default() }
 }
 
 /// Says what there is of the runs of which one stopped early.

@@ -41,7 +41,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
     let terminal = Terminal::new();
     let session = args.host.session(&terminal)?;
-    let Some(findings) = doctor::look(args.kernel.as_deref(), &session)? else {
+    let Some(findings) = doctor::look(args.kernel.as_deref(), args.host.cache_size, &session)?
+    else {
         return Ok(Exit::Cancelled);
     };
     let healthy = !findings.iter().any(Check::is_bad);

@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::choice::number;
 use crate::flow::{
-    Cancel, Error, Limits, Observer, OrHost, Session, UsedStore, cache_directory, store_directory,
+    self, Budget, Cancel, Error, Limits, Observer, OrHost, Session, UsedStore, cache_directory,
+    store_directory,
 };
 
 /// Where things are and how hard to work.
@@ -22,6 +23,11 @@ pub struct HostArgs {
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
     #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
     pub cache: Option<PathBuf>,
+    /// After measuring, remove what was not used for longest until the cache has at most SIZE, such
+    /// as 500M; `unlimited` removes nothing
+    #[arg(long, value_name = "SIZE", env = "KTAX_CACHE_SIZE", help_heading = "Host")]
+    #[arg(default_value = "20G")]
+    pub cache_size: Budget,
     /// Take measurements from the store in DIR, and keep them there
     /// [default: $XDG_DATA_HOME/ktax/store]
     #[arg(long, value_name = "DIR", help_heading = "Host")]
@@ -59,6 +65,18 @@ impl HostArgs {
             cancel: cancel()?,
             observer,
         })
+    }
+
+    /// Measures in a session, and removes from the cache what is too much then.
+    pub fn measuring<T>(
+        &self,
+        observer: &dyn Observer,
+        measure: impl FnOnce(&Session<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let session = self.session(observer)?;
+        let measured = measure(&session);
+        flow::keep_cache_small(&session, self.cache_size);
+        measured
     }
 
     /// Where measurements are taken from and kept.

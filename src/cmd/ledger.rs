@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::choice::ledger;
 use super::compare::may_be_repeated;
@@ -8,6 +8,7 @@ use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
+use crate::flow::ledger::Ranked;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;
 use crate::text::{shell_line, shell_path};
@@ -57,8 +58,14 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let ledger = Ledger { again: again.collect(), ..Ledger::of(file, &name)? };
     let out = args.out.clone().unwrap_or_else(first_free);
     let again = format!("{} --out {}", shell_line(&ledger.again), shell_path(&out));
-    let terminal = Terminal::new();
-    let Some(ranked) = flow::ledger::rank(&ledger, &out, &args.host.session(&terminal)?)? else {
+    args.host.measuring(&Terminal::new(), |session| {
+        let ranked = flow::ledger::rank(&ledger, &out, session)?;
+        print(args, ranked, &out, &again)
+    })
+}
+
+fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result<Exit, Error> {
+    let Some(ranked) = ranked else {
         note!("ktax: stopped; resume with `{again}`");
         return Ok(Exit::Cancelled);
     };

@@ -2,6 +2,7 @@
 
 mod analyse;
 mod bisect;
+mod cache;
 mod choice;
 mod compare;
 mod diff;
@@ -65,6 +66,7 @@ Examples:
 
 Environment:
   KTAX_CACHE  keep kernels, snapshots and symbols here [default: $XDG_CACHE_HOME/ktax]
+  KTAX_CACHE_SIZE  keep at most so much there [default: 20G]
   KTAX_STATE  keep the journal of changed settings, and how long boots and runs take, here
               [default: /var/lib/ktax; of ordinary users ~/.local/state/ktax]
   KTAX_STORE  keep measurements here [default: $XDG_DATA_HOME/ktax/store]; empty: keep none
@@ -98,6 +100,7 @@ enum Command {
     Tag(tag::Args),
     Site(site::Args),
     Store(store::Args),
+    Cache(cache::Args),
     /// Stop, and become a command
     #[command(hide = true)]
     StatHold(stat::HoldArgs),
@@ -183,6 +186,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Tag(args) => tag::run(args),
         Command::Site(args) => site::run(args),
         Command::Store(args) => store::run(args),
+        Command::Cache(args) => cache::run(args),
         Command::StatHold(args) => stat::hold(args),
         Command::Vmm(args) => vmm::run(args),
         Command::KvmHost(args) => kvm_host::run(args),

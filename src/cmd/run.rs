@@ -8,7 +8,7 @@ use super::host::HostArgs;
 use super::output::OutputArgs;
 use super::terminal::Terminal;
 use crate::cmd::note::note;
-use crate::flow::{self, Ended, Error, Options};
+use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::Side;
 use crate::rundir::AnyRunDir;
 
@@ -50,8 +50,10 @@ impl From<SideArg> for Side {
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let dir = AnyRunDir::open(&args.dir)?;
-    let terminal = Terminal::new();
-    let session = args.host.session(&terminal)?;
+    args.host.measuring(&Terminal::new(), |session| measure(args, &dir, session))
+}
+
+fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, Error> {
     let options = Options { peek: args.peek, allow_differences: args.allow_differences };
     if let Some(side) = args.side.map(Side::from) {
         if options != Options::default() {
@@ -61,7 +63,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             ));
         }
         let _lock = dir.lock()?;
-        return Ok(match flow::run_block(&dir, side, &session)? {
+        return Ok(match flow::run_block(dir, side, session)? {
             None => cancelled(dir.root(), &format!(" --side {}", side.name())),
             Some(next) => {
                 note!("ktax: measured the block; {next}");
@@ -70,11 +72,11 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         });
     }
     let _lock = dir.lock()?;
-    Ok(match flow::run(&dir, options, &session)? {
+    Ok(match flow::run(dir, options, session)? {
         Ended::Cancelled => cancelled(dir.root(), ""),
         // As `ktax compare` does, which it may be the end of.
         Ended::Complete => {
-            let comparison = flow::result(&dir, Options { peek: false, ..options }, &session)?;
+            let comparison = flow::result(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;
             note!("ktax: everything is in {}", dir.root().display());
             say_how_to_repeat(dir.root(), &comparison);

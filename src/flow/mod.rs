@@ -7,6 +7,7 @@
 //! [`Experiment`]: crate::plan::Experiment
 
 pub mod bisect;
+mod cache;
 mod check;
 mod context;
 mod counts;
@@ -35,6 +36,7 @@ mod times;
 mod used_store;
 mod whole;
 
+pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
 pub use check::check;
 pub use context::OrHost;
 pub use error::Error;
@@ -58,6 +60,7 @@ pub use whole::{compare, measure, result};
 // What the functions here are given and give, and the command that becomes another one to be
 // counted.
 pub use crate::analyse::Progress;
+pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
 pub use crate::index::StoredResult;

@@ -43,7 +43,7 @@ pub fn own(command: &mut Command) -> &mut Command {
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     // The documents show what a terminal of UTF-8 shows.
     let command = command.env("KTAX_CACHE", cache()).env("KTAX_STATE", state).env("KTAX_STORE", "");
-    command.env("LC_ALL", "C.UTF-8")
+    command.env("LC_ALL", "C.UTF-8").env_remove("KTAX_CACHE_SIZE")
 }
 
 /// A cache that all tests share, so that each Boot is made once.

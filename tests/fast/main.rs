@@ -4,6 +4,7 @@
 mod answers;
 mod bisect;
 mod browser;
+mod cache;
 #[path = "../common/mod.rs"]
 mod common;
 mod docs;

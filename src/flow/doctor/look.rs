@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::finding::{Check, bad, good, optional};
 use super::{cpus, kvm, others, settings};
+use crate::cache::{Budget, survey};
 use crate::disk::check_writable;
 use crate::engine::exact::Exact;
 use crate::engine::qemu::{Qemu, QemuError};
@@ -14,17 +15,21 @@ use crate::flow::error::Error;
 use crate::flow::session::Session;
 use crate::kernel::{self, Kernel};
 use crate::model::{FREE_DISK_GIB, Failure, Subject};
-use crate::text::counted;
+use crate::text::{binary_size, counted};
 
 /// Looks at this machine. KVM is tried with a kernel, with the newest one of the cache if none is
 /// named; `None` where the user stopped it.
 ///
 /// # Errors
 /// The named kernel cannot be used.
-pub fn look(kernel: Option<&Path>, session: &Session<'_>) -> Result<Option<Vec<Check>>, Error> {
+pub fn look(
+    kernel: Option<&Path>,
+    budget: Budget,
+    session: &Session<'_>,
+) -> Result<Option<Vec<Check>>, Error> {
     let kernel = kernel_to_try(kernel, session)?;
     let qemu = Qemu::find(session.qemu.as_deref());
-    let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache)];
+    let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache, budget)];
     if let Ok(qemu) = &qemu {
         findings.push(look_at_engine(qemu.clone(), session));
         findings.push(others::newer_qemu(qemu));
@@ -79,13 +84,20 @@ fn plugin_fix(failure: &Failure) -> &'static str {
     }
 }
 
-fn look_at_cache(cache: &Path) -> Check {
+fn look_at_cache(cache: &Path, budget: Budget) -> Check {
     let path = cache.display();
     let space = std::fs::create_dir_all(cache).and_then(|()| Ok(rustix::fs::statvfs(cache)?));
     match space {
         Ok(space) => {
             let free_mib = (space.f_bavail * space.f_frsize) >> 20;
-            let found = format!("{path}, {free_mib} MiB free; a snapshot takes about 120 MiB");
+            let taken = binary_size(survey(cache).bytes());
+            let most = match budget {
+                Budget::Unlimited => String::new(),
+                Budget::Bytes(_) => format!(" of at most {budget}"),
+            };
+            let found = format!(
+                "{path}, {taken}{most}, {free_mib} MiB free; a snapshot takes about 120 MiB"
+            );
             if let Some((directory, error)) = unwritable(cache) {
                 let found = format!("cannot write into {}: {error}", directory.display());
                 return bad("cache", found, "name a directory that you can write with --cache DIR");
@@ -93,7 +105,8 @@ fn look_at_cache(cache: &Path) -> Check {
             match free_mib >> 10 < FREE_DISK_GIB {
                 true => {
                     let fix = format!(
-                        "free {FREE_DISK_GIB} GiB there, or name another directory with --cache DIR"
+                        "free {FREE_DISK_GIB} GiB there, such as with `ktax cache clean --all`, or \
+                         name another directory with --cache DIR"
                     );
                     bad("cache", found, &fix)
                 }
@@ -160,7 +173,10 @@ fn look_at_machine(jobs: usize) -> Check {
 
 /// The kernel that the user names, else what the cache has: nothing is downloaded for this.
 fn kernel_to_try(path: Option<&Path>, session: &Session<'_>) -> Result<Option<Kernel>, Error> {
-    let Some(path) = path else { return Ok(kernel::at_hand(&session.cache)) };
+    let Some(path) = path else {
+        let at_hand = kernel::at_hand(&session.cache);
+        return Ok(at_hand.filter(|kernel| session.holds(&kernel.image).unwrap_or(false)));
+    };
     // A path that begins like the name of a package is one all the same.
     let path = std::path::absolute(path)?.display().to_string();
     session.obtain(&Subject::of(&path, "")).map(Some)

@@ -173,7 +173,7 @@ mod tests {
         assert!(matches!(&error, KernelError::Cache { error, .. } if is_full(error)), "{error}");
         let said = error.to_string();
         assert!(said.contains("/dev/full: No space left on device"), "{said}");
-        assert!(said.contains("removing `snapshots`"), "{said}");
+        assert!(said.contains("`ktax cache clean --all`"), "{said}");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::model::FREE_DISK_GIB;
 pub(super) fn mend_of(error: &io::Error) -> String {
     match is_full(error) {
         true => format!(
-            "free {FREE_DISK_GIB} GiB on that disk, such as by removing `snapshots` and `builds` \
-             in the cache directory, or choose another one with --cache"
+            "free {FREE_DISK_GIB} GiB on that disk, such as with `ktax cache clean --all`, or \
+             choose another one with --cache"
         ),
         false => format!(
             "make the cache directory writable, with {FREE_DISK_GIB} GiB free, or choose another \

@@ -1,0 +1,139 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use super::output::write_stdout;
+use crate::flow::{self, Budget, CacheKind, CacheSurvey, Cleaned, Error};
+use crate::report::to_json;
+use crate::text::{binary_size, escape_path};
+
+/// Show and clean the cache of kernels, builds and snapshots.
+///
+/// ktax can make again all that is in the cache. After each measurement it removes what was not
+/// used for longest, until the rest fits --cache-size, and never what a running ktax uses.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER: &str = "\
+The cache is $XDG_CACHE_HOME/ktax [default: ~/.cache/ktax]. KTAX_CACHE or --cache names another.
+A SIZE is a number with K, M, G or T; K is 1024 bytes. Sizes are what files take on the disk.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print what the cache has, and its size
+    Du(Where),
+    /// Remove what was not used for longest until the cache has at most --cache-size
+    Clean(Clean),
+}
+
+#[derive(Debug, clap::Args)]
+struct Where {
+    /// Use the cache in DIR [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
+    cache: Option<PathBuf>,
+    /// The size that the cache may have, such as 500M; `unlimited` sets no limit
+    #[arg(long, value_name = "SIZE", env = "KTAX_CACHE_SIZE", default_value = "20G")]
+    cache_size: Budget,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Clean {
+    #[command(flatten)]
+    place: Where,
+    /// Remove everything that no running ktax uses, whatever --cache-size is
+    #[arg(long)]
+    all: bool,
+}
+
+impl Where {
+    fn root(&self) -> Result<PathBuf, Error> {
+        flow::cache_directory(self.cache.as_deref())
+    }
+
+    fn print(&self, text: &str, json: &Value) -> Result<Exit, Error> {
+        write_stdout(&if self.json { to_json(json)? } else { format!("{text}\n") })?;
+        Ok(Exit::Ok)
+    }
+}
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    match &args.command {
+        Command::Du(place) => du(place),
+        Command::Clean(args) => clean(args),
+    }
+}
+
+fn du(place: &Where) -> Result<Exit, Error> {
+    let cache = place.root()?;
+    let survey = flow::cache_contents(&cache);
+    let rows = CacheKind::ALL.into_iter().filter_map(|kind| row(&survey, kind));
+    let mut text: String = rows.map(|(bytes, what)| line(bytes, &what)).collect();
+    for (bytes, what) in [
+        (survey.record_bytes, "records, which say which kernel a name is"),
+        (survey.temporary_bytes, "temporary files"),
+    ] {
+        text += &if bytes > 0 { line(bytes, what) } else { String::new() };
+    }
+    let (bytes, budget) = (survey.bytes(), place.cache_size);
+    text += &line(bytes, &format!("{}; --cache-size is {budget}", escape_path(&cache)));
+    let kinds: Vec<Value> = CacheKind::ALL.into_iter().map(|kind| json_of(&survey, kind)).collect();
+    place.print(
+        text.trim_end(),
+        &json!({ "cache": cache, "bytes": bytes, "cache_size_bytes": budget.bytes(),
+                 "kinds": kinds, "record_bytes": survey.record_bytes,
+                 "temporary_bytes": survey.temporary_bytes }),
+    )
+}
+
+/// The size of a kind, and how many there are; nothing where there is none.
+fn row(survey: &CacheSurvey, kind: CacheKind) -> Option<(u64, String)> {
+    let all = || survey.of(kind);
+    let in_use = all().filter(|entry| entry.in_use).count();
+    let count = all().count();
+    let used = if in_use > 0 { format!(", {in_use} in use") } else { String::new() };
+    let bytes = all().map(|entry| entry.bytes).sum();
+    (count > 0).then(|| (bytes, kind.counted(count) + &used))
+}
+
+fn line(bytes: u64, what: &str) -> String {
+    format!("{:>10}  {what}\n", binary_size(bytes))
+}
+
+fn json_of(survey: &CacheSurvey, kind: CacheKind) -> Value {
+    let in_use = survey.of(kind).filter(|entry| entry.in_use).count();
+    let bytes: u64 = survey.of(kind).map(|entry| entry.bytes).sum();
+    json!({ "kind": kind, "entries": survey.of(kind).count(), "in_use": in_use, "bytes": bytes })
+}
+
+fn clean(args: &Clean) -> Result<Exit, Error> {
+    let place = &args.place;
+    let budget = if args.all { Budget::Bytes(0) } else { place.cache_size };
+    let cleaned = flow::clean_cache(&place.root()?, budget)?;
+    let mut text = format!(
+        "removed {}; the cache has {} now",
+        flow::removed(&cleaned),
+        binary_size(cleaned.left)
+    );
+    if cleaned.in_use > 0 {
+        text += &format!(", of which {} are in use", binary_size(cleaned.in_use));
+    }
+    place.print(&text, &json_of_cleaned(&cleaned))
+}
+
+fn json_of_cleaned(cleaned: &Cleaned) -> Value {
+    let removed = cleaned.removed.iter();
+    let removed: Vec<Value> = removed
+        .map(|entry| json!({ "kind": entry.kind, "path": entry.path, "bytes": entry.bytes }))
+        .collect();
+    json!({ "removed": removed, "freed_bytes": cleaned.freed, "left_bytes": cleaned.left,
+            "in_use_bytes": cleaned.in_use })
+}
