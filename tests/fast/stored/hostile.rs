@@ -8,7 +8,7 @@ use crate::common::Ran;
 use crate::common::hostile::hostile;
 use crate::golden::fixtures;
 
-/// Texts that mean something to a shell, SQL or a spreadsheet, beside those for pages and terminals.
+/// Texts that mean something to a shell, SQL or a spreadsheet, beside those for pages.
 const TEXTS: [&str; 12] = [
     "'; DROP TABLE measurement; --",
     "\" OR 1=1 --",

@@ -1,23 +1,20 @@
 //! The index is never the only copy of anything.
 
 use std::fs;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, apply_filter};
 
 use super::Asked;
 use super::generated::{self, Made};
-use crate::common::{Need, Ran, ktax, own, require, run};
+use crate::common::ktax;
 
 /// At once, and in all.
 const WRITERS: usize = 16;
-const KILLED: usize = 100;
+pub const KILLED: usize = 100;
 
-const ASKED: [&[&str]; 6] = [
+pub const ASKED: [&[&str]; 6] = [
     &["log", "--json"],
     &["log", "--subjects", "--json"],
     &["history", "--json"],
@@ -26,7 +23,7 @@ const ASKED: [&[&str]; 6] = [
     &["tag", "--json"],
 ];
 
-fn filled() -> Asked {
+pub fn filled() -> Asked {
     let asked = Asked::new();
     let releases = ["6.1.1", "6.1.2", "6.1.3"];
     let rows = ["getppid", "stat", "pipe"];
@@ -43,16 +40,16 @@ fn filled() -> Asked {
     asked
 }
 
-fn answers(asked: &Asked) -> Vec<String> {
+pub fn answers(asked: &Asked) -> Vec<String> {
     ASKED.iter().map(|words| asked.said(words)).collect()
 }
 
-fn file(asked: &Asked) -> PathBuf {
+pub fn file(asked: &Asked) -> PathBuf {
     asked.said(&["store", "index"]).trim().into()
 }
 
 /// Every row of every table but the numbers that SQLite gave them.
-fn dump(path: &Path) -> Vec<String> {
+pub fn dump(path: &Path) -> Vec<String> {
     let db = Connection::open(path).unwrap();
     let mut all = Vec::new();
     for sql in [
@@ -146,14 +143,16 @@ fn sixteen_processes_of_which_a_hundred_are_killed_leave_a_whole_index() {
     let mut killed = 0;
     while killed < KILLED {
         let _ = fs::remove_file(&path);
-        killed += kill(&asked, |command| drop(command.arg("log")));
+        killed += kill(&asked, |command| {
+            command.arg("log");
+        });
         assert_eq!(answers(&asked), expected, "after {killed}");
         assert_eq!(dump(&path), whole, "after {killed}");
     }
 }
 
 /// Sixteen at once, each killed after another number of looks; how many had not ended yet.
-fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
+pub fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
     let writer = |_| {
         let mut command = ktax();
         prepare(&mut command);
@@ -172,144 +171,6 @@ fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
         killed += usize::from(!writer.wait().unwrap().success());
     }
     killed
-}
-
-/// The store of another run is filled on a file system without locks, and asked on one with them.
-#[test]
-fn writers_that_are_killed_without_file_locks_lose_nothing() {
-    let asked = filled();
-    let expected = answers(&asked);
-    let (objects, results) = (asked.store.objects().unwrap(), asked.store.results().unwrap());
-    let filter = without_locks();
-    let run = asked.path().join("run");
-    let mut killed = 0;
-    while killed < KILLED {
-        for object in objects.iter().chain(&results).step_by(3) {
-            let _ = fs::remove_file(object);
-        }
-        killed += kill(&asked, |command| {
-            command.args(["store", "import"]).arg(&run);
-            lock_free(command, &filter);
-        });
-        for object in asked.store.objects().unwrap() {
-            asked.store.read(&object).unwrap();
-        }
-    }
-    // What was removed is made again: of the run by its import, of the others by hand.
-    let again = filled();
-    asked.said(&["store", "import", again.store.root().to_str().unwrap()]);
-    assert_eq!(answers(&asked), expected);
-    assert_eq!(dump(&file(&asked)), dump(&file(&again)));
-}
-
-/// A filter under which file locks fail, as on a file system without them.
-fn without_locks() -> BpfProgram {
-    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition};
-    let command = |number| {
-        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, number);
-        SeccompRule::new(vec![is_it.unwrap()]).unwrap()
-    };
-    // fcntl(F_SETLK, F_SETLKW and those of open files), and flock.
-    let fcntl = [6, 7, 37, 38].map(command).to_vec();
-    let rules = [(72, fcntl), (73, vec![])].into();
-    let refused = SeccompAction::Errno(37); // ENOLCK
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        refused,
-        std::env::consts::ARCH.try_into().unwrap(),
-    );
-    filter.unwrap().try_into().unwrap()
-}
-
-fn under(filter: &BpfProgram, asked: &Asked, words: &[&str]) -> Ran {
-    let mut command = ktax();
-    command.args(words).env("KTAX_STORE", asked.store.root());
-    command.env("KTAX_CACHE", asked.path().join("cache"));
-    lock_free(&mut command, filter);
-    run(&mut command)
-}
-
-fn lock_free(command: &mut Command, filter: &BpfProgram) {
-    let filter = filter.clone();
-    // SAFETY: the closure makes system calls alone, and allocates nothing.
-    unsafe { command.pre_exec(move || apply_filter(&filter).map_err(io::Error::other)) };
-}
-
-#[test]
-fn without_file_locks_the_answers_are_the_same_and_the_index_is_in_memory() {
-    let asked = filled();
-    let expected = answers(&asked);
-    let filter = without_locks();
-    for (words, expected) in ASKED.iter().zip(&expected) {
-        let ran = under(&filter, &asked, words);
-        assert_eq!(&ran.stdout, expected, "{words:?}: {}", ran.stderr);
-    }
-    let ran = under(&filter, &asked, &["store", "index"]);
-    assert_eq!(ran.status, 2, "{}", ran.stdout);
-    assert!(ran.stderr.contains("there is no file; give --cache"), "{}", ran.stderr);
-    // The store itself locks nothing: it can be written.
-    let run = asked.path().join("run");
-    let other = asked.path().join("other");
-    let words = ["store", "import", run.to_str().unwrap(), "--store", other.to_str().unwrap()];
-    let ran = under(&filter, &asked, &words);
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (0, "kept 4 new measurements and 1 new result\n")
-    );
-}
-
-#[test]
-fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
-    let may_mount = || {
-        let script = "mount -t tmpfs none /mnt";
-        let words = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
-        run(own(Command::new("unshare").args(words))).status == 0
-    };
-    if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
-        return;
-    }
-    let asked = filled();
-    let expected = asked.said(&["history", "--json"]);
-    let mount = "mount --bind \"$2\" /mnt && mount -o remount,bind,ro,noexec /mnt && \
-                 KTAX_STORE=/mnt/store KTAX_CACHE=/mnt/cache \"$1\" history --json";
-    for remove in [false, true] {
-        if remove {
-            fs::remove_dir_all(asked.path().join("cache")).unwrap();
-        }
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]);
-        command.arg(env!("CARGO_BIN_EXE_ktax")).arg(asked.path());
-        let ran = run(own(&mut command));
-        assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
-    }
-}
-
-#[test]
-fn a_full_disk_beneath_the_index_costs_no_answer() {
-    let may_mount = || {
-        let words =
-            ["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"];
-        run(own(Command::new("unshare").args(words))).status == 0
-    };
-    if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
-        return;
-    }
-    let asked = filled();
-    let expected = asked.said(&["history", "--json"]);
-    // From no room for a directory to room for all of it.
-    for pages in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] {
-        let script = "mount -t tmpfs -o size=$3k none /mnt && KTAX_CACHE=/mnt KTAX_STORE=\"$2\" \
-                      \"$1\" history --json";
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-        command
-            .arg(env!("CARGO_BIN_EXE_ktax"))
-            .arg(asked.store.root())
-            .arg((4 * pages).to_string());
-        let ran = run(own(&mut command));
-        assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
-    }
 }
 
 /// What docs/history.md says that people may ask.

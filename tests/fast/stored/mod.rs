@@ -5,6 +5,7 @@ mod generated;
 mod history;
 mod hostile;
 mod index;
+mod mounts;
 mod names;
 mod site;
 
