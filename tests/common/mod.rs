@@ -4,6 +4,7 @@
 
 pub mod hostile;
 pub mod kvm;
+pub mod mounts;
 pub mod page;
 pub mod printed;
 mod ran;

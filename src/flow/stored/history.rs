@@ -170,7 +170,11 @@ impl Lineage {
         }
         let mut subjects: Vec<&StoredSubject> = names.subjects().iter().collect();
         // A package's version tells two kernels of one release apart.
-        let version = |it: &&StoredSubject| format!("{} {}", it.kernel, it.source);
+        let version = |it: &&StoredSubject| {
+            let version = format!("{} {}", it.kernel, it.source);
+            // A candidate comes before its release.
+            version.replace("-rc", "\u{1}rc").replace('~', "\u{1}")
+        };
         subjects.sort_by(|one, other| alphanumeric_sort::compare_str(version(one), version(other)));
         let mut places = BTreeMap::new();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -107,7 +107,7 @@ fn steps(bisection: &Bisection, found: &[Carrier]) -> Section {
         }),
         how: format!(
             "Each mark is a measured point: the base with so many {elements}. A cross could not \
-             be measured. Where the cost steps, the name of what carries the step stands."
+             be measured. Where the cost steps, the picture names what carries the step."
         ),
     }
 }

@@ -1,20 +1,10 @@
 //! A disk that is full is said, with what to free.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
 
-use crate::common::{
-    self, KERNEL, Need, assert_no_orphans, compare, counts_plan, ktax, require, run, scratch,
-};
-
-/// Whether this user may mount a filesystem of its own.
-#[track_caller]
-fn may_mount() -> bool {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
-    let may = command.output().is_ok_and(|output| output.status.success());
-    require(Need::Namespaces, may, "this user cannot mount in a namespace of its own")
-}
+use crate::common::mounts::{in_namespace, may_mount};
+use crate::common::{self, KERNEL, assert_no_orphans, compare, counts_plan, ktax, run, scratch};
 
 /// The SHA-256 of the kernel that the tests boot.
 fn cached_image() -> String {
@@ -39,10 +29,8 @@ fn a_full_disk_is_a_failure_with_the_next_step() {
              \"$1\" {ktax_args} --same --kernel debian:cloud-amd64 -w getppid \
              --cache \"$2\" --out \"$4\""
         );
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh", ktax]);
-        command.arg(&small).arg(common::cache().join("kernels")).arg(dir.path().join(size));
-        run(&mut command)
+        let kernels = common::cache().join("kernels");
+        in_namespace(&script, &[Path::new(ktax), &small, &kernels, &dir.path().join(size)])
     };
     let ran = run_in("80m", "compare --layouts 1");
     assert_eq!(ran.status, 1, "{}\n{}", ran.stdout, ran.stderr);
@@ -79,12 +67,12 @@ fn a_kernel_that_does_not_fit_is_no_trouble_of_the_network() {
     for kernel in ["debian:linux-image-x", &image] {
         let script = "mount -t tmpfs -o size=1m none \"$2\" && PATH=\"$3:$PATH\" \
              \"$1\" plan --same -w getppid --kernel \"$4\" --cache \"$2\"";
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
-        let ran = run(command.arg(&small).arg(&tools).arg(kernel));
+        let ran = in_namespace(script, &[Path::new(ktax), &small, &tools, Path::new(kernel)]);
         assert_eq!(ran.status, 1, "{}", ran.stderr);
         let path = small.join("kernels").display().to_string();
-        for words in [path.as_str(), "No space left on device", "free 2 GiB", "`snapshots`"] {
+        for words in
+            [path.as_str(), "No space left on device", "free 2 GiB", "`ktax cache clean --all`"]
+        {
             assert!(ran.stderr.contains(words), "{kernel}: {words}: {}", ran.stderr);
         }
         assert!(!ran.stderr.contains("network"), "{}", ran.stderr);
@@ -103,9 +91,7 @@ fn results_that_do_not_fit_end_the_run_with_the_next_step() {
     let script = "mount -t tmpfs -o size=24k none \"$2\" && \
          \"$1\" compare --same --kernel debian:cloud-amd64 \
          -w getppid -w pipe -w fork-exec --layouts 1 --cache \"$3\" --out \"$2/out\"";
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", ktax]);
-    let ran = run(command.arg(&small).arg(common::cache()));
+    let ran = in_namespace(script, &[Path::new(ktax), &small, &common::cache()]);
     assert_eq!(ran.status, 1, "{}\n{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("space"), "{}", ran.stderr);
     assert_no_orphans(dir.path());

@@ -88,6 +88,17 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
 }
 
 #[test]
+fn candidates_come_before_their_release_and_ten_after_nine() {
+    let asked = Asked::new();
+    let all = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
+    // Not in this order.
+    generated::fill(&asked.store, all.iter().rev().map(|it| Made::of("stat", it, 10_000)));
+    let found = history(&asked, &["stat"]);
+    let kernels: Vec<&str> = found.lines[0].points.iter().map(|it| it.kernel.as_str()).collect();
+    assert_eq!(kernels, all);
+}
+
+#[test]
 fn subjects_are_followed_in_the_order_that_is_asked_for() {
     let asked = Asked::new();
     let all = releases(3);

@@ -1,5 +1,6 @@
 //! File systems that lack something: locks, room, the right to write.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,10 @@ use seccompiler::{
 
 use super::Asked;
 use super::index::{ASKED, KILLED, answers, dump, file, filled, kill};
-use crate::common::{Need, Ran, ktax, own, require, run};
+use crate::common::mounts::{in_namespace, may_mount};
+use crate::common::{Ran, ktax, run};
+
+const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 
 /// A filter under which file locks fail, as on a file system without them.
 fn without_locks() -> BpfProgram {
@@ -72,12 +76,7 @@ fn without_file_locks_the_answers_are_the_same_and_the_index_is_in_memory() {
 
 #[test]
 fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
-    let may_mount = || {
-        let script = "mount -t tmpfs none /mnt";
-        let words = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
-        run(own(Command::new("unshare").args(words))).status == 0
-    };
-    if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
+    if !may_mount() {
         return;
     }
     let asked = filled();
@@ -88,22 +87,14 @@ fn a_cache_and_a_store_that_are_read_only_can_be_asked() {
         if remove {
             fs::remove_dir_all(asked.path().join("cache")).unwrap();
         }
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]);
-        command.arg(env!("CARGO_BIN_EXE_ktax")).arg(asked.path());
-        let ran = run(own(&mut command));
+        let ran = in_namespace(mount, &[OsStr::new(KTAX), asked.path().as_os_str()]);
         assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
     }
 }
 
 #[test]
 fn a_full_disk_beneath_the_index_costs_no_answer() {
-    let may_mount = || {
-        let words =
-            ["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"];
-        run(own(Command::new("unshare").args(words))).status == 0
-    };
-    if !require(Need::Namespaces, may_mount(), "user namespaces may not mount here") {
+    if !may_mount() {
         return;
     }
     let asked = filled();
@@ -112,13 +103,9 @@ fn a_full_disk_beneath_the_index_costs_no_answer() {
     for pages in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] {
         let script = "mount -t tmpfs -o size=$3k none /mnt && KTAX_CACHE=/mnt KTAX_STORE=\"$2\" \
                       \"$1\" history --json";
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-        command
-            .arg(env!("CARGO_BIN_EXE_ktax"))
-            .arg(asked.store.root())
-            .arg((4 * pages).to_string());
-        let ran = run(own(&mut command));
+        let size = (4 * pages).to_string();
+        let words = [OsStr::new(KTAX), asked.store.root().as_os_str(), OsStr::new(&size)];
+        let ran = in_namespace(script, &words);
         assert_eq!((ran.status, ran.stdout.as_str()), (0, expected.as_str()), "{}", ran.stderr);
     }
 }
