@@ -52,6 +52,8 @@ check:
 	@# Also what a macro declares, which cargo fmt does not find.
 	find build.rs src tests benches fuzz -name '*.rs' -not -path '*/target/*' | xargs rustfmt --check --edition 2024
 	cargo clippy --locked --all-targets -- -D warnings
+	@# The fuzzers have a lock file of their own.
+	cd fuzz && cargo metadata --locked --format-version 1 >/dev/null
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib --quiet
 
 # Some seconds: all that boots nothing.

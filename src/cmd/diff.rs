@@ -5,6 +5,7 @@ use super::stored::StoreArgs;
 use crate::cmd::note::note;
 use crate::flow::{DiffOrder, Error};
 use crate::model::Sides;
+use crate::plan::bounds::THRESHOLD_PERCENT;
 
 /// Compare two subjects of the store, without a boot.
 ///
@@ -25,8 +26,8 @@ pub struct Args {
     #[arg(hide_possible_values = true)]
     workload: Vec<String>,
     /// Give no verdict to changes below PERCENT
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PERCENT)]
+    #[arg(allow_negative_numbers = true, value_parser = percent)]
     threshold: f64,
     #[command(flatten)]
     output: OutputArgs,

@@ -5,6 +5,7 @@ use super::output::OutputArgs;
 use super::stored::StoreArgs;
 use crate::flow::{Error, HistoryOrder};
 use crate::model::METRICS;
+use crate::plan::bounds::THRESHOLD_PERCENT;
 
 /// Show what a row costs over kernels, and where the cost steps, without a boot.
 ///
@@ -23,15 +24,16 @@ pub struct Args {
     /// Follow this metric: instructions, rep-iterations, interrupt or kthread
     #[arg(long, value_name = "NAME", default_value = METRICS[0].name)]
     metric: String,
-    /// Show these subjects in this order, named as for `ktax diff`, with commas between them
-    #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
+    /// Show these subjects in this order, named as for `ktax diff`, with commas between them or
+    /// each with an --along of its own
+    #[arg(long, value_name = "SUBJECTS")]
     along: Vec<String>,
     /// Show only subjects with this boot line; '' is none
     #[arg(long, value_name = "LINE", conflicts_with = "along")]
     boot_line: Option<String>,
     /// Give no step to changes below PERCENT
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PERCENT)]
+    #[arg(allow_negative_numbers = true, value_parser = percent)]
     threshold: f64,
     #[command(flatten)]
     output: OutputArgs,

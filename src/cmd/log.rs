@@ -4,6 +4,7 @@ use super::choice::{number, workload};
 use super::exit::Exit;
 use super::output::{list_options, write_stdout};
 use super::stored::StoreArgs;
+use crate::cmd::note::note;
 use crate::flow::{Error, LogOrder, Shown, Stored, StoredResult};
 use crate::report::{plain_table, to_json};
 
@@ -47,7 +48,13 @@ fn day(text: &str) -> Result<String, &'static str> {
         text.len() == many && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     match text.split('-').collect::<Vec<_>>().as_slice() {
-        [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => {
+        [year, month, day]
+            if digits(year, 4)
+                && digits(month, 2)
+                && digits(day, 2)
+                && ("01"..="12").contains(month)
+                && ("01"..="31").contains(day) =>
+        {
             Ok(text.to_owned())
         }
         _ => Err("it takes a day, such as 2026-01-31"),
@@ -79,6 +86,10 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
         };
         return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
     }
+    if found.is_empty() {
+        note!("ktax: no result of the store is so; `ktax log` without options lists all");
+        return Ok(());
+    }
     let rows = found.into_iter().map(|it| {
         let answer = match (it.title.as_str(), it.headline.as_str()) {
             ("", headline) => headline.to_owned(),
@@ -97,14 +108,16 @@ fn subjects(stored: &Stored, is_json: bool) -> Result<(), Error> {
         let of = |it: &Shown| {
             let subject = &it.subject;
             json!({ "name": it.name, "tags": it.tags, "kernel": subject.kernel,
-                    "kernel_sha256": subject.kernel_sha256, "source": subject.source,
+                    "kernel_sha256": subject.kernel_sha256, "sources": subject.sources,
+                    "asked": subject.asked,
                     "boot_line": subject.boot_line, "rows": subject.rows,
                     "kept_at": subject.kept_at })
         };
         return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
     }
     let rows = found.into_iter().map(|it| {
-        vec![it.name, it.subject.rows.to_string(), it.tags.join(", "), it.subject.source]
+        let sources = it.subject.sources.join(", ");
+        vec![it.name, it.subject.rows.to_string(), it.tags.join(", "), sources]
     });
     let heads = ["subject", "rows", "tags", "kernel"];
     Ok(write_stdout(&plain_table(&heads, rows.collect(), &[3, 2], list_options()))?)

@@ -27,9 +27,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut all: Vec<Saved> = Vec::new();
     for named in &args.results {
         let path = Path::new(named);
-        match path.exists() {
-            true => all.extend(flow::saved(&[path.to_owned()])?),
-            false => all.push(args.store.open()?.result(named)?),
+        // No file in the current directory hides a result.
+        match args.store.open()?.result(named) {
+            Err(Error::Stored(_)) if path.exists() => all.extend(flow::saved(&[path.to_owned()])?),
+            result => all.push(result?),
         }
     }
     let reports: Vec<&dyn Report> = all.iter().map(|it| it as &dyn Report).collect();

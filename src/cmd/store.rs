@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::output::write_stdout;
-use super::stored::StoreArgs;
+use super::stored::{StoreArgs, StoreDir};
 use crate::cmd::note::note;
 use crate::flow::{self, Added, Error};
 use crate::report::{to_json, whole};
-use crate::text::{counted, escape_path};
+use crate::text::{binary_size, counted, escape_path};
 
 /// Look after the store, which keeps what was measured.
 ///
@@ -35,15 +35,24 @@ enum Command {
     /// Remove what killed writers left, and what was moved aside
     Gc(Where),
     /// Print the path of the index, an SQLite database of what the store has
-    Index(Where),
+    Index(IndexArgs),
     /// Copy all of it to another store
-    Export(Paths),
+    Export(ExportArgs),
     /// Keep what run directories, pages, files of --json or another store have
-    Import(Paths),
+    Import(ImportArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct Where {
+    #[command(flatten)]
+    store: StoreDir,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct IndexArgs {
     #[command(flatten)]
     store: StoreArgs,
     /// Print as JSON
@@ -52,8 +61,17 @@ struct Where {
 }
 
 #[derive(Debug, clap::Args)]
-struct Paths {
-    /// A directory of a store; to import, also one of a run, or a file
+struct ExportArgs {
+    /// Copy to the store in this directory, which is made
+    #[arg(value_name = "DIR", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    place: Where,
+}
+
+#[derive(Debug, clap::Args)]
+struct ImportArgs {
+    /// Keep what is in this directory of a store or of a run, or in this file
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -62,12 +80,17 @@ struct Paths {
 
 impl Where {
     fn root(&self) -> Result<PathBuf, Error> {
-        self.store.root()
+        self.store.existing()
     }
 
     fn print(&self, text: &str, json: serde_json::Value) -> Result<(), Error> {
-        Ok(write_stdout(&if self.json { to_json(&json)? } else { format!("{text}\n") })?)
+        print(self.json, text, &json).map(drop)
     }
+}
+
+fn print(is_json: bool, text: &str, json: &serde_json::Value) -> Result<Exit, Error> {
+    write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?;
+    Ok(Exit::Ok)
 }
 
 /// The exit status is 1 where something was damaged.
@@ -76,7 +99,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Du(place) => du(place),
         Command::Fsck(place) => fsck(place),
         Command::Gc(place) => gc(place),
-        Command::Index(place) => index(place),
+        Command::Index(args) => index(args),
         Command::Export(args) => export(args),
         Command::Import(args) => import(args),
     }
@@ -85,20 +108,19 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn du(place: &Where) -> Result<Exit, Error> {
     let store = place.root()?;
     let usage = flow::store_footprint(&store)?;
-    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let mut text = format!(
         "{}: {} in {}, {} in {}",
         escape_path(&store),
         counted(usage.objects, "measurement"),
-        mib(usage.bytes),
+        binary_size(usage.bytes),
         counted(usage.results, "result"),
-        mib(usage.result_bytes)
+        binary_size(usage.result_bytes)
     );
     if usage.others > 0 {
         let files = counted(usage.others, "file");
         text += &format!(
             "; {} in {files} that were moved aside or never finished; `ktax store gc` removes them",
-            mib(usage.other_bytes)
+            binary_size(usage.other_bytes)
         );
     }
     place.print(
@@ -122,9 +144,17 @@ fn fsck(place: &Where) -> Result<Exit, Error> {
     let sound = whole(checked.sound as f64);
     let text =
         format!("{sound} sound, {} damaged{}", checked.damaged.len(), lines.collect::<String>());
+    let text = match checked.others {
+        0 => text,
+        others => format!("{text}\n{} of another version of ktax", counted(others, "file")),
+    };
     let damaged = damaged.map(|(path, reason)| json!({ "moved_to": path, "reason": reason }));
     let damaged: Vec<_> = damaged.collect();
-    place.print(&text, json!({ "sound": checked.sound, "damaged": damaged }))?;
+    place.print(
+        &text,
+        json!({ "sound": checked.sound, "damaged": damaged,
+                               "of_another_version": checked.others }),
+    )?;
     Ok(if checked.damaged.is_empty() { Exit::Ok } else { Exit::Internal })
 }
 
@@ -135,31 +165,29 @@ fn gc(place: &Where) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-fn index(place: &Where) -> Result<Exit, Error> {
-    let stored = place.store.open()?;
-    let Some(path) = stored.index_path() else {
-        return Err(Error::usage(
-            "the cache cannot be written, so that there is no file; give --cache",
-        ));
-    };
-    place.print(&escape_path(path), json!({ "index": path }))?;
-    Ok(Exit::Ok)
+fn index(args: &IndexArgs) -> Result<Exit, Error> {
+    let stored = args.store.open()?;
+    let path = stored.index_path().ok_or_else(|| {
+        Error::usage("the cache cannot be written, so that there is no file; give --cache")
+    })?;
+    print(args.json, &escape_path(path), &json!({ "index": path }))
 }
 
-fn export(args: &Paths) -> Result<Exit, Error> {
+fn export(args: &ExportArgs) -> Result<Exit, Error> {
     let store = args.place.root()?;
     let mut added = Added::default();
     for path in &args.paths {
         added += flow::copy_store(&store, path)?;
     }
-    say(args, "copied", added)
+    say(&args.place, "copied", added)
 }
 
-fn import(args: &Paths) -> Result<Exit, Error> {
-    let store = args.place.root()?;
+fn import(args: &ImportArgs) -> Result<Exit, Error> {
+    let store = args.place.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
-        added += match path.join("objects").is_dir() {
+        let is_store = ["objects", "results", "tags"].iter().any(|it| path.join(it).is_dir());
+        added += match is_store {
             true => flow::copy_store(path, &store)?,
             false => flow::import(path, &store)?,
         };
@@ -167,14 +195,14 @@ fn import(args: &Paths) -> Result<Exit, Error> {
     if added == Added::default() {
         note!("ktax: the store had all of it");
     }
-    say(args, "kept", added)
+    say(&args.place, "kept", added)
 }
 
-fn say(args: &Paths, did: &str, Added { measurements, results }: Added) -> Result<Exit, Error> {
+fn say(place: &Where, did: &str, Added { measurements, results }: Added) -> Result<Exit, Error> {
     let mut text = format!("{did} {}", counted(measurements, "new measurement"));
     if results > 0 {
         text += &format!(" and {}", counted(results, "new result"));
     }
-    args.place.print(&text, json!({ "new": measurements, "new_results": results }))?;
+    place.print(&text, json!({ "new": measurements, "new_results": results }))?;
     Ok(Exit::Ok)
 }

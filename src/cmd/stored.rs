@@ -6,20 +6,18 @@ use clap::Args;
 
 use crate::cmd::note::note;
 use crate::flow::{Error, Stored, cache_directory, store_directory};
+use crate::text::escape_path;
 
-/// Which store, and where its index is.
+/// Which store.
 #[derive(Debug, Clone, Args)]
-pub struct StoreArgs {
+pub struct StoreDir {
     /// Use the store in DIR [default: $XDG_DATA_HOME/ktax/store]
     #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub store: Option<PathBuf>,
-    /// Keep the index of the store in DIR [default: $XDG_CACHE_HOME/ktax]
-    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
-    pub cache: Option<PathBuf>,
 }
 
-impl StoreArgs {
-    /// The store's directory.
+impl StoreDir {
+    /// Its directory, which need not exist.
     pub fn root(&self) -> Result<PathBuf, Error> {
         store_directory(self.store.as_deref()).ok_or_else(|| {
             Error::usage(
@@ -28,9 +26,31 @@ impl StoreArgs {
         })
     }
 
+    /// The same for who reads: it is said where there is none.
+    pub fn existing(&self) -> Result<PathBuf, Error> {
+        let root = self.root()?;
+        if !root.exists() {
+            let path = escape_path(&root);
+            note!("ktax: there is no store in {path} yet; `ktax compare lsm` makes one");
+        }
+        Ok(root)
+    }
+}
+
+/// Which store, and where its index is.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    #[command(flatten)]
+    dir: StoreDir,
+    /// Keep the index of the store in DIR [default: $XDG_CACHE_HOME/ktax]
+    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
+    cache: Option<PathBuf>,
+}
+
+impl StoreArgs {
     /// The store with its index.
     pub fn open(&self) -> Result<Stored, Error> {
         let cache = cache_directory(self.cache.as_deref())?;
-        Stored::open(&self.root()?, &cache, &|text| note!("ktax: {text}"))
+        Stored::open(&self.dir.existing()?, &cache, &|text| note!("ktax: {text}"))
     }
 }

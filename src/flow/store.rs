@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
+use super::context::OrHost;
 use super::error::Error;
 use super::saved::saved;
 use super::session::Session;
@@ -64,8 +65,10 @@ pub(super) fn keep(
     let Some(used) = &session.store else { return Ok(()) };
     for group in groups {
         match put(&used.store, dir, group) {
+            Ok(Kept::Other(object)) => {
+                return Err(mismatch(&used.store, &object, dir, group)?.into());
+            }
             Ok(_) => {}
-            Err(error @ StoreError::Mismatch { .. }) => return Err(error.into()),
             Err(error) => {
                 say(session, used, &error);
                 break;
@@ -73,6 +76,23 @@ pub(super) fn keep(
         }
     }
     Ok(())
+}
+
+/// One of the two is wrong: what was measured now is in its directory, and the other one is not
+/// used any more.
+fn mismatch(
+    store: &Store,
+    object: &Path,
+    dir: &RunDir<CountsPlan>,
+    group: &Group,
+) -> Result<StoreError, StoreError> {
+    let quarantine = store.move_aside(object)?;
+    Ok(StoreError::Mismatch {
+        row: format!("{} of the {}", group.row(), group.side.name()),
+        object: object.display().to_string(),
+        quarantine: quarantine.display().to_string(),
+        directory: dir.root().display().to_string(),
+    })
 }
 
 /// Keeps a result, so that `ktax log` lists it. A store that cannot be written is said.
@@ -87,21 +107,25 @@ pub(super) fn keep_result(result: &dyn Report, session: &Session<'_>) {
 /// Says once why the store cannot be used.
 fn say(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
     if used.is_news() {
-        session.observer.note(&error.to_string());
+        session.observer.note(&format!("{error}, or give --no-store"));
     }
 }
 
-/// Whether the store has something new then.
-fn put(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<bool, StoreError> {
-    let Some(measurement) = measured(dir, group)? else { return Ok(false) };
-    match store.put(&measurement)? {
+/// What became of a row; one without a measurement is as good as one that is there.
+fn put(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<Kept, StoreError> {
+    measured(dir, group)?.map_or(Ok(Kept::Same), |measurement| store.put(&measurement))
+}
+
+/// Whether a copy was new. What was there is not touched where it has other counts: nobody knows
+/// which of the two is right.
+fn is_new(kept: Kept, row: &str, other: &Path) -> Result<bool, StoreError> {
+    match kept {
         Kept::New => Ok(true),
         Kept::Same => Ok(false),
-        Kept::Other(object, quarantine) => Err(StoreError::Mismatch {
-            row: format!("{} of the {}", group.row(), group.side.name()),
+        Kept::Other(object) => Err(StoreError::Differs {
+            row: row.to_owned(),
             object: object.display().to_string(),
-            quarantine: quarantine.display().to_string(),
-            directory: dir.root().display().to_string(),
+            other: other.display().to_string(),
         }),
     }
 }
@@ -138,18 +162,9 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     let mut added = Added::default();
     for object in from.objects()? {
         let measurement = from.read(&object)?;
-        match to.put(&measurement)? {
-            Kept::New => added.measurements += 1,
-            Kept::Same => {}
-            Kept::Other(known, quarantine) => {
-                return Err(Error::Store(StoreError::Mismatch {
-                    row: measurement.of.workload.row,
-                    object: known.display().to_string(),
-                    quarantine: quarantine.display().to_string(),
-                    directory: object.display().to_string(),
-                }));
-            }
-        }
+        let kept = to.put(&measurement)?;
+        let is_new = is_new(kept, &measurement.of.workload.row, &object)?;
+        added.measurements += usize::from(is_new);
     }
     for result in from.results()? {
         added.results += usize::from(to.put_result(&from.read_result(&result)?)?);
@@ -178,7 +193,9 @@ pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
     };
     if let Some(dir) = &counts {
         for group in groups(dir.plan()) {
-            added.measurements += usize::from(put(&store, dir, &group)?);
+            let row = format!("{} of the {}", group.row(), group.side.name());
+            let is_new = is_new(put(&store, dir, &group)?, &row, dir.root())?;
+            added.measurements += usize::from(is_new);
         }
     }
     match saved(&[path.to_owned()]) {
@@ -216,7 +233,9 @@ pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
 pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let left = Store::new(root.to_owned()).leftovers()?;
     for path in &left {
-        std::fs::remove_file(path)?;
+        let next = "make the store writable, or remove the file yourself";
+        let what = format!("cannot remove {}", path.display());
+        std::fs::remove_file(path).context(what, next)?;
     }
     Ok(left)
 }

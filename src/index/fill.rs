@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::{IndexError, Passed};
-use super::insert::{Entry, add};
+use super::insert::{Entry, IndexedFile, add};
 use super::open::Index;
 use crate::store::{Store, StoreError};
 
@@ -18,15 +18,14 @@ const BATCH: usize = 256;
 impl Index {
     /// Brings the index up to date.
     pub(super) fn fill(&mut self) -> Result<Passed, IndexError> {
-        let failed = self.failed();
-        let mut passed = Passed::new();
-        let measured = self.store.objects()?;
+        let store = self.store.clone();
+        let list = |store: &Store| store.objects();
         let read = |store: &Store, path: &Path| Ok(Entry::of_measurement(store.read(path)?));
-        passed.extend(self.update("measurement", &measured, read)?);
-        let results = self.store.results()?;
+        let mut passed = self.update("measurement", &store, list, read)?;
+        let list = |store: &Store| store.results();
         let read = |store: &Store, path: &Path| Ok(Entry::of_result(&store.read_result(path)?));
-        passed.extend(self.update("result", &results, read)?);
-        self.fill_tags().map_err(failed)??;
+        passed.extend(self.update("result", &store, list, read)?);
+        self.fill_tags()?;
         Ok(passed)
     }
 
@@ -34,25 +33,31 @@ impl Index {
     fn update(
         &mut self,
         table: &str,
-        paths: &[PathBuf],
+        store: &Store,
+        list: impl Fn(&Store) -> Result<Vec<PathBuf>, StoreError>,
         read: impl Fn(&Store, &Path) -> Result<Entry, StoreError> + Sync,
     ) -> Result<Passed, IndexError> {
         let failed = self.failed();
-        let known = names(&self.db, table).map_err(&failed)?;
-        let there: BTreeMap<&str, &PathBuf> = paths.iter().map(|it| (name(it), it)).collect();
+        // Before the files are listed: what another ktax adds meanwhile is not taken for gone.
+        let known = stamps(&self.db, table).map_err(&failed)?;
+        let there: BTreeMap<String, IndexedFile> =
+            list(store)?.into_iter().filter_map(file).collect();
+        let is_there = |(name, stamp): &(&String, &String)| {
+            there.get(*name).is_some_and(|file| file.stamp == **stamp)
+        };
         let gone: Vec<&String> =
-            known.iter().filter(|name| !there.contains_key(name.as_str())).collect();
-        let new: Vec<(&str, &PathBuf)> =
-            there.into_iter().filter(|(name, _)| !known.contains(*name)).collect();
+            known.iter().filter(|it| !is_there(it)).map(|(name, _)| name).collect();
+        let is_new = |file: &&IndexedFile| known.get(&file.name) != Some(&file.stamp);
+        let new: Vec<&IndexedFile> = there.values().filter(is_new).collect();
         if !gone.is_empty() {
             forget(&mut self.db, table, &gone).map_err(&failed)?;
         }
         let mut passed = Passed::new();
         for batch in new.chunks(BATCH) {
             let mut entries = Vec::new();
-            for (name, entry) in read_all(&self.store, batch, &read) {
+            for (file, entry) in read_all(store, batch, &read) {
                 match entry {
-                    Ok(entry) => entries.push((name, kept_at(batch, name), entry)),
+                    Ok(entry) => entries.push((file, entry)),
                     Err(error @ StoreError::Io { .. }) => return Err(error.into()),
                     Err(error) => passed.push(error),
                 }
@@ -63,40 +68,30 @@ impl Index {
     }
 
     /// Tags change: they are compared, and written where they differ.
-    fn fill_tags(&mut self) -> rusqlite::Result<Result<(), StoreError>> {
-        let tags = match self.store.tags() {
-            Ok(tags) => tags,
-            Err(error) => return Ok(Err(error)),
-        };
+    fn fill_tags(&mut self) -> Result<(), IndexError> {
+        let failed = self.failed();
+        let tags = self.store.tags()?.into_iter();
         let there: BTreeSet<[String; 3]> =
-            tags.into_iter().map(|(name, of)| [name, of.kernel_sha256, of.boot_line]).collect();
-        let known: BTreeSet<[String; 3]> = self
-            .db
-            .prepare("SELECT name, kernel_sha256, boot_line FROM tag")?
-            .query_map((), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
-            .collect::<rusqlite::Result<_>>()?;
-        if there != known {
-            let changed = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            changed.execute("DELETE FROM tag", ())?;
-            for [name, kernel_sha256, boot_line] in &there {
-                let tag = [name, kernel_sha256, boot_line];
-                changed.execute("INSERT INTO tag VALUES (?1, ?2, ?3)", tag)?;
-            }
-            changed.commit()?;
+            tags.map(|(name, of)| [name, of.kernel_sha256, of.boot_line]).collect();
+        if there != tags_of(&self.db).map_err(&failed)? {
+            write_tags(&mut self.db, &there).map_err(&failed)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
-/// The name of an object: its file's, without what all have.
-fn name(path: &Path) -> &str {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.split('.').next().unwrap_or_default()
+/// A file that is there, by its name without what all have.
+fn file(path: PathBuf) -> Option<(String, IndexedFile)> {
+    let name = path.file_name()?.to_str()?.split('.').next()?.to_owned();
+    // One that is gone meanwhile is gone.
+    let found = fs::metadata(&path).ok()?;
+    let stamp = format!("{} {}.{:09}", found.len(), found.mtime(), found.mtime_nsec());
+    Some((name.clone(), IndexedFile { name, path, stamp, kept_at: found.mtime() }))
 }
 
-fn names(db: &Connection, table: &str) -> rusqlite::Result<BTreeSet<String>> {
-    let mut all = db.prepare(&format!("SELECT object FROM {table}"))?;
-    all.query_map((), |row| row.get(0))?.collect()
+fn stamps(db: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, String>> {
+    let mut all = db.prepare(&format!("SELECT object, stamp FROM {table}"))?;
+    all.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn forget(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Result<()> {
@@ -110,13 +105,13 @@ fn forget(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Resul
 /// Reading is unpacking: each CPU does a part.
 fn read_all<'a>(
     store: &Store,
-    batch: &[(&'a str, &PathBuf)],
+    batch: &[&'a IndexedFile],
     read: &(impl Fn(&Store, &Path) -> Result<Entry, StoreError> + Sync),
-) -> Vec<(&'a str, Result<Entry, StoreError>)> {
+) -> Vec<(&'a IndexedFile, Result<Entry, StoreError>)> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let part = |part: &'_ [(&'a str, &PathBuf)]| -> Vec<_> {
-            part.iter().map(|(name, path)| (*name, read(store, path))).collect()
+        let part = |part: &[&'a IndexedFile]| -> Vec<_> {
+            part.iter().map(|file| (*file, read(store, &file.path))).collect()
         };
         let parts: Vec<_> = batch
             .chunks(batch.len().div_ceil(cpus).max(1))
@@ -126,10 +121,17 @@ fn read_all<'a>(
     })
 }
 
-/// When a file was written, seconds since 1970: objects say nothing of it.
-fn kept_at(batch: &[(&str, &PathBuf)], name: &str) -> i64 {
-    let path = batch.iter().find(|(one, _)| *one == name).map(|(_, path)| *path);
-    let written = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
-    let since = written.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+fn tags_of(db: &Connection) -> rusqlite::Result<BTreeSet<[String; 3]>> {
+    let mut all = db.prepare("SELECT name, kernel_sha256, boot_line FROM tag")?;
+    all.query_map((), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
+}
+
+fn write_tags(db: &mut Connection, tags: &BTreeSet<[String; 3]>) -> rusqlite::Result<()> {
+    let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    changed.execute("DELETE FROM tag", ())?;
+    for [name, kernel_sha256, boot_line] in tags {
+        let tag = [name, kernel_sha256, boot_line];
+        changed.execute("INSERT INTO tag VALUES (?1, ?2, ?3)", tag)?;
+    }
+    changed.commit()
 }

@@ -1,11 +1,23 @@
 //! From a file of the store to rows of tables.
 
+use std::path::PathBuf;
+
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
 
 use crate::model::{
     Comparison, ComparisonMethod, METRICS, Measurement, Saved, SavedResult, Sides, Signature,
 };
+
+/// A file of the store, as the index knows it.
+pub(super) struct IndexedFile {
+    pub name: String,
+    pub path: PathBuf,
+    /// Its size, and when it was written: another file of that name has another one.
+    pub stamp: String,
+    /// When it was written, seconds since 1970.
+    pub kept_at: i64,
+}
 
 /// What a file of the store adds.
 pub(super) enum Entry {
@@ -35,7 +47,10 @@ impl Entry {
                 let rows = it.rows.iter().map(|row| row.row.clone()).collect();
                 ("comparison", it.title.clone(), rows, kernels(it))
             }
-            SavedResult::Ledger(it) => ("ledger", it.title.clone(), Vec::new(), Vec::new()),
+            SavedResult::Ledger(it) => {
+                let rows = it.rows.iter().map(|row| row.row.clone()).collect();
+                ("ledger", it.title.clone(), rows, Vec::new())
+            }
             SavedResult::Bisection(it) => {
                 ("bisection", it.title.clone(), vec![it.row.clone()], Vec::new())
             }
@@ -61,32 +76,31 @@ fn kernels(comparison: &Comparison) -> Vec<String> {
 }
 
 /// Adds these; what another ktax has added meanwhile stays.
-pub(super) fn add(db: &mut Connection, entries: &[(&str, i64, Entry)]) -> rusqlite::Result<()> {
+pub(super) fn add(db: &mut Connection, entries: &[(&IndexedFile, Entry)]) -> rusqlite::Result<()> {
     let changed = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for (name, kept_at, entry) in entries {
+    for (file, entry) in entries {
         match entry {
-            Entry::Measurement(of) => add_measurement(&changed, name, *kept_at, of)?,
-            Entry::Result(of) => add_result(&changed, name, *kept_at, of)?,
+            Entry::Measurement(of) => add_measurement(&changed, file, of)?,
+            Entry::Result(of) => add_result(&changed, file, of)?,
         }
     }
     changed.commit()
 }
 
-fn add_result(db: &Connection, name: &str, kept_at: i64, of: &Described) -> rusqlite::Result<()> {
+fn add_result(db: &Connection, file: &IndexedFile, of: &Described) -> rusqlite::Result<()> {
     let Described { kind, title, headline, rows, kernels } = of;
     let (rows, kernels) = (rows.join("\n"), kernels.join("\n"));
     db.prepare_cached(
-        "INSERT OR IGNORE INTO result (object, kind, title, headline, rows, kernels, kept_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR IGNORE INTO result (object, stamp, kind, title, headline, rows, kernels, \
+         kept_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
-    .execute(params![name, kind, title, headline, rows, kernels, kept_at])
+    .execute(params![file.name, file.stamp, kind, title, headline, rows, kernels, file.kept_at])
     .map(drop)
 }
 
 fn add_measurement(
     db: &Connection,
-    name: &str,
-    kept_at: i64,
+    file: &IndexedFile,
     measurement: &Measurement,
 ) -> rusqlite::Result<()> {
     let subject = subject(db, measurement)?;
@@ -97,16 +111,19 @@ fn add_measurement(
         measurement.layouts.iter().map(|layout| &layout.sample.signature).collect();
     let inserted = db
         .prepare_cached(
-            "INSERT OR IGNORE INTO measurement (object, subject, conditions, workload, signature, \
-             kept_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT OR IGNORE INTO measurement (object, stamp, subject, conditions, workload, \
+             asked, source, signature, kept_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
-            name,
+            file.name,
+            file.stamp,
             subject,
             conditions,
             workload,
+            measurement.subject.kernel,
+            measurement.kernel.source,
             json!(signatures).to_string(),
-            kept_at
+            file.kept_at
         ])?;
     if inserted == 0 {
         return Ok(());
@@ -127,27 +144,23 @@ fn subject(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> 
     let kernel = &measurement.kernel;
     let known: i64 = db
         .prepare_cached(
-            "INSERT INTO kernel (sha256, name, source, package_date, arch) \
-             VALUES (?1, ?2, ?3, ?4, ?5) \
+            "INSERT INTO kernel (sha256, name, package_date, arch) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (sha256) DO UPDATE SET sha256 = sha256 RETURNING id",
         )?
         .query_row(
             params![
                 measurement.of.kernel_sha256,
                 kernel.name(),
-                kernel.source,
                 kernel.package_date,
                 kernel.arch.name()
             ],
             |row| row.get(0),
         )?;
     db.prepare_cached(
-        "INSERT INTO subject (kernel, boot_line, asked) VALUES (?1, ?2, ?3) \
+        "INSERT INTO subject (kernel, boot_line) VALUES (?1, ?2) \
          ON CONFLICT (kernel, boot_line) DO UPDATE SET boot_line = boot_line RETURNING id",
     )?
-    .query_row(params![known, measurement.of.boot_line, measurement.subject.kernel], |row| {
-        row.get(0)
-    })
+    .query_row(params![known, measurement.of.boot_line], |row| row.get(0))
 }
 
 fn conditions(db: &Connection, measurement: &Measurement) -> rusqlite::Result<i64> {

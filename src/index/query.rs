@@ -12,10 +12,11 @@ pub struct StoredSubject {
     pub kernel_sha256: String,
     /// The Kernel's name: its release, else its build-id.
     pub kernel: String,
-    /// Where it came from: `debian:NAME=VERSION`, or a path.
-    pub source: String,
-    /// As it was asked for first.
-    pub asked: String,
+    /// Where it came from: `debian:NAME=VERSION`, or a path. Whoever measured one image may have
+    /// had it from several places.
+    pub sources: Vec<String>,
+    /// As it was asked for.
+    pub asked: Vec<String>,
     /// The boot line.
     pub boot_line: String,
     /// Rows that were measured.
@@ -69,8 +70,6 @@ pub struct StoredPoint {
     pub kernel_sha256: String,
     /// The Kernel's name.
     pub kernel: String,
-    /// Where it came from.
-    pub source: String,
     /// The boot line.
     pub boot_line: String,
     /// What one operation is.
@@ -98,18 +97,24 @@ impl Index {
     /// The index cannot be read.
     pub fn subjects(&self) -> Result<Vec<StoredSubject>, IndexError> {
         const ALL: &str = "\
-            SELECT kernel.sha256, kernel.name, kernel.source, subject.asked, subject.boot_line, \
+            SELECT kernel.sha256, kernel.name, json_group_array(DISTINCT measurement.source), \
+              json_group_array(DISTINCT measurement.asked), subject.boot_line, \
               count(DISTINCT workload.row), max(measurement.kept_at) \
             FROM subject JOIN kernel ON kernel.id = subject.kernel \
             JOIN measurement ON measurement.subject = subject.id \
             JOIN workload ON workload.id = measurement.workload \
             GROUP BY subject.id";
+        let texts = |json: String| -> Vec<String> {
+            let mut texts: Vec<String> = serde_json::from_str(&json).unwrap_or_default();
+            texts.sort();
+            texts
+        };
         self.all(ALL, (), |row| {
             Ok(StoredSubject {
                 kernel_sha256: row.get(0)?,
                 kernel: row.get(1)?,
-                source: row.get(2)?,
-                asked: row.get(3)?,
+                sources: texts(row.get(2)?),
+                asked: texts(row.get(3)?),
                 boot_line: row.get(4)?,
                 rows: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
                 kept_at: row.get(6)?,
@@ -175,12 +180,12 @@ impl Index {
     pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>, IndexError> {
         const OF: &str = "\
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
-              measurement.kept_at, kernel.sha256, kernel.name, kernel.source, subject.boot_line, \
+              measurement.kept_at, kernel.sha256, kernel.name, subject.boot_line, \
               workload.operation, workload.ops, conditions.qemu, conditions.guest, \
               conditions.memory_mib || ' MiB, CPU ' || conditions.cpu, measurement.signature, \
-              (SELECT group_concat(raw, ' ') FROM (SELECT raw FROM value \
+              (SELECT coalesce(group_concat(raw, ' '), '') FROM (SELECT raw FROM value \
                 WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
-              (SELECT group_concat(whole, ' ') FROM (SELECT whole FROM value \
+              (SELECT coalesce(group_concat(whole, ' '), '') FROM (SELECT whole FROM value \
                 WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)) \
             FROM measurement JOIN workload ON workload.id = measurement.workload \
             JOIN subject ON subject.id = measurement.subject \
@@ -193,16 +198,15 @@ impl Index {
                 of: measurement(row)?,
                 kernel_sha256: row.get(5)?,
                 kernel: row.get(6)?,
-                source: row.get(7)?,
-                boot_line: row.get(8)?,
-                operation: row.get(9)?,
-                ops: u64::try_from(row.get::<_, i64>(10)?).unwrap_or(1),
-                qemu: row.get(11)?,
-                guest: row.get(12)?,
-                machine: row.get(13)?,
-                signature: row.get(14)?,
-                raw: counts(row.get(15)?),
-                whole: counts(row.get(16)?),
+                boot_line: row.get(7)?,
+                operation: row.get(8)?,
+                ops: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(1),
+                qemu: row.get(10)?,
+                guest: row.get(11)?,
+                machine: row.get(12)?,
+                signature: row.get(13)?,
+                raw: counts(row.get(14)?),
+                whole: counts(row.get(15)?),
             })
         })
     }

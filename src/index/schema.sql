@@ -4,7 +4,6 @@ CREATE TABLE kernel (
   id INTEGER PRIMARY KEY,
   sha256 TEXT NOT NULL UNIQUE,
   name TEXT NOT NULL,           -- the release, else the build-id
-  source TEXT NOT NULL,         -- debian:NAME=VERSION, or a path
   package_date TEXT,            -- 2026-01-31
   arch TEXT NOT NULL
 ) STRICT;
@@ -12,7 +11,6 @@ CREATE TABLE subject (
   id INTEGER PRIMARY KEY,
   kernel INTEGER NOT NULL REFERENCES kernel,
   boot_line TEXT NOT NULL,
-  asked TEXT NOT NULL,          -- the kernel as it was asked for: debian:cloud-amd64, git:v6.12
   UNIQUE (kernel, boot_line)
 ) STRICT;
 CREATE TABLE conditions (       -- counts compare only within the same
@@ -37,9 +35,12 @@ CREATE TABLE workload (
 CREATE TABLE measurement (
   id INTEGER PRIMARY KEY,
   object TEXT NOT NULL UNIQUE,  -- the name of its file in the store
+  stamp TEXT NOT NULL,          -- of that file: its size, and when it was written
   subject INTEGER NOT NULL REFERENCES subject,
   conditions INTEGER NOT NULL REFERENCES conditions,
   workload INTEGER NOT NULL REFERENCES workload,
+  asked TEXT NOT NULL,          -- the kernel as it was asked for: debian:cloud-amd64, git:v6.12
+  source TEXT NOT NULL,         -- where it came from: debian:NAME=VERSION, or a path
   signature TEXT NOT NULL,      -- what the workload says it did
   kept_at INTEGER NOT NULL      -- seconds since 1970
 ) STRICT;
@@ -55,6 +56,7 @@ CREATE TABLE value (
 CREATE TABLE result (
   id INTEGER PRIMARY KEY,
   object TEXT NOT NULL UNIQUE,
+  stamp TEXT NOT NULL,
   kind TEXT NOT NULL,           -- comparison, ledger, bisection, …
   title TEXT NOT NULL,
   headline TEXT NOT NULL,
@@ -67,10 +69,10 @@ CREATE TABLE tag (
   kernel_sha256 TEXT NOT NULL,
   boot_line TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
--- The cost of each row per operation: a line for each kernel, boot line and metric.
+-- The cost of each row per operation: a line for each kernel, boot line, conditions and metric.
 CREATE VIEW cost AS
-SELECT workload.row, value.metric, kernel.name AS kernel, subject.boot_line, conditions.qemu,
-  conditions.guest, min(value.raw) * 1.0 / workload.ops AS least,
+SELECT workload.row, value.metric, kernel.name AS kernel, kernel.sha256, subject.boot_line,
+  measurement.conditions, conditions.qemu, conditions.guest, min(value.raw) * 1.0 / workload.ops AS least,
   max(value.raw) * 1.0 / workload.ops AS most, count(*) AS layouts
 FROM value
 JOIN measurement ON measurement.id = value.measurement

@@ -4,6 +4,9 @@ use std::ops::RangeInclusive;
 
 use crate::stats::timed::MIN_PAIRS;
 
+/// A smaller change of counts gets no verdict, percent, where nothing else is asked for.
+pub const THRESHOLD_PERCENT: f64 = 0.1;
+
 /// Layouts per Side.
 pub const LAYOUTS: RangeInclusive<u32> = 1..=99;
 

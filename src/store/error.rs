@@ -5,15 +5,14 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::model::Blame;
+use crate::model::{Blame, FORMAT};
 use crate::rundir::RunDirError;
 
 /// Why the store cannot be used.
 #[derive(Debug, Error)]
 pub enum StoreError {
     #[error(
-        "{operation} {path}: {reason}; check the permissions and the free disk space of the store, \
-         or give --no-store"
+        "{operation} {path}: {reason}; check the permissions and the free disk space of the store"
     )]
     Io { operation: &'static str, path: String, reason: io::Error },
     #[error(
@@ -21,6 +20,15 @@ pub enum StoreError {
          measured again when it is needed"
     )]
     Damaged { object: String, reason: String },
+    #[error(
+        "{path} has format {found}, and this ktax reads format {FORMAT}; use the ktax that wrote it"
+    )]
+    OtherVersion { path: String, found: u32 },
+    #[error(
+        "{object} and {other} have other counts of {row}; nothing was changed: measure it again \
+         with --verify-store 100, which finds out which of them is wrong"
+    )]
+    Differs { row: String, object: String, other: String },
     #[error(
         "{row} has other counts than the store has of it: {object} was moved to {quarantine}, and \
          {directory} has the new ones; one of the two was not measured as ktax measures: compare \
@@ -56,7 +64,7 @@ impl StoreError {
     pub fn blame(&self) -> Blame {
         match self {
             StoreError::RunDir(error) => error.blame(),
-            StoreError::NoTag { .. } => Blame::User,
+            StoreError::NoTag { .. } | StoreError::OtherVersion { .. } => Blame::User,
             _ => Blame::Host,
         }
     }

@@ -3,9 +3,13 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::error::StoreError;
 use crate::disk::{is_unfinished, read_limited, write_atomically, write_new_atomically};
+
+/// Nobody writes a file for longer.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// More than any file of a store has.
 const FILE_MAX: u64 = 1 << 30;
@@ -53,7 +57,12 @@ impl Store {
 
     /// All of a folder, in the order of their names.
     pub(super) fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
-        let is_one = |path: &PathBuf| path.to_string_lossy().ends_with(SUFFIX);
+        // Whatever else lies there is of somebody else.
+        let is_one = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
+            stem.len() == 64 && *path == self.named(folder, stem)
+        };
         let mut all: Vec<PathBuf> = self.files(folder)?.into_iter().filter(is_one).collect();
         all.sort();
         Ok(all)
@@ -90,7 +99,7 @@ impl Store {
         let mut left = self.files(QUARANTINE)?;
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
-            left.extend(files.filter(|path| path.file_name().is_some_and(is_unfinished)));
+            left.extend(files.filter(|path| is_left(path)));
         }
         Ok(left)
     }
@@ -116,6 +125,13 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+/// Whether nobody can be writing this file any more that was never finished.
+fn is_left(path: &Path) -> bool {
+    let written = fs::metadata(path).and_then(|it| it.modified());
+    path.file_name().is_some_and(is_unfinished)
+        && written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
 }
 
 /// The bytes of a file; `None` where there is none.

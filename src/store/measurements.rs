@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
 use super::files::{OBJECTS, Store, read, write_new};
-use super::object::{encode_measurement, measurement, name};
-use crate::model::{Measurand, Measurement};
+use super::object::{check, decode, encode_measurement, format, measurement, name};
+use crate::model::{FORMAT, Measurand, Measurement};
 
 /// What became of a measurement that was given to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub enum Kept {
     New,
     /// It was there already, the same to the last count.
     Same,
-    /// What was there has other counts; it was moved from the first path to the second.
-    Other(PathBuf, PathBuf),
+    /// What is at this path has other counts.
+    Other(PathBuf),
 }
 
 /// What a look at everything found.
@@ -26,6 +26,8 @@ pub struct Checked {
     pub sound: usize,
     /// Those that are not, and why.
     pub damaged: Vec<(PathBuf, String)>,
+    /// Those of another version of ktax.
+    pub others: usize,
 }
 
 /// How much the store has.
@@ -59,36 +61,45 @@ impl Store {
         let path = self.path(of);
         match read(&path)? {
             None => Ok(None),
-            Some(bytes) => self.sound(&path, &bytes).map(Some).map_err(StoreError::damaged(&path)),
+            Some(bytes) => self.sound(&path, &bytes).map(Some),
         }
     }
 
     /// The measurement of an object that is whole and has the name of what it is of.
-    fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, String> {
-        let measurement = measurement(bytes)?;
+    fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
+        let damaged = StoreError::damaged(path);
+        let json = decode(bytes).map_err(&damaged)?;
+        match format(&json).map_err(&damaged)? {
+            FORMAT => {}
+            found => return Err(StoreError::OtherVersion { path: text(path), found }),
+        }
+        let measurement = measurement(&json).map_err(&damaged)?;
+        check(&measurement).map_err(&damaged)?;
         match path == self.path(&measurement.of) {
             true => Ok(measurement),
-            false => Err("it has the name of another measurement".to_owned()),
+            false => Err(damaged("it has the name of another measurement".to_owned())),
         }
     }
 
-    /// Keeps a measurement.
+    /// Keeps a measurement. What was there is there still.
     ///
     /// # Errors
-    /// The store cannot be written. What was there is there still.
+    /// The store cannot be written.
     pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
         let path = self.path(&measurement.of);
+        let as_known = |known: Measurement| match known.layouts == measurement.layouts {
+            true => Kept::Same,
+            false => Kept::Other(path.clone()),
+        };
         if let Some(known) = self.get(&measurement.of)? {
-            return match known.layouts == measurement.layouts {
-                true => Ok(Kept::Same),
-                false => Ok(Kept::Other(path.clone(), self.move_aside(&path)?)),
-            };
+            return Ok(as_known(known));
         }
-        match write_new(&path, &encode_measurement(measurement))? {
-            true => Ok(Kept::New),
-            // Another writer was first.
-            false => self.put(measurement),
+        if write_new(&path, &encode_measurement(measurement))? {
+            return Ok(Kept::New);
         }
+        // Another writer was first, unless what is there is no file.
+        let known = self.get(&measurement.of)?.map(as_known);
+        known.ok_or_else(|| StoreError::damaged(&path)("a link without a file".to_owned()))
     }
 
     /// Every object's path, in the order of their names.
@@ -104,14 +115,14 @@ impl Store {
     /// # Errors
     /// It is damaged, or it cannot be read.
     pub fn read(&self, path: &Path) -> Result<Measurement, StoreError> {
-        let damaged = StoreError::damaged(path);
         match read(path)? {
-            None => Err(damaged("it is not there".to_owned())),
-            Some(bytes) => self.sound(path, &bytes).map_err(damaged),
+            None => Err(StoreError::damaged(path)("it is not there".to_owned())),
+            Some(bytes) => self.sound(path, &bytes),
         }
     }
 
-    /// Looks at everything, and moves what is damaged aside.
+    /// Looks at everything, and moves what is damaged aside; what another version of ktax wrote
+    /// stays.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -120,6 +131,10 @@ impl Store {
         let mut add = |path: PathBuf, found: Result<(), StoreError>| match found {
             Ok(()) => {
                 checked.sound += 1;
+                Ok(())
+            }
+            Err(StoreError::OtherVersion { .. }) => {
+                checked.others += 1;
                 Ok(())
             }
             Err(StoreError::Damaged { reason, .. }) => {
@@ -151,4 +166,8 @@ impl Store {
             all.each_ref().map(|paths| paths.iter().map(size).sum());
         Ok(Footprint { objects, bytes, results, result_bytes, others, other_bytes })
     }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }

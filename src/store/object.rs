@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::beside::{Beside, apart, beside};
 use crate::disk::sha256;
-use crate::model::{FORMAT, Measurand, Measurement};
+use crate::model::{Measurand, Measurement};
+use crate::rundir::profile::parse;
 
 /// No object has had a thousandth of this.
 const MOST: u64 = 1 << 30;
@@ -70,19 +71,47 @@ pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     encode(&json_of(&Object { measurement, profiles }))
 }
 
-/// The measurement in an object.
-pub fn measurement(bytes: &[u8]) -> Result<Measurement, String> {
-    let object: Object =
-        serde_json::from_slice(&decode(bytes)?).map_err(|error| error.to_string())?;
+/// The format of the measurement in this JSON, whatever else another version has there.
+pub fn format(json: &[u8]) -> Result<u32, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        measurement: Format,
+    }
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let head: Head = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    Ok(head.measurement.format)
+}
+
+/// The measurement in this JSON.
+pub fn measurement(json: &[u8]) -> Result<Measurement, String> {
+    let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
     let texts = apart(&profiles, measurement.layouts.len());
     for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
         layout.profile = profile;
     }
-    match measurement.format {
-        FORMAT => Ok(measurement),
-        format => Err(format!("it has format {format}, and this ktax reads format {FORMAT}")),
+    Ok(measurement)
+}
+
+/// Refuses what no ktax writes, so that whoever reads a measurement can rely on it.
+pub fn check(measurement: &Measurement) -> Result<(), String> {
+    let Measurement { of, kernel, layouts, .. } = measurement;
+    if layouts.is_empty() || layouts.len() != of.layouts.len() || of.workload.ops == 0 {
+        return Err("it has not the layouts and operations that it says".to_owned());
     }
+    if kernel.sha256 != of.kernel_sha256 {
+        return Err("it names two kernels".to_owned());
+    }
+    for layout in layouts {
+        let parsed = parse(&layout.profile).map_err(|error| error.to_string())?;
+        if parsed.total != layout.sample.total || parsed.counts() != layout.sample.counts {
+            return Err("its functions do not add up to its counts".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// A member of gzip without content: its comment is the hash of these bytes.

@@ -6,7 +6,7 @@ use super::error::StoreError;
 use super::files::{RESULTS, Store, read, write_new};
 use super::object::{decode, encode, json_of};
 use crate::disk::sha256;
-use crate::model::{Saved, read_results};
+use crate::model::{Saved, SavedError, read_results};
 
 impl Store {
     /// Keeps a result; whether it was new.
@@ -35,18 +35,24 @@ impl Store {
         let damaged = StoreError::damaged(path);
         match read(path)? {
             None => Err(damaged("it is not there".to_owned())),
-            Some(bytes) => self.sound_result(path, &bytes).map_err(damaged),
+            Some(bytes) => match self.sound_result(path, &bytes).map_err(damaged)? {
+                Err(SavedError::Format { found }) => {
+                    Err(StoreError::OtherVersion { path: path.display().to_string(), found })
+                }
+                saved => saved.map_err(|error| StoreError::damaged(path)(error.to_string())),
+            },
         }
     }
 
     /// The result of a file that is whole and has the name of what is in it.
-    fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Saved, String> {
+    fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Result<Saved, SavedError>, String> {
         let json = decode(bytes)?;
         if path != self.named(RESULTS, &sha256(&json)) {
             return Err("it has the name of another result".to_owned());
         }
         let text = String::from_utf8(json).map_err(|error| error.to_string())?;
-        let mut all = read_results(&text).map_err(|error| error.to_string())?;
-        all.pop().ok_or_else(|| "it has no result".to_owned())
+        // There is never none.
+        let one = |mut all: Vec<Saved>| all.pop().ok_or(SavedError::Untagged);
+        Ok(read_results(&text).and_then(one))
     }
 }

@@ -23,6 +23,14 @@ pub struct Tagged {
     pub boot_line: String,
 }
 
+impl Tagged {
+    /// Whether it can be a subject.
+    fn is_sound(&self) -> bool {
+        let digits = self.kernel_sha256.bytes();
+        digits.len() == 64 && digits.clone().all(|digit| digit.is_ascii_hexdigit())
+    }
+}
+
 impl Store {
     /// Gives a subject a name, which may have been another's.
     ///
@@ -57,6 +65,7 @@ impl Store {
                 continue;
             }
             let tagged = read(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let tagged = tagged.filter(Tagged::is_sound);
             all.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
         }
         alphanumeric_sort::sort_slice_by_str_key(&mut all, |(name, _)| name.as_str());

@@ -172,10 +172,13 @@ fn other_counts_of_one_measurement_are_a_failure_that_names_both() {
     run_dir.write_run(step, &Run { row: run.row, outcome }, Some(&profile)).unwrap();
     let ran = command(&["import", root.to_str().unwrap()], store.root());
     assert_eq!(ran.status, 1, "{}", ran.stderr);
-    for named in ["getppid of the base", "/objects/", "/quarantine/1-", root.to_str().unwrap()] {
+    for named in ["getppid of the base", "/objects/", "--verify-store", root.to_str().unwrap()] {
         assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
     }
-    assert_eq!(store.objects().unwrap().len(), kept - 1);
+    // Nobody knows which is right: nothing was changed, however often it is tried.
+    assert_eq!(command(&["import", root.to_str().unwrap()], store.root()).status, 1);
+    assert_eq!(store.objects().unwrap().len(), kept);
+    assert!(!store.root().join("quarantine").exists());
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     assert_eq!(ran.stdout, format!("kept {kept} new measurements\n"));
     let ran = command(&["du"], &third);
     assert!(
-        ran.stdout.contains(&format!("third: {kept} measurements in 0.0 MiB")),
+        ran.stdout.contains(&format!("third: {kept} measurements in ")),
         "{}",
         ran.stdout
     );

@@ -45,8 +45,7 @@ impl Stored {
         let all = in_common(&measured, wanted.as_deref());
         let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
-            let [base, change] = [found.base, found.change].map(|it| names.name(it));
-            return Err(StoredError::NothingInCommon { base, change })?;
+            return Err(StoredError::NothingInCommon { command: measuring(&found) })?;
         };
         let others = all.iter().filter(|(other, _)| *other != conditions);
         let others: usize = others.map(|(_, rows)| rows.len()).sum();
@@ -85,6 +84,19 @@ impl Stored {
         let plan = Plan { format, title, seed, threshold_percent, method };
         Ok(Taken { plan, rows, place })
     }
+}
+
+/// The words of the command that measures two subjects.
+fn measuring(of: &Sides<&StoredSubject>) -> Vec<String> {
+    let mut words = vec!["ktax".to_owned(), "compare".to_owned()];
+    for (side, subject) in [("base", of.base), ("change", of.change)] {
+        let names = subject.sources.iter().chain(&subject.asked).next();
+        words.extend([format!("--{side}"), names.cloned().unwrap_or_default()]);
+        if !subject.boot_line.is_empty() {
+            words.extend([format!("--{side}-boot-line"), subject.boot_line.clone()]);
+        }
+    }
+    words
 }
 
 /// The names of rows, in the order in which they were asked for.

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use crate::text::{escape, shell_word};
+use crate::text::{escape, shell_line, shell_word};
 
 /// Why the store has no answer.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -14,13 +14,19 @@ pub enum StoredError {
     )]
     Unknown { store: String, name: String, near: Option<String> },
     #[error("{name:?} is {}; give one of these", listed(.choices))]
-    Ambiguous { name: String, choices: Vec<String> },
+    Ambiguous { name: String, choices: Vec<(String, String)> },
+    #[error("{name:?} is a name of {of} already; choose another")]
+    Taken { name: String, of: String },
     #[error(
-        "the store has no row of both that was measured in the same way; `ktax compare --base {} \
-         --change {}` measures what is missing",
-        shell_word(.base), shell_word(.change)
+        "no measurement of these has the boot line {wanted:?}; give one of {}", known.join(", ")
     )]
-    NothingInCommon { base: String, change: String },
+    NoBootLine { wanted: String, known: Vec<String> },
+    #[error(
+        "the store has no row of both that was measured in the same way; `{}` measures what is \
+         missing",
+        shell_line(.command)
+    )]
+    NothingInCommon { command: Vec<String> },
     #[error("{base:?} and {change:?} are the same subject; give two")]
     Same { base: String, change: String },
     #[error(
@@ -45,7 +51,10 @@ fn meant(near: &Option<String>) -> String {
     near.unwrap_or_default()
 }
 
-fn listed(of: &[String]) -> String {
-    let quoted: Vec<String> = of.iter().map(|one| shell_word(one)).collect();
-    quoted.join(" or ")
+fn listed(of: &[(String, String)]) -> String {
+    let one = |(name, what): &(String, String)| match what.as_str() {
+        "" => shell_word(name),
+        what => format!("{} ({})", shell_word(name), escape(what)),
+    };
+    of.iter().map(one).collect::<Vec<String>>().join(" or ")
 }

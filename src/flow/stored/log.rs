@@ -38,8 +38,12 @@ impl Stored {
     /// The index cannot be read.
     pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
         let mut all = self.index.results()?;
+        // A workload stands for its rows.
+        let is_row = |row: &String, wanted: &String| {
+            row == wanted || row.strip_prefix(wanted.as_str()).is_some_and(|it| it.starts_with(':'))
+        };
         all.retain(|it| {
-            order.row.as_ref().is_none_or(|row| it.rows.contains(row))
+            order.row.as_ref().is_none_or(|row| it.rows.iter().any(|it| is_row(it, row)))
                 && order.since.as_ref().is_none_or(|since| it.kept_on >= *since)
                 && order
                     .kernel
@@ -72,14 +76,16 @@ impl Stored {
     /// There is none, or there are several.
     pub fn result(&self, id: &str) -> Result<Saved, Error> {
         let all = self.index.results()?;
+        let id = id.to_ascii_lowercase();
         let found: Vec<&str> =
-            all.iter().map(|it| it.object.as_str()).filter(|it| it.starts_with(id)).collect();
+            all.iter().map(|it| it.object.as_str()).filter(|it| it.starts_with(&id)).collect();
         match found.as_slice() {
             [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
-            [] | [_] => Err(StoredError::NoResult { id: id.to_owned() })?,
+            [] | [_] => Err(StoredError::NoResult { id })?,
             several => {
-                let choices = several.iter().map(|it| it.chars().take(12).collect()).collect();
-                Err(StoredError::Ambiguous { name: id.to_owned(), choices })?
+                let short = |id: &&str| (id.chars().take(12).collect(), String::new());
+                let choices = several.iter().take(5).map(short).collect();
+                Err(StoredError::Ambiguous { name: id, choices })?
             }
         }
     }

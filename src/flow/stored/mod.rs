@@ -3,6 +3,7 @@
 mod diff;
 mod error;
 mod history;
+mod lineage;
 mod log;
 mod names;
 mod open;

@@ -10,6 +10,9 @@ use crate::index::StoredSubject;
 use crate::store::Tagged;
 use crate::text::nearest;
 
+/// So many choices are listed.
+const CHOICES: usize = 5;
+
 /// Fewer hexadecimal digits mean too many.
 const LEAST_DIGITS: usize = 4;
 
@@ -40,23 +43,28 @@ impl Names {
         self.tags.iter().filter(|(_, of)| is_of(of)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// A name that [`Names::find`] understands: the kernel, or where it came from where that name
-    /// is another's too, and the boot line.
+    /// Whether another image has the same name.
+    pub fn is_ambiguous(&self, of: &StoredSubject) -> bool {
+        let is_twin =
+            |it: &StoredSubject| it.kernel == of.kernel && it.kernel_sha256 != of.kernel_sha256;
+        self.subjects.iter().any(is_twin)
+    }
+
+    /// A name that [`Names::find`] understands: the kernel's, or the first digits of its hash where
+    /// that name is another's too, and the boot line.
     pub fn name(&self, of: &StoredSubject) -> String {
-        let others = self.subjects.iter().filter(|it| it.kernel_sha256 != of.kernel_sha256);
-        let is_taken = others.clone().any(|it| it.kernel == of.kernel);
-        let kernel = match is_taken {
+        let kernel = match self.is_ambiguous(of) {
             false => of.kernel.clone(),
             true => of.kernel_sha256.chars().take(12).collect(),
         };
         if of.boot_line.is_empty() { kernel } else { format!("{kernel}@{}", of.boot_line) }
     }
 
-    /// The same of a subject by its kernel and boot line.
-    pub fn name_of(&self, kernel_sha256: &str, boot_line: &str) -> String {
+    /// The subject of a kernel and a boot line.
+    pub fn subject(&self, kernel_sha256: &str, boot_line: &str) -> Option<&StoredSubject> {
         let is_it =
             |it: &&StoredSubject| it.kernel_sha256 == kernel_sha256 && it.boot_line == boot_line;
-        self.subjects.iter().find(is_it).map_or(String::new(), |it| self.name(it))
+        self.subjects.iter().find(is_it)
     }
 
     /// The subject of a tag, a release, a package, a version, a commit, the first digits of an
@@ -68,18 +76,24 @@ impl Names {
             };
             return self.one(name, self.subjects.iter().filter(is_it).collect());
         }
+        self.find_untagged(name)
+    }
+
+    /// The same without asking which subject has exactly this tag.
+    pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
         let (kernel, boot_line) = match name.split_once('@') {
             Some((kernel, boot_line)) => (kernel, Some(boot_line)),
             None => (name, None),
         };
-        let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel);
-        let of_tag = of_tag.map(|(_, tagged)| tagged.kernel_sha256.clone());
-        let hash = of_tag.or_else(|| sha256_of_file(Path::new(kernel)).ok());
-        let all = self.subjects.iter().filter(|subject| match &hash {
-            Some(hash) => subject.kernel_sha256 == *hash,
-            None => is_called(subject, kernel),
-        });
-        let mut all: Vec<&StoredSubject> = all.collect();
+        let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
+        let mut all: Vec<&StoredSubject> = match of_tag {
+            Some((_, tagged)) => self.of_image(&tagged.kernel_sha256),
+            None => self.subjects.iter().filter(|it| is_called(it, kernel)).collect(),
+        };
+        // A file is asked last, so that none in the current directory hides a kernel.
+        if all.is_empty() && Path::new(kernel).is_file() {
+            all = self.of_image(&sha256_of_file(Path::new(kernel))?);
+        }
         if let Some(boot_line) = boot_line {
             all.retain(|subject| subject.boot_line == boot_line);
         }
@@ -87,6 +101,10 @@ impl Names {
         let plain: Vec<&StoredSubject> =
             all.iter().filter(|subject| subject.boot_line.is_empty()).copied().collect();
         self.one(name, if boot_line.is_none() && plain.len() == 1 { plain } else { all })
+    }
+
+    fn of_image(&self, sha256: &str) -> Vec<&StoredSubject> {
+        self.subjects.iter().filter(|it| it.kernel_sha256 == sha256).collect()
     }
 
     fn one<'a>(
@@ -103,7 +121,8 @@ impl Names {
                 Err(StoredError::Unknown { store: self.store.clone(), name: name.into(), near })?
             }
             several => {
-                let choices = several.iter().map(|it| self.name(it)).collect();
+                let choice = |it: &&&StoredSubject| (self.name(it), it.sources.join(", "));
+                let choices = several.iter().take(CHOICES).map(|it| choice(&it)).collect();
                 Err(StoredError::Ambiguous { name: name.to_owned(), choices })?
             }
         }
@@ -112,14 +131,21 @@ impl Names {
 
 /// Whether this is a name of the subject's kernel.
 fn is_called(subject: &StoredSubject, name: &str) -> bool {
-    let StoredSubject { kernel_sha256, kernel, source, asked, .. } = subject;
+    let StoredSubject { kernel_sha256, kernel, sources, asked, .. } = subject;
     let is_digits = |text: &str| {
         text.len() >= LEAST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    let package = source.strip_prefix("debian:").and_then(|it| it.split_once('='));
-    let revision = asked.strip_prefix("git:");
-    [kernel, source, asked].iter().any(|it| *it == name)
-        || package.is_some_and(|(package, version)| package == name || version == name)
-        || revision.is_some_and(|it| it == name || is_digits(name) && it.starts_with(name))
+    let is_package = |source: &String| {
+        let package = source.strip_prefix("debian:").and_then(|it| it.split_once('='));
+        package.is_some_and(|(package, version)| package == name || version == name)
+    };
+    let is_revision = |asked: &String| {
+        let revision = asked.strip_prefix("git:");
+        revision.is_some_and(|it| it == name || is_digits(name) && it.starts_with(name))
+    };
+    kernel == name
+        || sources.iter().chain(asked).any(|it| it == name)
+        || sources.iter().any(is_package)
+        || asked.iter().any(is_revision)
         || is_digits(name) && kernel_sha256.starts_with(name)
 }

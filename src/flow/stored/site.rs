@@ -10,7 +10,7 @@ use super::open::Stored;
 use crate::disk::write_atomically;
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
-use crate::model::{History, HistoryLine, METRICS};
+use crate::model::{History, HistoryLine};
 use crate::report::{HTML, Listed, Report, TextOptions, render, site_index, sparkline};
 
 /// Its first page.
@@ -28,7 +28,7 @@ impl Stored {
         check(dir)?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
-            let saved = self.result(&stored.object)?;
+            let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
             let file = format!("results/{}.html", &stored.object[..DIGITS]);
             write(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
             let title = saved.view().title;
@@ -49,8 +49,7 @@ impl Stored {
 
     /// One for each row that was measured on two kernels.
     fn histories(&self) -> Result<Vec<History>, Error> {
-        let order = HistoryOrder { metric: METRICS[0].name.to_owned(), ..HistoryOrder::default() };
-        let all = match self.history(&order) {
+        let all = match self.history(&HistoryOrder::usual()) {
             Err(Error::Stored(StoredError::Empty)) => return Ok(Vec::new()),
             all => all?,
         };

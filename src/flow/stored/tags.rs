@@ -1,5 +1,6 @@
 //! Names that a user gives.
 
+use super::error::StoredError;
 use super::names::Names;
 use super::open::Stored;
 use crate::flow::error::Error;
@@ -13,6 +14,12 @@ impl Stored {
     pub fn tag(&self, name: &str, subject: &str) -> Result<String, Error> {
         let names = Names::of(self)?;
         let found = names.find(subject)?;
+        // A tag that hides a kernel would make a printed command mean another one.
+        match names.find_untagged(name) {
+            Err(Error::Stored(StoredError::Unknown { .. })) => {}
+            Ok(other) => Err(StoredError::Taken { name: name.into(), of: names.name(other) })?,
+            Err(error) => return Err(error),
+        }
         let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
         self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
         Ok(names.name(found))
@@ -34,7 +41,8 @@ impl Stored {
         let names = Names::of(self)?;
         let tags = self.store.tags()?.into_iter();
         let of = |(tag, of): (String, Tagged)| {
-            let name = names.name_of(&of.kernel_sha256, &of.boot_line);
+            let name = names.subject(&of.kernel_sha256, &of.boot_line);
+            let name = name.map_or(String::new(), |it| names.name(it));
             let gone = || {
                 format!("{} (no measurement)", &of.kernel_sha256[..12.min(of.kernel_sha256.len())])
             };

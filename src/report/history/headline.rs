@@ -6,7 +6,11 @@ use crate::text::{counted, counted_as};
 pub fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
     let base = from.cost(line.ops);
     let last = line.points.last()?.cost(line.ops);
-    (base != 0.0).then(|| (last - base) / base * 100.0)
+    match (base, last) {
+        (0.0, 0.0) => Some(0.0),
+        (0.0, _) => None,
+        (base, last) => Some((last - base) / base * 100.0),
+    }
 }
 
 /// The cheapest point; of several the first.
@@ -25,7 +29,7 @@ pub fn headline(history: &History) -> String {
     match history.lines.as_slice() {
         [] => String::new(),
         lines if long().next().is_none() => format!(
-            "{}: there is nothing to compare yet.",
+            "{}: there is nothing to compare yet; --along names subjects to compare.",
             match lines {
                 [one] => format!("{whose}{}: one kernel", one.row),
                 several => format!("{}, each of one kernel", counted(several.len(), "line")),
@@ -61,8 +65,11 @@ fn of_line(line: &HistoryLine) -> String {
     };
     let (first, last) = (line.points.first(), line.points.last());
     let change = first.zip(last).map(|(first, last)| {
-        let change = percent(percent_over(line, first));
-        format!("; {change} % from {} to {}", first.kernel, last.kernel)
+        let change = match percent_over(line, first) {
+            None => "new".to_owned(),
+            change => format!("{} %", percent(change)),
+        };
+        format!("; {change} from {} to {}", first.kernel, last.kernel)
     });
     let best = cheapest(line).filter(|best| Some(best.place) != first.map(|it| it.place));
     let best = best.and_then(|best| {

@@ -126,7 +126,8 @@ fn legend(history: &History) -> Legend {
     let sentence = format!(
         "Each kernel is compared with the anchor, the last kernel at which the cost stepped, by \
          the rule of `ktax compare` with a threshold of {} %. So small changes that add up are a \
-         step, too.",
+         step, too. The cost is the median over the layouts, and delta that of the layout with the \
+         median difference: the two need not add up.",
         history.threshold_percent
     );
     match history.lines.len() {

@@ -47,9 +47,20 @@ fn sixteen_writers_of_which_a_hundred_are_killed_lose_nothing() {
         store.objects().unwrap().iter().map(|path| std::fs::read(path).unwrap()).collect()
     };
     assert!(bytes(&store) == bytes(&expected));
-    // What the killed ones left is removed, and nothing else.
+    // What the killed ones left is removed once nobody can be writing it, and nothing else.
+    assert!(command(&["gc"], store.root()).stdout.starts_with("removed 0 files"));
+    for file in unfinished(&store) {
+        std::fs::File::open(file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
     let left = store.leftovers().unwrap().len();
     let ran = command(&["gc"], store.root());
     assert!(ran.stdout.starts_with(&format!("removed {left} file")), "{}", ran.stdout);
     assert!(bytes(&store) == bytes(&expected) && store.leftovers().unwrap().is_empty());
+}
+
+fn unfinished(store: &Store) -> Vec<std::path::PathBuf> {
+    let dirs = std::fs::read_dir(store.root().join("objects")).unwrap();
+    let files = dirs.flat_map(|dir| std::fs::read_dir(dir.unwrap().path()).unwrap());
+    let paths = files.map(|file| file.unwrap().path());
+    paths.filter(|it| it.file_name().unwrap().to_str().unwrap().starts_with(".new-")).collect()
 }

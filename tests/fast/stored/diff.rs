@@ -3,7 +3,7 @@
 use std::fs;
 
 use ktax::model::{
-    Comparison, CountsPlan, Failure, Saved, SavedResult, Side, Signature, read_results,
+    Comparison, CountsPlan, Failure, Measurement, Saved, SavedResult, Side, Signature, read_results,
 };
 use ktax::rundir::RunDir;
 
@@ -89,7 +89,9 @@ fn only_what_was_measured_in_the_same_way_is_compared() {
     let said = asked.said(&["diff", "6.1.2", "6.1.3"]);
     assert!(said.contains("QEMU 10.0.2"), "{said}");
     let said = asked.refused(&["diff", "6.1.2", "6.1.3", "-w", "stat"]);
-    assert!(said.contains("`ktax compare --base 6.1.2 --change 6.1.3` measures"), "{said}");
+    let package = |release: &str| format!("debian:linux-image-{release}={release}");
+    let command = format!("ktax compare --base {} --change {}", package("6.1.2"), package("6.1.3"));
+    assert!(said.contains(&format!("`{command}` measures what is missing")), "{said}");
 }
 
 #[test]
@@ -104,15 +106,48 @@ fn a_damaged_measurement_is_said_and_a_planted_one_is_refused() {
     fs::set_permissions(object, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     fs::write(object, "no gzip").unwrap();
     let ran = asked.ktax(&["diff", "6.1.1", "6.1.2"]);
-    assert_eq!(ran.status, 1);
+    assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("is damaged: "), "{}", ran.stderr);
-    // Counts that do not add up to their total, in an object that is sealed as any other.
-    let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
-    wrong.layouts[0].sample.total += 1;
-    asked.store.put(&wrong).unwrap();
-    generated::fill(&asked.store, [Made::of("stat", "6.1.2", 100)]);
-    let ran = asked.ktax(&["diff", "6.1.1", "6.1.2", "-w", "stat"]);
-    assert!(ran.status != 0 && ran.stderr.contains("add up to"), "{}", ran.stderr);
+}
+
+/// Objects that are sealed as any other, and that no ktax writes: whoever reads one says so.
+#[test]
+fn what_cannot_have_been_measured_is_damaged() {
+    type Edit = fn(&mut Measurement);
+    let edits: [Edit; 6] = [
+        |it| it.layouts[0].sample.total += 1,
+        |it| it.layouts[1].profile = it.layouts[1].profile.replacen("fn\t", "fx\t", 1),
+        |it| drop(it.layouts.pop()),
+        |it| it.layouts.clear(),
+        |it| it.kernel.sha256 = "0".repeat(64),
+        |it| it.of.workload.ops = 0,
+    ];
+    for (at, edit) in edits.iter().enumerate() {
+        let asked = Asked::new();
+        let sound = [Made::of("stat", "6.1.2", 100), Made::of("pipe", "6.1.1", 100)];
+        generated::fill(&asked.store, sound);
+        let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
+        edit(&mut wrong);
+        asked.store.put(&wrong).unwrap();
+        let ran = asked.ktax(&["history"]);
+        assert!(ran.stderr.contains("1 file of the store cannot be read"), "{at}: {}", ran.stderr);
+        assert_eq!(ran.status, 0, "{at}: {}", ran.stderr);
+        assert!(asked.ktax(&["store", "fsck"]).stdout.contains("2 sound, 1 damaged"), "{at}");
+    }
+}
+
+/// Another version's objects are neither damaged nor moved.
+#[test]
+fn what_a_newer_ktax_wrote_stays() {
+    let asked = Asked::new();
+    let mut newer = generated::measurement(&Made::of("stat", "6.1.1", 100));
+    newer.format += 1;
+    asked.store.put(&newer).unwrap();
+    let ran = asked.ktax(&["log", "--subjects"]);
+    assert!(ran.stderr.contains("use the ktax that wrote it"), "{}", ran.stderr);
+    let said = asked.said(&["store", "fsck"]);
+    assert_eq!(said, "0 sound, 0 damaged\n1 file of another version of ktax\n");
+    assert!(asked.store.path(&newer.of).exists());
 }
 
 /// What was printed is kept, and printed again by the first digits of its name.

@@ -85,6 +85,8 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
     assert!(page.contains("the lines do not compare"));
     // A picture has no line from one QEMU to the other: two of one step each.
     assert_eq!(history(&asked, &["getppid", "--boot-line", "quiet"]).lines.len(), 1);
+    let said = asked.refused(&["history", "getppid", "--boot-line", "loud"]);
+    assert!(said.contains("give one of '', quiet"), "{said}");
 }
 
 #[test]

@@ -70,6 +70,14 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
         assert!(said.contains(&image[..12]), "{said}");
         asked.said(&["diff", OLD, &image[..12]]);
     }
+    // Neither a tag nor a file in the current directory hides a kernel.
+    let said = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
+    assert!(said.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{said}");
+    fs::write(asked.path().join(OLD), "a file").unwrap();
+    let mut here = crate::common::ktax();
+    here.args(["tag", "here", OLD]).current_dir(asked.path());
+    here.env("KTAX_STORE", asked.store.root()).env("KTAX_CACHE", asked.path().join("cache"));
+    assert_eq!(crate::common::run(&mut here).stderr, format!("ktax: here is {OLD}\n"));
     let said = asked.refused(&["diff", OLD, OLD]);
     assert!(said.contains("are the same subject"), "{said}");
 }
@@ -94,5 +102,9 @@ fn tags_are_listed_moved_and_taken_away() {
     // The store of others may have anything there.
     fs::write(asked.store.root().join("tags/x\u{1b}[2J"), "{}").unwrap();
     fs::write(asked.store.root().join("tags/broken"), "{").unwrap();
+    let crafted =
+        "{\"kernel_sha256\":\"a\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\",\"boot_line\":\"\"}";
+    fs::write(asked.store.root().join("tags/crafted"), crafted).unwrap();
+    asked.said(&["tag"]);
     assert_eq!(asked.store.tags().unwrap().len(), 1);
 }
