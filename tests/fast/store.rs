@@ -197,11 +197,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     let ran = command(&["import", other.to_str().unwrap()], &third);
     assert_eq!(ran.stdout, format!("kept {kept} new measurements\n"));
     let ran = command(&["du"], &third);
-    assert!(
-        ran.stdout.contains(&format!("third: {kept} measurements in ")),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains(&format!("third: {kept} measurements in ")), "{}", ran.stdout);
 }
 
 #[test]

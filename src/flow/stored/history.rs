@@ -12,6 +12,7 @@ use crate::index::StoredPoint;
 use crate::model::{History, HistoryLine, HistoryPoint, METRICS, Metric, metric};
 use crate::plan::bounds::THRESHOLD_PERCENT;
 use crate::rundir::profile::parse;
+use crate::store::Store;
 use crate::text::{nearest, shell_word, short_hashes};
 
 /// What a history is of.
@@ -112,44 +113,58 @@ impl Stored {
         Ok(all)
     }
 
-    /// Puts a function's own counts in the place of the rows'.
+    /// Puts a function's own counts in the place of the rows'. Objects are read for it: each CPU
+    /// reads a part.
     fn follow<'a>(
         &self,
         function: &str,
         metric: &Metric,
         points: impl Iterator<Item = &'a mut StoredPoint>,
     ) -> Result<(), Error> {
-        let mut is_known = false;
-        for point in points {
-            let counts = self.of_function(&point.of.object, function, metric)?;
-            is_known |= counts.iter().any(Option::is_some);
-            point.raw = counts.into_iter().map(Option::unwrap_or_default).collect();
-            point.whole.clone_from(&point.raw);
-        }
-        match is_known {
+        let mut points: Vec<&mut StoredPoint> = points.collect();
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let each = points.len().div_ceil(cpus).max(1);
+        let store = &self.store;
+        let part = |part: &mut [&mut StoredPoint]| -> Result<bool, Error> {
+            let mut is_known = false;
+            for point in part {
+                let counts = of_function(store, &point.of.object, function, metric)?;
+                is_known |= counts.iter().any(Option::is_some);
+                point.raw = counts.into_iter().map(Option::unwrap_or_default).collect();
+                point.whole.clone_from(&point.raw);
+            }
+            Ok(is_known)
+        };
+        let known = std::thread::scope(|scope| {
+            let parts = points.chunks_mut(each).map(|points| scope.spawn(move || part(points)));
+            let parts: Vec<_> = parts.collect();
+            let ended = parts.into_iter().map(|it| it.join().expect("reading does not panic"));
+            ended.collect::<Result<Vec<bool>, Error>>()
+        })?;
+        match known.contains(&true) {
             true => Ok(()),
             false => Err(StoredError::NoFunction { function: function.to_owned() })?,
         }
     }
+}
 
-    /// What a function itself executed under each layout, if it is there; clones that compilers
-    /// made count as one.
-    fn of_function(
-        &self,
-        object: &str,
-        function: &str,
-        metric: &Metric,
-    ) -> Result<Vec<Option<u64>>, Error> {
-        let measurement = self.measurement(object)?;
-        let of_layout = |profile: &str| {
-            let lines = parse(profile).map(|parsed| parsed.profile.lines).unwrap_or_default();
-            let own = lines.iter().filter(|line| {
-                line.context == metric.context && analyse::plain(&line.function) == function
-            });
-            own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)
-        };
-        Ok(measurement.layouts.iter().map(|layout| of_layout(&layout.profile)).collect())
-    }
+/// What a function itself executed under each layout, if it is there; clones that compilers
+/// made count as one.
+fn of_function(
+    store: &Store,
+    object: &str,
+    function: &str,
+    metric: &Metric,
+) -> Result<Vec<Option<u64>>, Error> {
+    let measurement = store.read(&store.object(object))?;
+    let of_layout = |profile: &str| {
+        let lines = parse(profile).map(|parsed| parsed.profile.lines).unwrap_or_default();
+        let own = lines.iter().filter(|line| {
+            line.context == metric.context && analyse::plain(&line.function) == function
+        });
+        own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)
+    };
+    Ok(measurement.layouts.iter().map(|layout| of_layout(&layout.profile)).collect())
 }
 
 /// Points in their order, each with what it is against its anchor.
