@@ -3,10 +3,8 @@
 //! Each point is compared with the *anchor*, the last point that the cost had stepped to, and not
 //! with its neighbour: many small changes in one direction are a step once their sum is one.
 
-use super::effect::verdict;
-use crate::model::{AgainstAnchor, Verdict};
-use crate::stats::exact::judge;
-use crate::stats::tables::change_percent;
+use super::effect::{Values, effect};
+use crate::model::{AgainstAnchor, Sides, Verdict};
 
 /// A point as the rule needs it; every slice has one entry for each Layout.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +45,16 @@ fn compare(
     ops: u64,
     threshold_percent: f64,
 ) -> AgainstAnchor {
-    let floats = |counts: &[u64]| counts.iter().map(|it| *it as f64).collect::<Vec<f64>>();
+    let values = Values {
+        metric: "",
+        samples: Sides { base: base.raw.clone(), change: change.raw.clone() },
+        layouts: (0..base.raw.len()).collect(),
+        ops,
+    };
     let relevant = |at: usize| threshold_percent / 100.0 * base.whole[at] as f64;
-    let [before, after] = [base, change].map(|it| floats(&it.raw));
-    let found = judge(&before, &after, relevant);
-    let (verdict, delta, percent) = match found {
+    let (verdict, delta, percent) = match effect(values, relevant) {
         None => (Verdict::TooFewBoots, 0.0, None),
-        Some(found) => {
-            let (before, after) = (before[found.median], after[found.median]);
-            let delta = (after - before) / ops.max(1) as f64;
-            (verdict(found.decision), delta, change_percent(before, after))
-        }
+        Some(found) => (found.verdict, found.delta, found.percent),
     };
     let is_same_work = base.signature == change.signature;
     let verdict = if is_same_work { verdict } else { Verdict::DifferentWork };

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::disk::is_sha256;
 use crate::text::counted_as;
 
 /// What an entry of the cache is.
@@ -71,15 +72,17 @@ pub(super) struct Place {
 }
 
 pub(super) const PLACES: [Place; 10] = [
-    directories(CacheKind::Kernel, "kernels", is_hash),
+    directories(CacheKind::Kernel, "kernels", is_sha256),
     directories(CacheKind::PackageList, "kernels", |name| name.starts_with("apt-")),
     files(CacheKind::PackageList, "kernels/tmp", |name| {
         name.starts_with("apt") && name.ends_with(".bin")
     }),
-    directories(CacheKind::Snapshot, "snapshots", is_hash),
-    files(CacheKind::SymbolTable, "symbols", is_hash),
-    directories(CacheKind::GuestPrograms, "payload", is_hash),
-    files(CacheKind::HostArchive, "hosts", |name| name.strip_suffix(".cpio").is_some_and(is_hash)),
+    directories(CacheKind::Snapshot, "snapshots", is_sha256),
+    files(CacheKind::SymbolTable, "symbols", is_sha256),
+    directories(CacheKind::GuestPrograms, "payload", is_sha256),
+    files(CacheKind::HostArchive, "hosts", |name| {
+        name.strip_suffix(".cpio").is_some_and(is_sha256)
+    }),
     directories(CacheKind::Lane, "builds/lanes", |name| {
         name.starts_with(|c: char| c.is_ascii_digit())
     }),
@@ -93,9 +96,4 @@ const fn directories(kind: CacheKind, directory: &'static str, is_name: fn(&str)
 
 const fn files(kind: CacheKind, directory: &'static str, is_name: fn(&str) -> bool) -> Place {
     Place { kind, directory, is_directory: false, is_name }
-}
-
-/// Whether a name is a SHA-256.
-pub(super) fn is_hash(name: &str) -> bool {
-    name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -3,14 +3,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::entry::below;
 use super::holder::open;
-use super::kind::is_hash;
 use super::scratch::{is_scratch, remove_stale};
 use super::size::size_on_disk;
-use crate::disk::{Lock, is_set_aside, is_unfinished};
+use crate::disk::{Lock, is_abandoned, is_set_aside, is_sha256, is_unfinished};
 
 /// Where they may be.
 const DIRECTORIES: [&str; 11] = [
@@ -26,9 +24,6 @@ const DIRECTORIES: [&str; 11] = [
     "builds/tmp",
     "builds/packages",
 ];
-
-/// What a file without a lock is left alone for: whoever writes it is done sooner.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What all of them take on the disk, in use or not.
 pub(super) fn temporary_bytes(cache: &Path) -> u64 {
@@ -52,9 +47,9 @@ pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
             let path = entry.path();
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if is_set_aside(&entry.file_name()) || is_written(&entry) && is_old(&path) {
+            if is_set_aside(&entry.file_name()) || is_written(&entry) && is_abandoned(&path) {
                 failed.extend(remove(&path).err().map(|error| (path, error)));
-            } else if let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_hash(hash)) {
+            } else if let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256(hash)) {
                 if !path.with_file_name(hash).exists() {
                     drop(remove_lock(&path));
                 }
@@ -68,11 +63,6 @@ pub(super) fn remove_left(cache: &Path) -> Vec<(PathBuf, io::Error)> {
 fn is_written(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     is_unfinished(&name) || name.as_encoded_bytes().starts_with(b".tmp")
-}
-
-fn is_old(path: &Path) -> bool {
-    let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
-    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::entry::below;
-use super::kind::is_hash;
-use crate::disk::read_limited;
+use crate::disk::{is_sha256, read_limited};
 
 const DIRECTORIES: [&str; 2] = ["kernels/by-package", "builds/by-recipe"];
 
@@ -43,7 +42,7 @@ pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
         let of: Option<OfKernel> = serde_json::from_slice(&content).ok();
         let is_gone = |of: OfKernel| {
             let kernel = cache.join("kernels").join(&of.image_sha256);
-            is_hash(&of.image_sha256) && !kernel.exists()
+            is_sha256(&of.image_sha256) && !kernel.exists()
         };
         if of.is_some_and(is_gone) {
             fs::remove_file(&path)?;

@@ -4,9 +4,8 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::output::write_stdout;
+use super::output::write_either;
 use crate::flow::{self, Budget, CacheKind, CacheSurvey, Cleaned, Error};
-use crate::report::to_json;
 use crate::text::{binary_size, escape_path};
 
 /// Show and clean the cache of kernels, builds and snapshots.
@@ -60,7 +59,7 @@ impl Where {
     }
 
     fn print(&self, text: &str, json: &Value) -> Result<Exit, Error> {
-        write_stdout(&if self.json { to_json(json)? } else { format!("{text}\n") })?;
+        write_either(self.json, text, json)?;
         Ok(Exit::Ok)
     }
 }

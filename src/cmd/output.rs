@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
+use serde_json::Value;
+
 use super::choice::{Choice, one_of};
 use super::locale;
 use crate::flow::{self, Error};
-use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions};
+use crate::model::Saved;
+use crate::report::{self, FORMATS, Format, HTML, JSON, Report, TEXT, TextOptions, to_json};
 use crate::text::{ascii, escape};
 
 /// How to print.
@@ -72,6 +75,11 @@ impl OutputArgs {
         Ok(())
     }
 
+    /// The same of results that were read.
+    pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
+        self.print_all(&results.iter().map(|it| it as &dyn Report).collect::<Vec<_>>())
+    }
+
     fn format(&self) -> Format {
         if self.json { JSON } else { self.format }
     }
@@ -124,6 +132,11 @@ fn harmless(bytes: &[u8]) -> String {
         cells.join("\t") + end
     };
     String::from_utf8_lossy(bytes).split_inclusive('\n').map(line).collect()
+}
+
+/// Prints what is no result: a text, or the same as JSON.
+pub fn write_either(is_json: bool, text: &str, json: &Value) -> Result<(), Error> {
+    Ok(write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?)
 }
 
 /// Prints words for people, as far as their terminal can show them.

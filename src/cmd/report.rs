@@ -46,16 +46,18 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     }
     match args.layout {
         Some(shape) => print_in(shape, &results, &args.output)?,
-        None => {
-            let results: Vec<&dyn Report> = results.iter().map(|it| it as &dyn Report).collect();
-            args.output.print_all(&results)?;
-        }
+        None => args.output.print_saved(&results)?,
     }
+    Ok(exit(results))
+}
+
+/// What the rows of all comparisons among these say together.
+pub fn exit(results: Vec<Saved>) -> Exit {
     let comparisons = results.into_iter().filter_map(|result| match result.result {
         SavedResult::Comparison(comparison) => Some(*comparison),
         _ => None,
     });
-    Ok(Exit::of_comparisons(&comparisons.collect::<Vec<_>>()))
+    Exit::of_comparisons(&comparisons.collect::<Vec<_>>())
 }
 
 /// Prints what is known of a row in each comparison that has it; the exit status is the row's.

@@ -4,11 +4,11 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::exit::Exit;
-use super::output::write_stdout;
+use super::output::write_either;
 use super::stored::{StoreArgs, StoreDir};
 use crate::cmd::note::note;
 use crate::flow::{self, Added, Error};
-use crate::report::{to_json, whole};
+use crate::report::whole;
 use crate::text::{binary_size, counted, escape_path};
 
 /// Look after the store, which keeps what was measured.
@@ -84,13 +84,8 @@ impl Where {
     }
 
     fn print(&self, text: &str, json: serde_json::Value) -> Result<(), Error> {
-        print(self.json, text, &json).map(drop)
+        write_either(self.json, text, &json)
     }
-}
-
-fn print(is_json: bool, text: &str, json: &serde_json::Value) -> Result<Exit, Error> {
-    write_stdout(&if is_json { to_json(json)? } else { format!("{text}\n") })?;
-    Ok(Exit::Ok)
 }
 
 /// The exit status is 1 where something was damaged.
@@ -170,7 +165,8 @@ fn index(args: &IndexArgs) -> Result<Exit, Error> {
     let path = stored.index_path().ok_or_else(|| {
         Error::usage("the cache cannot be written, so that there is no file; give --cache")
     })?;
-    print(args.json, &escape_path(path), &json!({ "index": path }))
+    write_either(args.json, &escape_path(path), &json!({ "index": path }))?;
+    Ok(Exit::Ok)
 }
 
 fn export(args: &ExportArgs) -> Result<Exit, Error> {

@@ -14,6 +14,11 @@ pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
+/// Whether a text can be the result of [`sha256`], and so is safe in a path.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// SHA-256 in base64, as a Content-Security-Policy has it.
 pub fn sha256_base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(Sha256::digest(bytes))

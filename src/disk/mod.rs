@@ -1,8 +1,10 @@
-//! Files: written and removed so that a crash leaves none half, locked, read up to a limit, hashed.
+//! Files: written and removed so that a crash leaves none half, locked, read up to a limit and by
+//! all CPUs, hashed.
 
 mod atomic;
 mod hash;
 mod lock;
+mod parts;
 mod read;
 mod remove;
 
@@ -10,7 +12,10 @@ pub use atomic::{
     check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
     write_read_only,
 };
-pub use hash::{sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file};
+pub use hash::{
+    is_sha256, sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
+};
 pub use lock::Lock;
+pub use parts::in_parts;
 pub use read::{read_limited, read_text, read_up_to};
-pub use remove::{is_set_aside, set_aside};
+pub use remove::{is_abandoned, is_set_aside, set_aside};

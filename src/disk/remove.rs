@@ -2,9 +2,20 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The first characters of the name of a directory that holds what is to be removed.
 const ASIDE: &str = ".gone-";
+
+/// Whoever writes a temporary file is done sooner.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether a temporary file or directory was written so long ago that a killed process must have
+/// left it. A link is looked at itself.
+pub fn is_abandoned(path: &Path) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
+}
 
 /// Moves a file or a directory into a new directory beside it, whose path is returned: to remove
 /// something large takes a while, and a crash in between must not leave a part of it that looks

@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::{IndexError, Passed};
 use super::insert::{Entry, IndexedFile, add};
 use super::open::Index;
+use crate::disk::in_parts;
 use crate::store::{Store, StoreError};
 
 /// Objects that are read before others may write: some tenths of a second.
@@ -55,9 +56,13 @@ impl Index {
         let mut passed = Passed::new();
         for batch in new.chunks(BATCH) {
             let mut entries = Vec::new();
-            for (file, entry) in read_all(store, batch, &read) {
+            let read = |part: &mut [&IndexedFile]| -> Vec<_> {
+                part.iter().map(|file| read(store, &file.path)).collect()
+            };
+            let all = in_parts(&mut batch.to_vec(), read);
+            for (file, entry) in batch.iter().zip(all.into_iter().flatten()) {
                 match entry {
-                    Ok(entry) => entries.push((file, entry)),
+                    Ok(entry) => entries.push((*file, entry)),
                     Err(error @ StoreError::Io { .. }) => return Err(error.into()),
                     Err(error) => passed.push(error),
                 }
@@ -100,25 +105,6 @@ fn forget(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Resul
         changed.execute(&format!("DELETE FROM {table} WHERE object = ?1"), [name])?;
     }
     changed.commit()
-}
-
-/// Reading is unpacking: each CPU does a part.
-fn read_all<'a>(
-    store: &Store,
-    batch: &[&'a IndexedFile],
-    read: &(impl Fn(&Store, &Path) -> Result<Entry, StoreError> + Sync),
-) -> Vec<(&'a IndexedFile, Result<Entry, StoreError>)> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let part = |part: &[&'a IndexedFile]| -> Vec<_> {
-            part.iter().map(|file| (*file, read(store, &file.path))).collect()
-        };
-        let parts: Vec<_> = batch
-            .chunks(batch.len().div_ceil(cpus).max(1))
-            .map(|chunk| scope.spawn(move || part(chunk)))
-            .collect();
-        parts.into_iter().flat_map(|it| it.join().expect("reading does not panic")).collect()
-    })
 }
 
 fn tags_of(db: &Connection) -> rusqlite::Result<BTreeSet<[String; 3]>> {

@@ -1,7 +1,7 @@
 //! Words that several reports share.
 
 use super::number;
-use crate::model::{Growth, GrowthPower, Key};
+use crate::model::{Growth, GrowthPower, Key, metric};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
 
@@ -17,6 +17,14 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         number::whole(key.memory_mib.into()),
         counted(layouts, "layout")
     )
+}
+
+/// The unit of a Metric, as the head of a column has it: `insn`; empty where it is not known.
+pub fn unit(name: &str) -> &'static str {
+    match metric(name).map_or("", |metric| metric.unit) {
+        "instructions" => "insn",
+        other => other,
+    }
 }
 
 /// The columns of a comparison over layouts.

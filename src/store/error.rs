@@ -60,6 +60,11 @@ impl StoreError {
         move |reason| StoreError::Damaged { object: object.clone(), reason }
     }
 
+    /// That another version of ktax wrote a file.
+    pub(super) fn other_version(path: &std::path::Path, found: u32) -> StoreError {
+        StoreError::OtherVersion { path: path.display().to_string(), found }
+    }
+
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
         match self {

@@ -3,13 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::error::StoreError;
-use crate::disk::{is_unfinished, read_limited, write_atomically, write_new_atomically};
-
-/// Nobody writes a file for longer.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::disk::{
+    is_abandoned, is_sha256, is_unfinished, read_limited, write_atomically, write_new_atomically,
+};
 
 /// More than any file of a store has.
 const FILE_MAX: u64 = 1 << 30;
@@ -61,7 +59,7 @@ impl Store {
         let is_one = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let stem = name.strip_suffix(SUFFIX).unwrap_or_default();
-            stem.len() == 64 && *path == self.named(folder, stem)
+            is_sha256(stem) && *path == self.named(folder, stem)
         };
         let mut all: Vec<PathBuf> = self.files(folder)?.into_iter().filter(is_one).collect();
         all.sort();
@@ -99,7 +97,8 @@ impl Store {
         let mut left = self.files(QUARANTINE)?;
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
-            left.extend(files.filter(|path| is_left(path)));
+            let is_left = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
+            left.extend(files.filter(|path| is_left(path) && is_abandoned(path)));
         }
         Ok(left)
     }
@@ -125,13 +124,6 @@ impl Store {
         }
         Ok(found)
     }
-}
-
-/// Whether nobody can be writing this file any more that was never finished.
-fn is_left(path: &Path) -> bool {
-    let written = fs::metadata(path).and_then(|it| it.modified());
-    path.file_name().is_some_and(is_unfinished)
-        && written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN))
 }
 
 /// The bytes of a file; `None` where there is none.

@@ -71,7 +71,7 @@ impl Store {
         let json = decode(bytes).map_err(&damaged)?;
         match format(&json).map_err(&damaged)? {
             FORMAT => {}
-            found => return Err(StoreError::OtherVersion { path: text(path), found }),
+            found => return Err(StoreError::other_version(path, found)),
         }
         let measurement = measurement(&json).map_err(&damaged)?;
         check(&measurement).map_err(&damaged)?;
@@ -166,8 +166,4 @@ impl Store {
             all.each_ref().map(|paths| paths.iter().map(size).sum());
         Ok(Footprint { objects, bytes, results, result_bytes, others, other_bytes })
     }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -36,9 +36,7 @@ impl Store {
         match read(path)? {
             None => Err(damaged("it is not there".to_owned())),
             Some(bytes) => match self.sound_result(path, &bytes).map_err(damaged)? {
-                Err(SavedError::Format { found }) => {
-                    Err(StoreError::OtherVersion { path: path.display().to_string(), found })
-                }
+                Err(SavedError::Format { found }) => Err(StoreError::other_version(path, found)),
                 saved => saved.map_err(|error| StoreError::damaged(path)(error.to_string())),
             },
         }

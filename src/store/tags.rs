@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::error::StoreError;
 use super::files::{Store, TAGS, read, write};
 use super::object::json_of;
+use crate::disk::is_sha256;
 
 /// Longer names fit into no table.
 const LONGEST: usize = 64;
@@ -21,14 +22,6 @@ pub struct Tagged {
     pub kernel_sha256: String,
     /// The boot line.
     pub boot_line: String,
-}
-
-impl Tagged {
-    /// Whether it can be a subject.
-    fn is_sound(&self) -> bool {
-        let digits = self.kernel_sha256.bytes();
-        digits.len() == 64 && digits.clone().all(|digit| digit.is_ascii_hexdigit())
-    }
 }
 
 impl Store {
@@ -65,7 +58,7 @@ impl Store {
                 continue;
             }
             let tagged = read(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            let tagged = tagged.filter(Tagged::is_sound);
+            let tagged = tagged.filter(|tagged: &Tagged| is_sha256(&tagged.kernel_sha256));
             all.extend(tagged.map(|tagged| (name.to_owned(), tagged)));
         }
         alphanumeric_sort::sort_slice_by_str_key(&mut all, |(name, _)| name.as_str());

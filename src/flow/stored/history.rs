@@ -7,6 +7,7 @@ use super::lineage::Lineage;
 use super::names::Names;
 use super::open::Stored;
 use crate::analyse::{self, PointCounts};
+use crate::disk::in_parts;
 use crate::flow::error::Error;
 use crate::index::StoredPoint;
 use crate::model::{History, HistoryLine, HistoryPoint, METRICS, Metric, metric};
@@ -121,9 +122,6 @@ impl Stored {
         metric: &Metric,
         points: impl Iterator<Item = &'a mut StoredPoint>,
     ) -> Result<(), Error> {
-        let mut points: Vec<&mut StoredPoint> = points.collect();
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let each = points.len().div_ceil(cpus).max(1);
         let store = &self.store;
         let part = |part: &mut [&mut StoredPoint]| -> Result<bool, Error> {
             let mut is_known = false;
@@ -135,13 +133,8 @@ impl Stored {
             }
             Ok(is_known)
         };
-        let known = std::thread::scope(|scope| {
-            let parts = points.chunks_mut(each).map(|points| scope.spawn(move || part(points)));
-            let parts: Vec<_> = parts.collect();
-            let ended = parts.into_iter().map(|it| it.join().expect("reading does not panic"));
-            ended.collect::<Result<Vec<bool>, Error>>()
-        })?;
-        match known.contains(&true) {
+        let known = in_parts(&mut points.collect::<Vec<_>>(), part);
+        match known.into_iter().collect::<Result<Vec<bool>, Error>>()?.contains(&true) {
             true => Ok(()),
             false => Err(StoredError::NoFunction { function: function.to_owned() })?,
         }

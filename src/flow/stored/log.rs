@@ -6,6 +6,7 @@ use super::open::Stored;
 use crate::flow::error::Error;
 use crate::index::{StoredResult, StoredSubject};
 use crate::model::Saved;
+use crate::text::short_hashes;
 
 /// Which results.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl Stored {
             [one] if !id.is_empty() => Ok(self.store.read_result(&self.store.result_path(one))?),
             [] | [_] => Err(StoredError::NoResult { id })?,
             several => {
-                let short = |id: &&str| (id.chars().take(12).collect(), String::new());
+                let short = |id: &&str| (short_hashes(id), String::new());
                 let choices = several.iter().take(5).map(short).collect();
                 Err(StoredError::Ambiguous { name: id, choices })?
             }

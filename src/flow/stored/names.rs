@@ -8,7 +8,7 @@ use crate::disk::sha256_of_file;
 use crate::flow::error::Error;
 use crate::index::StoredSubject;
 use crate::store::Tagged;
-use crate::text::nearest;
+use crate::text::{nearest, short_hashes};
 
 /// So many choices are listed.
 const CHOICES: usize = 5;
@@ -55,7 +55,7 @@ impl Names {
     pub fn name(&self, of: &StoredSubject) -> String {
         let kernel = match self.is_ambiguous(of) {
             false => of.kernel.clone(),
-            true => of.kernel_sha256.chars().take(12).collect(),
+            true => short_hashes(&of.kernel_sha256),
         };
         if of.boot_line.is_empty() { kernel } else { format!("{kernel}@{}", of.boot_line) }
     }

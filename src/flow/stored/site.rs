@@ -12,12 +12,10 @@ use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::model::{History, HistoryLine};
 use crate::report::{HTML, Listed, Report, TextOptions, render, site_index, sparkline};
+use crate::text::short_hashes;
 
 /// Its first page.
 const INDEX: &str = "index.html";
-
-/// So many digits of a result's name tell it from all others.
-const DIGITS: usize = 12;
 
 impl Stored {
     /// Writes the pages into a directory, and says how many. The same store gives the same pages.
@@ -29,7 +27,7 @@ impl Stored {
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
-            let file = format!("results/{}.html", &stored.object[..DIGITS]);
+            let file = format!("results/{}.html", short_hashes(&stored.object));
             write(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
             let title = saved.view().title;
             let (answer, beside) = (stored.headline, stored.kept_on);

@@ -5,6 +5,7 @@ use super::names::Names;
 use super::open::Stored;
 use crate::flow::error::Error;
 use crate::store::Tagged;
+use crate::text::short_hashes;
 
 impl Stored {
     /// Gives a subject a name, and says which subject that is.
@@ -42,12 +43,8 @@ impl Stored {
         let tags = self.store.tags()?.into_iter();
         let of = |(tag, of): (String, Tagged)| {
             let name = names.subject(&of.kernel_sha256, &of.boot_line);
-            let name = name.map_or(String::new(), |it| names.name(it));
-            let gone = || {
-                format!("{} (no measurement)", &of.kernel_sha256[..12.min(of.kernel_sha256.len())])
-            };
-            let name = if name.is_empty() { gone() } else { name };
-            (tag, name)
+            let gone = || format!("{} (no measurement)", short_hashes(&of.kernel_sha256));
+            (tag, name.map_or_else(gone, |it| names.name(it)))
         };
         Ok(tags.map(of).collect())
     }

@@ -33,9 +33,10 @@ impl CountsRuns for Taken {
     }
 
     fn boot(&self, step: &Step) -> Result<Option<Boot>, RunDirError> {
-        let of_row =
-            |row: &Sides<Measurement>| row.get(step.side).layouts.get(step.layout).cloned();
-        Ok(self.rows.first().and_then(of_row).map(|layout| layout.boot))
+        let of_row = |row: &Sides<Measurement>| {
+            Some(row.get(step.side).layouts.get(step.layout)?.boot.clone())
+        };
+        Ok(self.rows.first().and_then(of_row))
     }
 
     fn run(&self, step: &Step, row: &str) -> Result<Option<Run>, RunDirError> {

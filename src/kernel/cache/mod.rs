@@ -20,6 +20,5 @@ mod kernel;
 mod store;
 
 pub use at_hand::{at_hand, cached, place};
-pub(super) use files::is_sha256;
 pub use kernel::Kernel;
 pub(super) use store::Cache;

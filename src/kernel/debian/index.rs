@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::is_sha256;
 use crate::disk::read_limited;
-use crate::kernel::cache::{Cache, Kernel, is_sha256};
+use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
 use crate::text::escape_path;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::apt::Apt;
+use crate::disk::is_sha256;
 use crate::disk::{read_limited, sha256};
-use crate::kernel::cache::{Cache, Kernel, is_sha256};
+use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 use crate::kernel::limits::MODULE_MAX;
 use crate::kernel::package::Package;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::is_sha256;
 use crate::disk::read_limited;
-use crate::kernel::cache::{Cache, Kernel, is_sha256};
+use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 
 const RECORD_MAX: u64 = 4 << 10;

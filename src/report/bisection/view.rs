@@ -1,7 +1,7 @@
 use super::name::{elements, name};
 use crate::model::{Bisection, Carrier, Element, Point, metric};
-use crate::report::number;
 use crate::report::view::{Kind, Line, Picture, Section, Steps, Table, View};
+use crate::report::{number, words};
 
 /// The elements that carry the difference, the largest first; what is left; what was skipped.
 pub fn view(bisection: &Bisection) -> View {
@@ -113,11 +113,7 @@ fn steps(bisection: &Bisection, found: &[Carrier]) -> Section {
 }
 
 fn table(bisection: &Bisection, found: &[Carrier]) -> Table {
-    let unit = match metric(&bisection.metric).map_or("", |metric| metric.unit) {
-        "instructions" => "insn",
-        other => other,
-    };
-    let delta = format!("delta\n{unit}");
+    let delta = format!("delta\n{}", words::unit(&bisection.metric));
     let columns = [
         (delta.trim_end(), Kind::Number),
         ("share %", Kind::Number),

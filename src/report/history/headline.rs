@@ -1,16 +1,11 @@
 use crate::model::{History, HistoryLine, HistoryPoint};
 use crate::report::number::percent;
+use crate::stats::tables::change_percent;
 use crate::text::{counted, counted_as};
 
 /// How much more the last point costs than another, in percent.
 pub fn percent_over(line: &HistoryLine, from: &HistoryPoint) -> Option<f64> {
-    let base = from.cost(line.ops);
-    let last = line.points.last()?.cost(line.ops);
-    match (base, last) {
-        (0.0, 0.0) => Some(0.0),
-        (0.0, _) => None,
-        (base, last) => Some((last - base) / base * 100.0),
-    }
+    change_percent(from.cost(line.ops), line.points.last()?.cost(line.ops))
 }
 
 /// The cheapest point; of several the first.

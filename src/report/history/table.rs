@@ -1,12 +1,12 @@
 use super::headline::{cheapest, percent_over};
 use super::sparkline::sparkline;
-use crate::model::{History, HistoryLine, HistoryPoint, metric};
-use crate::report::number;
+use crate::model::{History, HistoryLine, HistoryPoint};
 use crate::report::view::{Cell, Kind, Line, Table};
+use crate::report::{number, words};
 
 /// A line for each line of the history.
 pub fn overview(history: &History) -> Table {
-    let from_to_head = format!("first → last\n{}", unit(history));
+    let from_to_head = format!("first → last\n{}", words::unit(&history.metric));
     let columns = [
         ("workload", Kind::Row),
         ("of", Kind::Words),
@@ -56,17 +56,9 @@ fn from_to(line: &HistoryLine) -> String {
     }
 }
 
-/// As columns name it.
-fn unit(history: &History) -> &'static str {
-    match metric(&history.metric).map_or("", |metric| metric.unit) {
-        "instructions" => "insn",
-        other => other,
-    }
-}
-
 /// A line for each point; a point that is no step says how far it is from the anchor.
 pub fn points(history: &History, line: &HistoryLine) -> Table {
-    let unit = unit(history);
+    let unit = words::unit(&history.metric);
     let (cost, delta) = (format!("cost\n{unit}"), format!("delta\n{unit}"));
     let columns = [
         ("kernel", Kind::Name),

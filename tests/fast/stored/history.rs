@@ -4,6 +4,7 @@ use ktax::model::{History, SavedResult, read_results};
 
 use super::Asked;
 use super::generated::{self, Made};
+use crate::common::run;
 
 fn history(asked: &Asked, words: &[&str]) -> History {
     let text = asked.said(&[&["history", "--json"], words].concat());
@@ -152,13 +153,7 @@ fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
     let page = asked.path().join("page.html");
     asked.said(&["history", "--html", page.to_str().unwrap()]);
     assert_eq!(asked.said(&["report", page.to_str().unwrap()]), text);
-    let ascii = crate::common::run(
-        crate::common::ktax()
-            .args(["history"])
-            .env("LC_ALL", "C")
-            .env("KTAX_STORE", asked.store.root())
-            .env("KTAX_CACHE", asked.path().join("cache")),
-    );
+    let ascii = run(asked.command(&["history"]).env("LC_ALL", "C"));
     assert!(ascii.stdout.is_ascii() && ascii.stdout.contains('#'), "{}", ascii.stdout);
     let empty = Asked::new();
     assert!(empty.refused(&["history"]).contains("`ktax compare lsm` makes some"));

@@ -8,7 +8,6 @@ use rusqlite::Connection;
 
 use super::Asked;
 use super::generated::{self, Made};
-use crate::common::ktax;
 
 /// At once, and in all.
 const WRITERS: usize = 16;
@@ -176,10 +175,8 @@ fn sixteen_processes_of_which_a_hundred_are_killed_leave_a_whole_index() {
 /// Sixteen at once, each killed after another number of looks; how many had not ended yet.
 pub fn kill(asked: &Asked, prepare: impl Fn(&mut Command)) -> usize {
     let writer = |_| {
-        let mut command = ktax();
+        let mut command = asked.command(&[]);
         prepare(&mut command);
-        command.env("KTAX_STORE", asked.store.root());
-        command.env("KTAX_CACHE", asked.path().join("cache"));
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();

@@ -10,6 +10,7 @@ mod names;
 mod site;
 
 use std::path::Path;
+use std::process::Command;
 
 use ktax::store::Store;
 
@@ -35,9 +36,16 @@ impl Asked {
     }
 
     /// `ktax` with these words, on this store.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = ktax();
+        command.args(words).env("KTAX_STORE", self.store.root());
+        command.env("KTAX_CACHE", self.path().join("cache"));
+        command
+    }
+
+    /// What came of it.
     fn ktax(&self, words: &[&str]) -> Ran {
-        let cache = self.path().join("cache");
-        run(ktax().args(words).env("KTAX_STORE", self.store.root()).env("KTAX_CACHE", cache))
+        run(&mut self.command(words))
     }
 
     /// What it prints, if it ends as it should.

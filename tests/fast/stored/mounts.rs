@@ -14,7 +14,7 @@ use seccompiler::{
 use super::Asked;
 use super::index::{ASKED, KILLED, answers, dump, file, filled, kill, lasting};
 use crate::common::mounts::{in_namespace, may_mount};
-use crate::common::{Ran, ktax, run};
+use crate::common::{Ran, run};
 
 const KTAX: &str = env!("CARGO_BIN_EXE_ktax");
 
@@ -38,9 +38,7 @@ fn without_locks() -> BpfProgram {
 }
 
 fn under(filter: &BpfProgram, asked: &Asked, words: &[&str]) -> Ran {
-    let mut command = ktax();
-    command.args(words).env("KTAX_STORE", asked.store.root());
-    command.env("KTAX_CACHE", asked.path().join("cache"));
+    let mut command = asked.command(words);
     lock_free(&mut command, filter);
     run(&mut command)
 }

@@ -7,6 +7,7 @@ use ktax::store::Tagged;
 
 use super::Asked;
 use super::generated::{self, Made};
+use crate::common::run;
 
 const OLD: &str = "6.1.0-55-cloud-amd64";
 const NEW: &str = "6.1.0-56-cloud-amd64";
@@ -74,10 +75,8 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     let said = asked.refused(&["tag", OLD, &sha256("twin")[..12]]);
     assert!(said.contains("is a name of 6.1.0-55-cloud-amd64 already"), "{said}");
     fs::write(asked.path().join(OLD), "a file").unwrap();
-    let mut here = crate::common::ktax();
-    here.args(["tag", "here", OLD]).current_dir(asked.path());
-    here.env("KTAX_STORE", asked.store.root()).env("KTAX_CACHE", asked.path().join("cache"));
-    assert_eq!(crate::common::run(&mut here).stderr, format!("ktax: here is {OLD}\n"));
+    let mut here = asked.command(&["tag", "here", OLD]);
+    assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));
     let said = asked.refused(&["diff", OLD, OLD]);
     assert!(said.contains("are the same subject"), "{said}");
 }

@@ -22,8 +22,7 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
             @let side = if at % 2 == 0 { "change" } else { "base" };
             @for pair in level.points.windows(2) {
                 @let [from, to] = [pair[0], pair[1]].map(|it| (it.place as f64, it.cost));
-                (plot.line(side, from, (to.0, from.1)))
-                (plot.line(side, (to.0, from.1), to))
+                (plot.step(side, from, to))
             }
             @for point in &level.points {
                 @let (x, y) = plot.at(point.place as f64, point.cost);

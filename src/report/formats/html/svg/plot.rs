@@ -48,6 +48,12 @@ impl Plot {
         html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
     }
 
+    /// The way from one point to another as a step: across first.
+    pub fn step(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+        let corner = (to.0, from.1);
+        html! { (self.line(class, from, corner)) (self.line(class, corner, to)) }
+    }
+
     /// A line over the whole height.
     pub fn upright(&self, class: &str, x: f64) -> Markup {
         let x = self.x.percent(x);

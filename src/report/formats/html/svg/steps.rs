@@ -18,9 +18,8 @@ pub fn steps(title: &str, steps: &Steps) -> Markup {
     };
     let inside = html! {
         @for pair in steps.points.windows(2) {
-            @let [(x1, y1), (x2, y2)] = [pair[0], pair[1]].map(|(at, cost)| (at as f64, cost));
-            (plot.line("change", (x1, y1), (x2, y1)))
-            (plot.line("change", (x2, y1), (x2, y2)))
+            @let [from, to] = [pair[0], pair[1]].map(|(at, cost)| (at as f64, cost));
+            (plot.step("change", from, to))
         }
         @for (place, cost) in &steps.points {
             @let (x, y) = plot.at(*place as f64, *cost);
