@@ -198,6 +198,7 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     assert_eq!(ran.stdout, format!("kept {kept} new measurements\n"));
     let ran = command(&["du"], &third);
     assert!(ran.stdout.contains(&format!("third: {kept} measurements in ")), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(" KiB, 0 results in 0 bytes\n"), "{}", ran.stdout);
 }
 
 #[test]
