@@ -14,6 +14,7 @@ mod experiments;
 mod generate;
 mod history;
 mod host;
+mod import;
 mod kvm_host;
 mod ledger;
 mod locale;
@@ -99,6 +100,7 @@ enum Command {
     History(history::Args),
     Tag(tag::Args),
     Site(site::Args),
+    Import(import::Args),
     Store(store::Args),
     Cache(cache::Args),
     /// Stop, and become a command
@@ -185,6 +187,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::History(args) => history::run(args),
         Command::Tag(args) => tag::run(args),
         Command::Site(args) => site::run(args),
+        Command::Import(args) => import::run(args),
         Command::Store(args) => store::run(args),
         Command::Cache(args) => cache::run(args),
         Command::StatHold(args) => stat::hold(args),

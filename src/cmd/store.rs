@@ -4,9 +4,9 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::exit::Exit;
+use super::import;
 use super::output::write_either;
-use super::stored::{StoreArgs, StoreDir};
-use crate::cmd::note::note;
+use super::stored::{StoreArgs, StorePlace};
 use crate::flow::{self, Added, Error};
 use crate::report::whole;
 use crate::text::{binary_size, counted, escape_path};
@@ -29,26 +29,16 @@ names another, also on a network file system. An empty KTAX_STORE, or --no-store
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print how many measurements there are, and their size
-    Du(Where),
+    Du(StorePlace),
     /// Read every measurement; move damaged ones aside
-    Fsck(Where),
+    Fsck(StorePlace),
     /// Remove what killed writers left, and what was moved aside
-    Gc(Where),
+    Gc(StorePlace),
     /// Print the path of the index, an SQLite database of what the store has
     Index(IndexArgs),
     /// Copy all of it to another store
     Export(ExportArgs),
-    /// Keep what run directories, pages, files of --json or another store have
-    Import(ImportArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct Where {
-    #[command(flatten)]
-    store: StoreDir,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    Import(import::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -66,26 +56,7 @@ struct ExportArgs {
     #[arg(value_name = "DIR", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: Where,
-}
-
-#[derive(Debug, clap::Args)]
-struct ImportArgs {
-    /// Keep what is in this directory of a store or of a run, or in this file
-    #[arg(value_name = "PATH", required = true)]
-    paths: Vec<PathBuf>,
-    #[command(flatten)]
-    place: Where,
-}
-
-impl Where {
-    fn root(&self) -> Result<PathBuf, Error> {
-        self.store.existing()
-    }
-
-    fn print(&self, text: &str, json: serde_json::Value) -> Result<(), Error> {
-        write_either(self.json, text, &json)
-    }
+    place: StorePlace,
 }
 
 /// The exit status is 1 where something was damaged.
@@ -96,11 +67,11 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Command::Gc(place) => gc(place),
         Command::Index(args) => index(args),
         Command::Export(args) => export(args),
-        Command::Import(args) => import(args),
+        Command::Import(args) => import::run(args),
     }
 }
 
-fn du(place: &Where) -> Result<Exit, Error> {
+fn du(place: &StorePlace) -> Result<Exit, Error> {
     let store = place.root()?;
     let usage = flow::store_footprint(&store)?;
     let mut text = format!(
@@ -127,7 +98,7 @@ fn du(place: &Where) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-fn fsck(place: &Where) -> Result<Exit, Error> {
+fn fsck(place: &StorePlace) -> Result<Exit, Error> {
     let checked = flow::check_store(&place.root()?)?;
     let damaged = checked.damaged.iter();
     let lines = damaged.clone().map(|(path, reason)| {
@@ -153,7 +124,7 @@ fn fsck(place: &Where) -> Result<Exit, Error> {
     Ok(if checked.damaged.is_empty() { Exit::Ok } else { Exit::Internal })
 }
 
-fn gc(place: &Where) -> Result<Exit, Error> {
+fn gc(place: &StorePlace) -> Result<Exit, Error> {
     let removed = flow::clean_store(&place.root()?)?;
     let text = format!("removed {}", counted(removed.len(), "file"));
     place.print(&text, json!({ "removed": removed }))?;
@@ -175,30 +146,5 @@ fn export(args: &ExportArgs) -> Result<Exit, Error> {
     for path in &args.paths {
         added += flow::copy_store(&store, path)?;
     }
-    say(&args.place, "copied", added)
-}
-
-fn import(args: &ImportArgs) -> Result<Exit, Error> {
-    let store = args.place.store.root()?;
-    let mut added = Added::default();
-    for path in &args.paths {
-        let is_store = ["objects", "results", "tags"].iter().any(|it| path.join(it).is_dir());
-        added += match is_store {
-            true => flow::copy_store(path, &store)?,
-            false => flow::import(path, &store)?,
-        };
-    }
-    if added == Added::default() {
-        note!("ktax: the store had all of it");
-    }
-    say(&args.place, "kept", added)
-}
-
-fn say(place: &Where, did: &str, Added { measurements, results }: Added) -> Result<Exit, Error> {
-    let mut text = format!("{did} {}", counted(measurements, "new measurement"));
-    if results > 0 {
-        text += &format!(" and {}", counted(results, "new result"));
-    }
-    place.print(&text, json!({ "new": measurements, "new_results": results }))?;
-    Ok(Exit::Ok)
+    import::say(&args.place, "copied", &added)
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::Value;
 
+use super::output::write_either;
 use crate::cmd::note::note;
 use crate::flow::{Error, Stored, cache_directory, store_directory};
 use crate::text::escape_path;
@@ -34,6 +36,28 @@ impl StoreDir {
             note!("ktax: there is no store in {path} yet; `ktax compare lsm` makes one");
         }
         Ok(root)
+    }
+}
+
+/// Which store, and how to print what is said of it.
+#[derive(Debug, Clone, Args)]
+pub struct StorePlace {
+    #[command(flatten)]
+    pub store: StoreDir,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl StorePlace {
+    /// Its directory; it is said where there is none.
+    pub fn root(&self) -> Result<PathBuf, Error> {
+        self.store.existing()
+    }
+
+    /// Prints one or the other.
+    pub fn print(&self, text: &str, json: Value) -> Result<(), Error> {
+        write_either(self.json, text, &json)
     }
 }
 

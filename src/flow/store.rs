@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::context::OrHost;
 use super::error::Error;
-use super::saved::saved;
 use super::session::Session;
 use super::used_store::UsedStore;
 use crate::model::CountsPlan;
 use crate::report::Report;
-use crate::rundir::{AnyRunDir, RunDir};
+use crate::rundir::RunDir;
 use crate::store::{
     Checked, Footprint, Group, Kept, Store, StoreError, groups, measured, place_in,
 };
@@ -34,6 +33,8 @@ pub(super) fn take(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ve
                 continue;
             }
             Ok(_) => {}
+            // It stays for the ktax that wrote it.
+            Err(error @ StoreError::OtherVersion { .. }) => say(session, used, &error),
             Err(error @ StoreError::Damaged { .. }) => {
                 session.observer.note(&error.to_string());
                 // A store that is read-only keeps it, and it is measured all the same.
@@ -69,6 +70,7 @@ pub(super) fn keep(
                 return Err(mismatch(&used.store, &object, dir, group)?.into());
             }
             Ok(_) => {}
+            Err(error @ StoreError::OtherVersion { .. }) => say(session, used, &error),
             Err(error) => {
                 say(session, used, &error);
                 break;
@@ -112,102 +114,18 @@ fn say(session: &Session<'_>, used: &UsedStore, error: &StoreError) {
 }
 
 /// What became of a row; one without a measurement is as good as one that is there.
-fn put(store: &Store, dir: &RunDir<CountsPlan>, group: &Group) -> Result<Kept, StoreError> {
+pub(super) fn put(
+    store: &Store,
+    dir: &RunDir<CountsPlan>,
+    group: &Group,
+) -> Result<Kept, StoreError> {
     measured(dir, group)?.map_or(Ok(Kept::Same), |measurement| store.put(&measurement))
-}
-
-/// Whether a copy was new. What was there is not touched where it has other counts: nobody knows
-/// which of the two is right.
-fn is_new(kept: Kept, row: &str, other: &Path) -> Result<bool, StoreError> {
-    match kept {
-        Kept::New => Ok(true),
-        Kept::Same => Ok(false),
-        Kept::Other(object) => Err(StoreError::Differs {
-            row: row.to_owned(),
-            object: object.display().to_string(),
-            other: other.display().to_string(),
-        }),
-    }
 }
 
 /// Draws; not from the seed of the run, or the same ones would be verified each time.
 fn is_drawn(percent: f64) -> bool {
     let draw = RandomState::new().build_hasher().finish();
     (draw >> 11) as f64 / (1_u64 << 53) as f64 * 100.0 < percent
-}
-
-/// How much a store has that it had not before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Added {
-    /// Measurements.
-    pub measurements: usize,
-    /// Results.
-    pub results: usize,
-}
-
-impl std::ops::AddAssign for Added {
-    fn add_assign(&mut self, more: Added) {
-        self.measurements += more.measurements;
-        self.results += more.results;
-    }
-}
-
-/// Copies all of one store into another: measurements, results, and tags whose names are not taken.
-///
-/// # Errors
-/// One of them cannot be read or written, an object is damaged, or both have other counts of one
-/// measurement.
-pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
-    let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
-    let mut added = Added::default();
-    for object in from.objects()? {
-        let measurement = from.read(&object)?;
-        let kept = to.put(&measurement)?;
-        let is_new = is_new(kept, &measurement.of.workload.row, &object)?;
-        added.measurements += usize::from(is_new);
-    }
-    for result in from.results()? {
-        added.results += usize::from(to.put_result(&from.read_result(&result)?)?);
-    }
-    let known = to.tags()?;
-    for (name, tagged) in from.tags()? {
-        if !known.iter().any(|(one, _)| *one == name) {
-            to.tag(&name, &tagged)?;
-        }
-    }
-    Ok(added)
-}
-
-/// Keeps what is in a path: of a run directory of counts the measurements, and every result that
-/// `ktax report` can print, also that of a page.
-///
-/// # Errors
-/// There is no result in the path, or the store cannot be written.
-pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
-    let store = Store::new(store.to_owned());
-    let mut added = Added::default();
-    // Any other directory may have results all the same.
-    let counts = match AnyRunDir::open(path) {
-        Ok(AnyRunDir::Counts(dir)) => Some(dir),
-        _ => None,
-    };
-    if let Some(dir) = &counts {
-        for group in groups(dir.plan()) {
-            let row = format!("{} of the {}", group.row(), group.side.name());
-            let is_new = is_new(put(&store, dir, &group)?, &row, dir.root())?;
-            added.measurements += usize::from(is_new);
-        }
-    }
-    match saved(&[path.to_owned()]) {
-        // A run that was stopped has measurements, and no result yet.
-        Err(Error::NoComparison { .. }) if counts.is_some() => {}
-        results => {
-            for result in results? {
-                added.results += usize::from(store.put_result(&result)?);
-            }
-        }
-    }
-    Ok(added)
 }
 
 /// Looks at every object; damaged ones are moved aside.

@@ -7,25 +7,32 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::described::Described;
 use super::error::{IndexError, Passed};
 use super::insert::{Entry, IndexedFile, add};
 use super::open::Index;
 use crate::disk::in_parts;
 use crate::store::{Store, StoreError};
+use crate::text::counted;
 
 /// Objects that are read before others may write: some tenths of a second.
 const BATCH: usize = 256;
 
+/// To read so many takes half a second.
+const MANY: usize = 1024;
+
 impl Index {
-    /// Brings the index up to date.
-    pub(super) fn fill(&mut self) -> Result<Passed, IndexError> {
+    /// Brings the index up to date; `note` is told where that takes a while.
+    pub(super) fn fill(&mut self, note: &dyn Fn(&str)) -> Result<Passed, IndexError> {
         let store = self.store.clone();
         let list = |store: &Store| store.objects();
         let read = |store: &Store, path: &Path| Ok(Entry::of_measurement(store.read(path)?));
-        let mut passed = self.update("measurement", &store, list, read)?;
+        let mut passed = self.update("measurement", &store, list, read, note)?;
         let list = |store: &Store| store.results();
-        let read = |store: &Store, path: &Path| Ok(Entry::of_result(&store.read_result(path)?));
-        passed.extend(self.update("result", &store, list, read)?);
+        let read = |store: &Store, path: &Path| {
+            Ok(Entry::Result(Described::of(&store.read_result(path)?)))
+        };
+        passed.extend(self.update("result", &store, list, read, note)?);
         self.fill_tags()?;
         Ok(passed)
     }
@@ -37,6 +44,7 @@ impl Index {
         store: &Store,
         list: impl Fn(&Store) -> Result<Vec<PathBuf>, StoreError>,
         read: impl Fn(&Store, &Path) -> Result<Entry, StoreError> + Sync,
+        note: &dyn Fn(&str),
     ) -> Result<Passed, IndexError> {
         let failed = self.failed();
         // Before the files are listed: what another ktax adds meanwhile is not taken for gone.
@@ -52,6 +60,9 @@ impl Index {
         let new: Vec<&IndexedFile> = there.values().filter(is_new).collect();
         if !gone.is_empty() {
             forget(&mut self.db, table, &gone).map_err(&failed)?;
+        }
+        if new.len() >= MANY {
+            note(&format!("reading {} into the index of the store", counted(new.len(), table)));
         }
         let mut passed = Passed::new();
         for batch in new.chunks(BATCH) {

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use rusqlite::{Connection, TransactionBehavior, params};
 use serde_json::json;
 
-use crate::model::{
-    Comparison, ComparisonMethod, METRICS, Measurement, Saved, SavedResult, Sides, Signature,
-};
+use super::described::Described;
+use crate::model::{METRICS, Measurement, Signature};
 
 /// A file of the store, as the index knows it.
 pub(super) struct IndexedFile {
@@ -25,53 +24,11 @@ pub(super) enum Entry {
     Result(Described),
 }
 
-/// What is known of a result without opening it.
-pub(super) struct Described {
-    kind: &'static str,
-    title: String,
-    headline: String,
-    rows: Vec<String>,
-    kernels: Vec<String>,
-}
-
 impl Entry {
     /// What profiles say by function is not in the index.
     pub fn of_measurement(mut measurement: Measurement) -> Entry {
         measurement.layouts.iter_mut().for_each(|layout| layout.profile = String::new());
         Entry::Measurement(Box::new(measurement))
-    }
-
-    pub fn of_result(saved: &Saved) -> Entry {
-        let (kind, title, rows, kernels) = match &saved.result {
-            SavedResult::Comparison(it) => {
-                let rows = it.rows.iter().map(|row| row.row.clone()).collect();
-                ("comparison", it.title.clone(), rows, kernels(it))
-            }
-            SavedResult::Ledger(it) => {
-                let rows = it.rows.iter().map(|row| row.row.clone()).collect();
-                ("ledger", it.title.clone(), rows, Vec::new())
-            }
-            SavedResult::Bisection(it) => {
-                ("bisection", it.title.clone(), vec![it.row.clone()], Vec::new())
-            }
-            SavedResult::Stat(_) => ("stat", String::new(), Vec::new(), Vec::new()),
-            SavedResult::Native(_) => ("workloads", String::new(), Vec::new(), Vec::new()),
-            SavedResult::Exits(_) => ("exits", String::new(), Vec::new(), Vec::new()),
-            SavedResult::History(_) => ("history", String::new(), Vec::new(), Vec::new()),
-            SavedResult::ExitDiff(_) => ("exits diff", String::new(), Vec::new(), Vec::new()),
-        };
-        Entry::Result(Described { kind, title, headline: saved.headline.clone(), rows, kernels })
-    }
-}
-
-/// The names of the kernels that were compared.
-fn kernels(comparison: &Comparison) -> Vec<String> {
-    match &comparison.method {
-        ComparisonMethod::Counts(of) => {
-            let Sides { base, change } = &of.subjects;
-            [base, change].map(|side| side.kernel.name().to_owned()).to_vec()
-        }
-        _ => Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! is opened, and is made again where it is missing, damaged, or of another version. Where no file
 //! can be had, it is made in memory.
 
+mod described;
 mod error;
 mod fill;
 mod insert;

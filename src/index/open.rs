@@ -14,7 +14,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 
 /// Of [`SCHEMA`]. It is part of the file's name, so that two versions of ktax do not take turns to
 /// make one file again.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// `ktax`, by which `file` knows what it is.
 const APPLICATION_ID: i32 = 0x6b74_6178;
@@ -44,17 +44,21 @@ pub struct Index {
 
 impl Index {
     /// The index of a store, with all that the store has now; in memory where there can be no file
-    /// in `cache`. What could not be read is named.
+    /// in `cache`. What could not be read is named; `note` is told where it takes a while.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn open(cache: &Path, store: &Store) -> Result<(Index, Passed), IndexError> {
+    pub fn open(
+        cache: &Path,
+        store: &Store,
+        note: &dyn Fn(&str),
+    ) -> Result<(Index, Passed), IndexError> {
         let path = file(cache, store.root());
         let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| {
             let (store, path) = (store.clone(), path.map(Path::to_owned));
             let db = db.map_err(failed(path.as_deref()))?;
             let mut index = Index { db, store, path };
-            let passed = index.fill()?;
+            let passed = index.fill(note)?;
             Ok((index, passed))
         };
         match open(on_disk(&path), Some(&path)) {

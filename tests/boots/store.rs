@@ -47,6 +47,7 @@ fn what_the_store_has_is_not_booted_and_comes_out_the_same() {
         assert!(of("first") == of("second"), "{file}");
     }
     assert_diff_is(&at("first"), &store, [QUICK_BOOT, &change]);
+    assert_newer_is_passed_over(&at("newer"), &store, &change, &first);
     // One option more: one side boots.
     let other = compare(&at("other"), &store, &format!("{change} quiet"), &[]);
     assert!(other.stderr.contains("2 of 4 measurements are from the store"), "{}", other.stderr);
@@ -78,6 +79,25 @@ fn assert_diff_is(dir: &Path, store: &Path, lines: [&str; 2]) {
     assert_eq!(listed.len(), 1);
     let id = listed[0]["id"].as_str().unwrap();
     assert_eq!(said(&["show", id, "--json"]), measured);
+}
+
+/// What another version of ktax wrote is measured again, and stays; the rest is taken.
+fn assert_newer_is_passed_over(out: &Path, store: &Path, change: &str, first: &Ran) {
+    let planted = ktax::store::Store::new(store.to_owned());
+    let all = planted.objects().unwrap();
+    let was: Vec<_> = all.iter().map(|path| planted.read(path).unwrap()).collect();
+    let of_base = was.iter().position(|it| it.of.boot_line == QUICK_BOOT).unwrap();
+    let mut newer = was[of_base].clone();
+    newer.format += 1;
+    std::fs::remove_file(&all[of_base]).unwrap();
+    planted.put(&newer).unwrap();
+    let ran = compare(out, store, change, &[]);
+    assert!(ran.stderr.contains("3 of 4 measurements are from the store"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("use the ktax that wrote it").count(), 1, "{}", ran.stderr);
+    assert_eq!(booted(out), ["base", "base"]);
+    assert!(ran.stdout == first.stdout);
+    std::fs::remove_file(&all[of_base]).unwrap();
+    planted.put(&was[of_base]).unwrap();
 }
 
 #[test]

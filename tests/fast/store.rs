@@ -6,7 +6,9 @@ mod full;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::model::{CountsPlan, Failure, Measurement, Outcome, Run, Sample, Side, Signature};
+use ktax::model::{
+    CountsPlan, FORMAT, Failure, Measurement, Outcome, Run, Sample, Side, Signature,
+};
 use ktax::rundir::{AnyRunDir, RunDir};
 use ktax::store::{Group, Kept, Store, StoreError, groups, measured, place_in};
 
@@ -200,6 +202,33 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     assert!(ran.stdout.contains(&format!("third: {kept} measurements in ")), "{}", ran.stdout);
     assert!(ran.stdout.ends_with(" KiB, 0 results in 0 bytes\n"), "{}", ran.stdout);
 }
+
+/// One file that says nothing stops no other.
+#[test]
+fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
+    let dir = scratch();
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let objects = store.objects().unwrap();
+    let newer = Measurement { format: FORMAT + 1, ..store.read(&objects[0]).unwrap() };
+    fs::remove_file(&objects[0]).unwrap();
+    store.put(&newer).unwrap();
+    fs::write(&objects[1], "damaged").unwrap();
+    let words = ["import", store.root().to_str().unwrap(), "--json"];
+    let third = dir.path().join("third");
+    let ran = command(&words, &third);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.status, &json["new"]), (1, &(kept - 2).into()), "{}", ran.stderr);
+    for object in &objects[..2] {
+        let named = object.to_str().unwrap();
+        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+        assert!(json["refused"].to_string().contains(named), "{json}");
+    }
+    // The same by its other name.
+    let ran = run(ktax().args(&words[..2]).arg("--store").arg(&third));
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, IMPORTED_AGAIN), "{}", ran.stderr);
+}
+
+const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 files could not be kept\n";
 
 #[test]
 fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {

@@ -14,13 +14,13 @@ pub struct Stored {
 
 impl Stored {
     /// Opens the store in a directory, and brings its index in the cache up to date; `note` is told
-    /// what could not be read.
+    /// what could not be read, and where it takes a while.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn open(root: &Path, cache: &Path, note: &dyn Fn(&str)) -> Result<Stored, Error> {
         let store = Store::new(root.to_owned());
-        let (index, passed) = Index::open(cache, &store)?;
+        let (index, passed) = Index::open(cache, &store, note)?;
         if let Some(first) = passed.first() {
             let files = counted(passed.len(), "file");
             note(&format!("{files} of the store cannot be read: {first}"));

@@ -1,7 +1,8 @@
 //! All that the store has to show, as pages that link to each other.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::StoredError;
 use super::history::HistoryOrder;
@@ -17,8 +18,16 @@ use crate::text::short_hashes;
 /// Its first page.
 const INDEX: &str = "index.html";
 
+/// Its other pages.
+const RESULTS: &str = "results";
+const HISTORY: &str = "history";
+
+/// Every page of ktax has this.
+const MARK: &str = "content=\"ktax ";
+
 impl Stored {
-    /// Writes the pages into a directory, and says how many. The same store gives the same pages.
+    /// Writes the pages into a directory, and says how many. The same store gives the same pages:
+    /// those of results that are gone are removed.
     ///
     /// # Errors
     /// The directory has something else in it, or cannot be written.
@@ -27,14 +36,14 @@ impl Stored {
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
-            let file = format!("results/{}.html", short_hashes(&stored.object));
+            let file = format!("{RESULTS}/{}.html", short_hashes(&stored.object));
             write(dir, &file, &render(&saved, HTML, TextOptions::default())?)?;
             let title = saved.view().title;
             let (answer, beside) = (stored.headline, stored.kept_on);
             results.push(Listed { file, title, answer, beside });
         }
         for history in self.histories()? {
-            let file = format!("history/{}.html", file_name(&history.lines[0].row));
+            let file = format!("{HISTORY}/{}.html", file_name(&history.lines[0].row));
             write(dir, &file, &render(&history, HTML, TextOptions::default())?)?;
             let longest = history.lines.iter().max_by_key(|line| line.points.len());
             let beside = longest.map(sparkline).unwrap_or_default();
@@ -42,6 +51,8 @@ impl Stored {
             histories.push(Listed { file, title, answer, beside });
         }
         write(dir, INDEX, &site_index(&results, &histories))?;
+        let written = results.iter().chain(&histories).map(|it| dir.join(&it.file)).collect();
+        remove_others(dir, &written)?;
         Ok(results.len() + histories.len() + 1)
     }
 
@@ -68,7 +79,7 @@ impl Stored {
 fn check(dir: &Path) -> Result<(), Error> {
     let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
     let first = fs::read_to_string(dir.join(INDEX)).unwrap_or_default();
-    match is_empty || first.contains("content=\"ktax ") {
+    match is_empty || first.contains(MARK) {
         true => Ok(()),
         false => Err(StoredError::NoSite { path: dir.display().to_string() })?,
     }
@@ -80,6 +91,23 @@ fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.and_then(|()| write_atomically(&path, text.as_bytes()))
         .context(format!("cannot write {}", path.display()), next)
+}
+
+/// Pages that were written before and are no part of the site any more.
+fn remove_others(dir: &Path, written: &BTreeSet<PathBuf>) -> Result<(), Error> {
+    for folder in [RESULTS, HISTORY] {
+        // A site without one of them has nothing there.
+        let Ok(entries) = fs::read_dir(dir.join(folder)) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let is_page = || fs::read_to_string(&path).is_ok_and(|text| text.contains(MARK));
+            if !written.contains(&path) && path.extension() == Some("html".as_ref()) && is_page() {
+                let next = "remove it yourself";
+                let what = format!("cannot remove {}", path.display());
+                fs::remove_file(&path).context(what, next)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A row's name may have what no file and no link should have.

@@ -203,3 +203,16 @@ fn the_view_of_costs_has_a_line_for_each_row_and_metric() {
         db.query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     assert_eq!(found, (10_100.0, 10_100.004, 5));
 }
+
+/// Somebody who waits is told for what, once.
+#[test]
+fn a_large_index_is_announced_when_it_is_made() {
+    let asked = Asked::new();
+    let all = (0..1024).map(|cost| ("getppid", format!("6.1.{cost}"), 10_000 + cost));
+    for (row, release, cost) in all {
+        generated::fill(&asked.store, [Made::of(row, &release, cost)]);
+    }
+    let said = || asked.ktax(&["log", "--subjects"]).stderr;
+    assert_eq!(said(), "ktax: reading 1024 measurements into the index of the store\n");
+    assert_eq!(said(), "");
+}

@@ -57,6 +57,14 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     // Again: the same bytes. What is no site is left alone.
     asked.said(&["site", site.to_str().unwrap()]);
     assert!(files(&site) == written);
+    // A result that is gone has no page any more. What ktax did not write stays.
+    let mine = site.join("results/mine.html");
+    fs::write(&mine, "<p>mine").unwrap();
+    fs::remove_file(&asked.store.results().unwrap()[0]).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let left: Vec<PathBuf> = files(&site).into_iter().map(|(path, _)| path).collect();
+    let history = site.join("history/fork-pages_pages=16.html");
+    assert_eq!(left, [history, site.join("index.html"), mine]);
     let said = asked.refused(&["site", run.to_str().unwrap()]);
     assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
 }

@@ -1,0 +1,57 @@
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::exit::Exit;
+use super::stored::StorePlace;
+use crate::cmd::note::note;
+use crate::flow::{self, Added, Error};
+use crate::text::{counted, escape};
+
+/// Keep in the store what run directories, pages, files of --json or another store have.
+///
+/// What is there already is not changed. Files that cannot be used are named, and the others are
+/// kept all the same.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Keep what is in this directory of a store or of a run, or in this file
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    place: StorePlace,
+}
+
+/// The exit status is 1 where something could not be kept.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let store = args.place.store.root()?;
+    let mut added = Added::default();
+    for path in &args.paths {
+        let is_store = ["objects", "results", "tags"].iter().any(|it| path.join(it).is_dir());
+        added += match is_store {
+            true => flow::copy_store(path, &store)?,
+            false => flow::import(path, &store)?,
+        };
+    }
+    if added == Added::default() {
+        note!("ktax: the store had all of it");
+    }
+    say(&args.place, "kept", &added)
+}
+
+/// Prints what a store has now, and why it has not the rest.
+pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> {
+    let Added { measurements, results, refused } = added;
+    for reason in refused {
+        note!("ktax: {}", escape(reason));
+    }
+    let mut text = format!("{did} {}", counted(*measurements, "new measurement"));
+    if *results > 0 {
+        text += &format!(" and {}", counted(*results, "new result"));
+    }
+    if !refused.is_empty() {
+        text += &format!("; {} could not be kept", counted(refused.len(), "file"));
+    }
+    let json = json!({ "new": measurements, "new_results": results, "refused": refused });
+    place.print(&text, json)?;
+    Ok(if refused.is_empty() { Exit::Ok } else { Exit::Internal })
+}

@@ -1,0 +1,134 @@
+//! Into a store, what was measured elsewhere.
+
+use std::path::Path;
+
+use super::error::Error;
+use super::saved::saved;
+use super::store::put;
+use crate::rundir::AnyRunDir;
+use crate::store::{Kept, Store, StoreError, groups};
+
+/// How much a store has that it had not before.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Measurements.
+    pub measurements: usize,
+    /// Results.
+    pub results: usize,
+    /// Why something was not kept: it is damaged, of another version of ktax, or has other counts
+    /// than the store has of it.
+    pub refused: Vec<String>,
+}
+
+impl Added {
+    /// What became of a measurement. One that is there is not touched where it has other counts:
+    /// nobody knows which of the two is right.
+    fn measurement(
+        &mut self,
+        kept: Result<Kept, StoreError>,
+        row: &str,
+        other: &Path,
+    ) -> Result<(), Error> {
+        match kept {
+            Ok(Kept::New) => self.measurements += 1,
+            Ok(Kept::Same) => {}
+            Ok(Kept::Other(object)) => self.refused.push(
+                StoreError::Differs {
+                    row: row.to_owned(),
+                    object: object.display().to_string(),
+                    other: other.display().to_string(),
+                }
+                .to_string(),
+            ),
+            Err(error) => self.refuse(error)?,
+        }
+        Ok(())
+    }
+
+    /// What became of a result.
+    fn result(&mut self, is_new: Result<bool, StoreError>) -> Result<(), Error> {
+        match is_new {
+            Ok(is_new) => self.results += usize::from(is_new),
+            Err(error) => self.refuse(error)?,
+        }
+        Ok(())
+    }
+
+    /// One file that says nothing stops no other; a disk that fails stops all.
+    fn refuse(&mut self, error: StoreError) -> Result<(), Error> {
+        match error {
+            StoreError::Damaged { .. } | StoreError::OtherVersion { .. } => {
+                self.refused.push(error.to_string());
+                Ok(())
+            }
+            error => Err(error.into()),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Added {
+    fn add_assign(&mut self, more: Added) {
+        self.measurements += more.measurements;
+        self.results += more.results;
+        self.refused.extend(more.refused);
+    }
+}
+
+/// Copies all of one store into another: measurements, results, and tags whose names are not taken.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
+    let [from, to] = [from, to].map(|root| Store::new(root.to_owned()));
+    let mut added = Added::default();
+    for object in from.objects()? {
+        match from.read(&object) {
+            Ok(measurement) => {
+                let row = &measurement.of.workload.row;
+                added.measurement(to.put(&measurement), row, &object)?;
+            }
+            Err(error) => added.refuse(error)?,
+        }
+    }
+    for result in from.results()? {
+        added.result(from.read_result(&result).and_then(|result| to.put_result(&result)))?;
+    }
+    let known = to.tags()?;
+    for (name, tagged) in from.tags()? {
+        if !known.iter().any(|(one, _)| *one == name) {
+            to.tag(&name, &tagged)?;
+        }
+    }
+    Ok(added)
+}
+
+/// Keeps what is in a path: of a run directory of counts the measurements, and every result that
+/// `ktax report` can print, also that of a page.
+///
+/// # Errors
+/// There is no result in the path, or the store cannot be written.
+pub fn import(path: &Path, store: &Path) -> Result<Added, Error> {
+    let store = Store::new(store.to_owned());
+    let mut added = Added::default();
+    // Any other directory may have results all the same.
+    let counts = match AnyRunDir::open(path) {
+        Ok(AnyRunDir::Counts(dir)) => Some(dir),
+        _ => None,
+    };
+    if let Some(dir) = &counts {
+        for group in groups(dir.plan()) {
+            let row = format!("{} of the {}", group.row(), group.side.name());
+            added.measurement(put(&store, dir, &group), &row, dir.root())?;
+        }
+    }
+    match saved(&[path.to_owned()]) {
+        // A run that was stopped has measurements, and no result yet.
+        Err(Error::NoComparison { .. }) if counts.is_some() => {}
+        results => {
+            for result in results? {
+                added.result(store.put_result(&result))?;
+            }
+        }
+    }
+    Ok(added)
+}
