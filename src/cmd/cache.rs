@@ -34,7 +34,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Where {
     /// Use the cache in DIR [default: $XDG_CACHE_HOME/ktax]
-    #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
+    #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// The size that the cache may have, such as 500M; `unlimited` sets no limit
     #[arg(long, value_name = "SIZE", env = "KTAX_CACHE_SIZE", default_value = "20G")]

@@ -9,9 +9,9 @@ use crate::plan::bounds::THRESHOLD_PERCENT;
 
 /// Show what a row costs over kernels, and where the cost steps, without a boot.
 ///
-/// Kernels stand in the order of their versions. Those of another flavour or boot line are a line
-/// of their own, and so is what was measured with another QEMU or another guest: it does not
-/// compare. A step is found against the last step, so that small changes that add up are one, too.
+/// Kernels stand in the order of their versions. Each flavour and each boot line has a line of its
+/// own. Measurements of another QEMU or guest do not compare, so they begin a new line. A step is
+/// found against the last step, so that small changes that add up are one, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Args {

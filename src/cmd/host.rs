@@ -7,21 +7,21 @@ use clap::Args;
 use super::choice::number;
 use crate::flow::{
     self, Budget, Cancel, Error, Limits, Observer, OrHost, Session, UsedStore, cache_directory,
-    store_directory,
+    qemu_program, store_directory,
 };
 
 /// Where things are and how hard to work.
 #[derive(Debug, Clone, Args)]
 pub struct HostArgs {
     /// Run this QEMU [default: qemu-system-x86_64]
-    #[arg(long, value_name = "PROGRAM", env = "KTAX_QEMU", help_heading = "Host")]
+    #[arg(long, value_name = "PROGRAM", help_heading = "Host")]
     pub qemu: Option<PathBuf>,
     /// Run N VMs at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Host")]
     #[arg(value_parser = number(1_usize..=4096))]
     pub jobs: Option<usize>,
     /// Keep kernels, snapshots and symbols in DIR [default: $XDG_CACHE_HOME/ktax]
-    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
     pub cache: Option<PathBuf>,
     /// After measuring, remove what was not used for longest until the cache has at most SIZE, such
     /// as 500M; `unlimited` removes nothing
@@ -56,7 +56,7 @@ impl HostArgs {
     /// What may be used; Ctrl-C stops it.
     pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
         Ok(Session {
-            qemu: self.qemu.clone(),
+            qemu: qemu_program(self.qemu.as_deref()),
             jobs: self.jobs(),
             cache: self.cache()?,
             holders: Default::default(),

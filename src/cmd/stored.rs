@@ -67,7 +67,7 @@ pub struct StoreArgs {
     #[command(flatten)]
     dir: StoreDir,
     /// Keep the index of the store in DIR [default: $XDG_CACHE_HOME/ktax]
-    #[arg(long, value_name = "DIR", env = "KTAX_CACHE", help_heading = "Host")]
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
     cache: Option<PathBuf>,
 }
 

@@ -49,7 +49,7 @@ pub use native::NativeOrder;
 pub use options::Options;
 pub use phases::{analyse, estimate, plan, planned, run};
 pub use saved::{explained, saved};
-pub use session::{Observer, Session, Silent, cache_directory};
+pub use session::{Observer, Session, Silent, cache_directory, qemu_program};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};
 pub use store::{check_store, clean_store, store_footprint};

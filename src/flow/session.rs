@@ -64,11 +64,10 @@ impl<'a> Session<'a> {
     /// # Errors
     /// There is no place for the cache: neither `KTAX_CACHE`, `XDG_CACHE_HOME` nor `HOME` is set.
     pub fn new(observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
-        let named = std::env::var_os("KTAX_CACHE").map(PathBuf::from);
         Ok(Session {
-            qemu: std::env::var_os("KTAX_QEMU").map(PathBuf::from),
+            qemu: qemu_program(None),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            cache: cache_directory(named.as_deref())?,
+            cache: cache_directory(None)?,
             holders: Holders::default(),
             store: None,
             limits: Limits::default(),
@@ -91,16 +90,27 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The cache's directory: as named, else below that of the user.
+/// The QEMU to run: as named, else that of `KTAX_QEMU`. `None` is the one on the PATH.
+pub fn qemu_program(named: Option<&Path>) -> Option<PathBuf> {
+    named.map(Path::to_owned).or_else(|| path_of("KTAX_QEMU"))
+}
+
+/// The cache's directory: as named, else that of `KTAX_CACHE`, else below that of the user.
 ///
 /// # Errors
 /// It is not named, and the user has no directory.
 pub fn cache_directory(named: Option<&Path>) -> Result<PathBuf, Error> {
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let from = |name: &str| path_of(name).filter(|path| path.is_absolute());
     let next = "give --cache the absolute path of a directory";
+    let named = named.map(Path::to_owned).or_else(|| path_of("KTAX_CACHE"));
     let named = named.map(std::path::absolute).transpose().context("cannot use the cache", next)?;
     named
         .or_else(|| from("XDG_CACHE_HOME").map(|dir| dir.join("ktax")))
         .or_else(|| from("HOME").map(|dir| dir.join(".cache/ktax")))
         .ok_or(Error::NoCache)
+}
+
+/// The path in a variable of the environment, unless it is empty.
+fn path_of(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }

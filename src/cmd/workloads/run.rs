@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(allow_negative_numbers = true, value_parser = number(1_u64..))]
     time_limit: u64,
     /// Keep the programs in this directory [default: $XDG_CACHE_HOME/ktax]
-    #[arg(long, value_name = "DIR", env = "KTAX_CACHE")]
+    #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
