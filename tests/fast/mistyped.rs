@@ -134,3 +134,15 @@ fn a_feature_of_kvm_has_its_nearest_name() {
     let text = said(&["plan", &file]);
     assert!(text.contains("no feature \"kvmclok\" (did you mean \"kvmclock\"?)"), "{text}");
 }
+
+/// What the environment says was not typed, and need not be.
+#[test]
+fn the_usage_line_has_no_option_that_the_environment_gives() {
+    for args in [&["log", "--nope"][..], &["compare", "--nope"], &["cache", "du", "--nope"]] {
+        let mut command = ktax();
+        command.args(args).env("KTAX_CACHE", "/nonexistent").env("KTAX_QEMU", "/nonexistent/qemu");
+        let said = run(&mut command).stderr;
+        let usage = said.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+        assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{said}");
+    }
+}
