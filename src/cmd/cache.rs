@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::output::write_either;
+use super::output::{shown, write_either};
 use crate::flow::{self, Budget, CacheKind, CacheSurvey, Cleaned, Error};
 use crate::text::{binary_size, escape_path};
 
@@ -87,7 +87,7 @@ fn du(place: &Where) -> Result<Exit, Error> {
     let kinds: Vec<Value> = CacheKind::ALL.into_iter().map(|kind| json_of(&survey, kind)).collect();
     place.print(
         text.trim_end(),
-        &json!({ "cache": cache, "bytes": bytes, "cache_size_bytes": budget.bytes(),
+        &json!({ "cache": shown(&cache), "bytes": bytes, "cache_size_bytes": budget.bytes(),
                  "kinds": kinds, "record_bytes": survey.record_bytes,
                  "temporary_bytes": survey.temporary_bytes }),
     )
@@ -131,7 +131,9 @@ fn clean(args: &Clean) -> Result<Exit, Error> {
 fn json_of_cleaned(cleaned: &Cleaned) -> Value {
     let removed = cleaned.removed.iter();
     let removed: Vec<Value> = removed
-        .map(|entry| json!({ "kind": entry.kind, "path": entry.path, "bytes": entry.bytes }))
+        .map(
+            |entry| json!({ "kind": entry.kind, "path": shown(&entry.path), "bytes": entry.bytes }),
+        )
         .collect();
     json!({ "removed": removed, "freed_bytes": cleaned.freed, "left_bytes": cleaned.left,
             "in_use_bytes": cleaned.in_use })

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -6,6 +6,7 @@ use super::exit::Exit;
 use super::stored::StorePlace;
 use crate::cmd::note::note;
 use crate::flow::{self, Added, Error};
+use crate::model::Blame;
 use crate::text::{counted, escape};
 
 /// Keep in the store what run directories, pages, files of --json or another store have.
@@ -26,11 +27,13 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let store = args.place.store.root()?;
     let mut added = Added::default();
     for path in &args.paths {
-        let is_store = ["objects", "results", "tags"].iter().any(|it| path.join(it).is_dir());
-        added += match is_store {
-            true => flow::copy_store(path, &store)?,
-            false => flow::import(path, &store)?,
-        };
+        match of_path(path, &store) {
+            // Of several one that is nothing stops no other.
+            Err(error) if args.paths.len() > 1 && error.blame() == Some(Blame::User) => {
+                added.refused.push(error.to_string());
+            }
+            of_path => added += of_path?,
+        }
     }
     if added == Added::default() {
         note!("ktax: the store had all of it");
@@ -38,9 +41,16 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     say(&args.place, "kept", &added)
 }
 
+fn of_path(path: &Path, store: &Path) -> Result<Added, Error> {
+    match flow::is_store(path)? {
+        true => flow::copy_store(path, store),
+        false => flow::import(path, store),
+    }
+}
+
 /// Prints what a store has now, and why it has not the rest.
 pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> {
-    let Added { measurements, results, refused } = added;
+    let Added { measurements, results, tags, refused } = added;
     for reason in refused {
         note!("ktax: {}", escape(reason));
     }
@@ -48,10 +58,14 @@ pub fn say(place: &StorePlace, did: &str, added: &Added) -> Result<Exit, Error> 
     if *results > 0 {
         text += &format!(" and {}", counted(*results, "new result"));
     }
-    if !refused.is_empty() {
-        text += &format!("; {} could not be kept", counted(refused.len(), "file"));
+    if *tags > 0 {
+        text += &format!(" and {}", counted(*tags, "new tag"));
     }
-    let json = json!({ "new": measurements, "new_results": results, "refused": refused });
+    if !refused.is_empty() {
+        text += &format!("; {} could not be kept", counted(refused.len(), "thing"));
+    }
+    let json = json!({ "new": measurements, "new_results": results, "new_tags": tags,
+                       "refused": refused });
     place.print(&text, json)?;
     Ok(if refused.is_empty() { Exit::Ok } else { Exit::Internal })
 }

@@ -80,14 +80,22 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
     })?;
     if args.json {
         let of = |it: &StoredResult| {
-            let StoredResult { object, kind, title, headline, kept_at, kept_on, .. } = it;
+            let StoredResult { object, kind, title, headline, rows, kernels, kept_at, kept_on } =
+                it;
             json!({ "id": object, "kind": kind, "title": title, "headline": headline,
-                    "kept_at": kept_at, "kept_on": kept_on })
+                    "rows": rows, "kernels": kernels, "kept_at": kept_at, "kept_on": kept_on })
         };
         return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
     }
     if found.is_empty() {
-        note!("ktax: no result of the store is so; `ktax log` without options lists all");
+        let has_any = !stored.log(&LogOrder::default())?.is_empty();
+        note!(
+            "ktax: {}",
+            match has_any {
+                true => "the store has no such result; `ktax log` without options lists all",
+                false => "the store has no result yet; `ktax compare lsm` makes one",
+            }
+        );
         return Ok(());
     }
     let rows = found.into_iter().map(|it| {

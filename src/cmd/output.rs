@@ -1,7 +1,7 @@
 //! How a result reaches the user: every command prints through here.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
@@ -159,6 +159,11 @@ pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         other => other.map(|()| true),
     }
+}
+
+/// A path in JSON, which has no other bytes than text.
+pub fn shown(path: impl AsRef<Path>) -> String {
+    path.as_ref().display().to_string()
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::import;
-use super::output::write_either;
+use super::output::{shown, write_either};
 use super::stored::{StoreArgs, StorePlace};
-use crate::flow::{self, Added, Error};
+use crate::flow::{self, Added, Checked, Error};
 use crate::report::whole;
-use crate::text::{binary_size, counted, escape_path};
+use crate::text::{binary_size, counted, escape, escape_path};
 
 /// Look after the store, which keeps what was measured.
 ///
@@ -91,7 +91,7 @@ fn du(place: &StorePlace) -> Result<Exit, Error> {
     }
     place.print(
         &text,
-        json!({ "store": store, "objects": usage.objects, "bytes": usage.bytes,
+        json!({ "store": shown(&store), "objects": usage.objects, "bytes": usage.bytes,
                 "results": usage.results, "result_bytes": usage.result_bytes,
                 "others": usage.others, "other_bytes": usage.other_bytes }),
     )?;
@@ -99,35 +99,35 @@ fn du(place: &StorePlace) -> Result<Exit, Error> {
 }
 
 fn fsck(place: &StorePlace) -> Result<Exit, Error> {
-    let checked = flow::check_store(&place.root()?)?;
-    let damaged = checked.damaged.iter();
-    let lines = damaged.clone().map(|(path, reason)| {
-        format!(
-            "\n{} was damaged: {reason}; what it had is measured again when it is needed",
-            escape_path(path)
-        )
-    });
-    let sound = whole(checked.sound as f64);
-    let text =
-        format!("{sound} sound, {} damaged{}", checked.damaged.len(), lines.collect::<String>());
-    let text = match checked.others {
-        0 => text,
-        others => format!("{text}\n{} of another version of ktax", counted(others, "file")),
-    };
-    let damaged = damaged.map(|(path, reason)| json!({ "moved_to": path, "reason": reason }));
-    let damaged: Vec<_> = damaged.collect();
+    let Checked { sound, damaged, unknown, others } = flow::check_store(&place.root()?)?;
+    let mut text = format!("{} sound, {} damaged", whole(sound as f64), damaged.len());
+    for (path, reason) in &damaged {
+        text += &format!("\n{} was damaged: {reason}", escape_path(path));
+    }
+    for reason in &unknown {
+        text += &format!("\n{}", escape(reason));
+    }
+    if others > 0 {
+        text += &format!("\n{} of another version of ktax", counted(others, "file"));
+    }
+    if !damaged.is_empty() {
+        text += "\nwhat was damaged is measured again when it is needed; a result is kept again by \
+                 `ktax import` of its run directory";
+    }
+    let moved = damaged.iter();
+    let moved = moved.map(|(path, reason)| json!({ "moved_to": shown(path), "reason": reason }));
     place.print(
         &text,
-        json!({ "sound": checked.sound, "damaged": damaged,
-                               "of_another_version": checked.others }),
+        json!({ "sound": sound, "damaged": moved.collect::<Vec<_>>(), "unknown": unknown,
+                "of_another_version": others }),
     )?;
-    Ok(if checked.damaged.is_empty() { Exit::Ok } else { Exit::Internal })
+    Ok(if damaged.is_empty() && unknown.is_empty() { Exit::Ok } else { Exit::Internal })
 }
 
 fn gc(place: &StorePlace) -> Result<Exit, Error> {
     let removed = flow::clean_store(&place.root()?)?;
     let text = format!("removed {}", counted(removed.len(), "file"));
-    place.print(&text, json!({ "removed": removed }))?;
+    place.print(&text, json!({ "removed": removed.iter().map(shown).collect::<Vec<_>>() }))?;
     Ok(Exit::Ok)
 }
 
@@ -136,7 +136,7 @@ fn index(args: &IndexArgs) -> Result<Exit, Error> {
     let path = stored.index_path().ok_or_else(|| {
         Error::usage("the cache cannot be written, so that there is no file; give --cache")
     })?;
-    write_either(args.json, &escape_path(path), &json!({ "index": path }))?;
+    write_either(args.json, &escape_path(path), &json!({ "index": shown(path) }))?;
     Ok(Exit::Ok)
 }
 

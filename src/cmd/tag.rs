@@ -40,7 +40,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         };
     }
     if let (Some(name), Some(subject)) = (&args.name, &args.subject) {
-        note!("ktax: {name} is {}", stored.tag(name, subject)?);
+        let (now, before) = stored.tag(name, subject)?;
+        let before = before.map(|before| format!("; it was {before}")).unwrap_or_default();
+        note!("ktax: {name} is {now}{before}");
         return Ok(Exit::Ok);
     }
     let tags = stored.tags()?;

@@ -18,4 +18,4 @@ pub use hash::{
 pub use lock::Lock;
 pub use parts::in_parts;
 pub use read::{read_limited, read_text, read_up_to};
-pub use remove::{is_abandoned, is_set_aside, set_aside};
+pub use remove::{is_abandoned, is_set_aside, move_to_free, set_aside};

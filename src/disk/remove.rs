@@ -33,6 +33,20 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside.keep())
 }
 
+/// Moves a file to a name that nobody has; of two that move the same file one moves it.
+///
+/// # Errors
+///
+/// `AlreadyExists`: somebody has the name; `NotFound`: the file is gone. Or a directory cannot be
+/// written.
+pub fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    // The name is taken first: to rename over a file would remove that.
+    fs::File::create_new(to)?;
+    fs::rename(from, to).inspect_err(|_| {
+        let _ = fs::remove_file(to);
+    })
+}
+
 /// Whether a directory has the name of one that [`set_aside`] made.
 pub fn is_set_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())

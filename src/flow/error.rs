@@ -51,10 +51,10 @@ pub enum Error {
         .near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
     )]
     NotBuiltIn { name: String, near: Option<String> },
-    #[error("cannot print {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
+    #[error("cannot read {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
     NoResult { path: String, error: SavedError },
     #[error(
-        "cannot print {}: {error}; make the page again with `ktax report --html FILE DIR`",
+        "cannot read {}: {error}; make the page again with `ktax report --html FILE DIR`",
         escape(.path)
     )]
     NoPage { path: String, error: PageError },

@@ -1,12 +1,13 @@
 //! Into a store, what was measured elsewhere.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::error::Error;
 use super::saved::saved;
 use super::store::put;
 use crate::rundir::AnyRunDir;
-use crate::store::{Kept, Store, StoreError, groups};
+use crate::store::{Kept, Store, StoreError, Tagged, groups};
 
 /// How much a store has that it had not before.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Added {
     pub measurements: usize,
     /// Results.
     pub results: usize,
+    /// Tags.
+    pub tags: usize,
     /// Why something was not kept: it is damaged, of another version of ktax, or has other counts
     /// than the store has of it.
     pub refused: Vec<String>,
@@ -40,6 +43,11 @@ impl Added {
                 }
                 .to_string(),
             ),
+            Err(StoreError::Unsound { reason, .. }) => {
+                let from = other.display();
+                self.refused.push(format!("{row} of {from} cannot be kept: {reason}"));
+            }
+            Err(StoreError::RunDir(error)) => self.refused.push(format!("{row}: {error}")),
             Err(error) => self.refuse(error)?,
         }
         Ok(())
@@ -57,11 +65,11 @@ impl Added {
     /// One file that says nothing stops no other; a disk that fails stops all.
     fn refuse(&mut self, error: StoreError) -> Result<(), Error> {
         match error {
-            StoreError::Damaged { .. } | StoreError::OtherVersion { .. } => {
+            StoreError::Io { .. } => Err(error.into()),
+            error => {
                 self.refused.push(error.to_string());
                 Ok(())
             }
-            error => Err(error.into()),
         }
     }
 }
@@ -70,6 +78,7 @@ impl std::ops::AddAssign for Added {
     fn add_assign(&mut self, more: Added) {
         self.measurements += more.measurements;
         self.results += more.results;
+        self.tags += more.tags;
         self.refused.extend(more.refused);
     }
 }
@@ -93,13 +102,36 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
     for result in from.results()? {
         added.result(from.read_result(&result).and_then(|result| to.put_result(&result)))?;
     }
-    let known = to.tags()?;
+    let known: BTreeMap<String, Tagged> = to.tags()?.into_iter().collect();
     for (name, tagged) in from.tags()? {
-        if !known.iter().any(|(one, _)| *one == name) {
-            to.tag(&name, &tagged)?;
+        match known.get(&name) {
+            None => {
+                to.tag(&name, &tagged)?;
+                added.tags += 1;
+            }
+            Some(there) if *there != tagged => added.refused.push(format!(
+                "the tag {name} of {} is another subject than here; nothing was changed",
+                from.root().display()
+            )),
+            Some(_) => {}
         }
     }
     Ok(added)
+}
+
+/// Whether a directory is a store: it has a file where a store has files.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_store(path: &Path) -> Result<bool, Error> {
+    let store = Store::new(path.to_owned());
+    let is_run = path.join("plan.json").exists();
+    let has = || -> Result<bool, StoreError> {
+        Ok(!store.objects()?.is_empty()
+            || !store.results()?.is_empty()
+            || !store.tags()?.is_empty())
+    };
+    Ok(path.is_dir() && !is_run && has()?)
 }
 
 /// Keeps what is in a path: of a run directory of counts the measurements, and every result that

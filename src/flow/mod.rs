@@ -37,12 +37,13 @@ mod times;
 mod used_store;
 mod whole;
 
+pub use crate::store::Checked;
 pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
 pub use check::check;
 pub use context::OrHost;
 pub use error::Error;
 pub use file::{built_in_text, check_output, experiment_text, ledger_text, write_output};
-pub use import::{Added, copy_store, import};
+pub use import::{Added, copy_store, import, is_store};
 pub use kernels::why_unbuilt;
 pub use moment::Moment;
 pub use native::NativeOrder;

@@ -67,10 +67,12 @@ pub(super) fn keep(
     for group in groups {
         match put(&used.store, dir, group) {
             Ok(Kept::Other(object)) => {
-                return Err(mismatch(&used.store, &object, dir, group)?.into());
+                return Err(mismatch(&used.store, &object, dir, group).into());
             }
             Ok(_) => {}
-            Err(error @ StoreError::OtherVersion { .. }) => say(session, used, &error),
+            Err(error @ (StoreError::OtherVersion { .. } | StoreError::Unsound { .. })) => {
+                say(session, used, &error);
+            }
             Err(error) => {
                 say(session, used, &error);
                 break;
@@ -82,19 +84,17 @@ pub(super) fn keep(
 
 /// One of the two is wrong: what was measured now is in its directory, and the other one is not
 /// used any more.
-fn mismatch(
-    store: &Store,
-    object: &Path,
-    dir: &RunDir<CountsPlan>,
-    group: &Group,
-) -> Result<StoreError, StoreError> {
-    let quarantine = store.move_aside(object)?;
-    Ok(StoreError::Mismatch {
+fn mismatch(store: &Store, object: &Path, dir: &RunDir<CountsPlan>, group: &Group) -> StoreError {
+    let became = match store.move_aside(object) {
+        Ok(to) => format!("was moved to {}", to.display()),
+        Err(error) => format!("is still there ({error})"),
+    };
+    StoreError::Mismatch {
         row: format!("{} of the {}", group.row(), group.side.name()),
         object: object.display().to_string(),
-        quarantine: quarantine.display().to_string(),
+        became,
         directory: dir.root().display().to_string(),
-    })
+    }
 }
 
 /// Keeps a result, so that `ktax log` lists it. A store that cannot be written is said.

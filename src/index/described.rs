@@ -1,6 +1,6 @@
 use crate::model::{
     Comparison, ComparisonMethod, GuestSide, LedgerMethod, LedgerTable, Saved, SavedResult, Side,
-    Sides, fact,
+    Sides, Subjects, fact,
 };
 
 /// What is known of a result without opening it.
@@ -11,6 +11,9 @@ pub(super) struct Described {
     pub rows: Vec<String>,
     /// The names of the kernels that were measured.
     pub kernels: Vec<String>,
+    /// SHA-256 of images, each with the name that was asked for, and where it came from. A
+    /// measurement has only the names under which it was made.
+    pub aliases: Vec<[String; 3]>,
 }
 
 impl Described {
@@ -35,8 +38,21 @@ impl Described {
             SavedResult::History(_) => ("history", String::new(), Vec::new(), Vec::new()),
             SavedResult::ExitDiff(_) => ("exits diff", String::new(), Vec::new(), Vec::new()),
         };
-        Described { kind, title, headline, rows, kernels }
+        let aliases = aliases(&saved.result);
+        Described { kind, title, headline, rows, kernels, aliases }
     }
+}
+
+fn aliases(result: &SavedResult) -> Vec<[String; 3]> {
+    let counts = match result {
+        SavedResult::Comparison(comparison) => comparison.counts(),
+        _ => None,
+    };
+    let of = |side: &Subjects| {
+        let Subjects { subject, kernel } = side.clone();
+        [kernel.sha256, subject.kernel, kernel.source]
+    };
+    counts.map_or(Vec::new(), |it| Side::BOTH.map(|side| of(it.subjects.get(side))).to_vec())
 }
 
 fn compared(comparison: &Comparison) -> Vec<String> {

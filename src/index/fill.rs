@@ -18,6 +18,9 @@ use crate::text::counted;
 /// Objects that are read before others may write: some tenths of a second.
 const BATCH: usize = 256;
 
+/// The last second of the year 9999.
+const LATEST: i64 = 253_402_300_799;
+
 /// To read so many takes half a second.
 const MANY: usize = 1024;
 
@@ -74,7 +77,6 @@ impl Index {
             for (file, entry) in batch.iter().zip(all.into_iter().flatten()) {
                 match entry {
                     Ok(entry) => entries.push((*file, entry)),
-                    Err(error @ StoreError::Io { .. }) => return Err(error.into()),
                     Err(error) => passed.push(error),
                 }
             }
@@ -102,7 +104,9 @@ fn file(path: PathBuf) -> Option<(String, IndexedFile)> {
     // One that is gone meanwhile is gone.
     let found = fs::metadata(&path).ok()?;
     let stamp = format!("{} {}.{:09}", found.len(), found.mtime(), found.mtime_nsec());
-    Some((name.clone(), IndexedFile { name, path, stamp, kept_at: found.mtime() }))
+    // SQLite and people count years with four digits.
+    let kept_at = found.mtime().clamp(0, LATEST);
+    Some((name.clone(), IndexedFile { name, path, stamp, kept_at }))
 }
 
 fn stamps(db: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, String>> {
@@ -115,6 +119,12 @@ fn forget(db: &mut Connection, table: &str, gone: &[&String]) -> rusqlite::Resul
     for name in gone {
         changed.execute(&format!("DELETE FROM {table} WHERE object = ?1"), [name])?;
     }
+    // What only they had is gone with them.
+    for of in ["subject", "workload", "conditions"] {
+        let orphans = format!("DELETE FROM {of} WHERE id NOT IN (SELECT {of} FROM measurement)");
+        changed.execute(&orphans, ())?;
+    }
+    changed.execute("DELETE FROM kernel WHERE id NOT IN (SELECT kernel FROM subject)", ())?;
     changed.commit()
 }
 

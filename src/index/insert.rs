@@ -45,14 +45,29 @@ pub(super) fn add(db: &mut Connection, entries: &[(&IndexedFile, Entry)]) -> rus
 }
 
 fn add_result(db: &Connection, file: &IndexedFile, of: &Described) -> rusqlite::Result<()> {
-    let Described { kind, title, headline, rows, kernels } = of;
+    let Described { kind, title, headline, rows, kernels, aliases } = of;
     let (rows, kernels) = (rows.join("\n"), kernels.join("\n"));
     db.prepare_cached(
         "INSERT OR IGNORE INTO result (object, stamp, kind, title, headline, rows, kernels, \
          kept_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
-    .execute(params![file.name, file.stamp, kind, title, headline, rows, kernels, file.kept_at])
-    .map(drop)
+    .execute(params![
+        file.name,
+        file.stamp,
+        kind,
+        title,
+        headline,
+        rows,
+        kernels,
+        file.kept_at
+    ])?;
+    let of_file = "SELECT id FROM result WHERE object = ?1";
+    let result: i64 = db.query_row(of_file, [&file.name], |row| row.get(0))?;
+    let mut alias = db.prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2, ?3, ?4)")?;
+    for [sha256, asked, source] in aliases {
+        alias.execute(params![result, sha256, asked, source])?;
+    }
+    Ok(())
 }
 
 fn add_measurement(

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -62,6 +62,10 @@ impl Index {
             Ok((index, passed))
         };
         match open(on_disk(&path), Some(&path)) {
+            // Somebody else works with it for long: it is theirs, and whole.
+            Err(IndexError::Sqlite { reason, .. }) if is_busy(&reason) => {
+                return open(in_memory(), None);
+            }
             Err(IndexError::Sqlite { .. }) => {}
             opened => return opened,
         }
@@ -113,6 +117,11 @@ fn on_disk(path: &Path) -> rusqlite::Result<Connection> {
     db.pragma_update(None, "foreign_keys", true)?;
     make(&mut db)?;
     Ok(db)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn in_memory() -> rusqlite::Result<Connection> {

@@ -109,7 +109,7 @@ impl Index {
             texts.sort();
             texts
         };
-        self.all(ALL, (), |row| {
+        let mut subjects = self.all(ALL, (), |row| {
             Ok(StoredSubject {
                 kernel_sha256: row.get(0)?,
                 kernel: row.get(1)?,
@@ -119,7 +119,19 @@ impl Index {
                 rows: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
                 kept_at: row.get(6)?,
             })
-        })
+        })?;
+        // Also the names that results have for the same images.
+        const NAMES: &str = "SELECT DISTINCT kernel_sha256, asked, source FROM alias";
+        for [sha256, asked, source] in
+            self.all(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
+        {
+            let sha256: String = sha256;
+            for subject in subjects.iter_mut().filter(|it| it.kernel_sha256 == sha256) {
+                add(&mut subject.asked, &asked);
+                add(&mut subject.sources, &source);
+            }
+        }
+        Ok(subjects)
     }
 
     /// Every result, the newest first.
@@ -231,4 +243,11 @@ fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
         row: row.get(3)?,
         kept_at: row.get(4)?,
     })
+}
+
+/// Adds a name, in the order of names, unless it is there.
+fn add(names: &mut Vec<String>, name: &str) {
+    if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
+        names.insert(place, name.to_owned());
+    }
 }

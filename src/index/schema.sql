@@ -64,6 +64,13 @@ CREATE TABLE result (
   kernels TEXT NOT NULL,        -- their names, a line each
   kept_at INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE alias (            -- another name under which a result has a kernel
+  result INTEGER NOT NULL REFERENCES result ON DELETE CASCADE,
+  kernel_sha256 TEXT NOT NULL,
+  asked TEXT NOT NULL,          -- as in measurement
+  source TEXT NOT NULL,
+  UNIQUE (result, kernel_sha256, asked, source)
+) STRICT;
 CREATE TABLE tag (
   name TEXT PRIMARY KEY,
   kernel_sha256 TEXT NOT NULL,

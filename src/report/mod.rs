@@ -41,8 +41,8 @@ pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use explained::Explained;
 pub use formats::{
-    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, PageError, TEXT, plain_table, render,
-    render_all, results_of_page, site_index, to_json,
+    CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, PageError, SITE_MARK, TEXT,
+    plain_table, render, render_all, results_of_page, site_index, to_json,
 };
 pub use history::sparkline;
 pub use named::Named;

@@ -15,10 +15,7 @@ pub enum StoreError {
         "{operation} {path}: {reason}; check the permissions and the free disk space of the store"
     )]
     Io { operation: &'static str, path: String, reason: io::Error },
-    #[error(
-        "{object} is damaged: {reason}; `ktax store fsck` moves it aside, and what it had is \
-         measured again when it is needed"
-    )]
+    #[error("{object} is damaged: {reason}; `ktax store fsck` moves it aside")]
     Damaged { object: String, reason: String },
     #[error(
         "{path} has format {found}, and this ktax reads format {FORMAT}; use the ktax that wrote it"
@@ -30,11 +27,13 @@ pub enum StoreError {
     )]
     Differs { row: String, object: String, other: String },
     #[error(
-        "{row} has other counts than the store has of it: {object} was moved to {quarantine}, and \
-         {directory} has the new ones; one of the two was not measured as ktax measures: compare \
-         them, and measure a third time with --no-store"
+        "{row} has other counts than the store has of it: {object} {became}, and {directory} has \
+         the new ones; one of the two was not measured as ktax measures: compare them, and measure \
+         a third time with --no-store"
     )]
-    Mismatch { row: String, object: String, quarantine: String, directory: String },
+    Mismatch { row: String, object: String, became: String, directory: String },
+    #[error("{row} cannot be kept: {reason}; measure it again")]
+    Unsound { row: String, reason: String },
     #[error(
         "{name:?} cannot be a tag; use letters, digits and . _ + -, beginning with a letter or a \
          digit, at most 64"

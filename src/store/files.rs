@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
 use crate::disk::{
-    is_abandoned, is_sha256, is_unfinished, read_limited, write_atomically, write_new_atomically,
+    is_abandoned, is_sha256, is_unfinished, move_to_free, read_limited, write_atomically,
+    write_new_atomically,
 };
 
 /// More than any file of a store has.
@@ -66,24 +67,23 @@ impl Store {
         Ok(all)
     }
 
-    /// Moves a file out of the way and says where it is.
+    /// Moves a file out of the way and says where it is. Who comes second finds nothing to move,
+    /// and is told the same.
     ///
     /// # Errors
     /// The store cannot be written.
     pub fn move_aside(&self, path: &Path) -> Result<PathBuf, StoreError> {
         let dir = self.root().join(QUARANTINE);
         fs::create_dir_all(&dir).map_err(StoreError::io("cannot create", &dir))?;
-        let bytes = read(path)?.unwrap_or_default();
         let named = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let numbered = (1_u32..).map(|number| dir.join(format!("{number}-{named}")));
-        for to in numbered {
-            match write_new_atomically(&to, &bytes) {
-                Ok(()) => {
-                    fs::remove_file(path).map_err(StoreError::io("cannot remove", path))?;
-                    return Ok(to);
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(StoreError::io("cannot write", &to)(error)),
+        let mut last = dir.join(format!("1-{named}"));
+        for number in 1_u32.. {
+            let to = dir.join(format!("{number}-{named}"));
+            match move_to_free(path, &to) {
+                Ok(()) => return Ok(to),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => last = to,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(last),
+                Err(error) => return Err(StoreError::io("cannot move", path)(error)),
             }
         }
         unreachable!("numbers do not run out")
@@ -95,12 +95,23 @@ impl Store {
     /// The store cannot be read.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut left = self.files(QUARANTINE)?;
+        // Whatever else lies there is of somebody else.
+        left.retain(|path| self.is_set_aside(path));
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
             let is_left = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
             left.extend(files.filter(|path| is_left(path) && is_abandoned(path)));
         }
         Ok(left)
+    }
+
+    /// Whether [`Store::move_aside`] has made it.
+    fn is_set_aside(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let (number, rest) = name.split_once('-').unwrap_or_default();
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_ours = is_number && rest.strip_suffix(SUFFIX).is_some_and(is_sha256);
+        is_ours && path.parent() == Some(&self.root().join(QUARANTINE))
     }
 
     /// The files of a folder and of those below it.
@@ -131,6 +142,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match read_limited(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // No ktax writes such a one.
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            Err(StoreError::damaged(path)(error.to_string()))
+        }
         Err(error) => Err(StoreError::io("cannot read", path)(error)),
     }
 }

@@ -24,8 +24,10 @@ pub enum Kept {
 pub struct Checked {
     /// Measurements and results that are as they were written.
     pub sound: usize,
-    /// Those that are not, and why.
+    /// Those that are not, where they are now, and why.
     pub damaged: Vec<(PathBuf, String)>,
+    /// Those of which nobody knows, because they cannot be read or moved aside, and why.
+    pub unknown: Vec<String>,
     /// Those of another version of ktax.
     pub others: usize,
 }
@@ -84,8 +86,12 @@ impl Store {
     /// Keeps a measurement. What was there is there still.
     ///
     /// # Errors
-    /// The store cannot be written.
+    /// It is none that ktax makes, or the store cannot be written.
     pub fn put(&self, measurement: &Measurement) -> Result<Kept, StoreError> {
+        check(measurement).map_err(|reason| StoreError::Unsound {
+            row: measurement.of.workload.row.clone(),
+            reason,
+        })?;
         let path = self.path(&measurement.of);
         let as_known = |known: Measurement| match known.layouts == measurement.layouts {
             true => Kept::Same,
@@ -125,31 +131,27 @@ impl Store {
     /// stays.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// The store cannot be read.
     pub fn check(&self) -> Result<Checked, StoreError> {
         let mut checked = Checked::default();
         let mut add = |path: PathBuf, found: Result<(), StoreError>| match found {
-            Ok(()) => {
-                checked.sound += 1;
-                Ok(())
-            }
-            Err(StoreError::OtherVersion { .. }) => {
-                checked.others += 1;
-                Ok(())
-            }
-            Err(StoreError::Damaged { reason, .. }) => {
-                checked.damaged.push((self.move_aside(&path)?, reason));
-                Ok(())
-            }
-            Err(error) => Err(error),
+            Ok(()) => checked.sound += 1,
+            Err(StoreError::OtherVersion { .. }) => checked.others += 1,
+            Err(StoreError::Damaged { object, reason }) => match self.move_aside(&path) {
+                Ok(to) => checked.damaged.push((to, reason)),
+                Err(unmoved) => {
+                    checked.unknown.push(format!("{object} is damaged: {reason}; {unmoved}"));
+                }
+            },
+            Err(error) => checked.unknown.push(error.to_string()),
         };
         for path in self.objects()? {
             let found = self.read(&path).map(drop);
-            add(path, found)?;
+            add(path, found);
         }
         for path in self.results()? {
             let found = self.read_result(&path).map(drop);
-            add(path, found)?;
+            add(path, found);
         }
         Ok(checked)
     }

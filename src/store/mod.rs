@@ -18,4 +18,5 @@ pub use error::StoreError;
 pub use files::Store;
 pub use measured::{Group, groups, measured, place_in};
 pub use measurements::{Checked, Footprint, Kept};
+pub use object::encode_measurement;
 pub use tags::Tagged;

@@ -62,7 +62,7 @@ struct Object {
     profiles: Beside,
 }
 
-/// The bytes of the object of a measurement.
+/// The bytes of the object of a measurement, whether or not it is one that ktax makes.
 pub fn encode_measurement(measurement: &Measurement) -> Vec<u8> {
     let mut measurement = measurement.clone();
     let texts: Vec<String> =

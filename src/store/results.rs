@@ -9,14 +9,22 @@ use crate::disk::sha256;
 use crate::model::{Saved, SavedError, read_results};
 
 impl Store {
-    /// Keeps a result; whether it was new.
+    /// Keeps a result; whether it was new. A damaged one in its place is moved aside.
     ///
     /// # Errors
     /// The store cannot be written.
     pub fn put_result(&self, saved: &Saved) -> Result<bool, StoreError> {
         // What tells it from others beside it says nothing here.
         let json = json_of(&Saved { name: String::new(), ..saved.clone() });
-        write_new(&self.named(RESULTS, &sha256(&json)), &encode(&json))
+        let (path, bytes) = (self.named(RESULTS, &sha256(&json)), encode(&json));
+        match read(&path) {
+            Ok(Some(there)) if decode(&there).is_ok_and(|it| it == json) => return Ok(false),
+            Ok(None) => {}
+            // Its name is the hash of what is in it: any other bytes are wrong.
+            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
+            Err(error) => return Err(error),
+        }
+        write_new(&path, &bytes)
     }
 
     /// Every result's path, in the order of their names.

@@ -2,13 +2,12 @@
 
 mod crash;
 mod full;
+mod import;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::model::{
-    CountsPlan, FORMAT, Failure, Measurement, Outcome, Run, Sample, Side, Signature,
-};
+use ktax::model::{CountsPlan, Failure, Measurement, Outcome, Run, Sample, Side, Signature};
 use ktax::rundir::{AnyRunDir, RunDir};
 use ktax::store::{Group, Kept, Store, StoreError, groups, measured, place_in};
 
@@ -203,33 +202,6 @@ fn a_store_is_copied_and_a_second_time_nothing_is_new() {
     assert!(ran.stdout.ends_with(" KiB, 0 results in 0 bytes\n"), "{}", ran.stdout);
 }
 
-/// One file that says nothing stops no other.
-#[test]
-fn what_cannot_be_kept_is_named_and_the_rest_is_kept() {
-    let dir = scratch();
-    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
-    let objects = store.objects().unwrap();
-    let newer = Measurement { format: FORMAT + 1, ..store.read(&objects[0]).unwrap() };
-    fs::remove_file(&objects[0]).unwrap();
-    store.put(&newer).unwrap();
-    fs::write(&objects[1], "damaged").unwrap();
-    let words = ["import", store.root().to_str().unwrap(), "--json"];
-    let third = dir.path().join("third");
-    let ran = command(&words, &third);
-    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.status, &json["new"]), (1, &(kept - 2).into()), "{}", ran.stderr);
-    for object in &objects[..2] {
-        let named = object.to_str().unwrap();
-        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
-        assert!(json["refused"].to_string().contains(named), "{json}");
-    }
-    // The same by its other name.
-    let ran = run(ktax().args(&words[..2]).arg("--store").arg(&third));
-    assert_eq!((ran.status, ran.stdout.as_str()), (1, IMPORTED_AGAIN), "{}", ran.stderr);
-}
-
-const IMPORTED_AGAIN: &str = "kept 0 new measurements; 2 files could not be kept\n";
-
 #[test]
 fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
     let dir = scratch();
@@ -244,4 +216,55 @@ fn what_has_no_counts_is_refused_and_an_empty_name_is_no_store() {
     assert!(ran.stderr.contains("KTAX_STORE is empty"), "{}", ran.stderr);
     let ran = run(ktax().args(["store", "du"]).env("KTAX_STORE", dir.path().join("other")));
     assert!(ran.stdout.contains("other: 0 measurements"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_ktax_did_not_set_aside_stays() {
+    let dir = scratch();
+    let (store, _) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let object = store.objects().unwrap().remove(0);
+    let aside = store.move_aside(&object).unwrap();
+    // Who comes second moves nothing.
+    assert_eq!(store.move_aside(&object).unwrap(), aside);
+    let quarantine = store.root().join("quarantine");
+    assert_eq!(fs::read_dir(&quarantine).unwrap().count(), 1);
+    let mine = quarantine.join("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::write(mine.join("thesis.txt"), "precious").unwrap();
+    fs::write(quarantine.join("1-thesis.txt"), "precious").unwrap();
+    assert_eq!(command(&["gc"], store.root()).stdout, "removed 1 file\n");
+    assert!(!aside.exists() && mine.join("thesis.txt").exists());
+    assert!(quarantine.join("1-thesis.txt").exists());
+}
+
+/// One file that cannot be read or moved hides no other.
+#[test]
+fn what_cannot_be_moved_is_named_and_a_file_without_end_is_damaged() {
+    let dir = scratch();
+    let (store, kept) = filled(dir.path().join("store"), &measured_dir(&dir.path().join("run")));
+    let objects = store.objects().unwrap();
+    fs::remove_file(&objects[0]).unwrap();
+    fs::File::create(&objects[0]).unwrap().set_len(3 << 30).unwrap();
+    let quarantine = store.root().join("quarantine");
+    fs::write(&quarantine, "in the way").unwrap();
+    let named = objects[0].to_str().unwrap();
+    let ran = command(&["fsck"], store.root());
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with(&format!("{} sound, 0 damaged\n{named}", kept - 1)), "{ran:?}");
+    fs::remove_file(&quarantine).unwrap();
+    let said = command(&["fsck"], store.root()).stdout;
+    assert!(said.starts_with(&format!("{} sound, 1 damaged\n", kept - 1)), "{said}");
+}
+
+/// A path has bytes that are no text.
+#[test]
+fn any_path_can_be_a_store() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = scratch();
+    let root = dir.path().join(std::ffi::OsStr::from_bytes(b"st\xff"));
+    filled(root.clone(), &measured_dir(&dir.path().join("run")));
+    for words in [&["du"][..], &["fsck"], &["gc"], &["index"], &["du", "--json"]] {
+        assert_eq!(command(words, &root).status, 0, "{words:?}");
+    }
+    assert_eq!(run(ktax().args(["cache", "du", "--json", "--cache"]).arg(&root)).status, 0);
 }

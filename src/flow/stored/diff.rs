@@ -11,7 +11,7 @@ use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
 use crate::model::{Comparison, CountsPlan, FORMAT, Measurement, Plan, Sides};
 use crate::plan;
-use crate::text::counted;
+use crate::text::{counted, shell_line};
 
 /// What of two subjects is compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +28,16 @@ pub struct DiffOrder {
 type Both<'a> = Sides<&'a StoredMeasurement>;
 
 impl Stored {
-    /// Compares two subjects without a boot. `note` is told what else they have in common.
+    /// Compares two subjects without a boot, and says which of the rows that were asked for one of
+    /// them has not. `note` is told what else they have in common.
     ///
     /// # Errors
     /// A name means no subject or several, or the two have nothing in common.
-    pub fn diff(&self, order: &DiffOrder, note: &dyn Fn(&str)) -> Result<Comparison, Error> {
+    pub fn diff(
+        &self,
+        order: &DiffOrder,
+        note: &dyn Fn(&str),
+    ) -> Result<(Comparison, Vec<String>), Error> {
         let names = Names::of(self)?;
         let found = Sides::try_from_fn(|side| names.find(order.subjects.get(side)))?;
         let Sides { base, change } = &order.subjects;
@@ -45,7 +50,9 @@ impl Stored {
         let all = in_common(&measured, wanted.as_deref());
         let largest = all.iter().max_by_key(|(_, rows)| (rows.len(), newest(rows)));
         let Some((conditions, rows)) = largest else {
-            return Err(StoredError::NothingInCommon { command: measuring(&found) })?;
+            return Err(StoredError::NothingInCommon {
+                command: measuring(&found, order.rows.as_deref()),
+            })?;
         };
         let others = all.iter().filter(|(other, _)| *other != conditions);
         let others: usize = others.map(|(_, rows)| rows.len()).sum();
@@ -55,8 +62,18 @@ impl Stored {
                 "{rows} more in common, measured with another QEMU, guest, machine or layouts"
             ));
         }
+        let is_there = |row: &String| rows.iter().any(|it| it.base.row == *row);
+        let mut missing = wanted.unwrap_or_default();
+        missing.retain(|row| !is_there(row));
+        if !missing.is_empty() {
+            let command = shell_line(measuring(&found, Some(&missing)));
+            let missing = missing.join(", ");
+            note(&format!(
+                "not measured of both in the same way: {missing}; `{command}` does that"
+            ));
+        }
         let taken = self.take(rows, order.threshold_percent)?;
-        Ok(analyse::counts(&taken)?)
+        Ok((analyse::counts(&taken)?, missing))
     }
 
     /// Reads the measurements, in the order in which `ktax compare` has its rows.
@@ -87,7 +104,7 @@ impl Stored {
 }
 
 /// The words of the command that measures two subjects.
-fn measuring(of: &Sides<&StoredSubject>) -> Vec<String> {
+fn measuring(of: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
     let mut words = vec!["ktax".to_owned(), "compare".to_owned()];
     for (side, subject) in [("base", of.base), ("change", of.change)] {
         let names = subject.sources.iter().chain(&subject.asked).next();
@@ -96,6 +113,7 @@ fn measuring(of: &Sides<&StoredSubject>) -> Vec<String> {
             words.extend([format!("--{side}-boot-line"), subject.boot_line.clone()]);
         }
     }
+    words.extend(rows.into_iter().flatten().flat_map(|row| ["-w".to_owned(), row.clone()]));
     words
 }
 

@@ -34,6 +34,11 @@ pub enum StoredError {
         meant(.near)
     )]
     NoRow { row: String, near: Option<String> },
+    #[error(
+        "none of these subjects was measured with these rows; `ktax history` without --along lists \
+         what was"
+    )]
+    NotAlong,
     #[error("the store has no measurement yet; `ktax compare lsm` makes some")]
     Empty,
     #[error("no profile of these rows has the function {function:?}; `ktax diff` shows names")]

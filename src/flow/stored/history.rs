@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::StoredError;
 use super::lineage::Lineage;
+use super::log::is_row;
 use super::names::Names;
 use super::open::Stored;
 use crate::analyse::{self, PointCounts};
@@ -89,6 +90,7 @@ impl Stored {
                 let known = boot_lines.iter().map(|line| shell_word(line)).collect();
                 Err(StoredError::NoBootLine { wanted: wanted.clone(), known })?;
             }
+            _ if lines.is_empty() && !boot_lines.is_empty() => Err(StoredError::NotAlong)?,
             _ if lines.is_empty() => Err(StoredError::Empty)?,
             _ => {}
         }
@@ -101,15 +103,19 @@ impl Stored {
         if order.rows.is_empty() {
             return Ok(self.index.points(None, &order.metric)?);
         }
-        let mut all = Vec::new();
-        for row in &order.rows {
-            let points = self.index.points(Some(row), &order.metric)?;
-            if points.is_empty() {
-                let known = self.index.rows()?;
-                let near = nearest(row, known.iter().map(String::as_str)).map(str::to_owned);
-                Err(StoredError::NoRow { row: row.clone(), near })?;
+        let known = self.index.rows()?;
+        let mut rows = BTreeSet::new();
+        for wanted in &order.rows {
+            let found: Vec<&String> = known.iter().filter(|row| is_row(row, wanted)).collect();
+            if found.is_empty() {
+                let near = nearest(wanted, known.iter().map(String::as_str)).map(str::to_owned);
+                Err(StoredError::NoRow { row: wanted.clone(), near })?;
             }
-            all.extend(points);
+            rows.extend(found);
+        }
+        let mut all = Vec::new();
+        for row in rows {
+            all.extend(self.index.points(Some(row), &order.metric)?);
         }
         Ok(all)
     }

@@ -105,7 +105,15 @@ fn flavour(release: &str) -> (String, String) {
         false => word,
     };
     let words = release.split('-').map(without_build);
-    let words = words.map(|word| word.trim_start_matches(is_version));
+    // The size of a page, `64k`, is no version.
+    let is_page_size = |word: &str| {
+        let number = word.strip_suffix('k').unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let words = words.map(|word| match is_page_size(word) {
+        true => word,
+        false => word.trim_start_matches(is_version),
+    });
     let words: Vec<&str> =
         words.filter(|it| !it.is_empty() && !is_commit(it) && !is_candidate(it)).collect();
     let label = words.join("-");
@@ -113,7 +121,11 @@ fn flavour(release: &str) -> (String, String) {
     if label.len() >= 20 && label.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Default::default();
     }
-    (label.replace(|c: char| c.is_ascii_digit(), ""), label)
+    let alike = words.iter().map(|word| match is_page_size(word) {
+        true => (*word).to_owned(),
+        false => word.replace(|c: char| c.is_ascii_digit(), ""),
+    });
+    (alike.collect::<Vec<_>>().join("-"), label)
 }
 
 #[cfg(test)]
@@ -135,6 +147,8 @@ mod tests {
             ("6.1.0-56-cloud-amd64", "6.1.0-56-amd64"),
             ("6.1.0-56-rt-amd64", "6.1.0-56-amd64"),
             ("6.12.0-rcu-fix", "6.12.0-u-fix"),
+            ("6.12.1-generic-64k", "6.12.2-generic-16k"),
+            ("6.12.1-generic-64k", "6.12.2-generic"),
         ] {
             assert_ne!(flavour(one).0, flavour(other).0, "{one} {other}");
         }

@@ -39,10 +39,6 @@ impl Stored {
     /// The index cannot be read.
     pub fn log(&self, order: &LogOrder) -> Result<Vec<StoredResult>, Error> {
         let mut all = self.index.results()?;
-        // A workload stands for its rows.
-        let is_row = |row: &String, wanted: &String| {
-            row == wanted || row.strip_prefix(wanted.as_str()).is_some_and(|it| it.starts_with(':'))
-        };
         all.retain(|it| {
             order.row.as_ref().is_none_or(|row| it.rows.iter().any(|it| is_row(it, row)))
                 && order.since.as_ref().is_none_or(|since| it.kept_on >= *since)
@@ -68,6 +64,8 @@ impl Stored {
         };
         let mut all: Vec<Shown> = names.subjects().iter().map(shown).collect();
         alphanumeric_sort::sort_slice_by_str_key(&mut all, |it| it.name.as_str());
+        // Where a name is another's too it is a hash, which says nothing of the version.
+        all.sort_by(|a, b| alphanumeric_sort::compare_str(&a.subject.kernel, &b.subject.kernel));
         Ok(all)
     }
 
@@ -90,4 +88,9 @@ impl Stored {
             }
         }
     }
+}
+
+/// Whether a row is the one that is asked for; a workload stands for its rows.
+pub(super) fn is_row(row: &str, wanted: &str) -> bool {
+    row == wanted || row.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }

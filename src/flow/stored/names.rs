@@ -117,7 +117,9 @@ impl Names {
             [] => {
                 let known: Vec<String> = self.subjects.iter().map(|it| self.name(it)).collect();
                 let known = self.tags.iter().map(|(tag, _)| tag).chain(&known);
-                let near = nearest(name, known.map(String::as_str)).map(str::to_owned);
+                // A tag may be of a subject whose measurements are gone.
+                let known = known.map(String::as_str).filter(|known| *known != name);
+                let near = nearest(name, known).map(str::to_owned);
                 Err(StoredError::Unknown { store: self.store.clone(), name: name.into(), near })?
             }
             several => {

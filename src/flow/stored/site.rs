@@ -2,28 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::StoredError;
 use super::history::HistoryOrder;
 use super::log::LogOrder;
 use super::open::Stored;
-use crate::disk::write_atomically;
+use crate::disk::{sha256, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::model::{History, HistoryLine};
-use crate::report::{HTML, Listed, Report, TextOptions, render, site_index, sparkline};
+use crate::report::{HTML, Listed, Report, SITE_MARK, TextOptions, render, site_index, sparkline};
 use crate::text::short_hashes;
 
 /// Its first page.
 const INDEX: &str = "index.html";
 
+/// Of a row's name; a file's may have 255 characters.
+const LONGEST: usize = 100;
+
 /// Its other pages.
 const RESULTS: &str = "results";
 const HISTORY: &str = "history";
-
-/// Every page of ktax has this.
-const MARK: &str = "content=\"ktax ";
 
 impl Stored {
     /// Writes the pages into a directory, and says how many. The same store gives the same pages:
@@ -32,7 +33,9 @@ impl Stored {
     /// # Errors
     /// The directory has something else in it, or cannot be written.
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
-        check(dir)?;
+        let before = pages_before(dir)?;
+        // From now on it is a site, also where something below fails.
+        write(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
         for stored in self.log(&LogOrder::default())? {
             let saved = self.store.read_result(&self.store.result_path(&stored.object))?;
@@ -52,7 +55,7 @@ impl Stored {
         }
         write(dir, INDEX, &site_index(&results, &histories))?;
         let written = results.iter().chain(&histories).map(|it| dir.join(&it.file)).collect();
-        remove_others(dir, &written)?;
+        before.difference(&written).try_for_each(|page| remove(page))?;
         Ok(results.len() + histories.len() + 1)
     }
 
@@ -75,14 +78,19 @@ impl Stored {
     }
 }
 
-/// An empty directory, or one that was written before.
-fn check(dir: &Path) -> Result<(), Error> {
+/// The pages of a directory that was written before; none of an empty one.
+fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
-    let first = fs::read_to_string(dir.join(INDEX)).unwrap_or_default();
-    match is_empty || first.contains(MARK) {
-        true => Ok(()),
-        false => Err(StoredError::NoSite { path: dir.display().to_string() })?,
+    let index = fs::read_to_string(dir.join(INDEX)).unwrap_or_default();
+    if !is_empty && !index.contains(SITE_MARK) {
+        Err(StoredError::NoSite { path: dir.display().to_string() })?;
     }
+    let links = index.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let is_page = |link: &&str| {
+        let (folder, file) = link.split_once('/').unwrap_or_default();
+        [RESULTS, HISTORY].contains(&folder) && file.ends_with(".html") && !file.contains('/')
+    };
+    Ok(links.filter(is_page).map(|link| dir.join(link)).collect())
 }
 
 fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
@@ -93,25 +101,24 @@ fn write(dir: &Path, file: &str, text: &str) -> Result<(), Error> {
         .context(format!("cannot write {}", path.display()), next)
 }
 
-/// Pages that were written before and are no part of the site any more.
-fn remove_others(dir: &Path, written: &BTreeSet<PathBuf>) -> Result<(), Error> {
-    for folder in [RESULTS, HISTORY] {
-        // A site without one of them has nothing there.
-        let Ok(entries) = fs::read_dir(dir.join(folder)) else { continue };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let is_page = || fs::read_to_string(&path).is_ok_and(|text| text.contains(MARK));
-            if !written.contains(&path) && path.extension() == Some("html".as_ref()) && is_page() {
-                let next = "remove it yourself";
-                let what = format!("cannot remove {}", path.display());
-                fs::remove_file(&path).context(what, next)?;
-            }
+/// Removes a page that is no part of the site any more.
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            let what = format!("cannot remove {}", path.display());
+            Err(error).context(what, "remove it yourself")
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// A row's name may have what no file and no link should have.
+/// A row's name may have what no file and no link should have, or be too long for a file's.
 fn file_name(row: &str) -> String {
-    let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=".contains(c) { c } else { '_' };
-    row.chars().map(usual).collect()
+    let usual = |c: char| if c.is_ascii_alphanumeric() || "._-=,".contains(c) { c } else { '_' };
+    let name: String = row.chars().map(usual).take(LONGEST).collect();
+    // A colon is the only one that the rows of ktax have.
+    match name == row.replace(':', "_") && !row.contains('_') {
+        true => name,
+        false => format!("{name}-{}", short_hashes(&sha256(row))),
+    }
 }

@@ -8,22 +8,28 @@ use crate::store::Tagged;
 use crate::text::short_hashes;
 
 impl Stored {
-    /// Gives a subject a name, and says which subject that is.
+    /// Gives a subject a name, and says which subject that is, and which had the name before.
     ///
     /// # Errors
     /// It is no name, or no subject is known by `subject`.
-    pub fn tag(&self, name: &str, subject: &str) -> Result<String, Error> {
+    pub fn tag(&self, name: &str, subject: &str) -> Result<(String, Option<String>), Error> {
         let names = Names::of(self)?;
         let found = names.find(subject)?;
         // A tag that hides a kernel would make a printed command mean another one.
         match names.find_untagged(name) {
             Err(Error::Stored(StoredError::Unknown { .. })) => {}
             Ok(other) => Err(StoredError::Taken { name: name.into(), of: names.name(other) })?,
+            Err(Error::Stored(StoredError::Ambiguous { .. })) => {
+                Err(StoredError::Taken { name: name.into(), of: "several subjects".into() })?;
+            }
             Err(error) => return Err(error),
         }
+        let before = self.tags()?.into_iter().find(|(tag, _)| tag == name).map(|(_, of)| of);
         let (kernel_sha256, boot_line) = (found.kernel_sha256.clone(), found.boot_line.clone());
         self.store.tag(name, &Tagged { kernel_sha256, boot_line })?;
-        Ok(names.name(found))
+        let now = names.name(found);
+        let before = before.filter(|before| *before != now);
+        Ok((now, before))
     }
 
     /// Takes a name away; whether there was one.

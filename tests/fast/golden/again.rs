@@ -105,7 +105,7 @@ fn every_kind_of_another_format_is_refused_with_what_to_do() {
             fs::write(&path, old).unwrap();
             let ran = report(&[&path], &[]);
             let said = format!(
-                "ktax: cannot print {}: it has format {found}, and this ktax reads format \
+                "ktax: cannot read {}: it has format {found}, and this ktax reads format \
                  {FORMAT}; make it again with this version of ktax\n",
                 path.display()
             );

@@ -6,6 +6,7 @@ use ktax::model::{
     Comparison, CountsPlan, Failure, Measurement, Saved, SavedResult, Side, Signature, read_results,
 };
 use ktax::rundir::RunDir;
+use ktax::store::{StoreError, encode_measurement};
 
 use super::Asked;
 use super::generated::{self, Made};
@@ -91,7 +92,14 @@ fn only_what_was_measured_in_the_same_way_is_compared() {
     let said = asked.refused(&["diff", "6.1.2", "6.1.3", "-w", "stat"]);
     let package = |release: &str| format!("debian:linux-image-{release}={release}");
     let command = format!("ktax compare --base {} --change {}", package("6.1.2"), package("6.1.3"));
-    assert!(said.contains(&format!("`{command}` measures what is missing")), "{said}");
+    assert!(said.contains(&format!("`{command} -w stat` measures what is missing")), "{said}");
+    // A row that was asked for and is not there is said, also to a script.
+    let equal = ["getppid", "stat"].map(|row| Made::of(row, "6.1.4", 900));
+    generated::fill(&asked.store, equal.map(newer));
+    let ran = asked.ktax(&["diff", "6.1.3", "6.1.4", "-w", "getppid", "-w", "stat"]);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert!(ran.stderr.contains("not measured of both in the same way: stat; `"), "{}", ran.stderr);
+    assert_eq!(asked.ktax(&["diff", "6.1.3", "6.1.4"]).status, 0);
 }
 
 #[test]
@@ -128,7 +136,11 @@ fn what_cannot_have_been_measured_is_damaged() {
         generated::fill(&asked.store, sound);
         let mut wrong = generated::measurement(&Made::of("stat", "6.1.1", 100));
         edit(&mut wrong);
-        asked.store.put(&wrong).unwrap();
+        // A store of ktax does not take it.
+        assert!(matches!(asked.store.put(&wrong), Err(StoreError::Unsound { .. })), "{at}");
+        let path = asked.store.path(&wrong.of);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, encode_measurement(&wrong)).unwrap();
         let ran = asked.ktax(&["history"]);
         assert!(ran.stderr.contains("1 file of the store cannot be read"), "{at}: {}", ran.stderr);
         assert_eq!(ran.status, 0, "{at}: {}", ran.stderr);

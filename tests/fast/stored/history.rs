@@ -39,6 +39,8 @@ fn a_creep_is_found_and_equals_never_step() {
         found.lines[0].points.iter().map(|point| point.kernel.as_str()).collect();
     assert_eq!(kernels, all[..12]);
     assert_eq!(steps(&found), [all[2], all[4], all[6], all[8], all[10]]);
+    // A row is one row, however often it is asked for.
+    assert_eq!(history(&asked, &["getppid", "getppid"]).lines, found.lines);
     let equal = history(&asked, &["stat"]);
     assert_eq!((equal.lines[0].points.len(), steps(&equal).len()), (50, 0));
     let text = asked.said(&["history", "getppid"]);
@@ -157,4 +159,20 @@ fn a_history_of_every_row_fits_a_screen_and_is_read_back() {
     assert!(ascii.stdout.is_ascii() && ascii.stdout.contains('#'), "{}", ascii.stdout);
     let empty = Asked::new();
     assert!(empty.refused(&["history"]).contains("`ktax compare lsm` makes some"));
+}
+
+#[test]
+fn a_workload_stands_for_its_rows_and_what_is_not_there_is_said() {
+    let asked = Asked::new();
+    let rows = ["fork-pages:pages=1", "fork-pages:pages=16", "fork-exit"];
+    let of = |release| rows.map(|row| Made::of(row, release, 100));
+    generated::fill(&asked.store, of("6.1.1").into_iter().chain(of("6.1.2")));
+    generated::fill(&asked.store, [Made::of("stat", "6.1.3", 100)]);
+    let found = history(&asked, &["fork-pages"]);
+    let rows: Vec<&str> = found.lines.iter().map(|line| line.row.as_str()).collect();
+    assert_eq!(rows, ["fork-pages:pages=1", "fork-pages:pages=16"]);
+    let said = asked.refused(&["history", "fork-exit", "--along", "6.1.3"]);
+    assert!(said.contains("none of these subjects was measured with these rows"), "{said}");
+    let said = asked.refused(&["history", "fork"]);
+    assert!(said.contains("the store has no row \"fork\""), "{said}");
 }

@@ -68,6 +68,7 @@ pub fn dump(path: &Path) -> Vec<String> {
          JOIN measurement ON measurement.id = measurement",
         "SELECT object || kind || title || headline || rows || kernels FROM result",
         "SELECT name || kernel_sha256 || boot_line FROM tag",
+        "SELECT kernel_sha256 || asked || source FROM alias",
     ] {
         let mut query = db.prepare(sql).unwrap();
         let rows = query.query_map((), |row| row.get::<_, String>(0)).unwrap();
@@ -215,4 +216,36 @@ fn a_large_index_is_announced_when_it_is_made() {
     let said = || asked.ktax(&["log", "--subjects"]).stderr;
     assert_eq!(said(), "ktax: reading 1024 measurements into the index of the store\n");
     assert_eq!(said(), "");
+}
+
+/// Nothing is left of what only they had.
+#[test]
+fn the_subjects_of_measurements_that_are_gone_are_gone() {
+    let asked = Asked::new();
+    generated::fill(&asked.store, ["6.1.1", "6.1.2"].map(|it| Made::of("stat", it, 100)));
+    let first = asked.store.objects().unwrap().remove(0);
+    asked.said(&["store", "index"]);
+    fs::remove_file(first).unwrap();
+    let fresh = asked.path().join("fresh");
+    let path = file(&asked);
+    let mut command = asked.command(&["store", "index"]);
+    let other = crate::common::run(command.env("KTAX_CACHE", &fresh)).stdout;
+    assert!(dump(&path) == dump(Path::new(other.trim())));
+}
+
+/// One that somebody else has for long is theirs: it is not taken for a damaged one.
+#[test]
+fn an_index_that_is_locked_for_long_stays() {
+    let asked = filled();
+    let expected = answers(&asked);
+    let path = file(&asked);
+    let db = Connection::open(&path).unwrap();
+    db.pragma_update(None, "locking_mode", "exclusive").unwrap();
+    db.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let said = asked.said(ASKED[1]);
+    assert!(path.exists());
+    db.execute_batch("COMMIT").unwrap();
+    drop(db);
+    assert_eq!(lasting(&said), expected[1]);
+    assert!(answers(&asked) == expected);
 }

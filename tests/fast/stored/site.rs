@@ -59,7 +59,7 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     assert!(files(&site) == written);
     // A result that is gone has no page any more. What ktax did not write stays.
     let mine = site.join("results/mine.html");
-    fs::write(&mine, "<p>mine").unwrap();
+    fs::copy(site.join("index.html"), &mine).unwrap();
     fs::remove_file(&asked.store.results().unwrap()[0]).unwrap();
     asked.said(&["site", site.to_str().unwrap()]);
     let left: Vec<PathBuf> = files(&site).into_iter().map(|(path, _)| path).collect();
@@ -67,4 +67,31 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     assert_eq!(left, [history, site.join("index.html"), mine]);
     let said = asked.refused(&["site", run.to_str().unwrap()]);
     assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+}
+
+/// A page of a result is no site, whatever its name is. A site that was not finished is one.
+#[test]
+fn only_a_site_is_written_over() {
+    let asked = Asked::new();
+    let of = |release, cost| Made::of("fork-pages:pages=16", release, cost);
+    let long = "x".repeat(300);
+    generated::fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_005)]);
+    let long = ["6.1.1", "6.1.2"].map(|release| Made::of(&long, release, 100));
+    generated::fill(&asked.store, long);
+    let page = asked.path().join("mine");
+    fs::create_dir(&page).unwrap();
+    let index = page.join("index.html");
+    asked.said(&["history", "fork-pages:pages=16", "--html", index.to_str().unwrap()]);
+    let said = asked.refused(&["site", page.to_str().unwrap()]);
+    assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
+    let site = asked.path().join("site");
+    fs::create_dir(&site).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let history = site.join("history");
+    fs::remove_dir_all(&history).unwrap();
+    fs::write(&history, "in the way").unwrap();
+    assert_ne!(asked.ktax(&["site", site.to_str().unwrap()]).status, 0);
+    fs::remove_file(&history).unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert_eq!(fs::read_dir(&history).unwrap().count(), 2);
 }

@@ -16,13 +16,16 @@ pub struct Listed {
     pub beside: String,
 }
 
+/// What the first page of a site has, and no other page.
+pub const SITE_MARK: &str = "<body id=\"site\">";
+
 /// The first page of a site: the newest result, the histories, all results.
 pub fn index(results: &[Listed], histories: &[Listed]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             (head("Results of ktax", ""))
-            body { main { article {
+            body #site { main { article {
                 header {
                     h1 { "Results of ktax" }
                     @match results.first() {

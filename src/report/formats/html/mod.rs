@@ -20,7 +20,7 @@ mod verdict;
 use super::format::Format;
 
 pub use data::{PageError, results_of_page};
-pub use index::{Listed, index as site_index};
+pub use index::{Listed, SITE_MARK, index as site_index};
 
 /// Opens in any browser, prints on paper.
 pub const FORMAT: Format = Format {
