@@ -18,6 +18,8 @@ pub enum Exit {
     Inconclusive = 4,
     /// A guest could not be run.
     NotRun = 69,
+    /// The machine failed, or is in use: another try may end well.
+    TryAgain = 75,
     /// Stopped by the user.
     Cancelled = 130,
 }
@@ -56,7 +58,7 @@ impl Exit {
         match self {
             Exit::Ok | Exit::Slower => self.into(),
             Exit::NotRun | Exit::Inconclusive => ExitCode::from(SKIP),
-            Exit::Internal | Exit::Usage | Exit::Cancelled => self.of_no_commit(),
+            Exit::Internal | Exit::Usage | Exit::TryAgain | Exit::Cancelled => self.of_no_commit(),
         }
     }
 

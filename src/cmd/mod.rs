@@ -3,6 +3,7 @@
 mod analyse;
 mod bisect;
 mod cache;
+mod campaign;
 mod choice;
 mod compare;
 mod diff;
@@ -75,10 +76,10 @@ Environment:
   LC_ALL, LC_CTYPE, LANG  a locale without UTF-8, such as C, prints ASCII alone
 
 Exit status:
-  0  no slowdown detected        4  inconclusive: too few boots, or different work
-  1  ktax or its host failed     69 a guest could not be run
-  2  usage or plan error         130 stopped by Ctrl-C; `ktax run DIR` resumes
-  3  slowdown above the threshold";
+  0  no slowdown detected         4   inconclusive: too few boots, or different work
+  1  ktax or its host failed      69  a guest could not be run
+  2  usage or plan error          75  a shard of a campaign: run it again
+  3  slowdown above the threshold 130 stopped by Ctrl-C; `ktax run DIR` resumes";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -90,6 +91,7 @@ enum Command {
     Report(report::Args),
     Ledger(ledger::Args),
     Bisect(bisect::Args),
+    Campaign(campaign::Args),
     Exits(exits::Args),
     Workloads(workloads::Args),
     Experiments(experiments::Args),
@@ -176,6 +178,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Analyse(args) => analyse::run(args),
         Command::Report(args) => report::run(args),
         Command::Ledger(args) => ledger::run(args),
+        Command::Campaign(args) => campaign::run(args),
         Command::Bisect(args) => bisect::run(args),
         Command::Exits(args) => exits::run(args),
         Command::Workloads(args) => workloads::run(args),

@@ -68,16 +68,29 @@ impl OutputArgs {
     /// Prints several results, one after the other.
     pub fn print_all(&self, results: &[&dyn Report]) -> Result<(), Error> {
         let text = report::render_all(results, self.format(), self.text_options())?;
-        write_stdout(&text)?;
-        if let Some(path) = &self.html {
-            flow::write_output(path, &report::render_all(results, HTML, TextOptions::default())?)?;
-        }
-        Ok(())
+        self.print_text(&text, results)
     }
 
     /// The same of results that were read.
     pub fn print_saved(&self, results: &[Saved]) -> Result<(), Error> {
         self.print_all(&results.iter().map(|it| it as &dyn Report).collect::<Vec<_>>())
+    }
+
+    /// The same, but for text, which is a summary.
+    pub fn print_summary(&self, results: &[Saved], summary: &str) -> Result<(), Error> {
+        let all: Vec<&dyn Report> = results.iter().map(|it| it as &dyn Report).collect();
+        match self.format().name == TEXT.name {
+            true => self.print_text(summary, &all),
+            false => self.print_all(&all),
+        }
+    }
+
+    fn print_text(&self, text: &str, results: &[&dyn Report]) -> Result<(), Error> {
+        write_stdout(text)?;
+        if let Some(path) = &self.html {
+            flow::write_output(path, &report::render_all(results, HTML, TextOptions::default())?)?;
+        }
+        Ok(())
     }
 
     fn format(&self) -> Format {

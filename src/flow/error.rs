@@ -6,6 +6,7 @@ use std::io;
 use thiserror::Error;
 
 use super::bisect::BisectError;
+use super::campaign::CampaignError;
 use super::exits::{ExitFileError, RecordError};
 use super::stale::StalePlanError;
 use super::stat::StatError;
@@ -100,6 +101,8 @@ pub enum Error {
     StalePlan(#[from] StalePlanError),
     #[error(transparent)]
     Bisect(#[from] BisectError),
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
     #[error(transparent)]
     Block(#[from] BlockError),
     #[error(transparent)]
@@ -199,6 +202,7 @@ impl Error {
             Error::Plan(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
             Error::Bisect(error) => error.blame(),
+            Error::Campaign(error) => error.blame(),
             Error::Block(error) => error.blame(),
             Error::Cpu(error) => error.blame(),
             Error::Kernel(error) => error.blame(),

@@ -69,6 +69,14 @@ pub fn ledger_text(named: &Path) -> Result<String, Error> {
     named_text(named, "a ledger file, or a name that `ktax experiments` lists")
 }
 
+/// The text of a campaign file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn campaign_text(path: &Path) -> Result<String, Error> {
+    text(path, "a campaign file")
+}
+
 /// Of either: who reads the text says which command is for the other.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
     built_in(named, all_built_in()).map_or_else(|| text(named, wanted), Ok)

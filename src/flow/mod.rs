@@ -8,6 +8,7 @@
 
 pub mod bisect;
 mod cache;
+pub mod campaign;
 mod check;
 mod context;
 mod counts;
@@ -42,7 +43,9 @@ pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
 pub use check::check;
 pub use context::OrHost;
 pub use error::Error;
-pub use file::{built_in_text, check_output, experiment_text, ledger_text, write_output};
+pub use file::{
+    built_in_text, campaign_text, check_output, experiment_text, ledger_text, write_output,
+};
 pub use import::{Added, copy_store, import, is_store};
 pub use kernels::why_unbuilt;
 pub use moment::Moment;

@@ -76,6 +76,20 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// The same with another store.
+    pub(super) fn with_store(&self, store: UsedStore) -> Session<'a> {
+        Session {
+            qemu: self.qemu.clone(),
+            jobs: self.jobs,
+            cache: self.cache.clone(),
+            holders: Holders::default(),
+            store: Some(store),
+            limits: self.limits.clone(),
+            cancel: self.cancel.clone(),
+            observer: self.observer,
+        }
+    }
+
     /// Whether the user has asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()

@@ -4,6 +4,7 @@
 mod bisection;
 mod blame;
 pub mod boot_line;
+mod campaign;
 mod comparison;
 mod counts;
 mod effect;
@@ -32,6 +33,7 @@ mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
+pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use effect::{Effect, FunctionDelta};

@@ -17,6 +17,13 @@ pub enum PlanError {
     Experiment { path: String, reason: String },
     #[error("{path} is not a ledger file: {reason}. `ktax ledger --help` shows one")]
     Ledger { path: String, reason: String },
+    #[error("{path} is not a campaign file: {reason}. `ktax campaign plan --help` shows one")]
+    Campaign { path: String, reason: String },
+    #[error(
+        "{path} is a campaign: it has subjects. Plan it with `ktax campaign plan {}`",
+        shell_path(.path)
+    )]
+    IsCampaign { path: String },
     #[error(
         "{path} is a ledger: it has additions. Run it with `ktax ledger {}`",
         shell_path(.path)

@@ -58,6 +58,10 @@ pub struct ExperimentFile {
     pub change: Option<SubjectKeys>,
     /// Of a ledger: what is added to the base, one at a time.
     pub add: Vec<Addition>,
+    /// Of a campaign: what is measured; each is compared with the one before it.
+    pub subjects: Vec<SubjectKeys>,
+    /// Of a campaign: timed experiments, by the names or paths of their files.
+    pub timed: Vec<String>,
 }
 
 /// What is added to the base.
@@ -139,13 +143,21 @@ impl ExperimentFile {
     pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
         let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
         let file = ExperimentFile::read(text).map_err(wrong)?;
-        match file.add.is_empty() {
-            true => Ok(file),
-            false => Err(PlanError::IsLedger { path: path.to_owned() }),
+        if !file.add.is_empty() {
+            return Err(PlanError::IsLedger { path: path.to_owned() });
+        }
+        match file.is_campaign() {
+            true => Err(PlanError::IsCampaign { path: path.to_owned() }),
+            false => Ok(file),
         }
     }
 
-    /// Parses an experiment or a ledger file.
+    /// Whether it has keys that only a campaign has.
+    pub(super) fn is_campaign(&self) -> bool {
+        !self.subjects.is_empty() || !self.timed.is_empty()
+    }
+
+    /// Parses an experiment, a ledger or a campaign file.
     pub(super) fn read(text: &str) -> Result<ExperimentFile, String> {
         let file: ExperimentFile =
             toml::from_str(text).map_err(|error| escape_lines(error.to_string().trim_end()))?;

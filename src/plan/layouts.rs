@@ -33,6 +33,11 @@ pub fn steps(seed: u64, count: u32) -> (Vec<Layout>, Vec<Step>) {
     (layouts, steps.collect())
 }
 
+/// So many Layouts that are drawn from this seed.
+pub fn layouts_of(seed: u64, count: u32) -> Vec<Layout> {
+    draw(seed, count).0
+}
+
 /// The Steps of so many Layouts that were drawn from this seed.
 pub fn steps_of(seed: u64, count: u32) -> Vec<Step> {
     steps(seed, count).1

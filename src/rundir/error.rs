@@ -33,6 +33,11 @@ pub enum RunDirError {
     )]
     NoPlan { path: String, below: Option<String> },
     #[error(
+        "{path} has no campaign.json; `ktax campaign plan FILE --out {}` makes a campaign there",
+        shell_path(.path)
+    )]
+    NoCampaign { path: String },
+    #[error(
         "{path} has results of another plan, because plan.json was changed after the first boot; \
          undo the change, or copy plan.json into an empty directory and run that"
     )]

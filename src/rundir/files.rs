@@ -87,6 +87,11 @@ pub(super) fn read_comparison(root: &Path) -> Result<Option<Comparison>> {
 
 /// A Plan of this format, with the text of its file; `None` if there is none.
 pub(super) fn read_plan(path: &Path) -> Result<Option<(Plan, Vec<u8>)>> {
+    read_versioned(path)
+}
+
+/// A file that has a version, with its text; `None` if there is none.
+pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<(T, Vec<u8>)>> {
     // The version comes first: a file of another one has other keys, too.
     #[derive(serde::Deserialize)]
     struct Version {

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod boots;
+mod campaign;
 mod check;
 mod dir;
 mod error;
@@ -13,6 +14,7 @@ mod pairs;
 pub mod profile;
 mod seal;
 
+pub use campaign::CampaignDir;
 pub use dir::{AnyRunDir, RunDir};
 pub use error::RunDirError;
 pub use files::check_free;

@@ -1,6 +1,7 @@
 //! Tests that boot the distribution's kernel under QEMU's translator, or need its image.
 
 mod bisect;
+mod campaign;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;

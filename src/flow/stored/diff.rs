@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use super::error::StoredError;
 use super::names::Names;
 use super::open::Stored;
-use super::taken::Taken;
-use crate::analyse;
+use super::taken::compare;
 use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
-use crate::model::{Comparison, CountsPlan, FORMAT, Measurement, Plan, Sides};
+use crate::model::{Comparison, Measurement, Sides};
 use crate::plan;
 use crate::text::{counted, shell_line};
 
@@ -72,34 +71,17 @@ impl Stored {
                 "not measured of both in the same way: {missing}; `{command}` does that"
             ));
         }
-        let taken = self.take(rows, order.threshold_percent)?;
-        Ok((analyse::counts(&taken)?, missing))
+        let rows = self.take(rows)?;
+        Ok((compare(rows, order.threshold_percent, &self.store)?, missing))
     }
 
     /// Reads the measurements, in the order in which `ktax compare` has its rows.
-    fn take(&self, rows: &[Both<'_>], threshold_percent: f64) -> Result<Taken, Error> {
+    fn take(&self, rows: &[Both<'_>]) -> Result<Vec<Sides<Measurement>>, Error> {
         let read = |it: &StoredMeasurement| self.measurement(&it.object);
         let both = |it: &Both<'_>| -> Result<Sides<Measurement>, Error> {
             Ok(Sides { base: read(it.base)?, change: read(it.change)? })
         };
-        let rows = rows.iter().map(both).collect::<Result<Vec<_>, Error>>()?;
-        let place = self.store.root().display().to_string();
-        let first = &rows.first().ok_or(StoredError::Empty)?;
-        let Measurement { of, seed, .. } = &first.base;
-        let count = u32::try_from(of.layouts.len()).unwrap_or(u32::MAX);
-        let method = CountsPlan {
-            key: of.key.clone(),
-            machine: of.machine.clone(),
-            subjects: Sides::of(|side| first.get(side).subject.clone()),
-            kernels: Sides::of(|side| first.get(side).kernel.clone()),
-            workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
-            layouts: of.layouts.clone(),
-            steps: plan::steps_of(*seed, count),
-        };
-        let title = plan::title_of(&first.base.subject, &first.change.subject);
-        let (format, seed) = (FORMAT, *seed);
-        let plan = Plan { format, title, seed, threshold_percent, method };
-        Ok(Taken { plan, rows, place })
+        rows.iter().map(both).collect()
     }
 }
 

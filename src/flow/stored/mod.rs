@@ -16,3 +16,4 @@ pub use error::StoredError;
 pub use history::HistoryOrder;
 pub use log::{LogOrder, Shown};
 pub use open::Stored;
+pub(super) use taken::compare;

@@ -1,19 +1,52 @@
 //! Measurements of the store as the Runs of a Plan: what is compared was never in a directory.
 
-use crate::analyse::CountsRuns;
+use super::error::StoredError;
+use crate::analyse::{self, CountsRuns};
+use crate::flow::error::Error;
 use crate::model::{
-    Boot, CountsPlan, MeasuredLayout, Measurement, Outcome, Plan, Profile, Run, Sides, Step,
+    Boot, Comparison, CountsPlan, FORMAT, MeasuredLayout, Measurement, Outcome, Plan, Profile, Run,
+    Sides, Step,
 };
+use crate::plan;
 use crate::rundir::RunDirError;
 use crate::rundir::profile::parse;
+use crate::store::Store;
+
+/// Compares rows of two Subjects that were measured in the same way.
+///
+/// # Errors
+/// There is none, or a profile is damaged.
+pub(in crate::flow) fn compare(
+    rows: Vec<Sides<Measurement>>,
+    threshold_percent: f64,
+    store: &Store,
+) -> Result<Comparison, Error> {
+    let first = rows.first().ok_or(StoredError::Empty)?;
+    let Measurement { of, seed, .. } = &first.base;
+    let count = u32::try_from(of.layouts.len()).unwrap_or(u32::MAX);
+    let method = CountsPlan {
+        key: of.key.clone(),
+        machine: of.machine.clone(),
+        subjects: Sides::of(|side| first.get(side).subject.clone()),
+        kernels: Sides::of(|side| first.get(side).kernel.clone()),
+        workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
+        layouts: of.layouts.clone(),
+        steps: plan::steps_of(*seed, count),
+    };
+    let title = plan::title_of(&first.base.subject, &first.change.subject);
+    let (format, seed) = (FORMAT, *seed);
+    let plan = Plan { format, title, seed, threshold_percent, method };
+    let place = store.root().display().to_string();
+    Ok(analyse::counts(&Taken { plan, rows, place })?)
+}
 
 /// A Plan, and a measurement of each row for both Sides.
-pub(super) struct Taken {
-    pub plan: Plan<CountsPlan>,
+struct Taken {
+    plan: Plan<CountsPlan>,
     /// In the order of the Plan's rows.
-    pub rows: Vec<Sides<Measurement>>,
+    rows: Vec<Sides<Measurement>>,
     /// The store's directory.
-    pub place: String,
+    place: String,
 }
 
 impl Taken {

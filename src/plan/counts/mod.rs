@@ -7,7 +7,7 @@ use super::file::ExperimentFile;
 use super::layouts;
 use super::workloads::{check_for_guest, check_memory, definitions, select};
 use crate::engine::{ENGINES, EngineEntry};
-use crate::model::{CountsPlan, Identity, Key, Machine, Plan, Sides, Subject};
+use crate::model::{CountsPlan, Identity, Key, Machine, Plan, Sides, Subject, Workload};
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
 const LONGEST_BOOT_LINE: usize = 1800;
@@ -90,18 +90,28 @@ impl CountsExperiment {
 }
 
 impl Experiment<CountsExperiment> {
-    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    /// The rows, of which each can be run in such a guest.
     ///
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
-    pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
+    pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         let definitions = definitions()?;
-        let CountsExperiment { layouts, workloads, machine, base, change, .. } = &self.method;
+        let CountsExperiment { workloads, machine, .. } = &self.method;
         let workloads = select(&definitions, workloads.as_deref())?;
         for workload in &workloads {
             check_for_guest(&definitions, workload)?;
         }
         check_memory(&workloads, u64::from(machine.memory_mib) << 20)?;
+        Ok(workloads)
+    }
+
+    /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
+    ///
+    /// # Errors
+    /// A row is unknown, needs another engine, or does not fit in the memory.
+    pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
+        let CountsExperiment { layouts, machine, base, change, .. } = &self.method;
+        let workloads = self.rows()?;
         let (layouts, steps) = layouts::steps(self.seed, *layouts);
         let method = CountsPlan {
             key,

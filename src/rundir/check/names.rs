@@ -7,6 +7,12 @@ pub(super) fn is_row(row: &str) -> bool {
     (1..=100).contains(&row.len()) && row.bytes().all(of_row)
 }
 
+/// Whether it can be the name of a directory, and of no hidden one.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=100).contains(&name.len()) && name.bytes().all(is_usual) && !name.starts_with('.')
+}
+
 /// Whether it is a SHA-256.
 pub(super) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())

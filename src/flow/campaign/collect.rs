@@ -1,0 +1,208 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::error::CampaignError;
+use super::left::{failures, left_of};
+use crate::flow::error::Error;
+use crate::flow::import::copy_store;
+use crate::flow::session::Session;
+use crate::flow::stored::{Stored, compare};
+use crate::model::{CampaignUnit, Comparison, Measurand, Measurement, Sides};
+use crate::report::Report;
+use crate::rundir::{AnyRunDir, CampaignDir};
+use crate::store::{Kept, Store, StoreError};
+
+/// What a campaign has come to.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// Each Subject against the one before it, then the timed experiments.
+    pub comparisons: Vec<Comparison>,
+    /// What failed in a guest, as `row of subject`, and why.
+    pub failed: Vec<(String, String)>,
+    /// What was found in the directory or its copies and is not used, and why.
+    pub refused: Vec<String>,
+    /// The pages that were written.
+    pub pages: usize,
+}
+
+/// Brings together what the shards have measured, in the directory and in copies of it that came
+/// from elsewhere: compares each Subject with the one before it, writes pages, and keeps all of it
+/// in the user's store.
+///
+/// # Errors
+/// A shard is missing, a copy is of another campaign, or a file cannot be read or written.
+pub fn collect(
+    dir: &CampaignDir,
+    copies: &[PathBuf],
+    session: &Session<'_>,
+) -> Result<Collected, Error> {
+    let mut all = vec![dir.clone()];
+    for copy in copies {
+        all.push(copy_of(dir, copy)?);
+    }
+    let mut collected = Collected::default();
+    for copy in &all {
+        take(dir, copy, &mut collected)?;
+    }
+    let timed = timed(&all)?;
+    collected.failed = failed(&all, &timed)?;
+    collected.comparisons = neighbours(dir)?;
+    collected.comparisons.extend(timed.into_values());
+    let store = Store::new(dir.store());
+    for comparison in &collected.comparisons {
+        store.put_result(&comparison.saved())?;
+    }
+    let note = |text: &str| session.observer.note(text);
+    collected.pages = Stored::open(&dir.store(), &session.cache, &note)?.site(&dir.site())?;
+    if let Some(used) = &session.store {
+        collected.refused.extend(copy_store(&dir.store(), used.store.root())?.refused);
+    }
+    Ok(collected)
+}
+
+/// A copy of the directory that another machine has worked in.
+fn copy_of(dir: &CampaignDir, path: &Path) -> Result<CampaignDir, Error> {
+    let copy = CampaignDir::open(path)?;
+    match copy.plan() == dir.plan() {
+        true => Ok(copy),
+        false => Err(CampaignError::OtherCampaign {
+            path: path.display().to_string(),
+            wanted: dir.root().display().to_string(),
+        })?,
+    }
+}
+
+/// Takes from a copy what is of the campaign. What is not as ktax writes it is moved aside where it
+/// is the directory's own, and stays where it is a copy's.
+fn take(dir: &CampaignDir, copy: &CampaignDir, collected: &mut Collected) -> Result<(), Error> {
+    for subject in dir.plan().to_build() {
+        if let (None, Some(kernel)) = (dir.kernel(subject)?, copy.kernel(subject)?) {
+            dir.write_kernel(subject, &kernel)?;
+        }
+    }
+    let (to, from) = (Store::new(dir.store()), Store::new(copy.store()));
+    let is_own = dir.root() == copy.root();
+    for of in measurands(dir)? {
+        let taken = from.get(&of).and_then(|found| match found {
+            Some(measurement) if !is_own => to.put(&measurement).map(Some),
+            _ => Ok(None),
+        });
+        match taken {
+            Ok(Some(Kept::Other(object))) => {
+                let row = of.workload.row.clone();
+                let (object, other) = (shown(&object), shown(&from.path(&of)));
+                let differs = StoreError::Differs { row, object, other };
+                collected.refused.push(differs.to_string());
+            }
+            Ok(_) => {}
+            Err(error @ (StoreError::Damaged { .. } | StoreError::OtherVersion { .. })) => {
+                collected.refused.push(error.to_string());
+                if is_own {
+                    from.move_aside(&from.path(&of))?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Everything that the campaign measures, as far as its kernels are known.
+fn measurands(dir: &CampaignDir) -> Result<Vec<Measurand>, Error> {
+    let plan = dir.plan();
+    let mut all = Vec::new();
+    for subject in 0..plan.subjects.len() {
+        if let Some(kernel) = dir.kernel(subject)? {
+            let rows = 0..plan.workloads.len();
+            all.extend(rows.map(|row| plan.measurand(subject, row, &kernel)));
+        }
+    }
+    Ok(all)
+}
+
+/// The timed experiments by their names, each where it was measured.
+fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
+    let mut found = BTreeMap::new();
+    for name in &all[0].plan().timed {
+        for dir in all {
+            let comparison = AnyRunDir::open(&dir.timed(name))?.comparison()?;
+            if let (Some(comparison), false) = (comparison, found.contains_key(name)) {
+                found.insert(name.clone(), comparison);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What failed in a guest; an error where anything is neither measured nor failed.
+fn failed(
+    all: &[CampaignDir],
+    timed: &BTreeMap<String, Comparison>,
+) -> Result<Vec<(String, String)>, Error> {
+    let dir = &all[0];
+    let (mut failed, mut missing, mut shards) = (Vec::new(), 0, Vec::new());
+    for (number, shard) in dir.plan().shards.iter().enumerate() {
+        let before = missing;
+        if shard.timed().is_some_and(|name| !timed.contains_key(name)) {
+            missing += 1;
+        }
+        for unit in shard.units() {
+            let left = left_of(dir, unit)?;
+            let found = failures_of(all, unit, &left)?;
+            missing += left.len() - found.len();
+            failed.extend(found);
+        }
+        if missing > before {
+            shards.push(number);
+        }
+    }
+    match missing {
+        0 => Ok(failed),
+        _ => Err(CampaignError::Missing { missing, shards, path: shown(dir.root()) })?,
+    }
+}
+
+/// What failed of a unit on any machine.
+fn failures_of(
+    all: &[CampaignDir],
+    unit: &CampaignUnit,
+    rows: &[String],
+) -> Result<Vec<(String, String)>, Error> {
+    let mut found = BTreeMap::new();
+    for dir in all {
+        for (row, failure) in failures(dir, unit, rows)? {
+            found.entry(row).or_insert(failure);
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Each Subject against the one before it, over the rows that both have.
+fn neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
+    let (plan, store) = (dir.plan(), Store::new(dir.store()));
+    let measured = |subject: usize, row: usize| -> Result<Option<Measurement>, Error> {
+        match dir.kernel(subject)? {
+            Some(kernel) => Ok(store.get(&plan.measurand(subject, row, &kernel))?),
+            None => Ok(None),
+        }
+    };
+    let mut all = Vec::new();
+    for change in 1..plan.subjects.len() {
+        let mut rows = Vec::new();
+        for row in 0..plan.workloads.len() {
+            if let (Some(base), Some(change)) = (measured(change - 1, row)?, measured(change, row)?)
+            {
+                rows.push(Sides { base, change });
+            }
+        }
+        // Two names of one kernel are no comparison, nor are two subjects that share no row.
+        if rows.first().is_some_and(|row| row.base.of != row.change.of) {
+            all.push(compare(rows, plan.threshold_percent, &store)?);
+        }
+    }
+    Ok(all)
+}

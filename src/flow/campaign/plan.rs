@@ -1,0 +1,183 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::error::CampaignError;
+use crate::engine::Measures;
+use crate::engine::qemu::Qemu;
+use crate::flow::error::Error;
+use crate::flow::remaining::{Rates, Remaining, Work, learned};
+use crate::flow::session::Session;
+use crate::flow::stale::StalePlanError;
+use crate::flow::{experiment_text, phases};
+use crate::kernel::{self, Kernel, KernelSpec};
+use crate::model::{
+    CampaignPlan, CampaignSubject, FORMAT, Key, Machine, Measurement, PlanMethod, Shard,
+};
+use crate::plan::{self, Campaign, Costs, CountsExperiment, Experiment, ExperimentFile};
+use crate::rundir::{AnyRunDir, CampaignDir, check_free};
+use crate::store::Store;
+
+/// Plans a campaign in a directory, which is made: gets the kernels that are not built from source,
+/// takes from the store what it has, and divides the rest into so many shards, or into shards of
+/// about ten minutes.
+///
+/// # Errors
+/// The directory is not empty, a kernel cannot be had, or a row cannot be run.
+pub fn plan(
+    campaign: &Campaign,
+    out: &Path,
+    shards: Option<usize>,
+    session: &Session<'_>,
+) -> Result<CampaignDir, Error> {
+    check_free(out)?;
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let mut planned = frame(campaign, &qemu)?;
+    let timed = timed(campaign, session)?;
+    let mut kernels = Vec::new();
+    for experiment in &campaign.subjects {
+        kernels.push(kernel_of(experiment, session)?);
+    }
+    let subjects = campaign.subjects.iter().zip(&kernels);
+    let subject = |(of, kernel): (&Experiment<CountsExperiment>, &Option<Kernel>)| {
+        let kernel = kernel.as_ref().map(|it| it.identity.clone());
+        CampaignSubject { subject: of.method.base.clone(), kernel }
+    };
+    planned.subjects = subjects.map(subject).collect();
+    let known = known(&planned, session)?;
+    let costs = costs(&planned, &known);
+    let counted = plan::divide(&costs, shards).into_iter().map(Shard::Counts);
+    planned.timed = timed.iter().map(|(name, _)| name.clone()).collect();
+    // Nothing else runs beside them: they begin when the rest has.
+    planned.shards = counted.chain(planned.timed.iter().cloned().map(Shard::Times)).collect();
+    fill(out, planned, &known, &kernels, timed)
+}
+
+/// All but the Subjects and the shards.
+fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
+    let first = campaign.subjects.first();
+    let usual = Machine::default();
+    let machine = first.map_or(usual, |of| of.method.machine.clone());
+    qemu.check_cpu(&machine.cpu)?;
+    let engine = first.map_or(&plan::ENGINES[0], |of| of.method.engine);
+    let Measures::Counts { key, .. } = engine.measures else {
+        return Err(StalePlanError::no_engine("counts", engine.name).into());
+    };
+    let seed = first.map_or(1, |of| of.seed);
+    let layouts = first.map_or(0, |of| of.method.layouts);
+    Ok(CampaignPlan {
+        format: FORMAT,
+        title: campaign.title.clone(),
+        seed,
+        threshold_percent: first.map_or(0.0, |of| of.threshold_percent),
+        key: key(qemu, &machine),
+        machine,
+        workloads: first.map_or(Ok(Vec::new()), Experiment::rows)?,
+        layouts: plan::layouts_of(seed, layouts),
+        subjects: Vec::new(),
+        timed: Vec::new(),
+        shards: Vec::new(),
+    })
+}
+
+/// `None` of one that a shard of its own builds.
+fn kernel_of(
+    of: &Experiment<CountsExperiment>,
+    session: &Session<'_>,
+) -> Result<Option<Kernel>, Error> {
+    let subject = &of.method.base;
+    let spec: KernelSpec = subject.kernel.parse()?;
+    if spec.is_source() {
+        session.talking(|talk| kernel::check(subject, &session.cache, talk))?;
+        return Ok(None);
+    }
+    session.obtain(subject).map(Some)
+}
+
+/// The timed experiments, with the names of their directories.
+fn timed(
+    campaign: &Campaign,
+    session: &Session<'_>,
+) -> Result<Vec<(String, crate::model::Plan)>, Error> {
+    let mut names = BTreeSet::new();
+    let mut all = Vec::new();
+    for named in &campaign.timed {
+        let path = Path::new(named);
+        let file = ExperimentFile::parse(&experiment_text(path)?, named)?;
+        let refuse = |is| CampaignError::NotTimed { name: named.clone(), is };
+        if !file.sweep.is_empty() {
+            return Err(refuse("a sweep").into());
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !names.insert(name.clone()) {
+            return Err(CampaignError::TwiceTimed { name }.into());
+        }
+        let plan = phases::plan(&Experiment::of(&file)?, session)?;
+        match &plan.method {
+            PlanMethod::Times(_) => all.push((name, plan)),
+            _ => return Err(refuse("not timed").into()),
+        }
+    }
+    Ok(all)
+}
+
+/// What the store has of it, by Subject and row.
+fn known(
+    planned: &CampaignPlan,
+    session: &Session<'_>,
+) -> Result<Vec<Vec<Option<Measurement>>>, Error> {
+    let store = session.store.as_ref().map(|used| &used.store);
+    let of_row = |subject: usize, row: usize| {
+        let known = planned.subjects[subject].kernel.as_ref().zip(store);
+        let found =
+            known.map(|(kernel, store)| store.get(&planned.measurand(subject, row, kernel)));
+        // What cannot be read is measured again.
+        found.and_then(Result::ok).flatten()
+    };
+    let rows = 0..planned.workloads.len();
+    let of_subject = |subject| rows.clone().map(|row| of_row(subject, row)).collect();
+    Ok((0..planned.subjects.len()).map(of_subject).collect())
+}
+
+/// What each row takes here on one CPU; nothing where it is known.
+fn costs(planned: &CampaignPlan, known: &[Vec<Option<Measurement>>]) -> Vec<Costs> {
+    let rates = learned();
+    let of = |rows: &[&str]| seconds(planned, rows, rates.clone());
+    let boots = of(&[]);
+    let rows: Vec<f64> = planned.workloads.iter().map(|it| of(&[&it.row]) - boots).collect();
+    let left = |known: &Vec<Option<Measurement>>| {
+        let pairs = rows.iter().zip(known);
+        pairs.map(|(cost, known)| known.is_none().then_some(cost.max(0.0))).collect()
+    };
+    known.iter().map(|known| Costs { boots, rows: left(known) }).collect()
+}
+
+fn seconds(planned: &CampaignPlan, rows: &[&str], rates: Rates) -> f64 {
+    let Key { engine, .. } = planned.key.clone();
+    let rows = rows.iter().map(|row| (*row).to_owned()).collect();
+    let mut remaining = Remaining::new(rates);
+    remaining.begin(Work { engine, boots: planned.layouts.len(), rows, jobs: 1 });
+    remaining.left(Duration::ZERO).as_secs_f64()
+}
+
+/// Writes the directory; what says that it is one comes last.
+fn fill(
+    out: &Path,
+    planned: CampaignPlan,
+    known: &[Vec<Option<Measurement>>],
+    kernels: &[Option<Kernel>],
+    timed: Vec<(String, crate::model::Plan)>,
+) -> Result<CampaignDir, Error> {
+    let dir = CampaignDir::at(out, planned);
+    let store = Store::new(dir.store());
+    for measurement in known.iter().flatten().flatten() {
+        store.put(measurement)?;
+    }
+    for kernel in kernels.iter().flatten() {
+        dir.write_image(&kernel.identity.sha256, &kernel.image)?;
+    }
+    for (name, plan) in timed {
+        AnyRunDir::create(&dir.timed(&name), plan)?;
+    }
+    Ok(dir.begin()?)
+}

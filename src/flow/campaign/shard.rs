@@ -1,0 +1,174 @@
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::error::CampaignError;
+use super::left::{failures, missing};
+use crate::disk::Lock;
+use crate::engine::qemu::Qemu;
+use crate::engine::{self, Measures};
+use crate::flow::context::OrHost;
+use crate::flow::error::Error;
+use crate::flow::options::Options;
+use crate::flow::phases;
+use crate::flow::remaining::Part;
+use crate::flow::session::Session;
+use crate::flow::used_store::UsedStore;
+use crate::flow::whole::measure;
+use crate::kernel;
+use crate::model::{CampaignUnit, Identity, Plan, Shard, Subject};
+use crate::run::Ended;
+use crate::rundir::{AnyRunDir, CampaignDir, RunDirError};
+
+/// How a shard ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShardEnd {
+    /// Whether the user stopped it.
+    pub is_stopped: bool,
+    /// What failed in a guest, as `row of subject`.
+    pub failed: Vec<String>,
+}
+
+/// Measures what a shard has and the campaign's store has not.
+///
+/// # Errors
+/// This machine has another QEMU, a kernel is not built yet, other work is in the way, or something
+/// on the host failed.
+pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<ShardEnd, Error> {
+    let shards = &dir.plan().shards;
+    let shard =
+        shards.get(number).ok_or(CampaignError::NoShard { number, shards: shards.len() })?;
+    let _here = share_machine(shard, &session.cache)?;
+    match shard {
+        Shard::Counts(units) => {
+            check_machine(dir, session)?;
+            let verify_percent = session.store.as_ref().map_or(0.0, |used| used.verify_percent);
+            let store = UsedStore::new(dir.store(), verify_percent);
+            counts(dir, units, &session.with_store(store))
+        }
+        Shard::Times(name) => {
+            let run_dir = AnyRunDir::open(&dir.timed(name))?;
+            let compared = measure(&run_dir, Options::default(), session)?;
+            Ok(ShardEnd { is_stopped: compared.is_none(), failed: Vec::new() })
+        }
+    }
+}
+
+/// Counts share the machine with other counts; what is timed has it alone. The cache is of one
+/// machine.
+fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
+    // A home directory may be of several machines, and the cache in it.
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let path = cache.join(format!("machine-{name}.lock"));
+    let next = "make the cache writable, or give another with --cache DIR";
+    let what = || format!("cannot write {}", path.display());
+    fs::create_dir_all(cache).context(what(), next)?;
+    let file = File::create(&path).context(what(), next)?;
+    let taken = match shard {
+        Shard::Counts(_) => Lock::share(file),
+        Shard::Times(_) => Lock::take(file),
+    };
+    match taken {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(CampaignError::NotAlone.into()),
+        // A cache without locks is somebody's decision; it costs no counts.
+        Err(_) => Ok(None),
+        Ok(lock) => Ok(Some(lock)),
+    }
+}
+
+/// Refuses a machine whose counts would not compare, before anything is booted.
+fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> {
+    let planned = &dir.plan().key;
+    let engine = engine::named(&planned.engine).map(|it| it.measures);
+    let qemu = Qemu::find(session.qemu.as_deref())?;
+    let found = match engine {
+        Some(Measures::Counts { key, .. }) => Some(key(&qemu, &dir.plan().machine)),
+        _ => None,
+    };
+    match found {
+        Some(found) if found == *planned => Ok(()),
+        _ => Err(CampaignError::OtherMachine {
+            path: dir.root().display().to_string(),
+            planned: planned.qemu.clone(),
+            found: found.map_or_else(|| "without this engine".to_owned(), |it| it.qemu),
+        }
+        .into()),
+    }
+}
+
+fn counts(
+    dir: &CampaignDir,
+    units: &[CampaignUnit],
+    session: &Session<'_>,
+) -> Result<ShardEnd, Error> {
+    let mut end = ShardEnd::default();
+    for (at, unit) in units.iter().enumerate() {
+        session.observer.part(Part { at, of: units.len(), shares_base: false });
+        let number = unit.subject;
+        let subject = &dir.plan().subjects[number].subject;
+        let kernel = dir.kernel(number)?.ok_or_else(|| CampaignError::Unbuilt {
+            number,
+            kernel: subject.kernel.clone(),
+            path: dir.root().display().to_string(),
+        })?;
+        if missing(dir, unit, &kernel).is_empty() {
+            continue;
+        }
+        fetch(dir, &kernel, session)?;
+        if unit_ended(dir, unit, &kernel, session)? == Ended::Cancelled {
+            end.is_stopped = true;
+            return Ok(end);
+        }
+        let left = missing(dir, unit, &kernel);
+        let failed = failures(dir, unit, &left)?;
+        if failed.len() < left.len() {
+            // Not the guest's fault: another try, or another machine, may measure it.
+            let path = dir.run_of(unit).display().to_string();
+            return Err(CampaignError::HostFailed { rows: left.len() - failed.len(), path }.into());
+        }
+        end.failed.extend(failed.into_iter().map(|(what, _)| what));
+    }
+    Ok(end)
+}
+
+/// Makes the image that the directory has known here, so that nothing is fetched or built.
+fn fetch(dir: &CampaignDir, kernel: &Identity, session: &Session<'_>) -> Result<(), Error> {
+    let image = dir.image(&kernel.sha256);
+    if kernel::cached(&kernel.sha256, &session.cache).is_none() && image.exists() {
+        session.obtain(&Subject::of(&image.display().to_string(), ""))?;
+    }
+    Ok(())
+}
+
+/// Measures a unit. Its run directory stays where something failed or was stopped.
+fn unit_ended(
+    dir: &CampaignDir,
+    unit: &CampaignUnit,
+    kernel: &Identity,
+    session: &Session<'_>,
+) -> Result<Ended, Error> {
+    let path = dir.run_of(unit);
+    let planned: Plan = dir.plan().plan_of(unit, kernel).with(Into::into);
+    let run_dir = match AnyRunDir::open(&path) {
+        Err(RunDirError::NoPlan { .. } | RunDirError::Absent { .. }) => {
+            AnyRunDir::create(&path, planned)
+        }
+        opened => opened,
+    };
+    let in_use = || CampaignError::InUse { path: path.display().to_string() };
+    let run_dir = run_dir.map_err(|error| match error {
+        RunDirError::Exists { .. } => Error::from(in_use()),
+        error => error.into(),
+    })?;
+    let _lock = run_dir.lock().map_err(|error| match error {
+        RunDirError::InUse { .. } => Error::from(in_use()),
+        error => error.into(),
+    })?;
+    let ended = phases::run(&run_dir, Options::default(), session)?;
+    if ended == Ended::Complete && missing(dir, unit, kernel).is_empty() {
+        let next = "make the campaign's directory writable";
+        fs::remove_dir_all(&path).context(format!("cannot remove {}", path.display()), next)?;
+    }
+    Ok(ended)
+}
