@@ -3,7 +3,7 @@
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
 .PHONY: help setup build demo test check unit integration newer-qemu browser bench picture bless answers clean \
-    test-kernels test-long test-exits test-hosts controls fuzz
+    test-kernels test-long test-exits test-hosts test-fleet controls fuzz
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -14,6 +14,7 @@ help:
 	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
+	@echo 'make test-fleet  a campaign on a Slurm of two nodes; make test-long runs it too'
 	@echo 'make controls  a hundred timed comparisons on this machine, which must be idle; not part of make test'
 	@echo 'make fuzz    half an hour of fuzzing the readers of files; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
@@ -79,9 +80,14 @@ test-exits: setup
 	@sh scripts/tests.sh '--test guests -- --test-threads 1 vmm:: exits_live:: exits_command::' \
 	    '--test guests -- --test-threads 2 kvm_host:: kvm_engine:: exits_host::'
 
+# A real Slurm in namespaces of its own, which needs root. Where it cannot be had the test is skipped, and said.
+test-fleet: setup
+	-@sh scripts/setup-slurm.sh
+	@sh scripts/tests.sh '--test long -- fleet::'
+
 # Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
 controls: setup
-	cargo test --release --locked --test long -- --ignored --nocapture campaign::
+	cargo test --release --locked --test long -- --ignored --nocapture hundred::
 
 # Coverage-guided, ten minutes for each reader of files; needs cargo-fuzz. METHODOLOGY.md has what came out.
 fuzz:
@@ -92,8 +98,9 @@ fuzz:
 # answer, of which some build kernels the first time; a busy machine.
 test-long: setup
 	cd fuzz && cargo check --locked
+	-@sh scripts/setup-slurm.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
-	    '--test long -- --test-threads 1 answers::'
+	    '--test long -- --test-threads 1 answers:: fleet::'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =
@@ -104,6 +111,7 @@ bench: build
 	cargo bench --locked --bench statistics
 	cargo bench --locked --bench exits
 	cargo bench --locked --bench store
+	cargo bench --locked --bench fleet
 	cargo bench --locked --bench source
 	@rm -rf target/bench && mkdir target/bench
 	$(KTAX) compare experiments/lsm.toml --out target/bench/first >/dev/null || test $$? -eq 3

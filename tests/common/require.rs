@@ -33,9 +33,11 @@ pub enum Need {
     Browser,
     /// axe-core, the rules of accessibility.
     Axe,
+    /// The programs of Slurm.
+    Slurm,
 }
 
-const ALL: [(&str, Need); 12] = [
+const ALL: [(&str, Need); 13] = [
     ("root", Need::Root),
     ("kvm", Need::Kvm),
     ("qemu10", Need::Qemu10),
@@ -48,6 +50,7 @@ const ALL: [(&str, Need); 12] = [
     ("hosts", Need::Hosts),
     ("browser", Need::Browser),
     ("axe", Need::Axe),
+    ("slurm", Need::Slurm),
 ];
 
 /// The needs that a value of `KTAX_REQUIRE` names.

@@ -3,8 +3,9 @@
 //! controls` and `make test-long` run them.
 
 mod answers;
-mod campaign;
 #[path = "../common/mod.rs"]
 mod common;
+mod fleet;
 mod hosts;
+mod hundred;
 mod source;

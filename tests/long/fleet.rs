@@ -1,0 +1,81 @@
+//! A campaign on a real Slurm of two nodes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{KERNEL, Need, QUICK_BOOT, Ran, ktax, own, require, run, scratch};
+
+const ROWS: &str =
+    r#"["getppid", "stat", "open-close", "pipe", "read-1", "write-1", "fork-exit", "fstat"]"#;
+
+/// 40 shards: five boot lines, eight rows.
+fn plan(dir: &Path, out: &str, more: &[&str]) -> Ran {
+    let lines = ["audit=0", "audit=1", "lsm=capability", "quiet", "nosmap"];
+    let subject = |line| format!("{{ kernel = {KERNEL:?}, boot_line = \"{QUICK_BOOT} {line}\" }}");
+    let subjects = lines.map(subject).join(", ");
+    let text =
+        format!("title = \"A fleet\"\nlayouts = 2\nworkloads = {ROWS}\nsubjects = [{subjects}]\n");
+    fs::write(dir.join("fleet.toml"), text).unwrap();
+    let words = ["campaign", "plan", "fleet.toml", "--out", out, "--no-store"];
+    run(ktax().args(words).args(more).current_dir(dir))
+}
+
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut all, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(next) = dirs.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => dirs.push(path),
+                false => {
+                    all.push((path.strip_prefix(dir).unwrap().to_owned(), fs::read(&path).unwrap()))
+                }
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
+    let has = |program: &str| {
+        ["/usr/sbin", "/usr/bin"].iter().any(|it| Path::new(it).join(program).exists())
+    };
+    let has_slurm = ["slurmctld", "slurmd", "munged", "sbatch"].iter().all(|it| has(it));
+    let why = "slurmctld, slurmd or munge is missing; scripts/setup-slurm.sh installs them";
+    if !require(Need::Root, rustix::process::geteuid().is_root(), "a cluster needs root")
+        || !require(Need::Slurm, has_slurm, why)
+    {
+        return;
+    }
+    let dir = scratch();
+    let ran = plan(dir.path(), "fleet", &["--shards", "40"]);
+    assert!(ran.stderr.contains("in 40 shards"), "{}", ran.stderr);
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut cluster = Command::new(data.join("slurm-cluster.sh"));
+    let ktax = ktax().get_program().to_owned();
+    cluster.arg(dir.path().join("slurm")).arg(data.join("slurm-fleet.sh")).arg(ktax);
+    let ran = run(own(&mut cluster).arg(dir.path().join("fleet")));
+    assert_eq!(ran.status, 0, "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("killed 5; drained n2; requeued "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("requeued \n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("all of 40 measurements done"), "{}", ran.stdout);
+    // The same on one machine.
+    assert_eq!(plan(dir.path(), "one", &[]).status, 0);
+    let campaign = |words: &[&str]| {
+        run(crate::common::ktax().arg("campaign").args(words).current_dir(dir.path()))
+    };
+    assert_eq!(campaign(&["run", "one", "--no-store"]).status, 0);
+    let [fleet, one] = ["fleet", "one"].map(|out| {
+        let ran = campaign(&["collect", out, "--no-store", "--json"]);
+        assert_eq!(ran.status, 4, "{}", ran.stderr);
+        ran.stdout
+    });
+    assert!(fleet == one);
+    for part in ["store", "site"] {
+        let of = |out: &str| files(&dir.path().join(out).join(part));
+        assert!(of("fleet") == of("one"), "{part}");
+    }
+}
