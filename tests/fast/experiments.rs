@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::plan::{
-    Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger, definitions, select,
+    Campaign, Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger, definitions,
+    select,
 };
 
 fn files(directory: &str) -> Vec<PathBuf> {
@@ -70,6 +71,18 @@ fn every_ledger_can_be_planned() {
                 select(&definitions, of.workloads.as_deref()).unwrap();
             }
         }
+    }
+}
+
+#[test]
+fn every_campaign_can_be_planned() {
+    for path in files("campaigns") {
+        let name = path.display().to_string();
+        let file = Campaign::read(&fs::read_to_string(&path).unwrap(), &name).unwrap();
+        assert!(!file.why.is_empty(), "{name}");
+        let campaign = Campaign::of(&file, &name).unwrap();
+        assert!(campaign.subjects.len() > 1, "{name} compares nothing");
+        assert!(campaign.subjects.iter().all(|of| !of.rows().unwrap().is_empty()), "{name}");
     }
 }
 
