@@ -1,6 +1,8 @@
 //! Results of every kind, as they were printed: each is named by the SHA-256 of its JSON.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::error::StoreError;
 use super::files::{RESULTS, Store, read, write_new};
@@ -14,6 +16,20 @@ impl Store {
     /// # Errors
     /// The store cannot be written.
     pub fn put_result(&self, saved: &Saved) -> Result<bool, StoreError> {
+        self.put_at(saved, None)
+    }
+
+    /// Keeps results that were made together: they have one time, so that their order does not
+    /// depend on how long it takes to write them.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn put_results(&self, all: impl IntoIterator<Item = Saved>) -> Result<(), StoreError> {
+        let now = SystemTime::now();
+        all.into_iter().try_for_each(|saved| self.put_at(&saved, Some(now)).map(drop))
+    }
+
+    fn put_at(&self, saved: &Saved, time: Option<SystemTime>) -> Result<bool, StoreError> {
         // What tells it from others beside it says nothing here.
         let json = json_of(&Saved { name: String::new(), ..saved.clone() });
         let (path, bytes) = (self.named(RESULTS, &sha256(&json)), encode(&json));
@@ -24,7 +40,12 @@ impl Store {
             Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
             Err(error) => return Err(error),
         }
-        write_new(&path, &bytes)
+        let is_new = write_new(&path, &bytes)?;
+        if let (true, Some(time)) = (is_new, time) {
+            let dated = File::open(&path).and_then(|file| file.set_modified(time));
+            dated.map_err(StoreError::io("cannot date", &path))?;
+        }
+        Ok(is_new)
     }
 
     /// Every result's path, in the order of their names.

@@ -6,6 +6,7 @@ mod import;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ktax::model::{CountsPlan, Failure, Measurement, Outcome, Run, Sample, Side, Signature};
 use ktax::rundir::{AnyRunDir, RunDir};
@@ -267,4 +268,25 @@ fn any_path_can_be_a_store() {
         assert_eq!(command(words, &root).status, 0, "{words:?}");
     }
     assert_eq!(run(ktax().args(["cache", "du", "--json", "--cache"]).arg(&root)).status, 0);
+}
+
+/// What was made together has one time: its order is that of its names.
+#[test]
+fn results_that_were_made_together_are_kept_together() {
+    let dir = scratch();
+    let saved = |at: usize| {
+        let root = dir.path().join(format!("run-{at}"));
+        fixtures::run_dir(&root, &format!("title {at}"), 5, &ROWS[..1]);
+        run(ktax().arg("analyse").arg(&root));
+        ktax::flow::saved(&[root]).unwrap().remove(0)
+    };
+    let all: Vec<_> = (0..4).map(saved).collect();
+    let store = Store::new(dir.path().join("store"));
+    store.put_results(all).unwrap();
+    let times: Vec<_> = store.results().unwrap().iter().map(|it| modified(it)).collect();
+    assert!(times.len() == 4 && times.iter().all(|time| *time == times[0]), "{times:?}");
+}
+
+fn modified(path: &Path) -> SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
 }

@@ -48,10 +48,8 @@ pub fn collect(
     collected.failed = failed(&all, &timed)?;
     collected.comparisons = neighbours(dir)?;
     collected.comparisons.extend(timed.into_values());
-    let store = Store::new(dir.store());
-    for comparison in &collected.comparisons {
-        store.put_result(&comparison.saved())?;
-    }
+    let results = collected.comparisons.iter().map(Report::saved);
+    Store::new(dir.store()).put_results(results)?;
     let note = |text: &str| session.observer.note(text);
     collected.pages = Stored::open(&dir.store(), &session.cache, &note)?.site(&dir.site())?;
     if let Some(used) = &session.store {
