@@ -52,6 +52,19 @@ pub fn write_new_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// The same of a file that is never changed again: whether it was new.
+///
+/// # Errors
+///
+/// As of [`write_atomically`].
+pub fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
+    match write_new_atomically(path, content) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Writes a file as [`write_atomically`] does, but read-only and with the unfinished file in
 /// `scratch`, a directory on the same filesystem. The caller removes what a killed process leaves
 /// there.

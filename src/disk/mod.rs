@@ -10,7 +10,7 @@ mod remove;
 
 pub use atomic::{
     check_writable, is_unfinished, remove_unfinished, write_atomically, write_new_atomically,
-    write_read_only,
+    write_once, write_read_only,
 };
 pub use hash::{
     is_sha256, sha256, sha256_base64, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,

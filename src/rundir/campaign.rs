@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::check;
 use super::error::{Result, RunDirError};
 use super::files::{damaged, read, read_json, read_versioned, to_json};
-use crate::disk::{is_sha256, write_new_atomically};
+use crate::disk::{is_sha256, write_once};
 use crate::model::{CampaignPlan, CampaignUnit, Identity};
 
 const PLAN: &str = "campaign.json";
@@ -133,9 +133,5 @@ impl CampaignDir {
 fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     let dir = path.parent().unwrap_or(path);
     std::fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;
-    match write_new_atomically(path, bytes) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(RunDirError::io("cannot write", path)(error)),
-    }
+    write_once(path, bytes).map_err(RunDirError::io("cannot write", path))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::StoreError;
 use crate::disk::{
     is_abandoned, is_sha256, is_unfinished, move_to_free, read_limited, write_atomically,
-    write_new_atomically,
+    write_once,
 };
 
 /// More than any file of a store has.
@@ -153,11 +153,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 /// Writes a file that is never changed again; whether it was new.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     make_dir_of(path)?;
-    match write_new_atomically(path, bytes) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(StoreError::io("cannot write", path)(error)),
-    }
+    write_once(path, bytes).map_err(StoreError::io("cannot write", path))
 }
 
 /// Writes a file that takes the place of what was there.

@@ -8,6 +8,7 @@ use ktax::model::{CampaignPlan, FORMAT, Measurement, Shard};
 use ktax::store::{Store, encode_measurement};
 use tempfile::TempDir;
 
+use crate::common::files::files_below;
 use crate::common::{KERNEL, QUICK_BOOT, Ran, cache, ktax, run, scratch};
 
 const ROWS: &str = r#"["getppid", "stat", "open-close"]"#;
@@ -61,25 +62,6 @@ impl Made {
     }
 }
 
-/// Every file below a directory, by its path there.
-fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let (mut all, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
-    while let Some(next) = dirs.pop() {
-        for entry in fs::read_dir(&next).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => dirs.push(path),
-                false => {
-                    let name = path.strip_prefix(dir).unwrap().to_owned();
-                    all.push((name, fs::read(path).unwrap()));
-                }
-            }
-        }
-    }
-    all.sort();
-    all
-}
-
 #[test]
 fn shards_of_many_processes_are_the_bytes_of_one() {
     let made = Made::new();
@@ -118,7 +100,7 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let of_one = one.collect(&["one", "--json"]);
     assert!(of_one.stdout == many.stdout);
     for part in ["store", "site"] {
-        let of = |out: &str| files(&one.at(out).join(part));
+        let of = |out: &str| files_below(&one.at(out).join(part));
         assert!(of("one") == of("many"), "{part}");
     }
     // One subject more: what the store has is not measured again.
@@ -240,11 +222,11 @@ fn copies_are_hostile_until_they_are_looked_at() {
     write(damaged, &sound.0[..sound.0.len() - 1]);
     write(forged, &encode_measurement(&wrong));
     write(&theirs.path(&foreign.of), &encode_measurement(&foreign));
-    let before = files(&made.at("C/store"));
+    let before = files_below(&made.at("C/store"));
     let ran = made.collect(&["C", "D"]);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("2 results are not measured"), "{}", ran.stderr);
-    assert!(files(&made.at("C/store")) == before, "nothing of it came in");
+    assert!(files_below(&made.at("C/store")) == before, "nothing of it came in");
     fs::remove_file(forged).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", forged).unwrap();
     assert_eq!(made.collect(&["C", "D"]).status, 2);

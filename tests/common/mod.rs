@@ -2,6 +2,7 @@
 //! processes.
 #![allow(dead_code)]
 
+pub mod files;
 pub mod hostile;
 pub mod kvm;
 pub mod mounts;

@@ -1,9 +1,10 @@
 //! A campaign on a real Slurm of two nodes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use crate::common::files::files_below;
 use crate::common::{KERNEL, Need, QUICK_BOOT, Ran, ktax, own, require, run, scratch};
 
 const ROWS: &str =
@@ -19,23 +20,6 @@ fn plan(dir: &Path, out: &str, more: &[&str]) -> Ran {
     fs::write(dir.join("fleet.toml"), text).unwrap();
     let words = ["campaign", "plan", "fleet.toml", "--out", out, "--no-store"];
     run(ktax().args(words).args(more).current_dir(dir))
-}
-
-fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let (mut all, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
-    while let Some(next) = dirs.pop() {
-        for entry in fs::read_dir(&next).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => dirs.push(path),
-                false => {
-                    all.push((path.strip_prefix(dir).unwrap().to_owned(), fs::read(&path).unwrap()))
-                }
-            }
-        }
-    }
-    all.sort();
-    all
 }
 
 #[test]
@@ -75,7 +59,7 @@ fn a_fleet_on_slurm_gives_the_bytes_of_one_machine() {
     });
     assert!(fleet == one);
     for part in ["store", "site"] {
-        let of = |out: &str| files(&dir.path().join(out).join(part));
+        let of = |out: &str| files_below(&dir.path().join(out).join(part));
         assert!(of("fleet") == of("one"), "{part}");
     }
 }

@@ -182,25 +182,28 @@ fn failures_of(
 /// Each Subject against the one before it, over the rows that both have.
 fn neighbours(dir: &CampaignDir) -> Result<Vec<Comparison>, Error> {
     let (plan, store) = (dir.plan(), Store::new(dir.store()));
-    let measured = |subject: usize, row: usize| -> Result<Option<Measurement>, Error> {
-        match dir.kernel(subject)? {
-            Some(kernel) => Ok(store.get(&plan.measurand(subject, row, &kernel))?),
-            None => Ok(None),
-        }
+    let rows_of = |subject: usize| -> Result<Vec<Option<Measurement>>, Error> {
+        let Some(kernel) = dir.kernel(subject)? else {
+            return Ok(vec![None; plan.workloads.len()]);
+        };
+        let measured = |row| Ok(store.get(&plan.measurand(subject, row, &kernel))?);
+        (0..plan.workloads.len()).map(measured).collect()
     };
     let mut all = Vec::new();
-    for change in 1..plan.subjects.len() {
-        let mut rows = Vec::new();
-        for row in 0..plan.workloads.len() {
-            if let (Some(base), Some(change)) = (measured(change - 1, row)?, measured(change, row)?)
-            {
-                rows.push(Sides { base, change });
-            }
-        }
+    // Each subject is read once: it is the change, and then the base.
+    let mut before: Option<Vec<Option<Measurement>>> = None;
+    for subject in 0..plan.subjects.len() {
+        let now = rows_of(subject)?;
+        let pairs = before.into_iter().flatten().zip(&now);
+        let both = |(base, change): (Option<Measurement>, &Option<Measurement>)| {
+            Some(Sides { base: base?, change: change.clone()? })
+        };
+        let rows: Vec<Sides<Measurement>> = pairs.filter_map(both).collect();
         // Two names of one kernel are no comparison, nor are two subjects that share no row.
         if rows.first().is_some_and(|row| row.base.of != row.change.of) {
             all.push(compare(rows, plan.threshold_percent, &store)?);
         }
+        before = Some(now);
     }
     Ok(all)
 }

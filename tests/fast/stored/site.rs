@@ -2,27 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Asked;
 use super::generated::{self, Made};
+use crate::common::files::files_below;
 use crate::golden::fixtures;
-
-fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = Vec::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => dirs.push(path),
-                false => all.push((path.clone(), fs::read(path).unwrap())),
-            }
-        }
-    }
-    all.sort();
-    all
-}
 
 #[test]
 fn every_page_is_linked_and_every_link_is_a_page() {
@@ -42,8 +27,8 @@ fn every_page_is_linked_and_every_link_is_a_page() {
         .skip(1)
         .map(|rest| site.join(rest.split('"').next().unwrap()))
         .collect();
-    let written = files(&site);
-    let pages: BTreeSet<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
+    let written = files_below(&site);
+    let pages: BTreeSet<PathBuf> = written.iter().map(|(path, _)| site.join(path)).collect();
     assert_eq!(pages.len(), 3);
     assert!(pages.iter().all(|page| links.contains(page) || page.ends_with("index.html")));
     assert!(links.iter().all(|link| link.is_file()), "{links:?}");
@@ -56,13 +41,13 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     assert!(index.contains("fork-pages:pages=16 over 2 kernels: no step"), "{index}");
     // Again: the same bytes. What is no site is left alone.
     asked.said(&["site", site.to_str().unwrap()]);
-    assert!(files(&site) == written);
+    assert!(files_below(&site) == written);
     // A result that is gone has no page any more. What ktax did not write stays.
     let mine = site.join("results/mine.html");
     fs::copy(site.join("index.html"), &mine).unwrap();
     fs::remove_file(&asked.store.results().unwrap()[0]).unwrap();
     asked.said(&["site", site.to_str().unwrap()]);
-    let left: Vec<PathBuf> = files(&site).into_iter().map(|(path, _)| path).collect();
+    let left: Vec<PathBuf> = files_below(&site).iter().map(|(path, _)| site.join(path)).collect();
     let history = site.join("history/fork-pages_pages=16.html");
     assert_eq!(left, [history, site.join("index.html"), mine]);
     let said = asked.refused(&["site", run.to_str().unwrap()]);
