@@ -115,8 +115,10 @@ fn a_kernel_that_never_reports_is_stopped() {
     let spins = "ktax.never=1";
     let (ran, comparison) = failures([spins, spins], &["getppid"], &["--time-limit", "4"]);
     assert_eq!(ran.status, 69);
+    // On a slow machine the kernel itself has not printed a line by then.
+    let stopped = [Failure::CpuTime { limit_s: 4 }, Failure::CpuTime { limit_s: 4 }.mute()];
     for failed in &row(&comparison, "getppid").failures {
-        assert_eq!(failed.failure, Failure::CpuTime { limit_s: 4 });
+        assert!(stopped.contains(&failed.failure), "{failed:?}");
     }
     assert_eq!(row(&comparison, "getppid").failures.len(), 2);
     // It sleeps: virtual time flies.

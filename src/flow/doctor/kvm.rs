@@ -206,15 +206,15 @@ fn try_kernel(
         // One that does not answer its monitor is killed before anybody looks at the flag.
         Err(_) if cancel.is_cancelled() => None,
         Err(Stop::Cancelled) => None,
-        Err(Stop::Failed(failure, _)) => Some(match failure {
+        Err(Stop::Failed(failure, _)) => Some(match spoken(failure) {
             Failure::RealTime { limit_s } => Seen::NoBootYet { kernel: name, limit_s },
-            Failure::QemuLost { .. } | Failure::QemuDied { .. } => {
+            lost @ (Failure::QemuLost { .. } | Failure::QemuDied { .. }) => {
                 let other = TimedMachine { cpu: OTHER_CPU.into(), ..TimedMachine::default() };
                 let with = boot(other).is_ok().then_some(OTHER_CPU);
                 if cancel.is_cancelled() {
                     return None;
                 }
-                Seen::QemuEnds { kernel: name, why: escape(&failure.to_string()), with }
+                Seen::QemuEnds { kernel: name, why: escape(&lost.to_string()), with }
             }
             other => {
                 Seen::NoBoot { kernel: name, why: format!("({})", escape(&other.to_string())) }
@@ -223,9 +223,25 @@ fn try_kernel(
     }
 }
 
+/// Whether a kernel printed something before the trial's limit depends on how fast the machine is.
+fn spoken(failure: Failure) -> Failure {
+    match failure {
+        Failure::Mute { after } if matches!(*after, Failure::RealTime { .. }) => *after,
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_that_has_printed_nothing_yet_may_be_slow() {
+        let late = Failure::RealTime { limit_s: 4 };
+        assert_eq!(spoken(late.clone().mute()), late);
+        let silent = Failure::Silent { console: String::new() }.mute();
+        assert_eq!(spoken(silent.clone()), silent);
+    }
 
     #[test]
     fn each_sentence_says_whether_the_kvm_engine_can_measure() {
