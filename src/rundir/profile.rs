@@ -52,9 +52,11 @@ impl Parsed {
 pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     let mut parsed = Parsed { profile: Profile::default(), total: 0, notes: Vec::new() };
     let (mut regions, mut sum, mut total, mut ended) = (0u64, 0u64, None, false);
+    let mut fields = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = || ProfileError::Line { line: number + 1 };
-        let fields: Vec<&str> = line.split('\t').collect();
+        fields.clear();
+        fields.extend(line.split('\t'));
         match (number, fields.as_slice()) {
             (0, ["ktax-profile", "1"]) => {}
             (0, _) => return Err(malformed()),
@@ -84,6 +86,11 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
         (true, 1, Some(total)) => Err(ProfileError::Sum { sum, total }),
         (true, regions, _) => Err(ProfileError::Regions { regions }),
     }
+}
+
+/// What a line of a profile says of a function, if it is of one.
+pub fn of_function(line: &str) -> Option<ProfileLine> {
+    function(&line.strip_prefix("fn\t")?.split('\t').collect::<Vec<_>>())
 }
 
 fn function(fields: &[&str]) -> Option<ProfileLine> {

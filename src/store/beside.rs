@@ -2,6 +2,7 @@
 //! hardly differ, so that this halves an object.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,16 +64,22 @@ fn columns(texts: &[Option<Vec<u64>>]) -> Vec<Column> {
 
 /// The texts again, of which there were so many.
 pub(super) fn apart(all: &Beside, texts: usize) -> Vec<String> {
-    let each = all.lines.iter().zip(&all.columns);
-    let mut apart: Vec<Vec<String>> = vec![Vec::new(); texts];
-    for (line, columns) in each {
+    let mut apart: Vec<Option<String>> = vec![None; texts];
+    for (line, columns) in all.lines.iter().zip(&all.columns) {
         let values: Vec<Vec<Option<u64>>> = columns.iter().map(|it| values(it, texts)).collect();
-        for (text, lines) in apart.iter_mut().enumerate() {
-            let numbers: Option<Vec<u64>> = values.iter().map(|column| column[text]).collect();
-            lines.extend(numbers.map(|numbers| fill(line, &numbers)));
+        for (text, whole) in apart.iter_mut().enumerate() {
+            if values.iter().any(|column| column[text].is_none()) {
+                continue;
+            }
+            match whole {
+                Some(whole) => whole.push('\n'),
+                None => *whole = Some(String::new()),
+            }
+            let numbers = values.iter().filter_map(|column| column[text]);
+            fill(line, numbers, whole.get_or_insert_default());
         }
     }
-    apart.iter().map(|lines| lines.join("\n")).collect()
+    apart.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 /// The number in each text.
@@ -137,16 +144,21 @@ fn parse(line: &str) -> (String, Vec<u64>) {
     }
 }
 
-fn fill(line: &str, numbers: &[u64]) -> String {
+/// Writes a line with its numbers.
+fn fill(line: &str, mut numbers: impl Iterator<Item = u64>, whole: &mut String) {
     if let Some(line) = line.strip_suffix('\n') {
-        return line.to_owned();
+        return whole.push_str(line);
     }
-    let mut numbers = numbers.iter();
-    let field = |field: &str| match field {
-        "#" => numbers.next().map_or_else(String::new, u64::to_string),
-        other => other.to_owned(),
-    };
-    line.split('\t').map(field).collect::<Vec<String>>().join("\t")
+    for (at, field) in line.split('\t').enumerate() {
+        if at > 0 {
+            whole.push('\t');
+        }
+        match field {
+            // Writing to a String cannot fail.
+            "#" => drop(numbers.next().map(|number| write!(whole, "{number}"))),
+            other => whole.push_str(other),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -71,11 +71,14 @@ impl Store {
     fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
         let damaged = StoreError::damaged(path);
         let json = decode(bytes).map_err(&damaged)?;
-        match format(&json).map_err(&damaged)? {
+        let parsed = measurement(&json);
+        // Another version's has other fields, so that it may be none to this one.
+        let found = parsed.as_ref().map_or_else(|_| format(&json), |it| Ok(it.format));
+        match found.map_err(&damaged)? {
             FORMAT => {}
             found => return Err(StoreError::other_version(path, found)),
         }
-        let measurement = measurement(&json).map_err(&damaged)?;
+        let measurement = parsed.map_err(&damaged)?;
         check(&measurement).map_err(&damaged)?;
         match path == self.path(&measurement.of) {
             true => Ok(measurement),

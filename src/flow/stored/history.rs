@@ -13,7 +13,7 @@ use crate::flow::error::Error;
 use crate::index::StoredPoint;
 use crate::model::{History, HistoryLine, HistoryPoint, METRICS, Metric, metric};
 use crate::plan::bounds::THRESHOLD_PERCENT;
-use crate::rundir::profile::parse;
+use crate::rundir::profile;
 use crate::store::Store;
 use crate::text::{nearest, shell_word, short_hashes};
 
@@ -157,8 +157,9 @@ fn of_function(
 ) -> Result<Vec<Option<u64>>, Error> {
     let measurement = store.read(&store.object(object))?;
     let of_layout = |profile: &str| {
-        let lines = parse(profile).map(|parsed| parsed.profile.lines).unwrap_or_default();
-        let own = lines.iter().filter(|line| {
+        // It was parsed when it was read: of its lines few are of this function.
+        let near = profile.lines().filter(|line| line.contains(function));
+        let own = near.filter_map(profile::of_function).filter(|line| {
             line.context == metric.context && analyse::plain(&line.function) == function
         });
         own.map(|line| (metric.count)(&line.counts)).reduce(|sum, more| sum + more)

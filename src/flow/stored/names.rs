@@ -1,5 +1,6 @@
 //! Which subject a name means.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::error::StoredError;
@@ -19,14 +20,32 @@ const LEAST_DIGITS: usize = 4;
 /// The subjects of a store with the user's names.
 pub(super) struct Names {
     subjects: Vec<StoredSubject>,
+    /// Which of them has this image and, below that, this boot line.
+    places: HashMap<String, BTreeMap<String, usize>>,
+    /// Names that several images have.
+    shared: BTreeSet<String>,
     tags: Vec<(String, Tagged)>,
     store: String,
 }
 
 impl Names {
     pub fn of(stored: &Stored) -> Result<Names, Error> {
+        let subjects = stored.index.subjects()?;
+        let (mut places, mut images) = (HashMap::new(), HashMap::new());
+        let mut shared = BTreeSet::new();
+        for (at, StoredSubject { kernel_sha256, kernel, boot_line, .. }) in
+            subjects.iter().enumerate()
+        {
+            let of_image: &mut BTreeMap<_, _> = places.entry(kernel_sha256.clone()).or_default();
+            of_image.insert(boot_line.clone(), at);
+            if images.insert(kernel, kernel_sha256).is_some_and(|other| other != kernel_sha256) {
+                shared.insert(kernel.clone());
+            }
+        }
         Ok(Names {
-            subjects: stored.index.subjects()?,
+            places,
+            shared,
+            subjects,
             tags: stored.store.tags()?,
             store: stored.store.root().display().to_string(),
         })
@@ -45,9 +64,7 @@ impl Names {
 
     /// Whether another image has the same name.
     pub fn is_ambiguous(&self, of: &StoredSubject) -> bool {
-        let is_twin =
-            |it: &StoredSubject| it.kernel == of.kernel && it.kernel_sha256 != of.kernel_sha256;
-        self.subjects.iter().any(is_twin)
+        self.shared.contains(&of.kernel)
     }
 
     /// A name that [`Names::find`] understands: the kernel's, or the first digits of its hash where
@@ -62,9 +79,7 @@ impl Names {
 
     /// The subject of a kernel and a boot line.
     pub fn subject(&self, kernel_sha256: &str, boot_line: &str) -> Option<&StoredSubject> {
-        let is_it =
-            |it: &&StoredSubject| it.kernel_sha256 == kernel_sha256 && it.boot_line == boot_line;
-        self.subjects.iter().find(is_it)
+        Some(&self.subjects[*self.places.get(kernel_sha256)?.get(boot_line)?])
     }
 
     /// The subject of a tag, a release, a package, a version, a commit, the first digits of an
