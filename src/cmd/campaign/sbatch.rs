@@ -10,8 +10,8 @@ use crate::text::shell_path;
 /// Write the scripts with which Slurm runs the shards.
 ///
 /// Kernels are built by a first array of jobs, on which the counts depend. Each counted shard takes
-/// one CPU. Each timed experiment takes a node to itself. A job that was preempted, or whose node
-/// failed, is requeued and goes on where it was.
+/// one CPU. Each timed experiment takes a node to itself. Where a node failed or was taken away,
+/// Slurm starts the job again, and it goes on where it was.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Args {
