@@ -48,6 +48,11 @@ fn may_count() -> bool {
     require(Need::Paranoid, may, format!("kernel.perf_event_paranoid is {}", paranoid()))
 }
 
+/// Of 20 ms that a child counts itself, what the task-clock has at least. The child reads the
+/// scheduler's clock, the counter the CPU's: of what a hypervisor takes each leaves out a part.
+/// One of three children that is not counted is still missed.
+const LEAST_OF_A_CHILD_NS: f64 = 0.75 * 20e6;
+
 /// The program that does as much as it is told.
 fn work(dir: &Path) -> String {
     let program = dir.join("work");
@@ -89,7 +94,7 @@ fn known_work_of_children_is_counted() {
         assert!(migrations <= children * moves + 100.0, "{migrations}");
     }
     let task_clock = value(&counted, "task-clock");
-    assert!(task_clock >= children * 20e6, "{task_clock}");
+    assert!(task_clock >= children * LEAST_OF_A_CHILD_NS, "{task_clock}");
     // Of a quota, all CPUs may use up their share at once.
     let cpus = sched_getaffinity(None).unwrap().count();
     assert!(value(&counted, "elapsed") >= task_clock / f64::from(cpus));
@@ -191,9 +196,8 @@ fn two_commands_are_compared_the_right_way_round() {
     let clock = row(&counted, "task-clock");
     // 60 ms of work against 20.
     assert!(clock.change.unwrap().percent > 0.0, "{clock:?}");
-    // The program reads another clock: of what a hypervisor takes each leaves out a little else.
     let least = |side: usize| clock.repeats[side].sorted[0];
-    assert!(least(1) > 0.99 * 60e6 && least(0) > 0.99 * 20e6, "{clock:?}");
+    assert!(least(1) >= 3.0 * LEAST_OF_A_CHILD_NS && least(0) >= LEAST_OF_A_CHILD_NS, "{clock:?}");
     let runs = table(&["--vs", "true", "--", "true"]).runs;
     assert_eq!(runs, 10);
 }
