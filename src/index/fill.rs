@@ -52,8 +52,11 @@ impl Index {
         let failed = self.failed();
         // Before the files are listed: what another ktax adds meanwhile is not taken for gone.
         let known = stamps(&self.db, table).map_err(&failed)?;
+        let stamped = |part: &mut [PathBuf]| -> Vec<_> {
+            part.iter_mut().filter_map(|path| file(std::mem::take(path))).collect()
+        };
         let there: BTreeMap<String, IndexedFile> =
-            list(store)?.into_iter().filter_map(file).collect();
+            in_parts(&mut list(store)?, stamped).into_iter().flatten().collect();
         let is_there = |(name, stamp): &(&String, &String)| {
             there.get(*name).is_some_and(|file| file.stamp == **stamp)
         };
