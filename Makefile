@@ -3,7 +3,7 @@
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
 .PHONY: help setup build demo test check unit integration newer-qemu browser bench picture bless answers clean \
-    test-kernels test-long test-exits test-hosts test-fleet controls fuzz
+    test-kernels test-long test-exits test-hosts test-fleet test-install controls fuzz dist deb
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -15,6 +15,9 @@ help:
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
 	@echo 'make test-fleet  a campaign on a Slurm of two nodes; make test-long runs it too'
+	@echo 'make dist    a tarball to be installed anywhere, into target/dist; the same tree gives the same bytes'
+	@echo 'make deb     a Debian package, into target/dist'
+	@echo 'make test-install  builds both twice, and tries them in a clean Debian 12 and 13; not part of make test'
 	@echo 'make controls  a hundred timed comparisons on this machine, which must be idle; not part of make test'
 	@echo 'make fuzz    half an hour of fuzzing the readers of files; not part of make test'
 	@echo 'make bench   how fast ktax itself is, as ratios within one run'
@@ -84,6 +87,19 @@ test-exits: setup
 test-fleet: setup
 	-@sh scripts/setup-slurm.sh
 	@sh scripts/tests.sh '--test long -- fleet::'
+
+# Some minutes; target/dist has what comes out.
+dist: setup
+	sh scripts/dist.sh
+
+deb: setup
+	-@sh scripts/setup-roots.sh
+	sh scripts/deb.sh
+
+# Half an hour; needs root, for clean roots. Where they cannot be had the test is skipped, and said.
+test-install: setup
+	-@sh scripts/setup-roots.sh
+	@sh scripts/tests.sh '--test long -- install::'
 
 # Comparisons of equals, and of 5 % that were planted, on the running kernel. METHODOLOGY.md has what came out.
 controls: setup

@@ -25,7 +25,7 @@ pub enum Need {
     Paranoid,
     /// Linux 6.0 or newer.
     Linux6,
-    /// The kernel and the QEMU that a document was written with.
+    /// The kernels and the QEMU that a document was written with.
     Versions,
     /// QEMU, compiler and kernel of another architecture.
     Hosts,
@@ -35,9 +35,11 @@ pub enum Need {
     Axe,
     /// The programs of Slurm.
     Slurm,
+    /// What makes a clean root of a Debian, and a Debian package.
+    Roots,
 }
 
-const ALL: [(&str, Need); 13] = [
+const ALL: [(&str, Need); 14] = [
     ("root", Need::Root),
     ("kvm", Need::Kvm),
     ("qemu10", Need::Qemu10),
@@ -51,6 +53,7 @@ const ALL: [(&str, Need); 13] = [
     ("browser", Need::Browser),
     ("axe", Need::Axe),
     ("slurm", Need::Slurm),
+    ("roots", Need::Roots),
 ];
 
 /// The needs that a value of `KTAX_REQUIRE` names.

@@ -1,6 +1,6 @@
 //! Tests that take many minutes: kernels from source, hosts of other architectures, a campaign of
-//! comparisons, and the experiments' answers. `make test-kernels`, `make test-hosts`, `make
-//! controls` and `make test-long` run them.
+//! comparisons, the experiments' answers, and what is released. `make test-kernels`, `make
+//! test-hosts`, `make controls`, `make test-long` and `make test-install` run them.
 
 mod answers;
 #[path = "../common/mod.rs"]
@@ -8,4 +8,5 @@ mod common;
 mod fleet;
 mod hosts;
 mod hundred;
+mod install;
 mod source;

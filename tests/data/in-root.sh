@@ -1,0 +1,46 @@
+#!/bin/sh
+# Within a clean root: installs ktax from /given in one way, and prints what it counts. Usage: in-root.sh WAY [QEMU]
+set -eu
+way=$1 qemu=${2:-qemu-system-x86_64}
+export DEBIAN_FRONTEND=noninteractive HOME=/root
+# Each way measures anew.
+export KTAX_STORE= KTAX_CACHE="/tmp/cache-$way"
+[ -e /var/cache/apt/pkgcache.bin ] || apt-get update -qq >&2
+get() { apt-get install -qq --yes --no-install-recommends "$@"; }
+# So that a file of another way is not found.
+! command -v ktax || { echo "ktax is there already" >&2; exit 1; }
+
+case $way in
+deb) get /given/ktax.deb ;;
+tarball)
+    get qemu-system-x86
+    tar -xzf /given/ktax.tar.gz -C /usr/local --strip-components=1
+    ;;
+crate)
+    rust="cargo rustc"
+    [ -z "$(apt-cache search --names-only '^cargo-web$')" ] || rust="cargo-web rustc-web"
+    # Word splitting is wanted: the list is ours.
+    get $rust gcc libc6-dev qemu-system-x86
+    mkdir -p /tmp/crate
+    tar -xzf /given/ktax.crate -C /tmp/crate --strip-components=1
+    # The crates that it needs, and no network.
+    mkdir -p "$HOME/.cargo"
+    cp /given/cargo/config.toml "$HOME/.cargo/config.toml"
+    (cd /tmp/crate && cargo install --quiet --offline --locked --path . --root /usr/local)
+    ;;
+esac >&2
+
+{
+    man=/usr/share/man/man1/ktax-compare.1.gz
+    [ "$way" = crate ] || ls /usr/local/share/man/man1/ktax-compare.1.gz || ls $man
+    ktax doctor --qemu "$qemu"
+} >&2
+ktax compare --kernel /given/vmlinuz --base-boot-line lsm=capability -w getppid -w open-close -w fork-exit \
+    --qemu "$qemu" --out "/tmp/$way" >&2 || [ $? = 3 ]
+cat "/tmp/$way/comparison.json"
+
+case $way in
+deb) apt-get purge -qq --yes ktax ;;
+tarball) tar -tzf /given/ktax.tar.gz | sed -n 's|^[^/]*/||; /[^/]$/p' | (cd /usr/local && xargs rm) ;;
+crate) cargo uninstall --root /usr/local ktax ;;
+esac >&2
