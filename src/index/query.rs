@@ -4,6 +4,7 @@ use rusqlite::{Params, Row};
 
 use super::error::IndexError;
 use super::open::Index;
+use crate::model::Machine;
 
 /// A kernel with a boot line of which the store has measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +81,10 @@ pub struct StoredPoint {
     pub qemu: String,
     /// SHA-256 of the guest programs.
     pub guest: String,
-    /// Guest memory in MiB, and the CPU model.
-    pub machine: String,
+    /// The guest's memory and CPU model.
+    pub machine: Machine,
+    /// What the Layouts follow from.
+    pub seed: u64,
     /// What the workload says it did, in each Layout.
     pub signature: String,
     /// The Metric in each Layout, of all operations.
@@ -194,7 +197,7 @@ impl Index {
             SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
               measurement.kept_at, kernel.sha256, kernel.name, subject.boot_line, \
               workload.operation, workload.ops, conditions.qemu, conditions.guest, \
-              conditions.memory_mib || ' MiB, CPU ' || conditions.cpu, measurement.signature, \
+              conditions.memory_mib, conditions.cpu, conditions.seed, measurement.signature, \
               (SELECT coalesce(group_concat(raw, ' '), '') FROM (SELECT raw FROM value \
                 WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
               (SELECT coalesce(group_concat(whole, ' '), '') FROM (SELECT whole FROM value \
@@ -215,10 +218,11 @@ impl Index {
                 ops: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(1),
                 qemu: row.get(10)?,
                 guest: row.get(11)?,
-                machine: row.get(12)?,
-                signature: row.get(13)?,
-                raw: counts(row.get(14)?),
-                whole: counts(row.get(15)?),
+                machine: Machine { memory_mib: row.get(12)?, cpu: row.get(13)? },
+                seed: row.get::<_, String>(14)?.parse().unwrap_or(0),
+                signature: row.get(15)?,
+                raw: counts(row.get(16)?),
+                whole: counts(row.get(17)?),
             })
         })
     }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
+use super::{Machine, Verdict};
 
 /// What rows cost over kernels, from measurements of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,8 +32,23 @@ pub struct HistoryLine {
     pub lineage: String,
     /// How they were measured: QEMU, guest programs, machine, layouts.
     pub measured: String,
+    /// What of that a command line can ask for; absent in results of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<HistoryAsked>,
     /// One for each kernel.
     pub points: Vec<HistoryPoint>,
+}
+
+/// What a measurement is asked for beside kernel, boot line and row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryAsked {
+    /// The CPU model and the memory.
+    pub machine: Machine,
+    /// Layouts.
+    pub layouts: usize,
+    /// What they follow from.
+    pub seed: u64,
 }
 
 /// A measurement.
@@ -46,6 +61,12 @@ pub struct HistoryPoint {
     pub name: String,
     /// The kernel's name.
     pub kernel: String,
+    /// `debian:NAME=VERSION`, with which anyone can measure it again; absent of other kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The kernel's boot line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot_line: String,
     /// Names that the user gave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,

@@ -48,7 +48,7 @@ pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
     GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
-pub use history::{AgainstAnchor, History, HistoryLine, HistoryPoint};
+pub use history::{AgainstAnchor, History, HistoryAsked, HistoryLine, HistoryPoint};
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step};
 pub use ledger::{

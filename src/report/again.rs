@@ -1,8 +1,8 @@
 //! The command line that makes a comparison again.
 
 use crate::model::{
-    Comparison, CountsComparison, Machine, Row, Side, Sides, Subject, TimedMachine, TimedSubject,
-    TimesComparison,
+    Comparison, CountsComparison, History, HistoryLine, HistoryPoint, METRICS, Machine, Row, Side,
+    Sides, Subject, TimedMachine, TimedSubject, TimesComparison,
 };
 
 /// What `ktax compare` has where nothing else is asked for: layouts of counts, loops and pairs of
@@ -11,6 +11,7 @@ const LAYOUTS: usize = 5;
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
+const THRESHOLD_PERCENT: f64 = 0.1;
 
 /// Of counts; empty where only an experiment file can ask for such a base.
 pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
@@ -28,13 +29,38 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.kernels(kernel(Side::Base), kernel(Side::Change));
     words.of_source(&change.subject);
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
-    let usual = Machine::default();
-    words.unless(counts.key.cpu == usual.cpu, "--cpu", &counts.key.cpu);
-    words.unless(counts.key.memory_mib == usual.memory_mib, "--memory", counts.key.memory_mib);
+    let (cpu, memory_mib) = (counts.key.cpu.clone(), counts.key.memory_mib);
+    words.machine(&Machine { cpu, memory_mib });
     words.rows("-w", rows.iter());
-    words.unless(counts.layouts == LAYOUTS, "--layouts", counts.layouts);
-    words.unless(counts.seed == SEED, "--seed", counts.seed);
-    words.unless(threshold_percent == 0.1, "--threshold", threshold_percent);
+    words.counting(counts.layouts, counts.seed, threshold_percent);
+    words.0
+}
+
+/// Of a point of a history and its anchor; empty where a kernel is of no package, or has no anchor.
+pub fn of_point(line: &HistoryLine, point: &HistoryPoint, threshold_percent: f64) -> Vec<String> {
+    let anchor = point.against.as_ref().and_then(|it| line.points.get(it.anchor));
+    let both = anchor.and_then(|it| it.package.clone()).zip(point.package.clone());
+    let (Some(anchor), Some(asked), Some((base, change))) = (anchor, &line.asked, both) else {
+        return Vec::new();
+    };
+    let mut words = Words::compare();
+    words.kernels(base, change);
+    words.boot_lines(&anchor.boot_line, &point.boot_line);
+    words.machine(&asked.machine);
+    words.option("-w", &line.row);
+    words.counting(asked.layouts, asked.seed, threshold_percent);
+    words.0
+}
+
+/// What prints a line of a history from the store.
+pub fn of_history(history: &History, line: &HistoryLine) -> Vec<String> {
+    let mut words = Words(["ktax", "history", &line.row].map(str::to_owned).to_vec());
+    if let Some(function) = &history.function {
+        words.option("--function", function);
+    }
+    words.unless(history.metric == METRICS[0].name, "--metric", &history.metric);
+    let threshold = history.threshold_percent;
+    words.unless(threshold == THRESHOLD_PERCENT, "--threshold", threshold);
     words.0
 }
 
@@ -132,6 +158,18 @@ impl Words {
         change.patches.iter().for_each(|patch| self.option("--patch", patch));
         change.start_config.iter().for_each(|config| self.option("--start-config", config));
         change.tree.iter().for_each(|tree| self.option("--tree", tree));
+    }
+
+    fn machine(&mut self, machine: &Machine) {
+        let usual = Machine::default();
+        self.unless(machine.cpu == usual.cpu, "--cpu", &machine.cpu);
+        self.unless(machine.memory_mib == usual.memory_mib, "--memory", machine.memory_mib);
+    }
+
+    fn counting(&mut self, layouts: usize, seed: u64, threshold_percent: f64) {
+        self.unless(layouts == LAYOUTS, "--layouts", layouts);
+        self.unless(seed == SEED, "--seed", seed);
+        self.unless(threshold_percent == THRESHOLD_PERCENT, "--threshold", threshold_percent);
     }
 
     fn boot_lines(&mut self, base: &str, change: &str) {

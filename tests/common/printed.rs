@@ -1,7 +1,7 @@
 //! What ktax printed with --json.
 
 use ktax::model::{
-    Bisection, Comparison, ExitTable, LedgerTable, SavedResult, StatTable, read_results,
+    Bisection, Comparison, ExitTable, History, LedgerTable, SavedResult, StatTable, read_results,
 };
 
 /// The only result.
@@ -40,6 +40,14 @@ pub fn ledger(text: &str) -> LedgerTable {
 pub fn stat(text: &str) -> StatTable {
     match result(text) {
         SavedResult::Stat(table) => *table,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn history(text: &str) -> History {
+    match result(text) {
+        SavedResult::History(history) => *history,
         other => panic!("{other:?}"),
     }
 }

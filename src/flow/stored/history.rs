@@ -10,8 +10,10 @@ use super::open::Stored;
 use crate::analyse::{self, PointCounts};
 use crate::disk::in_parts;
 use crate::flow::error::Error;
-use crate::index::StoredPoint;
-use crate::model::{History, HistoryLine, HistoryPoint, METRICS, Metric, metric};
+use crate::index::{StoredPoint, StoredSubject};
+use crate::model::{
+    History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
+};
 use crate::plan::bounds::THRESHOLD_PERCENT;
 use crate::rundir::profile;
 use crate::store::Store;
@@ -184,9 +186,15 @@ fn line(
     let first = &points[0].1;
     let (ops, operation) = (first.ops, first.operation.clone());
     let against = analyse::against_anchors(&all, ops, order.threshold_percent);
-    let [qemu, guest, machine] = [&first.qemu, &first.guest, &first.machine];
-    let (guest, layouts) = (short_hashes(guest), first.raw.len());
-    let measured = format!("QEMU {qemu}, guest {guest}, {machine}, {layouts} layouts");
+    let asked =
+        HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
+    let Machine { cpu, memory_mib } = &asked.machine;
+    let measured = format!(
+        "QEMU {}, guest {}, {memory_mib} MiB, CPU {cpu}, {} layouts",
+        first.qemu,
+        short_hashes(&first.guest),
+        asked.layouts
+    );
     let points = points.into_iter().zip(against).map(|((place, point), against)| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
@@ -197,8 +205,16 @@ fn line(
             true => point.kernel,
             false => name.clone(),
         };
-        HistoryPoint { place, name, kernel, tags, values: point.raw, against }
+        let package = subject.and_then(package);
+        let (boot_line, values) = (point.boot_line, point.raw);
+        HistoryPoint { place, name, kernel, package, boot_line, tags, values, against }
     });
     let points = points.collect();
-    HistoryLine { row, operation, ops, lineage, measured, points }
+    HistoryLine { row, operation, ops, lineage, measured, asked: Some(asked), points }
+}
+
+/// The version of a package that has the kernel: everybody can get that again.
+fn package(subject: &StoredSubject) -> Option<String> {
+    let is_package = |source: &&String| source.starts_with("debian:") && source.contains('=');
+    subject.sources.iter().find(is_package).cloned()
 }

@@ -1,5 +1,6 @@
 //! What rows cost over kernels: one line each, and where the cost steps.
 
+mod details;
 mod headline;
 mod records;
 mod sparkline;

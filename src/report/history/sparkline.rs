@@ -33,6 +33,8 @@ mod tests {
             place,
             name: String::new(),
             kernel: String::new(),
+            package: None,
+            boot_line: String::new(),
             tags: Vec::new(),
             values: vec![*cost],
             against: None,
@@ -43,6 +45,7 @@ mod tests {
             ops: 1,
             lineage: String::new(),
             measured: String::new(),
+            asked: None,
             points: costs.iter().enumerate().map(point).collect(),
         }
     }

@@ -1,15 +1,16 @@
+use super::details::{details, of_line};
 use super::headline::headline;
-use super::table::{common_lineage, overview, points};
+use super::table::{common_lineage, overview};
 use crate::model::{History, HistoryLine, Verdict, metric};
 use crate::report::view::{
     KernelLevel, KernelPoint, Legend, Levels, Picture, Section, SideLine, View,
 };
 use crate::text::shell_line;
 
-/// Of more lines the points stand in JSON and CSV alone, and in the history of the row.
+/// Of more lines a page folds the points away, and a terminal shows them in the history of the row.
 const LINES_WITH_POINTS: usize = 6;
 
-/// The answer, a line for each row, then each point.
+/// The answer, a line for each row, then each point, then how to count them again.
 pub fn view(history: &History) -> View {
     let mut sections = Vec::new();
     if history.lines.len() > 1 {
@@ -21,6 +22,7 @@ pub fn view(history: &History) -> View {
             sections.extend(lines.iter().map(|line| of_line(history, line)));
         }
     }
+    sections.push(details(history, history.lines.len() > LINES_WITH_POINTS));
     sections.push(why(history));
     View {
         title: title(history),
@@ -55,20 +57,11 @@ fn how(history: &History) -> String {
 }
 
 /// The lines of a row that are about the same kernels, and were measured in different ways.
-fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
+pub fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
     lines.chunk_by(|one, other| one.row == other.row && one.lineage == other.lineage)
 }
 
-fn of_line(history: &History, line: &HistoryLine) -> Section {
-    let lineage = if line.lineage.is_empty() { "" } else { " · " };
-    Section::Table {
-        title: format!("{}{lineage}{}:", line.row, line.lineage),
-        table: points(history, line),
-        notes: vec![format!("Measured with {}.", line.measured)],
-    }
-}
-
-fn picture(history: &History, lines: &[HistoryLine]) -> Section {
+pub fn picture(history: &History, lines: &[HistoryLine]) -> Section {
     let mut kernels: Vec<(usize, String)> = lines
         .iter()
         .flat_map(|line| line.points.iter().map(|point| (point.place, point.kernel.clone())))

@@ -1,7 +1,7 @@
 //! Rows over kernels: one whose QEMU changed on the way, and several.
 
 use ktax::analyse::{PointCounts, against_anchors};
-use ktax::model::{History, HistoryLine, HistoryPoint, METRICS};
+use ktax::model::{History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine};
 use ktax::report::{Listed, site_index};
 
 /// A line from this place of the lineage on.
@@ -18,6 +18,8 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
         HistoryPoint {
             place: first + at,
             name: kernel.clone(),
+            package: (at != 2).then(|| format!("debian:linux-image-{kernel}=6.1.{at}-1")),
+            boot_line: if row == "stat" { "lsm=capability".into() } else { String::new() },
             kernel,
             tags: if at == 1 { vec!["before".into(), "\u{1b}[2J".into()] } else { vec![] },
             values: point.raw,
@@ -30,6 +32,7 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
         ops,
         lineage: "cloud-amd64".into(),
         measured: measured.into(),
+        asked: Some(HistoryAsked { machine: Machine::default(), layouts: 5, seed: 1 }),
         points: points.collect(),
     }
 }
