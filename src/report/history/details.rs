@@ -1,8 +1,8 @@
-//! What is known of each row, and the commands that measure it again, in formats that can fold both.
+//! What is known of each row, and the commands that measure it again: a page folds both.
 
 use super::headline::answer;
+use super::levels::{lineages, picture};
 use super::table::points;
-use super::view::{lineages, picture};
 use crate::model::{History, HistoryLine};
 use crate::report::again;
 use crate::report::view::{Cell, Kind, Line, RowDetail, Section, Table};

@@ -2,6 +2,7 @@
 
 mod details;
 mod headline;
+mod levels;
 mod records;
 mod sparkline;
 mod table;

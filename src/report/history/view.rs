@@ -1,10 +1,9 @@
 use super::details::{details, of_line};
 use super::headline::headline;
+use super::levels::{lineages, picture};
 use super::table::{common_lineage, overview};
-use crate::model::{History, HistoryLine, Verdict, metric};
-use crate::report::view::{
-    KernelLevel, KernelPoint, Legend, Levels, Picture, Section, SideLine, View,
-};
+use crate::model::{History, Verdict, metric};
+use crate::report::view::{Legend, Section, SideLine, View};
 use crate::text::shell_line;
 
 /// Of more lines a page folds the points away, and a terminal shows them in the history of the row.
@@ -54,46 +53,6 @@ fn how(history: &History) -> String {
     let of = of.map_or(String::new(), |of| format!("{of} · "));
     let (metric, threshold) = (&history.metric, history.threshold_percent);
     format!("{of}{metric} ({unit} per operation) · threshold {threshold} %")
-}
-
-/// The lines of a row that are about the same kernels, and were measured in different ways.
-pub fn lineages(lines: &[HistoryLine]) -> impl Iterator<Item = &[HistoryLine]> {
-    lines.chunk_by(|one, other| one.row == other.row && one.lineage == other.lineage)
-}
-
-pub fn picture(history: &History, lines: &[HistoryLine]) -> Section {
-    let mut kernels: Vec<(usize, String)> = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|point| (point.place, point.kernel.clone())))
-        .collect();
-    kernels.sort();
-    kernels.dedup_by_key(|(place, _)| *place);
-    let place = |of: usize| kernels.iter().position(|(place, _)| *place == of).unwrap_or(0);
-    let level = |line: &HistoryLine| KernelLevel {
-        points: line
-            .points
-            .iter()
-            .map(|point| KernelPoint {
-                place: place(point.place),
-                cost: point.cost(line.ops),
-                step: point.against.as_ref().filter(|it| it.is_step()).map(|it| it.verdict),
-            })
-            .collect(),
-    };
-    let levels = lines.iter().map(level).collect();
-    let breaks = match lines.len() {
-        1 => "",
-        _ => " Where a line ends, another QEMU, guest or machine begins: the lines do not compare.",
-    };
-    Section::Picture {
-        title: format!("{} over kernels", lines[0].row),
-        picture: Picture::Levels(Levels {
-            unit: metric(&history.metric).map_or("", |metric| metric.unit),
-            levels,
-            kernels: kernels.into_iter().map(|(_, kernel)| kernel).collect(),
-        }),
-        how: format!("Each dot is a kernel; a mark is a step.{breaks}"),
-    }
 }
 
 /// The command that says which functions carry the largest step.
