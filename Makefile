@@ -115,8 +115,9 @@ fuzz:
 test-long: setup
 	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh
+	-@sh scripts/setup-programs.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
-	    '--test long -- --test-threads 1 answers:: fleet::'
+	    '--test long -- --test-threads 1 answers:: fleet:: programs::'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =

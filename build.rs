@@ -20,6 +20,12 @@ fn main() {
             vec!["guest/hello.c".into()],
             &["-static", "-nostdlib", "-Os", "-s"],
         ),
+        (
+            "KTAX_MARK",
+            "ktax-mark",
+            vec!["guest/mark/mark.c".into()],
+            &["-static", "-nostdlib", "-Os", "-s", "-fno-stack-protector"],
+        ),
         ("KTAX_VM_INIT", "ktax-vm-init", vec!["guest/vm/init.c".into()], &["-static", "-Os", "-s"]),
         (
             "KTAX_FREEZE",
@@ -74,7 +80,10 @@ fn sources(dir: &str) -> Vec<PathBuf> {
 fn guest_sources() -> Vec<PathBuf> {
     let mut sources = sources("guest");
     // Those of hosts are for other machines: who has a compiler for them compiles them.
-    let is_else = |path: &PathBuf| path.ends_with("hello.c") || path.starts_with("guest/vm");
+    let is_else = |path: &PathBuf| {
+        path.ends_with("hello.c")
+            || ["guest/vm", "guest/mark"].iter().any(|of| path.starts_with(of))
+    };
     sources.retain(|path| !is_else(path) && !path.starts_with("guest/hosts"));
     sources
 }

@@ -28,7 +28,7 @@ bool ktax_context_of_boot;
 
 static struct ktax_task boot_task = { .user = true }; /* runs before the first switch */
 static struct ktax_task *task = &boot_task;
-static uint64_t user_at_switch; /* the user-mode count when the task was switched to */
+static uint64_t user_at_switch; /* the user-mode count when a task without one was switched to */
 static bool in_stub;            /* the interrupt has begun in the stub that jumps to the function */
 static bool lost;
 
@@ -44,7 +44,7 @@ static enum ktax_context context(void)
 static void settle_task(void)
 {
     if (!task->user) {
-        task->user = ktax_counters->insns[SLOT_USER] != user_at_switch;
+        task->user = ktax_count_of_user() != user_at_switch;
         ktax_settle(task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
     }
 }
@@ -132,7 +132,9 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     }
     task = next;
     task->user = task->user || ktax_context_of_boot;
-    user_at_switch = ktax_counters->insns[SLOT_USER];
+    if (!task->user) {
+        user_at_switch = ktax_count_of_user();
+    }
 }
 
 /* Forgets the task that had this task_struct before. */

@@ -18,6 +18,8 @@ bool ktax_slots_full;
 
 static char *fixed; /* for API 1 */
 static struct qemu_plugin_scoreboard *board;
+static int user_slots[KTAX_SLOTS] = { SLOT_USER };
+static int user_slot_count = 1;
 static const char *names[KTAX_SLOTS] = { [SLOT_USER] = "[user]", [SLOT_KERNEL] = "[kernel]" };
 
 /* QEMU reads the version between loading the plugin and installing it. */
@@ -60,6 +62,29 @@ int ktax_slot_of(struct ktax_function *function)
         function->slot = ktax_slots++;
     }
     return function->slot;
+}
+
+int ktax_slot_of_user(const char *name)
+{
+    char *copy = ktax_slots < KTAX_SLOTS ? strdup(name) : NULL;
+
+    if (!copy) {
+        ktax_slots_full = true;
+        return SLOT_USER;
+    }
+    names[ktax_slots] = copy;
+    user_slots[user_slot_count++] = ktax_slots;
+    return ktax_slots++;
+}
+
+uint64_t ktax_count_of_user(void)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < user_slot_count; i++) {
+        count += ktax_counters->insns[user_slots[i]];
+    }
+    return count;
 }
 
 const char *ktax_slot_name(int slot)

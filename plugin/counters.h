@@ -31,6 +31,12 @@ void ktax_counters_start(void);
 int ktax_slot_of(struct ktax_function *function);
 const char *ktax_slot_name(int slot);
 
+/* A new slot of user mode, whose name is copied; SLOT_USER if there are too many. */
+int ktax_slot_of_user(const char *name);
+
+/* All dispatches of user mode so far but REP iterations. */
+uint64_t ktax_count_of_user(void);
+
 /* Makes each dispatch of the instruction add `n`. Register its callbacks before. */
 void ktax_count_total(struct qemu_plugin_insn *insn, unsigned n);
 void ktax_count_slot(struct qemu_plugin_insn *insn, int slot, unsigned n);

@@ -2,7 +2,8 @@
 /*
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
  * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE,
- * region=boot (for a machine that starts with the plugin: counts from start_kernel to init).
+ * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
+ * archive=FILE and functions=FILE (both or none: the user's programs).
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "counters.h"
 #include "report.h"
 #include "symbols.h"
+#include "user.h"
 #include "watch.h"
 
 /*
@@ -59,7 +61,7 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
         .address = address,
         .kind = ktax_decode(bytes, size),
         .function = function,
-        .slot = kernel ? ktax_slot_of(function) : SLOT_USER,
+        .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->slot &&
@@ -81,6 +83,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     struct stretch stretch = { 0 };
 
     (void)id;
+    if (count > 0 && !(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)) >> 63)) {
+        ktax_user_block(tb);
+    }
     for (size_t i = 0; i < count; i++) {
         instrument(&stretch, qemu_plugin_tb_get_insn(tb, i));
     }
@@ -122,20 +127,30 @@ static bool read_arguments(int argc, char **argv)
 {
     const char *out = NULL;
     const char *symbols = NULL;
+    const char *archive = NULL;
+    const char *functions = NULL;
 
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "out=", 4) == 0) {
             out = argv[i] + 4;
         } else if (strncmp(argv[i], "symbols=", 8) == 0) {
             symbols = argv[i] + 8;
+        } else if (strncmp(argv[i], "archive=", 8) == 0) {
+            archive = argv[i] + 8;
+        } else if (strncmp(argv[i], "functions=", 10) == 0) {
+            functions = argv[i] + 10;
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
         } else {
-            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot");
+            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
+                          "archive=FILE, functions=FILE");
         }
     }
     if (!out) {
         return refuse("needs the argument out=FILE, the profile to write");
+    }
+    if (archive && functions && !ktax_user_load(archive, functions)) {
+        return false;
     }
     return (!symbols || ktax_symbols_load(symbols)) && ktax_report_open(out);
 }

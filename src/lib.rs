@@ -68,6 +68,8 @@ pub mod kernel;
 #[doc(hidden)]
 pub mod kvmhost;
 #[doc(hidden)]
+pub mod program;
+#[doc(hidden)]
 pub mod run;
 #[doc(hidden)]
 pub mod stats;

@@ -14,6 +14,7 @@ pub enum CacheKind {
     Snapshot,
     SymbolTable,
     GuestPrograms,
+    Programs,
     HostArchive,
     Lane,
     SourceTrees,
@@ -21,7 +22,7 @@ pub enum CacheKind {
 }
 
 impl CacheKind {
-    pub const ALL: [CacheKind; 9] = [
+    pub const ALL: [CacheKind; 10] = [
         CacheKind::Kernel,
         CacheKind::Snapshot,
         CacheKind::SymbolTable,
@@ -30,6 +31,7 @@ impl CacheKind {
         CacheKind::CompilerCache,
         CacheKind::PackageList,
         CacheKind::GuestPrograms,
+        CacheKind::Programs,
         CacheKind::HostArchive,
     ];
 
@@ -41,6 +43,7 @@ impl CacheKind {
             CacheKind::Snapshot => ("snapshot", "snapshots"),
             CacheKind::SymbolTable => ("symbol table", "symbol tables"),
             CacheKind::GuestPrograms => ("set of guest programs", "sets of guest programs"),
+            CacheKind::Programs => ("archive of your programs", "archives of your programs"),
             CacheKind::HostArchive => ("host initramfs", "host initramfs files"),
             CacheKind::Lane => ("build lane", "build lanes"),
             CacheKind::SourceTrees => ("source repository", "source repositories"),
@@ -71,7 +74,7 @@ pub(super) struct Place {
     pub is_name: fn(&str) -> bool,
 }
 
-pub(super) const PLACES: [Place; 10] = [
+pub(super) const PLACES: [Place; 11] = [
     directories(CacheKind::Kernel, "kernels", is_sha256),
     directories(CacheKind::PackageList, "kernels", |name| name.starts_with("apt-")),
     files(CacheKind::PackageList, "kernels/tmp", |name| {
@@ -80,6 +83,7 @@ pub(super) const PLACES: [Place; 10] = [
     directories(CacheKind::Snapshot, "snapshots", is_sha256),
     files(CacheKind::SymbolTable, "symbols", is_sha256),
     directories(CacheKind::GuestPrograms, "payload", is_sha256),
+    directories(CacheKind::Programs, "programs", is_sha256),
     files(CacheKind::HostArchive, "hosts", |name| {
         name.strip_suffix(".cpio").is_some_and(is_sha256)
     }),

@@ -7,6 +7,7 @@
 //! CACHE/snapshots/<sha256>/, <sha256>.lock    a frozen boot; who makes it has the lock
 //! CACHE/symbols/<sha256>, <sha256>.lock       a kernel's functions
 //! CACHE/payload/<sha256>/                the guest programs and the plugin of one ktax
+//! CACHE/programs/<sha256>/               programs of the user's, with all that they need
 //! CACHE/hosts/<sha256>.cpio              what a KVM host boots
 //! CACHE/builds/lanes/VERSION/            a check-out and its objects; `lock` is of its build
 //! CACHE/builds/trees.git, indexes/, packages/    all source trees; they belong together

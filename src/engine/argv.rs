@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use super::contract::Request;
+use super::entry::ProgramFiles;
 use crate::model::Region;
 
 /// The machine type. Its version is that of QEMU, which is part of the Key.
@@ -43,6 +44,8 @@ pub struct Plugin<'a> {
     pub library: &'a Path,
     /// The kernel's functions.
     pub symbols: &'a Path,
+    /// The user's programs, whose functions are counted, too.
+    pub programs: Option<&'a ProgramFiles>,
     /// The file that the profile is written to.
     pub profile: &'a Path,
     /// What is counted.
@@ -194,7 +197,11 @@ fn plugin_option(plugin: &Plugin) -> String {
         Region::Boot => ",region=boot",
     };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
-    format!("{library},symbols={symbols},out={profile}{region}")
+    let programs = plugin.programs.map_or(String::new(), |programs| {
+        let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
+        format!(",archive={archive},functions={functions}")
+    });
+    format!("{library},symbols={symbols},out={profile}{region}{programs}")
 }
 
 /// Escapes a value of QEMU's option lists, in which a comma is written twice.

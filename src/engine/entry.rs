@@ -67,6 +67,19 @@ pub struct CountsSetup<'a> {
     pub limits: Limits,
     /// Stops everything once it is raised.
     pub cancel: Cancel,
+    /// The user's programs.
+    pub programs: Option<ProgramFiles>,
+}
+
+/// The user's programs, as files.
+#[derive(Debug, Clone)]
+pub struct ProgramFiles {
+    /// SHA-256 of the archive.
+    pub sha256: String,
+    /// What the guest unpacks behind its own files.
+    pub archive: PathBuf,
+    /// The functions in it, for the plugin.
+    pub symbols: PathBuf,
 }
 
 /// What a timed engine is made of.

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::entry::ProgramFiles;
 use super::initramfs;
 use crate::cache::Holder;
 use crate::disk::{sha256_of_parts, write_atomically};
@@ -23,6 +24,20 @@ pub struct Payload {
     /// The plugin.
     pub plugin: PathBuf,
     _holder: Arc<Holder>,
+}
+
+impl Payload {
+    /// Adds the user's programs to the guest's user space.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn add(&mut self, programs: &ProgramFiles) -> io::Result<()> {
+        let path = self.initrd.with_file_name(format!("{}.cpio", programs.sha256));
+        put(&path, &[fs::read(&self.initrd)?, fs::read(&programs.archive)?].concat())?;
+        self.initrd = path;
+        Ok(())
+    }
 }
 
 /// SHA-256 over the guest programs and the plugin. It is part of the Key.

@@ -1,6 +1,7 @@
 //! Counts: both Kernels, the exact engine, every Boot and Run.
 
 use super::error::Error;
+use super::programs;
 use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
@@ -26,6 +27,7 @@ pub(super) fn plan(
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
+    let packed = programs::pack(&experiment.method.programs, machine, session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.
@@ -36,7 +38,8 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    Ok(experiment.plan(Sides { base, change }, key(&qemu, machine))?)
+    let key = programs::key(key(&qemu, machine), packed.as_ref());
+    Ok(experiment.plan(Sides { base, change }, key)?)
 }
 
 /// Makes every Boot that is missing.
@@ -47,7 +50,8 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
         return Err(StalePlanError::no_engine("counts", &plan.key.engine).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
-    let key = key(&qemu, &plan.machine);
+    let packed = programs::planned(plan, session)?;
+    let key = programs::key(key(&qemu, &plan.machine), packed.as_ref());
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
@@ -57,7 +61,9 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let limits = session.limits.clone();
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
-    let engine = open(CountsSetup { qemu, cache, limits, cancel }).map_err(Error::Failed)?;
+    let programs = packed.as_ref().map(programs::files);
+    let setup = CountsSetup { qemu, cache, limits, cancel, programs };
+    let engine = open(setup).map_err(Error::Failed)?;
     let to_keep = store::take(dir, session)?;
     let observer = session.observer;
     observer.begin(&work(plan, session));

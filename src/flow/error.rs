@@ -23,6 +23,7 @@ use crate::kernel::{BuildError, KernelError};
 use crate::kvmhost::{HostError, InitError};
 use crate::model::{Blame, Failure, SavedError};
 use crate::plan::PlanError;
+use crate::program::ProgramError;
 use crate::report::{PageError, ReportError};
 use crate::run::TimesError;
 use crate::rundir::RunDirError;
@@ -97,6 +98,8 @@ pub enum Error {
     Failed(Failure),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     #[error(transparent)]
     StalePlan(#[from] StalePlanError),
     #[error(transparent)]
@@ -200,6 +203,7 @@ impl Error {
             Error::NothingBuilt | Error::NoCache => Blame::User,
             Error::TemporaryDirectory { .. } => Blame::User,
             Error::Plan(error) => error.blame(),
+            Error::Program(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
             Error::Bisect(error) => error.blame(),
             Error::Campaign(error) => error.blame(),

@@ -113,6 +113,7 @@ fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error>
         cpu: "host".to_owned(),
         memory_mib: 0,
         guest,
+        programs: String::new(),
     })
 }
 

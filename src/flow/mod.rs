@@ -26,6 +26,7 @@ mod moment;
 mod native;
 mod options;
 mod phases;
+mod programs;
 pub mod remaining;
 mod saved;
 mod session;

@@ -23,6 +23,10 @@ pub enum StalePlanError {
          new directory"
     )]
     OtherKernel { kernel: String },
+    #[error(
+        "the program's files are not those of the plan any more; plan again in a new directory"
+    )]
+    OtherPrograms,
     #[error("plan.json has no kernel {name:?}; plan again in a new directory")]
     NoKernel { name: String },
     #[error("plan.json has a guest without a kernel; plan again in a new directory")]

@@ -40,6 +40,9 @@ pub enum Failure {
     /// The Workload says that it cannot run.
     #[error("the workload could not run: {message}")]
     Refused { message: String },
+    /// A program of the user's did not do what it must, or could not be counted.
+    #[error("the program failed: {message}")]
+    Program { message: String },
     /// The Workload ran and did not do what it must.
     #[error("the workload did not do its work: {deviations}")]
     WrongWork { deviations: String },
@@ -94,6 +97,7 @@ impl Failure {
             | Failure::Garbled { .. }
             | Failure::Flood { .. }
             | Failure::Refused { .. }
+            | Failure::Program { .. }
             | Failure::WrongWork { .. }
             | Failure::WrongKernel { .. } => false,
         }
@@ -144,6 +148,7 @@ impl Failure {
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
             Failure::Flood { .. } => "remove the workload, or make its program print less",
             Failure::Refused { .. } => "enable what the message names, or remove the workload",
+            Failure::Program { .. } => "correct the command, or name what it needs with --file",
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
             Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
             Failure::NoQemu { .. } => "run `ktax doctor`",

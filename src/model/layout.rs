@@ -50,4 +50,7 @@ pub struct Key {
     pub memory_mib: u32,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
+    /// SHA-256 of the user's programs with all that they need; empty where there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub programs: String,
 }

@@ -21,6 +21,7 @@ mod measurement;
 mod metric;
 mod native;
 mod plan;
+mod program;
 mod run;
 mod saved;
 mod space;
@@ -59,6 +60,7 @@ pub use measurement::{Measurand, MeasuredLayout, Measurement};
 pub use metric::{METRICS, Metric, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use plan::{Plan, PlanMethod};
+pub use program::UserProgram;
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
@@ -76,7 +78,7 @@ pub use times::{
 };
 pub use verdict::Verdict;
 pub use warning::Warning;
-pub use workload::{Region, Signature, Workload, family};
+pub use workload::{RUNNER, Region, Signature, Workload, family};
 
 /// The version of every file format that ktax writes; a reader refuses any other.
 pub const FORMAT: u32 = 3;

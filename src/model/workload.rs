@@ -2,6 +2,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// The guest's program that runs a user's.
+pub const RUNNER: &str = "program";
+
 /// Named integers that say what a Workload did.
 pub type Signature = BTreeMap<String, u64>;
 
@@ -53,6 +56,11 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl Workload {
+    /// Whether it is a program of the user's.
+    pub fn is_users(&self) -> bool {
+        self.program == RUNNER
+    }
+
     /// What of `signature` is not as expected: `calls 19999, expected 20000`.
     pub fn deviations(&self, signature: &Signature) -> Vec<String> {
         self.signature

@@ -44,6 +44,9 @@ impl Campaign {
         if !file.add.is_empty() {
             return Err(refuse("additions are of a ledger; list each as a subject"));
         }
+        if !file.program.is_empty() {
+            return Err(refuse("a campaign measures rows of ktax; remove `program`"));
+        }
         let first = |at: usize| file.subjects[..at].contains(&file.subjects[at]);
         if (0..file.subjects.len()).any(first) {
             return Err(refuse("a subject is there twice"));

@@ -146,6 +146,8 @@ pub enum PlanError {
          translator would deliver interrupts twice; compare another feature"
     )]
     NeverFound { name: &'static str },
+    #[error("the program cannot be run: {reason}")]
+    Program { reason: String },
     #[error("cannot bisect: {reason}")]
     NoChain { reason: String },
     #[error("{what} must be one printable line of ASCII; remove all other characters")]

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::PlanError;
+use super::programs::ProgramKeys;
 use super::workloads::ParamValue;
 use crate::engine::EngineEntry;
 use crate::model::{Accelerator, HostKind, Subject};
@@ -29,6 +30,8 @@ pub struct ExperimentFile {
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
+    /// Programs of the user's, of which each is a row.
+    pub program: Vec<ProgramKeys>,
     /// Layouts per Side.
     pub layouts: Option<u32>,
     /// The number of pairs, with one look; absent: a pilot decides, and there are five looks.

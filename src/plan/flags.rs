@@ -1,11 +1,12 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 25] = [
+const FLAGS: [(&str, &str); 26] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
     ("threshold_percent", "--threshold"),
+    ("program", "-- CMD"),
     ("pairs", "--pairs"),
     ("most_pairs", "--most-pairs"),
     ("loops", "--loops"),

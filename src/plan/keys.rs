@@ -89,6 +89,7 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
     let MachineKeys { cpu, memory_mib, vcpus, cores, accelerator } = &file.machine;
     vec![
         ("layouts", file.layouts.is_some(), &[Counts, Guests]),
+        ("program", !file.program.is_empty(), &[Counts]),
         ("pairs", file.pairs.is_some(), &[Times]),
         ("most_pairs", file.most_pairs.is_some(), &[Times]),
         ("loops", file.loops.is_some(), &[Times]),

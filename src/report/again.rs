@@ -2,7 +2,7 @@
 
 use crate::model::{
     Comparison, CountsComparison, History, HistoryLine, HistoryPoint, METRICS, Machine, Row, Side,
-    Sides, Subject, TimedMachine, TimedSubject, TimesComparison,
+    Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// What `ktax compare` has where nothing else is asked for: layouts of counts, loops and pairs of
@@ -19,6 +19,10 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
         return Vec::new();
     }
+    let of_users = rows.iter().filter(|row| row.row.starts_with("program:")).count();
+    if of_users != counts.programs.len() || of_users > 1 {
+        return Vec::new();
+    }
     let kernel = |side: Side| {
         let of = counts.subjects.get(side);
         // A package's name may be another version tomorrow.
@@ -31,8 +35,9 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
     let (cpu, memory_mib) = (counts.key.cpu.clone(), counts.key.memory_mib);
     words.machine(&Machine { cpu, memory_mib });
-    words.rows("-w", rows.iter());
+    words.rows("-w", rows.iter().filter(|row| !row.row.starts_with("program:")));
     words.counting(counts.layouts, counts.seed, threshold_percent);
+    counts.programs.iter().for_each(|program| words.program(program));
     words.0
 }
 
@@ -158,6 +163,21 @@ impl Words {
         change.patches.iter().for_each(|patch| self.option("--patch", patch));
         change.start_config.iter().for_each(|config| self.option("--start-config", config));
         change.tree.iter().for_each(|tree| self.option("--tree", tree));
+    }
+
+    fn program(&mut self, program: &UserProgram) {
+        let UserProgram { name, command, files, root, env, stdin, user, status, warm_up, ops } =
+            program;
+        self.option("--name", name);
+        files.iter().for_each(|file| self.option("--file", file));
+        root.iter().for_each(|root| self.option("--root", root));
+        env.iter().for_each(|variable| self.option("--env", variable));
+        stdin.iter().for_each(|file| self.option("--stdin", file));
+        let numbers = [("--user", user), ("--status", status), ("--warm-up", warm_up)];
+        numbers.into_iter().for_each(|(flag, number)| self.unless(*number == 0, flag, number));
+        self.unless(*ops == 1, "--ops", ops);
+        self.0.push("--".to_owned());
+        self.0.extend(command.iter().cloned());
     }
 
     fn machine(&mut self, machine: &Machine) {

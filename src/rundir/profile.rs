@@ -106,9 +106,17 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
 }
 
 fn is_function_name(name: &str) -> bool {
-    matches!(name, "[user]" | "[kernel]")
-        || (1..=127).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.$".contains(&b))
+    let is_of = |text: &str, more: &[u8]| {
+        (0..=127).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
+    // `[user]` and `[kernel]`, or of a program or a library: `[git]cmd_status`.
+    match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((file, function)) => {
+            !file.is_empty() && is_of(file, b"_.$+-") && is_of(function, b"_.$+-")
+        }
+        None => !name.is_empty() && is_of(name, b"_.$"),
+    }
 }
 
 fn decimal(text: &str) -> Option<u64> {

@@ -12,6 +12,7 @@ mod kernels;
 mod kvm_engine;
 mod ledger;
 mod newer_qemu;
+mod program;
 mod progress;
 mod resume;
 mod snapshots;

@@ -37,9 +37,11 @@ pub enum Need {
     Slurm,
     /// What makes a clean root of a Debian, and a Debian package.
     Roots,
+    /// Programs that are counted, and valgrind.
+    Programs,
 }
 
-const ALL: [(&str, Need); 14] = [
+const ALL: [(&str, Need); 15] = [
     ("root", Need::Root),
     ("kvm", Need::Kvm),
     ("qemu10", Need::Qemu10),
@@ -54,6 +56,7 @@ const ALL: [(&str, Need); 14] = [
     ("axe", Need::Axe),
     ("slurm", Need::Slurm),
     ("roots", Need::Roots),
+    ("programs", Need::Programs),
 ];
 
 /// The needs that a value of `KTAX_REQUIRE` names.

@@ -22,6 +22,7 @@ mod next_steps;
 mod noise;
 mod ordinary_user;
 mod pages;
+mod programs;
 mod published;
 mod require;
 mod rundirs;

@@ -138,11 +138,12 @@ fn a_feature_of_kvm_has_its_nearest_name() {
 /// What the environment says was not typed, and need not be.
 #[test]
 fn the_usage_line_has_no_option_that_the_environment_gives() {
-    for args in [&["log", "--nope"][..], &["compare", "--nope"], &["cache", "du", "--nope"]] {
+    for args in [&["log", "--zzzzz"][..], &["compare", "--zzzzz"], &["cache", "du", "--zzzzz"]] {
         let mut command = ktax();
         command.args(args).env("KTAX_CACHE", "/nonexistent").env("KTAX_QEMU", "/nonexistent/qemu");
         let said = run(&mut command).stderr;
         let usage = said.lines().find(|line| line.starts_with("Usage: ")).unwrap();
-        assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{said}");
+        let is_named = ["--cache", "--qemu"].iter().any(|option| usage.contains(option));
+        assert!(usage.contains("[OPTIONS]") && !is_named, "{said}");
     }
 }

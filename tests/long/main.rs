@@ -9,4 +9,5 @@ mod fleet;
 mod hosts;
 mod hundred;
 mod install;
+mod programs;
 mod source;

@@ -24,7 +24,9 @@ impl Notes {
     ) {
         let mut is_asleep = false;
         for sample in samples {
-            is_asleep |= workload.region == Region::Marked && sleeps(sample);
+            // Of a program of the user's the time is that of the whole program, with its markers.
+            let is_marked = workload.region == Region::Marked && !workload.is_users();
+            is_asleep |= is_marked && sleeps(sample);
             for note in &sample.notes {
                 match self.mixed.iter_mut().find(|(known, _)| known == note) {
                     Some((_, rows)) if rows.last() == Some(&workload.row) => {}

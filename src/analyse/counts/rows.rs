@@ -34,6 +34,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         subjects: subjects(plan),
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
+        programs: plan.programs.clone(),
         growth: grown(plan, &rows),
     });
     let Plan { title, threshold_percent, .. } = runs.plan();

@@ -1,5 +1,6 @@
 //! What to compare: an experiment file, and flags that are its keys typed elsewhere.
 
+mod program;
 mod rows;
 mod seed;
 mod shared;
@@ -10,6 +11,7 @@ use clap::Args;
 use crate::flow::Error;
 use crate::plan::{Experiment, ExperimentFile, Method, check_keys};
 
+use program::ProgramArgs;
 pub use rows::RowArgs;
 pub use seed::drawn;
 pub use shared::SharedArgs;
@@ -21,6 +23,8 @@ pub struct ExperimentArgs {
     #[command(flatten)]
     shared: SharedArgs,
     #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
     timed: TimedArgs,
 }
 
@@ -30,6 +34,7 @@ impl ExperimentArgs {
         let of_file = self.shared.file()?;
         let mut file = of_file.clone().unwrap_or_default();
         self.timed.apply(&mut file)?;
+        self.program.apply(&mut file)?;
         if let Some(of_file) = of_file.filter(|it| Method::of(it) != Method::of(&file)) {
             return Err(refuse_engine(&of_file));
         }

@@ -7,6 +7,7 @@ use super::{snapshot, symbols};
 use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
+use crate::engine::entry::ProgramFiles;
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload;
 use crate::engine::qemu::Qemu;
@@ -35,8 +36,23 @@ impl Exact {
             remove_stale(&cache.join(dir));
         }
         let guest_sha256 = payload::guest_sha256();
-        let tools = Tools { qemu, cache: cache.to_owned(), payload, guest_sha256, limits, cancel };
+        let (cache, programs) = (cache.to_owned(), None);
+        let tools = Tools { qemu, cache, payload, guest_sha256, limits, cancel, programs };
         Ok(Exact { tools })
+    }
+
+    /// The same with programs of the user's in each guest.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn with(mut self, programs: Option<ProgramFiles>) -> Result<Exact, Failure> {
+        if let Some(programs) = &programs {
+            let added = self.tools.payload.add(programs);
+            added.map_err(host("cannot write to the cache"))?;
+        }
+        self.tools.programs = programs;
+        Ok(self)
     }
 
     /// Loads the plugin into a QEMU without a machine, to see whether that works.
@@ -52,7 +68,8 @@ impl Exact {
         let profile = scratch.file("profile");
         let region = Region::Marked;
         let library = &tools.payload.plugin;
-        let plugin = Plugin { library, symbols: &symbols, profile: &profile, region };
+        let (symbols, profile) = (&*symbols, &*profile);
+        let plugin = Plugin { library, symbols, programs: None, profile, region };
         let args = |control| argv::no_machine(&plugin, control);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
@@ -68,6 +85,7 @@ impl Exact {
             cpu: machine.cpu.clone(),
             memory_mib: machine.memory_mib,
             guest: payload::guest_sha256(),
+            programs: String::new(),
         }
     }
 

@@ -144,7 +144,9 @@ impl<'a> ExactBoot<'a> {
     }
 
     fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
-        Plugin { library: &self.tools.payload.plugin, symbols, profile: &place.profile, region }
+        let Tools { payload, programs, .. } = self.tools;
+        let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
+        Plugin { library, symbols, programs: programs.as_ref(), profile, region }
     }
 
     /// Waits until the guest is done, and reads its output.

@@ -141,16 +141,22 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
 
 /// A hash of everything that a Boot's state depends on.
 fn key(tools: &Tools, request: &Request) -> String {
-    sha256_of_parts(&[
+    let programs = tools.programs.as_ref().map(|programs| programs.sha256.as_str());
+    let boot_line = argv::boot_line(request);
+    let memory_mib = request.machine.memory_mib.to_string();
+    let seed = request.layout.seed.to_string();
+    let mut parts = vec![
         request.image_sha256.as_str(),
         &tools.guest_sha256,
-        &argv::boot_line(request),
+        &boot_line,
         &tools.qemu.version,
         argv::MACHINE,
         &request.machine.cpu,
-        &request.machine.memory_mib.to_string(),
-        &request.layout.seed.to_string(),
-    ])
+        &memory_mib,
+        &seed,
+    ];
+    parts.extend(programs);
+    sha256_of_parts(&parts)
 }
 
 /// Checks the free space. The guest's memory is a sparse file, and a full filesystem kills QEMU.

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use crate::engine::argv::Files;
+use crate::engine::entry::ProgramFiles;
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload::Payload;
 use crate::engine::qemu::Qemu;
@@ -16,6 +17,8 @@ pub(super) struct Tools {
     pub guest_sha256: String,
     pub limits: Limits,
     pub cancel: Cancel,
+    /// The user's programs, which are in each guest.
+    pub programs: Option<ProgramFiles>,
 }
 
 impl Tools {

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
-use super::super::{Growth, Identity, Key, Sides, Signature, Subject};
+use super::super::{Growth, Identity, Key, Sides, Signature, Subject, UserProgram};
 
 /// What exact counts say of a row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct CountsComparison {
     pub layouts: usize,
     /// What they were drawn from.
     pub seed: u64,
+    /// The programs of the user's, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
     /// How costs grow with a size, where the rows say so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,

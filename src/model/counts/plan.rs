@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::super::{Identity, Key, Layout, Machine, Sides, Step, Subject, Workload};
+use super::super::{Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload};
 
 /// What only exact counts need to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,9 @@ pub struct CountsPlan {
     pub subjects: Sides<Subject>,
     /// The Subjects' Kernels.
     pub kernels: Sides<Identity>,
+    /// The programs of the user's, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
     /// The rows.
     pub workloads: Vec<Workload>,
     /// The perturbations.

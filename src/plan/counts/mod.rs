@@ -5,9 +5,12 @@ use super::bounds::MEMORY_MIB;
 use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
 use super::layouts;
+use super::programs;
 use super::workloads::{check_for_guest, check_memory, definitions, select};
 use crate::engine::{ENGINES, EngineEntry};
-use crate::model::{CountsPlan, Identity, Key, Machine, Plan, Sides, Subject, Workload};
+use crate::model::{
+    CountsPlan, Identity, Key, Machine, Plan, Sides, Subject, UserProgram, Workload,
+};
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
 const LONGEST_BOOT_LINE: usize = 1800;
@@ -19,8 +22,10 @@ pub struct CountsExperiment {
     pub engine: &'static EngineEntry,
     /// Layouts per Side.
     pub layouts: u32,
-    /// Rows by name; all default rows where absent.
+    /// Rows by name; where absent the programs, else all default rows.
     pub workloads: Option<Vec<String>>,
+    /// Programs of the user's, of which each is a row.
+    pub programs: Vec<UserProgram>,
     /// The shape of the computer, the same for both Sides.
     pub machine: Machine,
     /// What the change is measured against.
@@ -36,6 +41,7 @@ impl CountsExperiment {
             engine: &ENGINES[0],
             layouts: layouts::DEFAULT,
             workloads: None,
+            programs: Vec::new(),
             machine: Machine::default(),
             base,
             change,
@@ -57,6 +63,7 @@ impl CountsExperiment {
             engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
             workloads: file.workloads.clone(),
+            programs: programs::programs(&file.program)?,
             machine,
             base,
             change,
@@ -90,19 +97,21 @@ impl CountsExperiment {
 }
 
 impl Experiment<CountsExperiment> {
-    /// The rows, of which each can be run in such a guest.
+    /// The rows, of which each can be run in such a guest: the programs, then those of ktax.
     ///
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         let definitions = definitions()?;
-        let CountsExperiment { workloads, machine, .. } = &self.method;
-        let workloads = select(&definitions, workloads.as_deref())?;
-        for workload in &workloads {
-            check_for_guest(&definitions, workload)?;
+        let CountsExperiment { workloads, programs, machine, .. } = &self.method;
+        let mut rows = programs::rows(programs);
+        if workloads.is_some() || programs.is_empty() {
+            let selected = select(&definitions, workloads.as_deref())?;
+            selected.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
+            rows.extend(selected);
         }
-        check_memory(&workloads, u64::from(machine.memory_mib) << 20)?;
-        Ok(workloads)
+        check_memory(&rows, u64::from(machine.memory_mib) << 20)?;
+        Ok(rows)
     }
 
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
@@ -110,7 +119,7 @@ impl Experiment<CountsExperiment> {
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
-        let CountsExperiment { layouts, machine, base, change, .. } = &self.method;
+        let CountsExperiment { layouts, machine, base, change, programs, .. } = &self.method;
         let workloads = self.rows()?;
         let (layouts, steps) = layouts::steps(self.seed, *layouts);
         let method = CountsPlan {
@@ -118,6 +127,7 @@ impl Experiment<CountsExperiment> {
             machine: machine.clone(),
             subjects: Sides { base: base.clone(), change: change.clone() },
             kernels,
+            programs: programs.clone(),
             workloads,
             layouts,
             steps,

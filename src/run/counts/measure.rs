@@ -1,6 +1,6 @@
 use crate::engine::RawAnswer;
 use crate::model::{Failure, Sample, Workload};
-use crate::rundir::profile;
+use crate::rundir::profile::{self, ProfileError};
 use crate::wire::{self, Answer, WireError};
 
 /// A Sample and the profile's text, which is kept as it came.
@@ -17,6 +17,9 @@ pub fn measure(
 ) -> Result<Measured, Failure> {
     let done = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
+        Ok(Answer::Refused(message)) if workload.is_users() => {
+            return Err(Failure::Program { message });
+        }
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(WireError::Nothing) => {
             return Err(Failure::Silent { console: answer.console_tail.clone() });
@@ -34,8 +37,12 @@ pub fn measure(
     if tsc > virtual_s.saturating_mul(1_000_000_000) {
         return Err(Failure::VirtualTime { limit_s: virtual_s });
     }
-    let parsed = profile::parse(&answer.profile)
-        .map_err(|error| Failure::Profile { reason: error.to_string() })?;
+    let parsed = profile::parse(&answer.profile).map_err(|error| match error {
+        ProfileError::Regions { regions } if workload.is_users() => Failure::Program {
+            message: format!("it has {regions} regions between markers instead of one"),
+        },
+        error => Failure::Profile { reason: error.to_string() },
+    })?;
     let sample = Sample {
         ops: workload.ops,
         counts: parsed.counts(),

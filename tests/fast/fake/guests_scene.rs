@@ -118,6 +118,7 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
         cpu: "host".into(),
         memory_mib: 0,
         guest: "9".repeat(64),
+        programs: String::new(),
     };
     let (host, base) = (identity(), Some(identity()));
     let change = of.change.as_ref().map(|_| identity());

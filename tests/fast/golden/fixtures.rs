@@ -83,6 +83,7 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
             change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
         },
         kernels: Sides { base: kernel(), change: kernel() },
+        programs: Vec::new(),
         workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
         layouts: (0..layouts).map(layout).collect(),
         steps: (0..2 * layouts).map(step).collect(),
@@ -98,6 +99,7 @@ pub fn key() -> Key {
         cpu: "max".into(),
         memory_mib: 512,
         guest: "9".repeat(64),
+        programs: String::new(),
     }
 }
 

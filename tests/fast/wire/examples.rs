@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use ktax::model::{Layout, Signature};
+use ktax::model::{Layout, Signature, UserProgram};
 use ktax::plan::{definitions, select};
+use ktax::program::pack;
 use ktax::rundir::profile;
 use ktax::wire::{self, Answer, Done, WireError, parse_answer, parse_hello, parse_symbols};
 
@@ -40,7 +41,32 @@ fn example(heading: &str) -> String {
 fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
-    assert_eq!(headings, ["Hello", "Order", "Answer", "Answer", "Answer", "Answer", "Profile"]);
+    let [answer, rest] = ["Answer", "Programs"];
+    let wanted = ["Hello", "Order", answer, answer, answer, answer, rest, "Profile"];
+    assert_eq!(headings, wanted);
+}
+
+#[test]
+fn functions_are_written_as_the_document_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = vec!["sh".to_owned()];
+    let program = UserProgram { name: "p".into(), command, ops: 1, ..UserProgram::default() };
+    let packed = pack(&[program], dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
+    let written = fs::read_to_string(packed.symbols).unwrap();
+    let shape = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_hexadecimal = |word: &&&str| u64::from_str_radix(word, 16).is_ok();
+        (words[0].to_owned(), words.len(), words[1..].iter().take_while(is_hexadecimal).count())
+    };
+    let known: Vec<_> = example("Programs").lines().map(shape).collect();
+    assert_eq!(known.len(), 3);
+    let digits = |(word, words, _): &(String, usize, usize)| (word.clone(), *words);
+    let known: Vec<_> = known.iter().map(digits).collect();
+    for line in written.lines() {
+        assert!(known.contains(&digits(&shape(line))), "{line}");
+        assert!(!line.starts_with("text") || shape(line).2 == 3, "{line}");
+    }
+    assert!(written.lines().any(|line| line.ends_with(" malloc")), "the C library's");
 }
 
 #[test]

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Installs the programs that the long tests count, and what they are compared with. Where it cannot, it prints the one
+# command to type and fails; those tests then say that they are skipped.
+set -eu
+
+packages=
+for program in gcc git sqlite3 valgrind; do
+    command -v "$program" >/dev/null 2>&1 || packages="$packages $program"
+done
+[ -x /usr/bin/python3 ] || packages="$packages python3"
+[ -n "$packages" ] || exit 0
+as_root=
+[ "$(id -u)" = 0 ] || as_root="sudo -n"
+printf 'setup-programs: missing, to be installed:%s\n' "$packages"
+# Word splitting is wanted: the list is ours.
+$as_root apt-get install -q --yes --no-install-recommends $packages || {
+    printf 'setup-programs: type: sudo apt-get install%s\n' "$packages" >&2
+    exit 1
+}

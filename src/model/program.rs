@@ -1,0 +1,45 @@
+use serde::{Deserialize, Serialize};
+
+/// A program of the user's, and what it runs with: a row of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserProgram {
+    /// What its row is called, behind `program:`.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// More files for it, `PATH` or `PATH:AT`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// A directory or a tar archive whose content becomes the root directory of the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Its environment beside the usual one: `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The file that it reads from its standard input; nothing where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// The user, and the group, that it runs as, by number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub user: u32,
+    /// The exit status that says that it did its work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub status: u32,
+    /// How often it runs before it is counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up: u32,
+    /// How many operations one run of it is.
+    pub ops: u64,
+}
+
+impl UserProgram {
+    /// Its row's name.
+    pub fn row(&self) -> String {
+        format!("program:{}", self.name)
+    }
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

@@ -1,0 +1,73 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::model::Blame;
+use crate::text::escape_path;
+
+/// Why a program cannot be packed. Paths are escaped.
+#[derive(Debug, Error)]
+pub enum ProgramError {
+    #[error("no directory of PATH has a program {command:?}; install it, or give its path")]
+    NotFound { command: String },
+    #[error("cannot read {path}: {reason}; give a path that exists and that you may read")]
+    Unreadable { path: String, reason: io::Error },
+    #[error("{path} is neither a file nor a directory; give a file or a directory")]
+    Special { path: String },
+    #[error("{path} cannot be executed; run `chmod +x` on it, or name the program that runs it")]
+    NotExecutable { path: String },
+    #[error("{path} is not a program for x86-64; give one that is")]
+    Foreign { path: String },
+    #[error("{path} is a damaged ELF file; install it again")]
+    Damaged { path: String },
+    #[error(
+        "{path} needs the library {library}, and no directory of the dynamic loader has it; \
+         install it, or name it with --file PATH:AT"
+    )]
+    NoLibrary { path: String, library: String },
+    #[error("{path} begins with `#!` and names no interpreter; write `#!/bin/sh`")]
+    NoInterpreter { path: String },
+    #[error("{path} is a script whose interpreters are scripts themselves; name a program")]
+    Nested { path: String },
+    #[error(
+        "{path} leads out of the current directory; give its absolute path, or \
+         --file PATH:AT for its place in the guest"
+    )]
+    Outside { path: String },
+    #[error("{path} is no tar archive; give an uncompressed one, or a directory")]
+    NoTar { path: String },
+    #[error("the name of {path} is not UTF-8; rename it, or leave it out")]
+    NotUtf8 { path: String },
+    #[error("{path} changed while it was read; try again")]
+    Changed { path: String },
+    #[error(
+        "with {path} the files of the program exceed {most_mib} MiB, which is what fits in this \
+         guest's memory; give it more with --memory, or fewer files"
+    )]
+    TooLarge { path: String, most_mib: u64 },
+    #[error("with {path} the program has more than {most} files; give fewer")]
+    TooMany { path: String, most: usize },
+    #[error("--env {text:?} is not NAME=VALUE; write it as --env LANG=C")]
+    Environment { text: String },
+    #[error("cannot keep the program in the cache: {0}; free disk space or fix the permissions")]
+    Cache(io::Error),
+}
+
+impl ProgramError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            ProgramError::Cache(_) => Blame::Host,
+            _ => Blame::User,
+        }
+    }
+
+    pub(super) fn unreadable(path: &Path) -> impl Fn(io::Error) -> ProgramError {
+        let path = escape_path(path).to_string();
+        move |reason| ProgramError::Unreadable { path: path.clone(), reason }
+    }
+}

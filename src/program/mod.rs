@@ -1,0 +1,20 @@
+//! The programs of the user's, with all that they need, as an archive that is unpacked in the
+//! guest: [docs/program.md](../../docs/program.md). The host's files are only read.
+
+mod archive;
+mod elf;
+mod error;
+mod image;
+mod libraries;
+mod needs;
+mod pack;
+mod script;
+mod start;
+mod symbols;
+mod tree;
+
+pub use error::ProgramError;
+pub use pack::{PackedPrograms, open, pack};
+
+/// What the guest calls the directory that a program starts in.
+const WORK: &str = "/work";

@@ -1,0 +1,110 @@
+//! Programs in the cache, by the hash of the archive.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::archive::Archive;
+use super::error::ProgramError;
+use super::tree::GuestTree;
+use super::{needs, start, symbols};
+use crate::cache::{Holder, Scratch};
+use crate::disk::{is_sha256, sha256_of_file};
+use crate::model::UserProgram;
+
+/// The markers for scripts.
+const MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
+
+const ARCHIVE: &str = "archive.cpio";
+const SYMBOLS: &str = "symbols";
+
+/// The programs of a plan, in the cache.
+#[derive(Debug, Clone)]
+pub struct PackedPrograms {
+    /// SHA-256 of the archive.
+    pub sha256: String,
+    /// What the guest unpacks behind its own files.
+    pub archive: PathBuf,
+    /// The functions in it, for the plugin.
+    pub symbols: PathBuf,
+    _holder: Arc<Holder>,
+}
+
+/// Packs programs with all that they need, from the directory `here`; `most_bytes` is what fits
+/// into the guest.
+///
+/// # Errors
+///
+/// A file is missing, is too large or is not a program; or the cache cannot be written.
+pub fn pack(
+    programs: &[UserProgram],
+    here: &Path,
+    most_bytes: u64,
+    cache: &Path,
+) -> Result<PackedPrograms, ProgramError> {
+    let parent = cache.join("programs");
+    let scratch = Scratch::create(&parent).map_err(ProgramError::Cache)?;
+    let file = File::create(scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
+    let mut archive = Archive::new(BufWriter::new(file));
+    let (mut placed, mut left_bytes) = (Vec::new(), most_bytes);
+    archive.directory("program")?;
+    for (number, program) in programs.iter().enumerate() {
+        let mut tree = GuestTree::new(left_bytes);
+        let at = needs::add(&mut tree, program, here)?;
+        left_bytes -= tree.files().map(|(_, file)| file.bytes).sum::<u64>();
+        let directory = format!("program/{number}");
+        let root = format!("{directory}/root");
+        archive.directory(&directory)?;
+        archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
+        archive.text(&format!("{directory}/env"), 0o444, &start::environment(program)?)?;
+        archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
+        archive.directory(&root)?;
+        // Its place in PATH.
+        for directory in ["usr", "usr/local", "usr/local/bin"] {
+            archive.directory(&format!("{root}/{directory}"))?;
+        }
+        archive.text(&format!("{root}/usr/local/bin/ktax-mark"), 0o755, MARK)?;
+        placed.extend(archive.tree(&root, &tree, program.user)?);
+    }
+    archive.end()?;
+    let symbols = symbols::text(&placed)?;
+    fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;
+    keep(scratch, &parent, cache)
+}
+
+/// Programs that were packed before, if the cache still has them.
+pub fn open(sha256: &str, cache: &Path) -> Option<PackedPrograms> {
+    let directory = is_sha256(sha256).then(|| cache.join("programs").join(sha256))?;
+    let holder = Holder::of(&directory).ok()??;
+    let (archive, symbols) = (directory.join(ARCHIVE), directory.join(SYMBOLS));
+    let is_whole = sha256_of_file(&archive).is_ok_and(|found| found == sha256) && symbols.exists();
+    let sha256 = sha256.to_owned();
+    is_whole.then(|| PackedPrograms { sha256, archive, symbols, _holder: Arc::new(holder) })
+}
+
+fn keep(scratch: Scratch, parent: &Path, cache: &Path) -> Result<PackedPrograms, ProgramError> {
+    let sha256 = sha256_of_file(&scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
+    if let Some(known) = open(&sha256, cache) {
+        return Ok(known);
+    }
+    let directory = parent.join(&sha256);
+    // A directory that is there is damaged, or another ktax was faster.
+    drop(fs::remove_dir_all(&directory));
+    let renamed = fs::rename(scratch.keep(), &directory);
+    match open(&sha256, cache) {
+        Some(packed) => Ok(packed),
+        None => Err(ProgramError::Cache(renamed.err().unwrap_or_else(damaged))),
+    }
+}
+
+fn damaged() -> std::io::Error {
+    std::io::Error::other("it was removed in the same moment")
+}
+
+fn stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
+    const MOST_BYTES: u64 = 64 << 20;
+    let Some(file) = &program.stdin else { return Ok(Vec::new()) };
+    let path = here.join(file);
+    crate::disk::read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))
+}

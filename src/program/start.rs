@@ -1,0 +1,48 @@
+//! How a program starts: the files beside its root directory that `guest/program.c` reads.
+
+use std::path::Path;
+
+use super::WORK;
+use super::error::ProgramError;
+use crate::model::UserProgram;
+
+/// Where a program is looked up in a root directory of the user's: `PATH` below has them.
+pub(super) const DIRECTORIES: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// The environment of every program. It is not that of the user, so that it is the same for all.
+const USUAL: [&str; 5] = [
+    "HOME=/work",
+    "LANG=C",
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "TZ=UTC0",
+    "USER=root",
+];
+
+/// The words of the command behind the path to execute, each with a NUL behind it.
+pub(super) fn words(program: &UserProgram, at: &Path) -> Vec<u8> {
+    let path = at.display().to_string();
+    joined([path.as_str()].into_iter().chain(program.command.iter().map(String::as_str)))
+}
+
+/// The environment: the usual one, in which a later variable replaces an earlier one.
+pub(super) fn environment(program: &UserProgram) -> Result<Vec<u8>, ProgramError> {
+    let mut all: Vec<&str> = USUAL.to_vec();
+    for text in &program.env {
+        let name = text.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
+        let wrong = || ProgramError::Environment { text: text.clone() };
+        let name = name.filter(|_| !text.contains('\0')).ok_or_else(wrong)?;
+        all.retain(|set| set.split('=').next() != Some(name));
+        all.push(text);
+    }
+    Ok(joined(all.into_iter()))
+}
+
+/// Whether the program's user owns a file of the guest.
+pub(super) fn is_of_the_user(at: &Path) -> bool {
+    at.starts_with(WORK)
+}
+
+fn joined<'a>(words: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    words.flat_map(|word| word.bytes().chain([0])).collect()
+}

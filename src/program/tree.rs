@@ -1,0 +1,289 @@
+//! The files of a guest's root directory, as names: nothing is read yet but directories.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Take};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::error::ProgramError;
+use crate::text::escape_path;
+
+/// More are most likely a mistake, such as `/`.
+const MOST_NODES: usize = 200_000;
+
+/// As many links as a kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// What is at a path of the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum GuestNode {
+    Directory,
+    Link(PathBuf),
+    File(HostFile),
+}
+
+/// A file of the host that becomes one of the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HostFile {
+    pub path: PathBuf,
+    /// Where its content begins there.
+    pub offset: u64,
+    /// Without set-user-ID, set-group-ID and sticky.
+    pub mode: u32,
+    pub bytes: u64,
+    pub modified: u32,
+}
+
+impl HostFile {
+    /// Its content. A link is not followed, and a pipe does not block.
+    pub fn open(&self) -> io::Result<Take<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
+        file.seek(SeekFrom::Start(self.offset))?;
+        Ok(file.take(self.bytes))
+    }
+}
+
+/// The files, by absolute path in the guest; a directory comes before what is in it.
+#[derive(Debug)]
+pub(super) struct GuestTree {
+    nodes: BTreeMap<PathBuf, GuestNode>,
+    bytes: u64,
+    most_bytes: u64,
+}
+
+impl GuestTree {
+    pub fn new(most_bytes: u64) -> GuestTree {
+        GuestTree { nodes: BTreeMap::new(), bytes: 0, most_bytes }
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = (&Path, &GuestNode)> {
+        self.nodes.iter().map(|(path, node)| (path.as_path(), node))
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &HostFile)> {
+        self.nodes().filter_map(|(path, node)| match node {
+            GuestNode::File(file) => Some((path, file)),
+            _ => None,
+        })
+    }
+
+    pub fn get(&self, at: &Path) -> Option<&GuestNode> {
+        self.nodes.get(at)
+    }
+
+    /// What a path of the guest leads to: links are followed.
+    pub fn look(&self, at: &Path) -> Option<&GuestNode> {
+        let mut here = at.to_owned();
+        for _ in 0..MOST_LINKS {
+            let mut missing = PathBuf::new();
+            for part in here.components() {
+                missing.push(part);
+                if let Some(GuestNode::Link(target)) = self.nodes.get(&missing) {
+                    let rest = here.strip_prefix(&missing).ok()?;
+                    here = plain(&missing.parent()?.join(target).join(rest));
+                    break;
+                }
+            }
+            if here == missing {
+                return self.nodes.get(&here);
+            }
+        }
+        None
+    }
+
+    /// Puts something at a path, behind the links on the way to it.
+    pub fn put(&mut self, at: &Path, node: GuestNode) -> Result<(), ProgramError> {
+        let parent = self.directory(at.parent().unwrap_or(Path::new("/")))?;
+        let name = at.file_name().unwrap_or_default();
+        self.insert(parent.join(name), node)
+    }
+
+    /// Makes a directory and those that it is in.
+    pub fn directory(&mut self, at: &Path) -> Result<PathBuf, ProgramError> {
+        let mut here = PathBuf::from("/");
+        let mut left = words(at);
+        let mut links = 0;
+        while let Some(word) = left.pop() {
+            if word == ".." {
+                here.pop();
+                continue;
+            }
+            let next = here.join(&word);
+            match self.nodes.get(&next) {
+                Some(GuestNode::Link(target)) if links < MOST_LINKS => {
+                    links += 1;
+                    if target.is_absolute() {
+                        here = PathBuf::from("/");
+                    }
+                    left.extend(words(target));
+                }
+                Some(GuestNode::Directory) => here = next,
+                _ => {
+                    self.insert(next.clone(), GuestNode::Directory)?;
+                    here = next;
+                }
+            }
+        }
+        Ok(here)
+    }
+
+    /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
+    /// links on the way to it. Returns the path behind the links.
+    pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+        let unreadable = ProgramError::unreadable(path);
+        let mut here = PathBuf::from("/");
+        let mut left = words(path);
+        let mut links = 0;
+        while let Some(word) = left.pop() {
+            if word == ".." {
+                here.pop();
+                continue;
+            }
+            let next = here.join(&word);
+            let about = fs::symlink_metadata(&next).map_err(&unreadable)?;
+            if about.is_symlink() {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(unreadable(io::Error::other("too many links")));
+                }
+                let target = fs::read_link(&next).map_err(&unreadable)?;
+                if target.is_absolute() {
+                    here = PathBuf::from("/");
+                }
+                left.extend(words(&target));
+                self.insert(next, GuestNode::Link(target))?;
+                continue;
+            }
+            if about.is_dir() && !left.is_empty() {
+                self.insert(next.clone(), GuestNode::Directory)?;
+            }
+            here = next;
+        }
+        self.add(&here.clone(), &here)?;
+        Ok(here)
+    }
+
+    /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.
+    /// Links in a directory stay links; what is neither file, directory nor link is left out.
+    pub fn add(&mut self, host: &Path, at: &Path) -> Result<(), ProgramError> {
+        let about = fs::metadata(host).map_err(ProgramError::unreadable(host))?;
+        let parent = self.directory(at.parent().unwrap_or(Path::new("/")))?;
+        let at = at.file_name().map_or(parent.clone(), |name| parent.join(name));
+        if about.is_file() {
+            return self.file(host, at, &about);
+        }
+        if !about.is_dir() {
+            return Err(ProgramError::Special { path: escape_path(host).to_string() });
+        }
+        let mut directories = vec![(host.to_owned(), self.directory(&at)?)];
+        while let Some((host, at)) = directories.pop() {
+            for entry in fs::read_dir(&host).map_err(ProgramError::unreadable(&host))? {
+                let name = entry.map_err(ProgramError::unreadable(&host))?.file_name();
+                let (host, at) = (host.join(&name), at.join(&name));
+                let unreadable = ProgramError::unreadable(&host);
+                let about = fs::symlink_metadata(&host).map_err(&unreadable)?;
+                if about.is_symlink() {
+                    let target = fs::read_link(&host).map_err(&unreadable)?;
+                    self.insert(at, GuestNode::Link(target))?;
+                } else if about.is_dir() {
+                    self.insert(at.clone(), GuestNode::Directory)?;
+                    directories.push((host.clone(), at));
+                } else if about.is_file() {
+                    self.file(&host, at, &about)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, host: &Path, at: PathBuf, about: &Metadata) -> Result<(), ProgramError> {
+        let file = HostFile {
+            path: host.to_owned(),
+            offset: 0,
+            mode: about.mode() & 0o777,
+            bytes: about.len(),
+            modified: u32::try_from(about.mtime()).unwrap_or_default(),
+        };
+        self.insert(at, GuestNode::File(file))
+    }
+
+    fn insert(&mut self, at: PathBuf, node: GuestNode) -> Result<(), ProgramError> {
+        let bytes = |node: &GuestNode| match node {
+            GuestNode::File(file) => file.bytes,
+            _ => 0,
+        };
+        let (path, added) = (escape_path(&at).to_string(), bytes(&node));
+        let before = self.nodes.insert(at, node).as_ref().map_or(0, bytes);
+        self.bytes = (self.bytes - before).saturating_add(added);
+        if self.bytes > self.most_bytes {
+            return Err(ProgramError::TooLarge { path, most_mib: self.most_bytes >> 20 });
+        }
+        match self.nodes.len() > MOST_NODES {
+            true => Err(ProgramError::TooMany { path, most: MOST_NODES }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => drop(plain.pop()),
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// The names in a path, the last one first.
+fn words(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_stay_links_and_lead_nowhere_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        fs::create_dir(real.join("usr")).unwrap();
+        fs::write(real.join("usr/program"), "x").unwrap();
+        symlink("usr", real.join("bin")).unwrap();
+        symlink("/etc/shadow", real.join("usr/out")).unwrap();
+        let mut tree = GuestTree::new(1 << 20);
+        assert_eq!(tree.in_place(&real.join("bin/program")).unwrap(), real.join("usr/program"));
+        assert_eq!(tree.nodes[&real.join("bin")], GuestNode::Link("usr".into()));
+        tree.add(&real, Path::new("/work")).unwrap();
+        assert_eq!(tree.nodes[Path::new("/work/usr/out")], GuestNode::Link("/etc/shadow".into()));
+        assert_eq!(tree.directory(Path::new("/work/bin/new")).unwrap(), Path::new("/work/usr/new"));
+    }
+
+    #[test]
+    fn devices_are_refused_and_sizes_are_limited() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = dir.path().join("large");
+        fs::File::create(&large).unwrap().set_len(2 << 20).unwrap();
+        let mut tree = GuestTree::new(1 << 20);
+        let refused = tree.add(Path::new("/dev/null"), Path::new("/x"));
+        assert!(matches!(refused, Err(ProgramError::Special { .. })));
+        let refused = tree.add(dir.path(), Path::new("/x"));
+        assert!(matches!(refused, Err(ProgramError::TooLarge { most_mib: 1, .. })));
+    }
+}

@@ -1,0 +1,220 @@
+//! Programs of the user's in real guests: what is counted, what it is attributed to, and every way
+//! in which a program can fail.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use ktax::model::{Comparison, Context, Failure, Side, Verdict};
+
+use crate::common::{
+    KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
+};
+
+/// Compiles a program in C.
+fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
+    let file = dir.join(format!("{name}.c"));
+    fs::write(&file, source).unwrap();
+    fs::copy("guest/ktax-mark.h", dir.join("ktax-mark.h")).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(dir).args(["-O1", "-pthread", "-o", name, &format!("{name}.c")]).args(flags);
+    let ran = run(&mut gcc);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+fn script(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).unwrap();
+    fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Compares a kernel with itself over the programs of this text, in one layout.
+fn measured(dir: &Path, programs: &str, more: &[&str]) -> (Ran, Comparison) {
+    let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
+    let text = format!(
+        "title = \"t\"\nsame = true\nlayouts = 1\nbase = {subject}\nchange = {subject}\n{programs}"
+    );
+    fs::write(dir.join("e.toml"), text).unwrap();
+    let ran = run(ktax()
+        .current_dir(dir)
+        .args(["compare", "e.toml", "--json", "--out", "out"])
+        .args(more));
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    assert_no_orphans(dir);
+    let comparison = printed::comparison(&ran.stdout);
+    (ran, comparison)
+}
+
+/// What a row executed in a function, in process context.
+fn counted(dir: &Path, row: &str, function: &str) -> u64 {
+    let dir = open_counts(&dir.join("out")).unwrap();
+    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
+    let of = profile.lines.iter();
+    let of = of.filter(|line| line.function == function && line.context == Context::Process);
+    of.map(|line| line.counts.instructions).sum()
+}
+
+const CALLS: &str = r#"
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    #include "ktax-mark.h"
+    __attribute__((noinline)) void planted(int n) {
+        for (int i = 0; i < n; i++) syscall(SYS_getppid);
+    }
+    int main(int argc, char **argv) {
+        if (argc > 2) ktax_begin();
+        planted(atoi(argv[1]));
+        if (argc > 2) ktax_end();
+        return argc > 2 ? 3 : 0;
+    }
+"#;
+
+#[test]
+fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
+    let dir = scratch();
+    let dir = dir.path();
+    compile(dir, "dynamic", CALLS, &[]);
+    compile(dir, "static", CALLS, &["-static"]);
+    script(
+        dir,
+        "script.sh",
+        "#!/bin/sh\nktax-mark begin\n./dynamic 50\nktax-mark end\necho done\n",
+    );
+    let programs = r#"
+        [[program]]
+        name = "few"
+        command = ["./dynamic", "100"]
+        warm_up = 1
+        [[program]]
+        name = "many"
+        command = ["./dynamic", "300"]
+        warm_up = 1
+        [[program]]
+        command = ["./static", "100"]
+        [[program]]
+        name = "marked"
+        command = ["./static", "100", "x"]
+        status = 3
+        ops = 100
+        [[program]]
+        name = "script"
+        command = ["./script.sh"]
+        files = ["dynamic"]
+    "#;
+    let (ran, comparison) = measured(dir, programs, &[]);
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
+        let effect = &row.effects()[0];
+        assert_eq!(effect.samples.base, effect.samples.change, "{row:?}");
+    }
+    let calls = |row: &str| counted(dir, row, "__do_sys_getppid");
+    let each = calls("program:static") / 100;
+    assert!(each > 0 && calls("program:static") == 100 * each);
+    assert_eq!(calls("program:few"), 100 * each);
+    assert_eq!(calls("program:many"), 300 * each);
+    assert_eq!(calls("program:marked"), 100 * each);
+    assert_eq!(calls("program:script"), 50 * each);
+    // Of the program itself, and of its library.
+    let planted = |row: &str, file: &str| counted(dir, row, &format!("[{file}]planted"));
+    let loops = planted("program:many", "dynamic") - planted("program:few", "dynamic");
+    assert!(loops > 0 && loops % 200 == 0, "{loops}");
+    assert_eq!(planted("program:static", "static"), planted("program:marked", "static"));
+    let library = counted(dir, "program:many", "[libc.so.6]syscall");
+    assert!(library > counted(dir, "program:few", "[libc.so.6]syscall"));
+    // Markers leave out the start of the program.
+    let insn = |name: &str| row(&comparison, name).effects()[0].samples.get(Side::Base)[0];
+    assert!(insn("program:marked") < insn("program:static") / 2);
+    let again = run(ktax().current_dir(dir).args(["run", "out"]));
+    assert_eq!(again.status, 0, "{}", again.stderr);
+}
+
+fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a str {
+    let row = row(comparison, name);
+    assert_eq!(row.verdict, Verdict::Failed, "{row:?}");
+    match &row.failures[0].failure {
+        Failure::Program { message } => message,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_program_gives_a_number_or_says_why_not() {
+    let dir = scratch();
+    let dir = dir.path();
+    let main = |text: &str| {
+        format!(
+            "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+             #include <sys/wait.h>\n#include <unistd.h>\n#include \"ktax-mark.h\"\n\
+             static void *thread(void *n) {{ return n; }}\n\
+             int main(void) {{ (void)thread; {text} return 0; }}\n"
+        )
+    };
+    let threads = "pthread_t t[8]; \
+                   for (int i = 0; i < 8; i++) pthread_create(t + i, 0, thread, 0); \
+                   for (int i = 0; i < 8; i++) pthread_join(t[i], 0);";
+    let forks = "for (int i = 0; i < 100; i++) { if (!fork()) _exit(0); wait(0); }";
+    let fill = "static char block[1 << 20]; memset(block, 1, sizeof block); \
+                FILE *f = fopen(\"/tmp/full\", \"w\"); \
+                for (int i = 0; i < 4096; i++) if (fwrite(block, 1 << 20, 1, f) != 1) { \
+                perror(\"full\"); return 9; }";
+    let print = "static char block[1 << 20]; memset(block, 'x', sizeof block); \
+                 for (int i = 0; i < 1024; i++) write(1, block, sizeof block);";
+    for (name, text) in [
+        ("threads", threads),
+        ("forks", forks),
+        ("crash", "abort();"),
+        ("fill", fill),
+        ("print", print),
+        ("twice", "ktax_begin(); ktax_end(); ktax_begin(); ktax_end();"),
+        ("orphan", "if (!fork()) for (;;) pause(); puts(\"left\");"),
+    ] {
+        compile(dir, name, &main(text), &["-w"]);
+    }
+    script(dir, "wrong.sh", "#!/bin/sh\necho 'evil \u{1b}[2J' >&2\nexit 4\n");
+    let names = ["threads", "forks", "crash", "fill", "print", "twice", "orphan", "wrong.sh"];
+    let programs: String =
+        names.iter().map(|name| format!("[[program]]\ncommand = [\"./{name}\"]\n")).collect();
+    let (ran, comparison) = measured(dir, &programs, &["--time-limit", "60"]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    for name in ["threads", "forks", "orphan"] {
+        let row = row(&comparison, &format!("program:{name}"));
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
+    }
+    let said = |name: &str| failure(&comparison, &format!("program:{name}"));
+    assert!(said("crash").contains("signal 6"), "{}", said("crash"));
+    assert!(
+        said("fill").contains("status is 9") && said("fill").contains("full"),
+        "{}",
+        said("fill")
+    );
+    assert!(said("print").contains("printed more than"), "{}", said("print"));
+    assert!(said("twice").contains("2 regions"), "{}", said("twice"));
+    let wrong = said("wrong-sh");
+    assert!(wrong.contains("status is 4, expected 0: evil \\x1b"), "{wrong}");
+    assert!(!ran.stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
+    let dir = scratch();
+    let dir = dir.path();
+    script(dir, "endless.sh", "#!/bin/sh\nwhile :; do :; done\n");
+    script(dir, "says.sh", "#!/bin/sh\nread version < /proc/cmdline\necho \"$version\"\n");
+    let subject = |line: &str| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{line}\" }}");
+    let text = format!(
+        "title = \"t\"\nlayouts = 1\nbase = {}\nchange = {}\n\
+         [[program]]\ncommand = [\"./endless.sh\"]\n[[program]]\ncommand = [\"./says.sh\"]\n",
+        subject(QUICK_BOOT),
+        subject(&format!("{QUICK_BOOT} audit=0"))
+    );
+    fs::write(dir.join("e.toml"), text).unwrap();
+    let words = ["compare", "e.toml", "--json", "--out", "out", "--time-limit", "15"];
+    let ran = run(ktax().current_dir(dir).args(words));
+    let comparison = printed::comparison(&ran.stdout);
+    let endless = row(&comparison, "program:endless-sh");
+    assert_eq!(endless.failures[0].failure, Failure::CpuTime { limit_s: 15 });
+    assert_eq!(row(&comparison, "program:says-sh").verdict, Verdict::DifferentWork);
+    assert_no_orphans(dir);
+}

@@ -1,0 +1,238 @@
+//! Programs of the user's: what is found and packed, and what is refused before anything boots.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use cpio::newc;
+use ktax::model::UserProgram;
+use ktax::program::{PackedPrograms, ProgramError, open, pack};
+
+use crate::common::{KERNEL, ktax, run, scratch};
+
+const MIB: u64 = 1 << 20;
+
+fn program(command: &[&str]) -> UserProgram {
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    UserProgram { name: "p".into(), command, ops: 1, ..UserProgram::default() }
+}
+
+fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramError> {
+    pack(std::slice::from_ref(program), here, 256 * MIB, &here.join("../cache"))
+}
+
+/// A directory for a program, with a cache beside it.
+fn here(dir: &Path) -> std::path::PathBuf {
+    let here = dir.join("here");
+    fs::create_dir(&here).unwrap();
+    here
+}
+
+/// Mode, owner and content of everything in the archive, by name.
+fn entries(packed: &PackedPrograms) -> BTreeMap<String, (u32, u32, Vec<u8>)> {
+    let mut all = BTreeMap::new();
+    let mut rest = fs::File::open(&packed.archive).unwrap();
+    loop {
+        let mut reader = newc::Reader::new(rest).unwrap();
+        if reader.entry().is_trailer() {
+            return all;
+        }
+        let (name, entry) = (reader.entry().name().to_owned(), reader.entry().clone());
+        let mut content = Vec::new();
+        reader.read_to_end(&mut content).unwrap();
+        all.insert(name, (entry.mode(), entry.uid(), content));
+        rest = reader.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_script_has_its_interpreter_and_that_its_libraries() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("run.sh"), "#!/bin/sh\necho\n").unwrap();
+    fs::set_permissions(here.join("run.sh"), PermissionsExt::from_mode(0o6755)).unwrap();
+    let all = entries(&packed(&program(&["./run.sh", "word"]), &here).unwrap());
+    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    for name in ["/work/run.sh", "/dash", "/libc.so.6", "/ld-linux-x86-64.so.2", "/ktax-mark"] {
+        assert!(has(name), "{name}: {:?}", all.keys());
+    }
+    let (mode, owner, _) = all["program/0/root/work/run.sh"];
+    assert_eq!((mode, owner), (0o100_755, 0));
+    let words = "/work/./run.sh\0./run.sh\0word\0";
+    assert_eq!(String::from_utf8_lossy(&all["program/0/words"].2), words);
+}
+
+#[test]
+fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::create_dir_all(here.join("repo/sub")).unwrap();
+    fs::write(here.join("repo/sub/file"), "in repo").unwrap();
+    fs::write(dir.path().join("outside"), "outside").unwrap();
+    fs::create_dir_all(here.join("root/etc")).unwrap();
+    fs::write(here.join("root/etc/own"), "own").unwrap();
+    let outside = dir.path().join("outside").display().to_string();
+    let asked = UserProgram {
+        files: vec![format!("{outside}:below/it")],
+        root: Some("root".into()),
+        env: vec!["LANG=de".into(), "OWN=a=b".into()],
+        user: 7,
+        ..program(&["sh", "-C", "repo", &outside, "/dev/null", "nothing"])
+    };
+    let all = entries(&packed(&asked, &here).unwrap());
+    let content = |name: &str| {
+        let (_, owner, content) = &all[&format!("program/0/root{name}")];
+        (*owner, String::from_utf8_lossy(content).into_owned())
+    };
+    assert_eq!(content("/work/repo/sub/file"), (7, "in repo".into()));
+    assert_eq!(content("/work/below/it"), (7, "outside".into()));
+    assert_eq!(content(&outside), (0, "outside".into()));
+    assert_eq!(content("/etc/own"), (0, "own".into()));
+    assert!(!all.contains_key("program/0/root/dev/null"));
+    let env = String::from_utf8_lossy(&all["program/0/env"].2).into_owned();
+    assert!(env.contains("LANG=de\0OWN=a=b\0") && !env.contains("LANG=C"), "{env}");
+}
+
+#[test]
+fn a_python_has_its_modules() {
+    let dir = scratch();
+    let here = here(dir.path());
+    // As a Python is installed, wherever that is.
+    fs::create_dir_all(here.join("bin")).unwrap();
+    fs::create_dir_all(here.join("lib/python3.99/json")).unwrap();
+    fs::write(here.join("lib/python3.99/json/tool.py"), "pass").unwrap();
+    fs::copy("/bin/sh", here.join("bin/python3.99")).unwrap();
+    symlink("python3.99", here.join("bin/python3")).unwrap();
+    let python = here.join("bin/python3").display().to_string();
+    let all = entries(&packed(&program(&[&python]), &here).unwrap());
+    assert!(all.keys().any(|name| name.ends_with("/lib/python3.99/json/tool.py")));
+    let link = all.iter().find(|(name, _)| name.ends_with("/bin/python3")).unwrap().1;
+    assert_eq!((link.0, link.2.as_slice()), (0o120_777, b"python3.99".as_slice()));
+}
+
+#[test]
+fn what_is_in_a_directory_can_neither_lead_out_nor_do_harm() {
+    let dir = scratch();
+    let here = here(dir.path());
+    let tree = here.join("tree");
+    fs::create_dir(&tree).unwrap();
+    symlink("/etc/shadow", tree.join("out")).unwrap();
+    symlink(".", tree.join("loop")).unwrap();
+    fs::write(tree.join("two\nlines\u{1b}[2J"), "x").unwrap();
+    let _socket = UnixListener::bind(tree.join("socket")).unwrap();
+    let before = fs::read_dir(&tree).unwrap().count();
+    let all = entries(&packed(&program(&["sh", "tree"]), &here).unwrap());
+    let at = |name: &str| &all[&format!("program/0/root/work/tree/{name}")];
+    assert_eq!(at("out").2, b"/etc/shadow");
+    assert_eq!(at("two\nlines\u{1b}[2J").2, b"x");
+    assert!(!all.keys().any(|name| name.ends_with("/socket") || name.contains("loop/")));
+    assert_eq!(fs::read_dir(&tree).unwrap().count(), before);
+    // Sizes are those that the files claim to have.
+    fs::File::create(tree.join("sparse")).unwrap().set_len(1 << 40).unwrap();
+    let refused = packed(&program(&["sh", "tree"]), &here).unwrap_err();
+    assert!(matches!(refused, ProgramError::TooLarge { most_mib: 256, .. }), "{refused}");
+}
+
+#[test]
+fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("data"), "one").unwrap();
+    let asked = program(&["sh", "data"]);
+    let first = packed(&asked, &here).unwrap();
+    assert_eq!(packed(&asked, &here).unwrap().sha256, first.sha256);
+    let other =
+        pack(std::slice::from_ref(&asked), &here, 64 * MIB, &dir.path().join("other")).unwrap();
+    assert_eq!(other.sha256, first.sha256);
+    assert_eq!(fs::read(&other.symbols).unwrap(), fs::read(&first.symbols).unwrap());
+    fs::write(&first.archive, "damaged").unwrap();
+    let cache = here.join("../cache");
+    assert!(open(&first.sha256, &cache).is_none());
+    drop(packed(&asked, &here).unwrap());
+    assert!(open(&first.sha256, &cache).is_some());
+    fs::write(here.join("data"), "two").unwrap();
+    assert_ne!(packed(&asked, &here).unwrap().sha256, first.sha256);
+}
+
+/// `ktax plan` of a program, which boots nothing.
+fn refused(here: &Path, words: &[&str]) -> String {
+    let ran = run(ktax()
+        .current_dir(here)
+        .args(["plan", "--same", "--kernel", "/nonexistent/kernel"])
+        .args(words));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("text"), "no program").unwrap();
+    fs::write(here.join("nested"), "#!nothing\n").unwrap();
+    fs::write(here.join("damaged"), b"\x7fELF").unwrap();
+    for name in ["nested", "damaged"] {
+        fs::set_permissions(here.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    for (words, reason) in [
+        (&["--", "no-such-program"][..], "no directory of PATH has a program"),
+        (&["--", "./absent"], "cannot read"),
+        (&["--", "./text"], "cannot be executed"),
+        (&["--", "./nested"], "names no interpreter"),
+        (&["--", "./damaged"], "is not a program for x86-64"),
+        (&["--file", "absent", "--", "sh"], "cannot read"),
+        (&["--file", "/dev/zero", "--", "sh"], "neither a file nor a directory"),
+        (&["--env", "A", "--", "sh"], "is not NAME=VALUE"),
+        (&["--", "sh", "../here"], "leads out of the current directory"),
+        (&["--memory", "128", "--", "sh"], "--memory"),
+        (&["--name", "A b", "--", "sh"], "its name must be"),
+        (&["--ops", "0", "--", "sh"], "its ops must be"),
+        (&["--ops", "2"], "write it behind them"),
+        (&["--engine", "kvm", "-w", "pipe", "--", "sh"], "program"),
+    ] {
+        let said = refused(&here, words);
+        assert!(said.contains(reason), "{words:?}: {said}");
+        assert!(!said.contains("/nonexistent/kernel"), "{said}");
+    }
+}
+
+#[test]
+fn a_missing_library_is_named() {
+    let dir = scratch();
+    let here = here(dir.path());
+    // The C library's name in a copy of a program becomes that of one that nobody has.
+    let mut bytes = fs::read("/bin/sh").unwrap();
+    let at = bytes.windows(10).position(|window| window == b"libc.so.6\0").unwrap();
+    bytes[at..at + 9].copy_from_slice(b"libX.so.6");
+    fs::write(here.join("program"), bytes).unwrap();
+    fs::set_permissions(here.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
+    let said = refused(&here, &["--", "./program"]);
+    assert!(said.contains("needs the library libX.so.6"), "{said}");
+}
+
+#[test]
+fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
+    let dir = scratch();
+    let here = here(dir.path());
+    let text = format!(
+        "title = \"t\"\nsame = true\nlayouts = 1\nbase = {{ kernel = \"{KERNEL}\" }}\n\
+         change = {{ kernel = \"{KERNEL}\" }}\n[[program]]\ncommand = [\"sh\", \"-c\", \"\"]\n\
+         [[program]]\nname = \"other\"\ncommand = [\"sh\"]\nops = 5\n"
+    );
+    fs::write(here.join("e.toml"), &text).unwrap();
+    let ran = run(ktax().current_dir(&here).args(["plan", "e.toml"]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let plan = crate::common::counts_plan(&ran.stdout);
+    let rows: Vec<&str> = plan.workloads.iter().map(|row| row.row.as_str()).collect();
+    assert_eq!(rows, ["program:sh", "program:other"]);
+    assert_eq!((plan.programs.len(), plan.key.programs.len()), (2, 64));
+    let campaign =
+        "title = \"t\"\nsubjects = [{ kernel = \"k\" }]\n[[program]]\ncommand = [\"sh\"]\n";
+    fs::write(here.join("c.toml"), campaign).unwrap();
+    let ran = run(ktax().current_dir(&here).args(["campaign", "plan", "c.toml", "--out", "c"]));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("remove `program`"), "{}", ran.stderr);
+}

@@ -1,0 +1,245 @@
+//! Real programs as rows: the same bytes from two caches, no false verdict, and what callgrind
+//! counts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use ktax::model::{Context, Verdict};
+
+use crate::common::{
+    KERNEL, Need, QUICK_BOOT, ktax, open_counts, own_cache, printed, require, run, scratch,
+};
+
+/// Debian's own: a shim of another Python before it in PATH is a script that calls half a system.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// Whether all of these programs are there.
+#[track_caller]
+fn are_there(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
+    let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
+    require(Need::Programs, missing.is_empty(), why)
+}
+
+fn script(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).unwrap();
+    fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {
+    let subject = |line: &str| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{line}\" }}");
+    let [base, change] = lines.map(subject);
+    let text = format!(
+        "title = \"t\"\nsame = true\nlayouts = {layouts}\nbase = {base}\nchange = {change}\n\
+         {programs}"
+    );
+    fs::write(dir.join("e.toml"), text).unwrap();
+}
+
+fn shell(dir: &Path, command: &str) {
+    let ran = run(Command::new("sh").current_dir(dir).args(["-ec", command]));
+    assert_eq!(ran.status, 0, "{command}: {}", ran.stderr);
+}
+
+/// What people compile, look up and start.
+const APPLICATIONS: &str = r#"
+[[program]]
+command = ["gcc", "-O1", "-c", "many.c", "-o", "/tmp/many.o"]
+files = ["GCC_PARTS", "/usr/bin/as"]
+[[program]]
+command = ["git", "-C", "repo", "status"]
+[[program]]
+name = "git-log"
+command = ["git", "-C", "repo", "log", "--stat"]
+[[program]]
+name = "sqlite"
+command = ["sqlite3", ":memory:"]
+stdin = "script.sql"
+[[program]]
+name = "python"
+command = ["/usr/bin/python3", "-c", "import json, re; print(json.dumps([1, 2]))"]
+"#;
+
+#[test]
+fn compiler_git_database_and_python_are_the_same_bytes_from_two_caches() {
+    if !are_there(&["gcc", "git", "sqlite3", PYTHON]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    let functions = (0..50).map(|n| format!("int f{n}(int a) {{ return a * {n} + {n}; }}\n"));
+    fs::write(dir.join("many.c"), functions.collect::<String>()).unwrap();
+    let sql = "CREATE TABLE t(a, b); \
+               WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) \
+               INSERT INTO t SELECT i, i * 7 % 101 FROM n; \
+               SELECT b, sum(a) FROM t GROUP BY b;";
+    fs::write(dir.join("script.sql"), sql).unwrap();
+    shell(
+        dir,
+        "git init -q repo; cd repo; git config user.email a@b; git config user.name a; \
+         for i in 1 2 3; do seq $i 200 >f$i; git add f$i; git commit -qm $i; done; echo x >>f1",
+    );
+    let parts = run(Command::new("gcc").arg("-print-prog-name=cc1"));
+    let programs = APPLICATIONS.replace("GCC_PARTS", parts.stdout.trim());
+    experiment(dir, ["", "mitigations=off"], 2, &programs);
+    let measured = |out: &str, cache: &Path| {
+        let ran = run(ktax()
+            .current_dir(dir)
+            .env("KTAX_CACHE", cache)
+            .args(["compare", "e.toml", "--json", "--out", out]));
+        assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+        ran.stdout
+    };
+    let [one, other] = ["one", "other"].map(|name| {
+        let at = dir.join(format!("cache-{name}"));
+        fs::create_dir(&at).unwrap();
+        measured(name, &own_cache(&at))
+    });
+    assert_eq!(one, other);
+    for row in &printed::comparison(&one).rows {
+        assert!(row.failures.is_empty() && row.verdict != Verdict::DifferentWork, "{row:?}");
+    }
+}
+
+/// Twenty programs, of which many see the time, addresses, random numbers or each other.
+const RESTLESS: [&str; 20] = [
+    "date +%N >/dev/null",
+    "head -c 4096 /dev/urandom | sort >/dev/null",
+    "mktemp /tmp/XXXXXX >/dev/null",
+    "echo $$ >/dev/null",
+    "cat /proc/self/maps >/dev/null",
+    "cat /proc/interrupts >/dev/null",
+    "cat /proc/stat >/dev/null",
+    "ls -l /proc >/dev/null",
+    "for i in 1 2 3 4 5 6 7 8; do cat /dev/null & done; wait",
+    "seq 1000 | sort -R >/dev/null",
+    "timeout 0.01 cat /dev/zero >/dev/null; :",
+    "seq 3000 | sort -n | uniq | wc -l",
+    "find /usr -type f >/dev/null",
+    "dd if=/dev/zero of=/tmp/x bs=4096 count=500 2>/dev/null; sync; rm /tmp/x",
+    "seq 2000 | grep 7 | wc -l",
+    "mkdir -p /tmp/a/b/c; touch /tmp/a/b/c/d; rm -r /tmp/a",
+    "while read -r a; do :; done </proc/meminfo",
+    "cat /dev/urandom | head -c 100000 | cksum >/dev/null",
+    "seq 500 | while read -r i; do echo $((i * i)); done | tail -n 1",
+    "(kill $$) & while :; do :; done 2>/dev/null; exit 0",
+];
+
+#[test]
+fn no_program_gets_a_verdict_for_a_change_that_is_none() {
+    let dir = scratch();
+    let dir = dir.path();
+    let tools = [
+        "cat", "cksum", "date", "dd", "find", "grep", "head", "ls", "mkdir", "mktemp", "rm", "seq",
+        "sort", "sync", "tail", "timeout", "touch", "uniq", "wc",
+    ];
+    let files: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let found = run(Command::new("sh").args(["-c", &format!("command -v {tool}")]));
+            format!("{:?}", found.stdout.trim())
+        })
+        .collect();
+    let mut programs = String::new();
+    for (number, text) in RESTLESS.iter().enumerate() {
+        script(dir, &format!("p{number}"), &format!("#!/bin/sh\n{text}\n"));
+        let status = if text.contains("kill $$") { "status = 143\n" } else { "" };
+        let files = files.join(", ");
+        programs +=
+            &format!("[[program]]\ncommand = [\"./p{number}\"]\nfiles = [{files}]\n{status}");
+    }
+    // The last one ends by a signal, which is a failure that both sides share.
+    experiment(dir, [QUICK_BOOT, &format!("{QUICK_BOOT} ktax.nothing=1")], 5, &programs);
+    let words = ["compare", "e.toml", "--json", "--out", "out"];
+    let ran = run(ktax().current_dir(dir).args(words));
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    let comparison = printed::comparison(&ran.stdout);
+    assert_eq!(comparison.rows.len(), RESTLESS.len());
+    for (row, text) in comparison.rows.iter().zip(RESTLESS) {
+        let is_killed = text.contains("kill $$");
+        let quiet = [Verdict::NoDetectedChange, Verdict::DifferentWork];
+        assert!(quiet.contains(&row.verdict) || is_killed, "{text}: {row:?}");
+    }
+}
+
+/// Programs that spend their time in functions of their own.
+const SOLVERS: [(&str, &str); 3] = [
+    (
+        "matrix",
+        "static double a[60][60], b[60][60], c[60][60];\n\
+         __attribute__((noinline)) void work(void) {\n\
+         for (int i = 0; i < 60; i++) for (int j = 0; j < 60; j++) {\n\
+         a[i][j] = i + j; b[i][j] = i; }\n\
+         for (int n = 0; n < 12; n++) for (int i = 0; i < 60; i++) for (int j = 0; j < 60; j++) {\n\
+         double s = 0; for (int k = 0; k < 60; k++) s += a[i][k] * b[k][j];\n\
+         c[i][j] = s + c[i][j] / 2; } }\n\
+         int result(void) { return c[1][2] > 0; }\n",
+    ),
+    (
+        "sieve",
+        "static unsigned char out[200000]; static int count;\n\
+         __attribute__((noinline)) void work(void) {\n\
+         for (int n = 0; n < 5; n++) { for (int i = 0; i < 200000; i++) out[i] = n & 0;\n\
+         for (int i = 2; i < 200000; i++) if (!out[i]) { count++;\n\
+         for (int j = 2 * i; j < 200000; j += i) out[j] = 1; } } }\n\
+         int result(void) { return count > 0; }\n",
+    ),
+    (
+        "queens",
+        "static int found;\n\
+         __attribute__((noinline)) static void place(int n, unsigned c, unsigned l, unsigned r) {\n\
+         if (!n) { found++; return; }\n\
+         for (unsigned free = ~(c | l | r) & 0x1ff; free; free &= free - 1) {\n\
+         unsigned bit = free & -free; place(n - 1, c | bit, (l | bit) << 1, (r | bit) >> 1); } }\n\
+         __attribute__((noinline)) void work(void) {\n\
+         for (int i = 0; i < 8; i++) place(9, 0, 0, 0); }\n\
+         int result(void) { return found > 0; }\n",
+    ),
+];
+
+#[test]
+fn user_mode_is_what_callgrind_counts() {
+    if !are_there(&["gcc", "valgrind"]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    fs::copy("guest/ktax-mark.h", dir.join("ktax-mark.h")).unwrap();
+    let mut programs = String::new();
+    for (name, source) in SOLVERS {
+        let main = "int main(void) { ktax_begin(); work(); ktax_end(); return !result(); }\n";
+        fs::write(dir.join("p.c"), format!("#include \"ktax-mark.h\"\n{source}{main}")).unwrap();
+        shell(dir, &format!("gcc -O1 -fno-tree-loop-distribute-patterns -static -o {name} p.c"));
+        programs += &format!("[[program]]\ncommand = [\"./{name}\"]\n");
+    }
+    experiment(dir, [QUICK_BOOT; 2], 1, &programs);
+    let words = ["compare", "e.toml", "--json", "--out", "out"];
+    let ran = run(ktax().current_dir(dir).args(words));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let counted = open_counts(&dir.join("out")).unwrap();
+    for (name, _) in SOLVERS {
+        let step = &counted.plan().method.steps[0];
+        let profile = counted.profile(step, &format!("program:{name}")).unwrap();
+        let of_user = profile.lines.iter().filter(|line| line.function.starts_with('['));
+        let of_user = of_user.filter(|line| line.context == Context::Process);
+        let of_user = of_user.filter(|line| line.function != "[kernel]");
+        let ours: u64 = of_user.map(|line| line.counts.instructions).sum();
+        let valgrind =
+            "valgrind --tool=callgrind --toggle-collect=work --callgrind-out-file=out.cg";
+        let ran =
+            run(Command::new("sh").current_dir(dir).args(["-c", &format!("{valgrind} ./{name}")]));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let text = fs::read_to_string(dir.join("out.cg")).unwrap();
+        let total = text.lines().find_map(|line| line.strip_prefix("summary: ")).unwrap();
+        let theirs: u64 = total.trim().parse().unwrap();
+        let ratio = ours as f64 / theirs as f64 - 1.0;
+        assert!(theirs > 10_000_000 && ratio.abs() <= 1e-6, "{name}: {ours}, callgrind {theirs}");
+    }
+}
