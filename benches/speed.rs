@@ -83,6 +83,7 @@ fn request(cache: &std::path::Path) -> Request {
         boot_line: String::new(),
         machine: Machine::default(),
         layout: layout(),
+        modules: None,
     }
 }
 

@@ -102,6 +102,7 @@ void hello(void)
 	uname(&name);
 	never();
 	SAY("release ", name.release);
+	disk();
 	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
 		SAY("build-id ", hex);
 	if (getrandom(NULL, 0, GRND_NONBLOCK) != 0)

@@ -10,6 +10,9 @@ void boot(void);
 void ignored(const char *parameter);
 void hello(void);
 
+/* disk.c: modules, and a file system over /tmp; what fails is said between `release` and `ready` */
+void disk(void);
+
 /* cmdline.c: returns unless the boot line says ktax.never=1 or 2 */
 void never(void);
 

@@ -114,6 +114,10 @@ static void prepare(uint64_t number)
 	mounted("sysfs", "sys", NULL);
 	mounted("tmpfs", "dev/shm", "mode=1777");
 	mounted("tmpfs", "run", "mode=755");
+	/* The disk, where there is one. */
+	snprintf(at, sizeof(at), "%s/tmp", root);
+	if (!access("/program/mount", F_OK) && mount("/tmp", at, NULL, MS_BIND, NULL))
+		fail("tmp");
 	snprintf(at, sizeof(at), "%s/out", directory);
 	mkdir(at, 0755);
 	snprintf(options, sizeof(options), "size=%dm", OUTPUT_MIB);

@@ -8,6 +8,8 @@ for program in gcc git sqlite3 valgrind; do
     command -v "$program" >/dev/null 2>&1 || packages="$packages $program"
 done
 [ -x /usr/bin/python3 ] || packages="$packages python3"
+PATH=$PATH:/usr/sbin command -v mkfs.xfs >/dev/null 2>&1 || packages="$packages xfsprogs"
+PATH=$PATH:/usr/sbin command -v mkfs.btrfs >/dev/null 2>&1 || packages="$packages btrfs-progs"
 [ -n "$packages" ] || exit 0
 as_root=
 [ "$(id -u)" = 0 ] || as_root="sudo -n"

@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::entry::ProgramFiles;
 use super::initramfs;
 use crate::cache::Holder;
 use crate::disk::{sha256_of_parts, write_atomically};
@@ -27,16 +26,23 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Adds the user's programs to the guest's user space.
+    /// The guest's user space with other archives behind it, each with its SHA-256.
     ///
     /// # Errors
     ///
-    /// The cache cannot be written.
-    pub fn add(&mut self, programs: &ProgramFiles) -> io::Result<()> {
-        let path = self.initrd.with_file_name(format!("{}.cpio", programs.sha256));
-        put(&path, &[fs::read(&self.initrd)?, fs::read(&programs.archive)?].concat())?;
-        self.initrd = path;
-        Ok(())
+    /// An archive cannot be read, or the cache cannot be written.
+    pub fn with(&self, archives: &[(&str, &Path)]) -> io::Result<PathBuf> {
+        if archives.is_empty() {
+            return Ok(self.initrd.clone());
+        }
+        let names: Vec<&str> = archives.iter().map(|(sha256, _)| *sha256).collect();
+        let path = self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)));
+        let mut all = fs::read(&self.initrd)?;
+        for (_, archive) in archives {
+            all.extend(fs::read(archive)?);
+        }
+        put(&path, &all)?;
+        Ok(path)
     }
 }
 

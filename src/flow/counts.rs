@@ -19,7 +19,8 @@ pub(super) fn plan(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<CountsPlan>, Error> {
-    let CountsExperiment { engine, workloads, machine, base, change, .. } = &experiment.method;
+    let of = &experiment.method;
+    let CountsExperiment { engine, workloads, machine, base, change, .. } = of;
     // Names are checked before anything is fetched.
     plan::select(&plan::definitions()?, workloads.as_deref())?;
     let Measures::Counts { key, .. } = engine.measures else {
@@ -27,7 +28,7 @@ pub(super) fn plan(
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
-    let packed = programs::pack(&experiment.method.programs, machine, session)?;
+    let packed = programs::pack(of.programs.as_slice(), of.disk.as_ref(), machine, session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.
@@ -38,7 +39,10 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    let key = programs::key(key(&qemu, machine), packed.as_ref());
+    for kernel in [&base, &change] {
+        programs::modules(&of.modules, kernel, session)?;
+    }
+    let key = programs::key(key(&qemu, machine), packed.as_ref(), &of.modules);
     Ok(experiment.plan(Sides { base, change }, key)?)
 }
 
@@ -51,13 +55,15 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let packed = programs::planned(plan, session)?;
-    let key = programs::key(key(&qemu, &plan.machine), packed.as_ref());
+    let key = programs::key(key(&qemu, &plan.machine), packed.as_ref(), &plan.key.modules);
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));
     let images = Sides::try_from_fn(image)?;
+    let modules = |side| programs::modules(&plan.key.modules, kernels.get(side), session);
+    let modules = Sides::try_from_fn(modules)?;
     let limits = session.limits.clone();
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
@@ -69,7 +75,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     observer.begin(&work(plan, session));
     let driver = Driver {
         dir,
-        boots: CountsBoots { engine: &*engine, images, virtual_s },
+        boots: CountsBoots { engine: &*engine, images, modules, virtual_s },
         jobs: session.jobs,
         cancel: &session.cancel,
         observe: &|event| observer.event(&event),

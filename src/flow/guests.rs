@@ -114,6 +114,7 @@ fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error>
         memory_mib: 0,
         guest,
         programs: String::new(),
+        modules: Vec::new(),
     })
 }
 

@@ -5,26 +5,31 @@ use std::path::Path;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
-use crate::engine::ProgramFiles;
-use crate::model::{CountsPlan, Key, Machine, UserProgram};
+use crate::engine::{ModuleArchive, ProgramFiles};
+use crate::kernel::needed_modules;
+use crate::model::{CountsPlan, Disk, Identity, Key, Machine, UserProgram};
+use crate::plan::mkfs;
 use crate::program::{self, PackedPrograms};
 
 /// What a kernel and the guest's own programs take at most.
 const KERNEL_MIB: u32 = 160;
 
-/// Packs the programs, from the current directory. Their files are in the memory twice while the
-/// guest unpacks them.
+/// Packs the programs and what makes the disk, from the current directory. Their files are in the
+/// memory twice while the guest unpacks them.
 pub(super) fn pack(
     programs: &[UserProgram],
+    disk: Option<&Disk>,
     machine: &Machine,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    if programs.is_empty() {
+    if programs.is_empty() && disk.is_none() {
         return Ok(None);
     }
     let most_bytes = u64::from(machine.memory_mib.saturating_sub(KERNEL_MIB) / 2) << 20;
     let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    Ok(Some(program::pack(programs, &here, most_bytes, &session.cache)?))
+    let mkfs = disk.map(mkfs);
+    let disk = disk.zip(mkfs.as_ref());
+    Ok(Some(program::pack(programs, disk, &here, most_bytes, &session.cache)?))
 }
 
 /// The programs of a plan: from the cache, or packed again.
@@ -32,22 +37,45 @@ pub(super) fn planned(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    if plan.programs.is_empty() {
+    if plan.programs.is_empty() && plan.disk.is_none() {
         return Ok(None);
     }
     if let Some(packed) = program::open(&plan.key.programs, &session.cache) {
         return Ok(Some(packed));
     }
-    let packed = pack(&plan.programs, &plan.machine, session)?;
+    let packed = pack(&plan.programs, plan.disk.as_ref(), &plan.machine, session)?;
     match packed.as_ref().is_some_and(|packed| packed.sha256 == plan.key.programs) {
         true => Ok(packed),
         false => Err(StalePlanError::OtherPrograms.into()),
     }
 }
 
-/// The Key of counts with these programs.
-pub(super) fn key(key: Key, packed: Option<&PackedPrograms>) -> Key {
-    Key { programs: packed.map_or_else(String::new, |packed| packed.sha256.clone()), ..key }
+/// The modules of a Kernel that the guests load.
+pub(super) fn modules(
+    wanted: &[String],
+    kernel: &Identity,
+    session: &Session<'_>,
+) -> Result<Option<ModuleArchive>, Error> {
+    let (names, parameters): (Vec<&str>, Vec<&str>) =
+        wanted.iter().map(|module| module.split_once(' ').unwrap_or((module, ""))).unzip();
+    let needed = session.talking(|talk| needed_modules(kernel, &names, &session.cache, talk))?;
+    if needed.is_empty() {
+        return Ok(None);
+    }
+    let loaded = needed.iter().map(|(name, _)| name.clone()).collect();
+    let of = |(name, content): (String, Vec<u8>)| {
+        let at = names.iter().position(|wanted| *wanted == name);
+        (at.map_or("", |at| parameters[at]).to_owned(), content)
+    };
+    let modules: Vec<(String, Vec<u8>)> = needed.into_iter().map(of).collect();
+    let (sha256, archive) = program::pack_modules(&modules, &session.cache)?;
+    Ok(Some(ModuleArchive { sha256, archive, names: loaded }))
+}
+
+/// The Key of counts with these programs and modules.
+pub(super) fn key(key: Key, packed: Option<&PackedPrograms>, modules: &[String]) -> Key {
+    let programs = packed.map_or_else(String::new, |packed| packed.sha256.clone());
+    Key { programs, modules: modules.to_vec(), ..key }
 }
 
 /// What the engine needs of them.

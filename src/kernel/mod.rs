@@ -32,7 +32,7 @@ mod target;
 mod tests;
 
 pub use cache::{Kernel, at_hand, cached, place};
-pub use debian::modules;
+pub use debian::{modules, needed_modules};
 pub use error::{BuildError, KernelError};
 pub use obtain::{check, obtain, obtain_for};
 pub use package::Package;

@@ -77,6 +77,7 @@ impl CampaignPlan {
             machine: self.machine.clone(),
             subjects: Sides::of(|_| subject.clone()),
             kernels: Sides::of(|_| kernel.clone()),
+            disk: None,
             programs: Vec::new(),
             workloads: unit.rows.iter().map(|row| self.workloads[*row].clone()).collect(),
             layouts: self.layouts.clone(),

@@ -53,4 +53,7 @@ pub struct Key {
     /// SHA-256 of the user's programs with all that they need; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub programs: String,
+    /// The kernel's modules that are loaded, each with its parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
 }

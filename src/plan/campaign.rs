@@ -44,8 +44,10 @@ impl Campaign {
         if !file.add.is_empty() {
             return Err(refuse("additions are of a ledger; list each as a subject"));
         }
-        if !file.program.is_empty() {
-            return Err(refuse("a campaign measures rows of ktax; remove `program`"));
+        if !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
+            return Err(refuse(
+                "a campaign measures rows of ktax; remove `program`, `modules` and `disk`",
+            ));
         }
         let first = |at: usize| file.subjects[..at].contains(&file.subjects[at]);
         if (0..file.subjects.len()).any(first) {

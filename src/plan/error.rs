@@ -146,6 +146,8 @@ pub enum PlanError {
          translator would deliver interrupts twice; compare another feature"
     )]
     NeverFound { name: &'static str },
+    #[error("a guest cannot have the file system {fs:?}; choose ext4, xfs or btrfs")]
+    FileSystem { fs: String },
     #[error("the program cannot be run: {reason}")]
     Program { reason: String },
     #[error("cannot bisect: {reason}")]

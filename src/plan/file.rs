@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::disk::DiskKeys;
 use super::error::PlanError;
 use super::programs::ProgramKeys;
 use super::workloads::ParamValue;
@@ -30,6 +31,10 @@ pub struct ExperimentFile {
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
+    /// The kernel's modules that each guest loads, with their parameters.
+    pub modules: Vec<String>,
+    /// A file system for the guest's files.
+    pub disk: Option<DiskKeys>,
     /// Programs of the user's, of which each is a row.
     pub program: Vec<ProgramKeys>,
     /// Layouts per Side.

@@ -1,12 +1,14 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 26] = [
+const FLAGS: [(&str, &str); 28] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
     ("threshold_percent", "--threshold"),
     ("program", "-- CMD"),
+    ("modules", "--module"),
+    ("disk", "--disk"),
     ("pairs", "--pairs"),
     ("most_pairs", "--most-pairs"),
     ("loops", "--loops"),

@@ -6,6 +6,7 @@ mod elf;
 mod error;
 mod image;
 mod libraries;
+mod modules;
 mod needs;
 mod pack;
 mod script;
@@ -14,6 +15,7 @@ mod symbols;
 mod tree;
 
 pub use error::ProgramError;
+pub use modules::pack_modules;
 pub use pack::{PackedPrograms, open, pack};
 
 /// What the guest calls the directory that a program starts in.

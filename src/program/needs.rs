@@ -147,7 +147,9 @@ fn find(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
         fs::metadata(path).is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
     };
     let paths = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&paths).map(|directory| directory.join(command));
+    // Who is not root has no mkfs in PATH.
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let found = env::split_paths(&paths).chain(more).map(|directory| directory.join(command));
     let mut found = found.filter(|path| path.is_absolute());
     found.find(is_program).ok_or_else(|| ProgramError::NotFound { command: command.to_owned() })
 }

@@ -1,17 +1,17 @@
 //! Programs in the cache, by the hash of the archive.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::archive::Archive;
+use super::archive::{Archive, Placed};
 use super::error::ProgramError;
 use super::tree::GuestTree;
 use super::{needs, start, symbols};
 use crate::cache::{Holder, Scratch};
 use crate::disk::{is_sha256, sha256_of_file};
-use crate::model::UserProgram;
+use crate::model::{Disk, UserProgram};
 
 /// The markers for scripts.
 const MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
@@ -31,14 +31,15 @@ pub struct PackedPrograms {
     _holder: Arc<Holder>,
 }
 
-/// Packs programs with all that they need, from the directory `here`; `most_bytes` is what fits
-/// into the guest.
+/// Packs programs, and what makes the disk, with all that they need, from the directory `here`;
+/// `most_bytes` is what fits into the guest.
 ///
 /// # Errors
 ///
 /// A file is missing, is too large or is not a program; or the cache cannot be written.
 pub fn pack(
     programs: &[UserProgram],
+    disk: Option<(&Disk, &UserProgram)>,
     here: &Path,
     most_bytes: u64,
     cache: &Path,
@@ -49,28 +50,43 @@ pub fn pack(
     let mut archive = Archive::new(BufWriter::new(file));
     let (mut placed, mut left_bytes) = (Vec::new(), most_bytes);
     archive.directory("program")?;
+    if let Some((disk, mkfs)) = disk {
+        archive.text("program/mount", 0o444, &start::mount(disk))?;
+        add(&mut archive, "program/disk", mkfs, here, &mut left_bytes)?;
+    }
     for (number, program) in programs.iter().enumerate() {
-        let mut tree = GuestTree::new(left_bytes);
-        let at = needs::add(&mut tree, program, here)?;
-        left_bytes -= tree.files().map(|(_, file)| file.bytes).sum::<u64>();
         let directory = format!("program/{number}");
-        let root = format!("{directory}/root");
-        archive.directory(&directory)?;
-        archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
-        archive.text(&format!("{directory}/env"), 0o444, &start::environment(program)?)?;
-        archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
-        archive.directory(&root)?;
-        // Its place in PATH.
-        for directory in ["usr", "usr/local", "usr/local/bin"] {
-            archive.directory(&format!("{root}/{directory}"))?;
-        }
-        archive.text(&format!("{root}/usr/local/bin/ktax-mark"), 0o755, MARK)?;
-        placed.extend(archive.tree(&root, &tree, program.user)?);
+        placed.extend(add(&mut archive, &directory, program, here, &mut left_bytes)?);
     }
     archive.end()?;
     let symbols = symbols::text(&placed)?;
     fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;
     keep(scratch, &parent, cache)
+}
+
+/// Adds one program, and returns where its files are.
+fn add<W: Write>(
+    archive: &mut Archive<W>,
+    directory: &str,
+    program: &UserProgram,
+    here: &Path,
+    left_bytes: &mut u64,
+) -> Result<Vec<Placed>, ProgramError> {
+    let mut tree = GuestTree::new(*left_bytes);
+    let at = needs::add(&mut tree, program, here)?;
+    *left_bytes -= tree.files().map(|(_, file)| file.bytes).sum::<u64>();
+    let root = format!("{directory}/root");
+    archive.directory(directory)?;
+    archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
+    archive.text(&format!("{directory}/env"), 0o444, &start::environment(program)?)?;
+    archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
+    archive.directory(&root)?;
+    // Its place in PATH.
+    for directory in ["usr", "usr/local", "usr/local/bin"] {
+        archive.directory(&format!("{root}/{directory}"))?;
+    }
+    archive.text(&format!("{root}/usr/local/bin/ktax-mark"), 0o755, MARK)?;
+    archive.tree(&root, &tree, program.user)
 }
 
 /// Programs that were packed before, if the cache still has them.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::WORK;
 use super::error::ProgramError;
-use crate::model::UserProgram;
+use crate::model::{Disk, UserProgram};
 
 /// Where a program is looked up in a root directory of the user's: `PATH` below has them.
 pub(super) const DIRECTORIES: [&str; 6] =
@@ -36,6 +36,11 @@ pub(super) fn environment(program: &UserProgram) -> Result<Vec<u8>, ProgramError
         all.push(text);
     }
     Ok(joined(all.into_iter()))
+}
+
+/// How the disk is mounted.
+pub(super) fn mount(disk: &Disk) -> Vec<u8> {
+    joined([disk.fs.as_str(), &disk.options].into_iter())
 }
 
 /// Whether the program's user owns a file of the guest.

@@ -63,7 +63,8 @@ fn of_elf(bytes: &[u8], offset: u64) -> Option<String> {
         }
     }
     let mut functions = functions(header, bytes).unwrap_or_default();
-    functions.sort();
+    // Of several names of one function the one that people call it by: malloc, not __libc_malloc.
+    functions.sort_by_cached_key(|(begin, _, name)| (*begin, name.starts_with('_'), name.clone()));
     functions.dedup_by_key(|(begin, ..)| *begin);
     for (begin, size, name) in functions {
         writeln!(text, "fn {begin:x} {size:x} {name}").ok()?;

@@ -1,8 +1,8 @@
 //! The command line that makes a comparison again.
 
 use crate::model::{
-    Comparison, CountsComparison, History, HistoryLine, HistoryPoint, METRICS, Machine, Row, Side,
-    Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine, Row,
+    Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// What `ktax compare` has where nothing else is asked for: layouts of counts, loops and pairs of
@@ -11,6 +11,7 @@ const LAYOUTS: usize = 5;
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
+const DISK_MIB: u32 = 320;
 const THRESHOLD_PERCENT: f64 = 0.1;
 
 /// Of counts; empty where only an experiment file can ask for such a base.
@@ -20,7 +21,13 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
         return Vec::new();
     }
     let of_users = rows.iter().filter(|row| row.row.starts_with("program:")).count();
-    if of_users != counts.programs.len() || of_users > 1 {
+    let of_disk = if counts.disk.is_some() { 2 } else { 0 };
+    let is_usual = |disk: &Disk| disk.mib == DISK_MIB && disk.options.is_empty();
+    if of_users != counts.programs.len()
+        || of_users > 1
+        || counts.key.modules.len() < of_disk
+        || !counts.disk.as_ref().is_none_or(is_usual)
+    {
         return Vec::new();
     }
     let kernel = |side: Side| {
@@ -35,6 +42,8 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
     let (cpu, memory_mib) = (counts.key.cpu.clone(), counts.key.memory_mib);
     words.machine(&Machine { cpu, memory_mib });
+    counts.disk.iter().for_each(|disk| words.option("--disk", &disk.fs));
+    counts.key.modules.iter().skip(of_disk).for_each(|module| words.option("--module", module));
     words.rows("-w", rows.iter().filter(|row| !row.row.starts_with("program:")));
     words.counting(counts.layouts, counts.seed, threshold_percent);
     counts.programs.iter().for_each(|program| words.program(program));

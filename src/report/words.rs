@@ -8,15 +8,20 @@ use crate::text::counted;
 /// What counts compare with, and under how many layouts they were made: `exact · QEMU 7.2.22 ·
 /// pc-q35-7.2 · max · 512 MiB · 5 layouts`.
 pub fn machine(key: &Key, layouts: usize) -> String {
-    format!(
-        "{} · QEMU {} · {} · {} · {} MiB · {}",
-        key.engine,
-        key.qemu,
-        key.machine,
-        key.cpu,
-        number::whole(key.memory_mib.into()),
-        counted(layouts, "layout")
-    )
+    let mut words = vec![
+        key.engine.clone(),
+        format!("QEMU {}", key.qemu),
+        key.machine.clone(),
+        key.cpu.clone(),
+        format!("{} MiB", number::whole(key.memory_mib.into())),
+    ];
+    if !key.modules.is_empty() {
+        let name = |module: &String| module.split(' ').next().unwrap_or_default().to_owned();
+        let names: Vec<String> = key.modules.iter().map(name).collect();
+        words.push(format!("modules {}", names.join(", ")));
+    }
+    words.push(counted(layouts, "layout"));
+    words.join(" · ")
 }
 
 /// The unit of a Metric, as the head of a column has it: `insn`; empty where it is not known.

@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::WireError;
 use super::lines::Lines;
+use crate::text::escape_bytes;
 
 /// What a guest reports about itself before its freeze.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,8 @@ pub struct Hello {
     pub ignored: Vec<String>,
     /// Kernel threads that still ran when the guest no longer waited for an idle kernel.
     pub busy: Vec<String>,
+    /// What the guest could not do before its freeze: modules, the disk; escaped.
+    pub failed: Vec<String>,
     /// Whether the kernel's random number generator has no seed.
     pub is_unseeded: bool,
 }
@@ -47,6 +50,7 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
         build_id: None,
         ignored,
         busy: Vec::new(),
+        failed: Vec::new(),
         is_unseeded: false,
     };
     loop {
@@ -57,6 +61,9 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
             }
             ("unseeded", "") => hello.is_unseeded = true,
             ("busy", task) if hello.busy.len() < LINES => hello.busy.push(task.to_owned()),
+            ("failed", what) if hello.failed.len() < LINES => {
+                hello.failed.push(escape_bytes(what.as_bytes()));
+            }
             ("ready", "") => break,
             _ => return Err(line.malformed()),
         }

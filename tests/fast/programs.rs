@@ -21,7 +21,7 @@ fn program(command: &[&str]) -> UserProgram {
 }
 
 fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramError> {
-    pack(std::slice::from_ref(program), here, 256 * MIB, &here.join("../cache"))
+    pack(std::slice::from_ref(program), None, here, 256 * MIB, &here.join("../cache"))
 }
 
 /// A directory for a program, with a cache beside it.
@@ -145,7 +145,8 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
     let first = packed(&asked, &here).unwrap();
     assert_eq!(packed(&asked, &here).unwrap().sha256, first.sha256);
     let other =
-        pack(std::slice::from_ref(&asked), &here, 64 * MIB, &dir.path().join("other")).unwrap();
+        pack(std::slice::from_ref(&asked), None, &here, 64 * MIB, &dir.path().join("other"))
+            .unwrap();
     assert_eq!(other.sha256, first.sha256);
     assert_eq!(fs::read(&other.symbols).unwrap(), fs::read(&first.symbols).unwrap());
     fs::write(&first.archive, "damaged").unwrap();

@@ -34,6 +34,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         subjects: subjects(plan),
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
+        disk: plan.disk.clone(),
         programs: plan.programs.clone(),
         growth: grown(plan, &rows),
     });

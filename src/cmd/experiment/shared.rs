@@ -9,7 +9,7 @@ use crate::cmd::choice::{experiment, number};
 use crate::flow::{self, Error};
 use crate::model::RunsOn;
 use crate::plan::bounds::MEMORY_MIB;
-use crate::plan::{self, Experiment, ExperimentFile, SubjectKeys, check_keys};
+use crate::plan::{self, DiskKeys, Experiment, ExperimentFile, SubjectKeys, check_keys};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -56,6 +56,12 @@ pub struct SharedArgs {
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(MEMORY_MIB))]
     memory: Option<u32>,
+    /// Load this module of the kernel's package, with what it depends on; repeat for more
+    #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
+    module: Vec<String>,
+    /// Put the guest's files on this file system, in memory: ext4, xfs or btrfs [default: tmpfs]
+    #[arg(long, value_name = "FS", help_heading = "Subjects")]
+    disk: Option<String>,
     #[command(flatten)]
     rows: RowArgs,
     /// Allow two sides that are the same, which measures noise
@@ -105,6 +111,10 @@ impl SharedArgs {
         }
         set(&mut file.machine.cpu, &self.cpu);
         set(&mut file.machine.memory_mib, &self.memory);
+        file.modules.extend(self.module.clone());
+        if let Some(fs) = &self.disk {
+            file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });
+        }
         set(&mut file.same, &self.same.then_some(true));
         set(&mut file.seed, &self.seed);
         set(&mut file.threshold_percent, &self.threshold);

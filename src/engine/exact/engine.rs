@@ -42,17 +42,10 @@ impl Exact {
     }
 
     /// The same with programs of the user's in each guest.
-    ///
-    /// # Errors
-    ///
-    /// The cache cannot be written.
-    pub fn with(mut self, programs: Option<ProgramFiles>) -> Result<Exact, Failure> {
-        if let Some(programs) = &programs {
-            let added = self.tools.payload.add(programs);
-            added.map_err(host("cannot write to the cache"))?;
-        }
+    #[must_use]
+    pub fn with(mut self, programs: Option<ProgramFiles>) -> Exact {
         self.tools.programs = programs;
-        Ok(self)
+        self
     }
 
     /// Loads the plugin into a QEMU without a machine, to see whether that works.
@@ -86,6 +79,7 @@ impl Exact {
             memory_mib: machine.memory_mib,
             guest: payload::guest_sha256(),
             programs: String::new(),
+            modules: Vec::new(),
         }
     }
 
@@ -102,7 +96,9 @@ impl Exact {
 
 impl Engine for Exact {
     fn script(&self, request: &Request) -> String {
-        argv::script(&self.tools.qemu.program, request, &self.tools.payload.initrd)
+        // A cache that cannot be written is a failure of the boot, which comes next.
+        let initrd = self.tools.initrd(request).unwrap_or_default();
+        argv::script(&self.tools.qemu.program, request, &initrd)
     }
 
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {

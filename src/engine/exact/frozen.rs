@@ -80,7 +80,7 @@ impl Frozen for ExactBoot<'_> {
         // Region.
         let symbols = self.symbols().unwrap_or(Path::new(""));
         let plugin = self.plugin(&place, symbols, Region::Boot);
-        let initrd = &tools.payload.initrd;
+        let initrd = &tools.initrd(&self.request)?;
         let args =
             |control| argv::boot(&self.request, initrd, &files, control, &place.order, &plugin);
         let mut vm = Vm::start(&tools.qemu.program, args, None, &place.stderr(), &tools.limits)?;
@@ -130,7 +130,7 @@ impl<'a> ExactBoot<'a> {
         let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
-        let initrd = &tools.payload.initrd;
+        let initrd = &tools.initrd(&self.request)?;
         let args = |control| {
             argv::resume(&self.request, initrd, &files, control, &place.order, plugin.as_ref())
         };

@@ -20,7 +20,7 @@ pub const ENGINE: EngineEntry = EngineEntry {
     measures: Measures::Counts {
         key: Exact::key,
         open: |CountsSetup { qemu, cache, limits, cancel, programs }| {
-            Ok(Box::new(Exact::new(qemu, cache, limits, cancel)?.with(programs)?))
+            Ok(Box::new(Exact::new(qemu, cache, limits, cancel)?.with(programs)))
         },
     },
 };

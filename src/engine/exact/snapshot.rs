@@ -80,7 +80,7 @@ fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<S
         wire: scratch.file("wire"),
         console: scratch.file("serial.log"),
     };
-    let initrd = &tools.payload.initrd;
+    let initrd = &tools.initrd(request)?;
     let args = |control| argv::freeze(request, initrd, &files, control);
     let stderr = scratch.file("stderr");
     let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
@@ -155,6 +155,7 @@ fn key(tools: &Tools, request: &Request) -> String {
         &memory_mib,
         &seed,
     ];
+    parts.extend(request.modules.as_ref().map(|modules| modules.sha256.as_str()));
     parts.extend(programs);
     sha256_of_parts(&parts)
 }

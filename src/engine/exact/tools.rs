@@ -1,11 +1,14 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::argv::Files;
+use crate::engine::contract::Request;
 use crate::engine::entry::ProgramFiles;
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload::Payload;
 use crate::engine::qemu::Qemu;
+use crate::engine::stop::host;
 use crate::engine::vm::Watched;
+use crate::model::Failure;
 
 /// What every part of the exact engine works with.
 #[derive(Debug)]
@@ -22,6 +25,14 @@ pub(super) struct Tools {
 }
 
 impl Tools {
+    /// What the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
+    pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
+        let modules = request.modules.iter().map(|it| (it.sha256.as_str(), it.archive.as_path()));
+        let programs = self.programs.iter().map(|it| (it.sha256.as_str(), it.archive.as_path()));
+        let archives: Vec<(&str, &Path)> = modules.chain(programs).collect();
+        self.payload.with(&archives).map_err(host("cannot write to the cache"))
+    }
+
     /// What is watched while a VM with these files runs.
     pub fn watch<'a>(&'a self, files: &'a Files, wire_bytes: u64) -> Watched<'a> {
         Watched {

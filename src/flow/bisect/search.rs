@@ -16,7 +16,7 @@ use crate::flow::whole::compare_with_base_of;
 use crate::flow::{counts, file};
 use crate::kernel;
 use crate::model::{
-    Bisection, Carrier, Chain, CountsPlan, Effect, Plan, Point, Row, Side, Verdict,
+    Bisection, Carrier, Chain, CountsPlan, Effect, Plan, Point, Row, Side, UserProgram, Verdict,
 };
 use crate::plan::{self, CountsExperiment, Experiment};
 use crate::report;
@@ -160,9 +160,15 @@ fn experiment(
     let base = bounds.method.subjects.base.clone();
     let change = plan::subject_after(chain, &base, elements, &config.display().to_string());
     let title = format!("{} with {place} of {}", bisection.title, bisection.elements.len());
+    let CountsPlan { key, disk, programs, .. } = &bounds.method;
+    let is_row = |program: &&UserProgram| program.row() == bisection.row;
+    let programs: Vec<UserProgram> = programs.iter().filter(is_row).cloned().collect();
     let method = CountsExperiment {
         layouts: 1,
-        workloads: Some(vec![bisection.row.clone()]),
+        workloads: programs.is_empty().then(|| vec![bisection.row.clone()]),
+        modules: key.modules.clone(),
+        disk: disk.clone(),
+        programs,
         machine: bounds.method.machine.clone(),
         ..CountsExperiment::between(base, change)
     };

@@ -29,6 +29,7 @@ pub(in crate::flow) fn compare(
         machine: of.machine.clone(),
         subjects: Sides::of(|side| first.get(side).subject.clone()),
         kernels: Sides::of(|side| first.get(side).kernel.clone()),
+        disk: None,
         programs: Vec::new(),
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
         layouts: of.layouts.clone(),

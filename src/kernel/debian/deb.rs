@@ -18,6 +18,8 @@ use crate::text::escape;
 const VMLINUZ_MAX: u64 = 256 << 20;
 /// ktax reads at most this many bytes of a package. No kernel package is larger.
 const TREE_MAX: u64 = 8 << 30;
+/// The list of modules that are built in, which is taken by this name.
+pub(super) const BUILT_IN: &str = "modules.builtin";
 /// ktax keeps at most this many kernels and this many configs in memory.
 const FILES_MAX: usize = 8;
 
@@ -99,6 +101,9 @@ fn module(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
     let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
+    if file == BUILT_IN {
+        return Some(BUILT_IN);
+    }
     [".ko", ".ko.xz", ".ko.zst"].iter().find_map(|end| file.strip_suffix(end))
 }
 

@@ -8,6 +8,7 @@ mod deb;
 mod foreign;
 mod index;
 mod modules;
+mod needed;
 mod obtain;
 mod version;
 
@@ -15,4 +16,5 @@ pub(super) use apt::Apt;
 #[cfg(test)]
 pub(super) use archive::{Archive, Contents, Listed};
 pub use modules::modules;
+pub use needed::needed_modules;
 pub(super) use obtain::obtain;

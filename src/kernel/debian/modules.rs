@@ -12,6 +12,7 @@ use crate::kernel::limits::MODULE_MAX;
 use crate::kernel::package::Package;
 use crate::kernel::spec::KernelSpec;
 use crate::kernel::talk::Talk;
+use crate::model::Identity;
 
 /// The longest index of modules, in bytes.
 const INDEX_MAX: u64 = 64 << 10;
@@ -30,32 +31,50 @@ pub fn modules(
     cache: &Path,
     talk: &Talk<'_>,
 ) -> Result<Vec<PathBuf>, KernelError> {
-    let Ok(KernelSpec::Debian { package, version: Some(version) }) =
-        kernel.identity.source.parse::<KernelSpec>()
-    else {
-        return Ok(Vec::new());
+    let Some(package) = package_of(&kernel.identity) else { return Ok(Vec::new()) };
+    let one = |(name, path): (&&str, Option<PathBuf>)| {
+        let module = (*name).to_owned();
+        path.ok_or_else(|| KernelError::NoModule { package: package.clone(), module })
     };
-    let Some(package) = Package::new(&package, &version) else { return Ok(Vec::new()) };
-    let cache = Cache::of(kernel.identity.arch, cache, talk.note)?;
-    let entry = cache.entry(&kernel.identity.sha256);
+    let found = found(&kernel.identity, &package, names, cache, talk)?;
+    names.iter().zip(found).map(one).collect()
+}
+
+/// The package that a kernel came from.
+pub(super) fn package_of(kernel: &Identity) -> Option<Package> {
+    match kernel.source.parse::<KernelSpec>() {
+        Ok(KernelSpec::Debian { package, version: Some(version) }) => {
+            Package::new(&package, &version)
+        }
+        _ => None,
+    }
+}
+
+/// The paths in the cache of these modules of a package, in this order; `None` where it has none.
+pub(super) fn found(
+    kernel: &Identity,
+    package: &Package,
+    names: &[&str],
+    cache: &Path,
+    talk: &Talk<'_>,
+) -> Result<Vec<Option<PathBuf>>, KernelError> {
+    let cache = Cache::of(kernel.arch, cache, talk.note)?;
+    let entry = cache.entry(&kernel.sha256);
     if let Some(paths) = cached(&cache, &entry, names) {
-        return Ok(paths);
+        return Ok(paths.into_iter().map(Some).collect());
     }
     cache.note(&format!("downloading the modules of {package}"));
     let scratch = cache.scratch()?;
     let mut index = read_index(&entry);
-    let fetched = Apt::for_images(&cache).fetch_modules(&package, names, scratch.path());
+    let fetched = Apt::for_images(&cache).fetch_modules(package, names, scratch.path());
     for (name, content) in talk.unless_cancelled(fetched)? {
         let digest = sha256(&content);
         cache.write_unless_same(&entry.join(file_name(&digest)), &content)?;
         index.insert(name, digest);
     }
     cache.write_json(&entry.join("modules.json"), &index)?;
-    let one = |name: &&str| match index.get(*name) {
-        Some(digest) => Ok(entry.join(file_name(digest))),
-        None => Err(KernelError::NoModule { package: package.clone(), module: (*name).to_owned() }),
-    };
-    names.iter().map(one).collect()
+    let one = |name: &&str| index.get(*name).map(|digest| entry.join(file_name(digest)));
+    Ok(names.iter().map(one).collect())
 }
 
 fn cached(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf>> {

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
-use super::super::{Growth, Identity, Key, Sides, Signature, Subject, UserProgram};
+use super::super::{Disk, Growth, Identity, Key, Sides, Signature, Subject, UserProgram};
 
 /// What exact counts say of a row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct CountsComparison {
     pub layouts: usize,
     /// What they were drawn from.
     pub seed: u64,
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
     /// The programs of the user's, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,

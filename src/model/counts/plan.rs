@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use super::super::{Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload};
+use super::super::{
+    Disk, Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload,
+};
 
 /// What only exact counts need to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct CountsPlan {
     pub subjects: Sides<Subject>,
     /// The Subjects' Kernels.
     pub kernels: Sides<Identity>,
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
     /// The programs of the user's, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,

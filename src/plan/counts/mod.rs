@@ -2,6 +2,7 @@
 
 use super::asked::Experiment;
 use super::bounds::MEMORY_MIB;
+use super::disk;
 use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
 use super::layouts;
@@ -9,7 +10,7 @@ use super::programs;
 use super::workloads::{check_for_guest, check_memory, definitions, select};
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
-    CountsPlan, Identity, Key, Machine, Plan, Sides, Subject, UserProgram, Workload,
+    CountsPlan, Disk, Identity, Key, Machine, Plan, Sides, Subject, UserProgram, Workload,
 };
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -24,6 +25,10 @@ pub struct CountsExperiment {
     pub layouts: u32,
     /// Rows by name; where absent the programs, else all default rows.
     pub workloads: Option<Vec<String>>,
+    /// The kernel's modules that each guest loads, each with its parameters.
+    pub modules: Vec<String>,
+    /// The file system of the guest's files.
+    pub disk: Option<Disk>,
     /// Programs of the user's, of which each is a row.
     pub programs: Vec<UserProgram>,
     /// The shape of the computer, the same for both Sides.
@@ -41,6 +46,8 @@ impl CountsExperiment {
             engine: &ENGINES[0],
             layouts: layouts::DEFAULT,
             workloads: None,
+            modules: Vec::new(),
+            disk: None,
             programs: Vec::new(),
             machine: Machine::default(),
             base,
@@ -59,7 +66,10 @@ impl CountsExperiment {
             cpu: file.machine.cpu.clone().unwrap_or(usual.cpu),
             memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
         };
+        let disk = file.disk.as_ref().map(disk::disk).transpose()?;
         let experiment = CountsExperiment {
+            modules: disk::modules(disk.as_ref(), &file.modules),
+            disk,
             engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
             workloads: file.workloads.clone(),
@@ -87,6 +97,7 @@ impl CountsExperiment {
             ("--base-boot-line (base.boot_line)", &self.base.boot_line),
             ("--change-boot-line (change.boot_line)", &self.change.boot_line),
             ("--cpu (machine.cpu)", &self.machine.cpu),
+            ("--module (modules)", &self.modules.join(" ")),
             ("the base's options and patches", &self.base.beside_kernel()),
             ("the change's options and patches", &self.change.beside_kernel()),
         ] {
@@ -119,7 +130,7 @@ impl Experiment<CountsExperiment> {
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
-        let CountsExperiment { layouts, machine, base, change, programs, .. } = &self.method;
+        let CountsExperiment { layouts, machine, base, change, programs, disk, .. } = &self.method;
         let workloads = self.rows()?;
         let (layouts, steps) = layouts::steps(self.seed, *layouts);
         let method = CountsPlan {
@@ -127,6 +138,7 @@ impl Experiment<CountsExperiment> {
             machine: machine.clone(),
             subjects: Sides { base: base.clone(), change: change.clone() },
             kernels,
+            disk: disk.clone(),
             programs: programs.clone(),
             workloads,
             layouts,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::measure::{Measured, measure};
-use crate::engine::{Engine, Frozen, Request, Stop};
+use crate::engine::{Engine, Frozen, ModuleArchive, Request, Stop};
 use crate::model::{
     Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, Workload,
 };
@@ -17,6 +17,8 @@ pub struct CountsBoots<'a> {
     pub engine: &'a dyn Engine,
     /// The Kernels' images.
     pub images: Sides<PathBuf>,
+    /// The Kernels' modules.
+    pub modules: Sides<Option<ModuleArchive>>,
     /// The limit of virtual time for a Region.
     pub virtual_s: u64,
 }
@@ -52,6 +54,10 @@ impl Boots for CountsBoots<'_> {
     ) -> Result<Box<dyn ReadyBoot<Sample> + 'a>, Stop> {
         let frozen = self.engine.boot(&self.request(plan, step))?;
         check_kernel(plan, step, frozen.hello())?;
+        if let Some(message) = frozen.hello().failed.first() {
+            let modules = self.modules.get(step.side).clone().unwrap_or_default();
+            return Err(Failure::Refused { message: modules.named(message) }.into());
+        }
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
         Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s: self.virtual_s }))
     }
@@ -65,13 +71,15 @@ impl CountsBoots<'_> {
             boot_line: plan.subjects.get(step.side).boot_line.clone(),
             machine: plan.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
+            modules: self.modules.get(step.side).clone(),
         }
     }
 }
 
 impl ReadyBoot<Sample> for CountsBoot<'_> {
     fn about(&self) -> Boot {
-        let Hello { release, build_id, ignored, busy, is_unseeded } = self.frozen.hello().clone();
+        let Hello { release, build_id, ignored, busy, is_unseeded, .. } =
+            self.frozen.hello().clone();
         let release = Some(release);
         Boot { release, build_id, ignored, busy, is_unseeded, ..Boot::default() }
     }

@@ -119,6 +119,7 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
         memory_mib: 0,
         guest: "9".repeat(64),
         programs: String::new(),
+        modules: Vec::new(),
     };
     let (host, base) = (identity(), Some(identity()));
     let change = of.change.as_ref().map(|_| identity());

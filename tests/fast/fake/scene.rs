@@ -180,7 +180,8 @@ impl Scene {
             }
         };
         let images = Sides { base: "base".into(), change: "change".into() };
-        let boots = CountsBoots { engine: &fake, images, virtual_s: VIRTUAL_S };
+        let boots =
+            CountsBoots { engine: &fake, images, modules: Sides::default(), virtual_s: VIRTUAL_S };
         let (jobs, cancel, observe) = (self.jobs, &cancel, &observe);
         let ended =
             Driver { dir: &dir, boots, jobs, cancel, observe }.run().map(|(ended, _)| ended);
@@ -221,5 +222,12 @@ pub fn profile(functions: &[(&str, u64)]) -> String {
 pub fn hello(side: Side) -> Hello {
     let build_id = Some("ab".repeat(20));
     let release = format!("6.1.0-{}", side.name());
-    Hello { release, build_id, ignored: Vec::new(), busy: Vec::new(), is_unseeded: false }
+    Hello {
+        release,
+        build_id,
+        ignored: Vec::new(),
+        busy: Vec::new(),
+        failed: Vec::new(),
+        is_unseeded: false,
+    }
 }

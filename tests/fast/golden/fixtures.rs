@@ -83,6 +83,7 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
             change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
         },
         kernels: Sides { base: kernel(), change: kernel() },
+        disk: None,
         programs: Vec::new(),
         workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
         layouts: (0..layouts).map(layout).collect(),
@@ -100,6 +101,7 @@ pub fn key() -> Key {
         memory_mib: 512,
         guest: "9".repeat(64),
         programs: String::new(),
+        modules: Vec::new(),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
         memory_mib: 512,
         guest: "9".repeat(64),
         programs: String::new(),
+        modules: Vec::new(),
     };
     let of = Measurand {
         kernel_sha256: kernel.sha256.clone(),

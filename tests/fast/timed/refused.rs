@@ -90,6 +90,7 @@ fn counted() -> Plan<CountsPlan> {
         memory_mib: 512,
         guest: "0".repeat(64),
         programs: String::new(),
+        modules: Vec::new(),
     };
     let kernels = Sides { base: identity.clone(), change: identity };
     let method = CountsExperiment::between(Subject::of("x", ""), Subject::of("x", ""));

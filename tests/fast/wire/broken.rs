@@ -36,6 +36,7 @@ const MMAP: Call = all(9);
 const MUNMAP: Call = all(11);
 const SHMAT: Call = all(30);
 const SOCKET: Call = all(41);
+const RENAME: Call = all(82);
 const CREAT: Call = all(85);
 const LINK: Call = all(86);
 const TIMES: Call = all(100);
@@ -72,7 +73,10 @@ const WORK: &[(&[&str], &[Call])] = &[
     (&["page-fault-thp", "micro-flush"], &[MADVISE]),
     (&["af-unix", "pipe", "tcp", "context-switch", "read-1", "file-reread"], &[READ]),
     (&["bw-pipe", "bw-tcp", "bw-unix"], &[READ]),
-    (&["write-1"], &[WRITE]),
+    (&["write-1", "fs-append"], &[WRITE]),
+    (&["fs-rename"], &[RENAME]),
+    (&["fs-readdir"], &[GETDENTS]),
+    (&["fs-truncate"], &[PWRITE]),
     (&["udp"], &[SEND_TO]),
     (&["tcp-connect"], &[CONNECT]),
     (&["getppid"], &[GETPPID]),

@@ -1,0 +1,86 @@
+//! File systems and modules of the guest.
+
+use std::path::Path;
+
+use ktax::model::{Comparison, Failure, Side, Verdict};
+
+use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
+
+fn on_disk(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
+    let args = [&["--layouts", "1", "--memory", "512"], more].concat();
+    compare(&dir.join("out"), [QUICK_BOOT; 2], &args)
+}
+
+/// Whether a row executed a function whose name begins like this.
+fn executed(dir: &Path, row: &str, prefix: &str) -> bool {
+    let dir = open_counts(&dir.join("out")).unwrap();
+    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
+    profile.lines.iter().any(|line| line.function.starts_with(prefix))
+}
+
+#[test]
+fn rows_and_programs_have_their_files_on_the_disk() {
+    let dir = scratch();
+    let dir = dir.path();
+    let rows = ["-w", "fs-append", "-w", "fs-rename", "-w", "getppid"];
+    let program = ["--", "sh", "-c", "echo text >/tmp/file"];
+    let (ran, comparison) = on_disk(dir, &[&["--disk", "ext4"], &rows[..], &program].concat());
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    for row in &comparison.rows {
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
+        let effect = &row.effects()[0];
+        assert_eq!(effect.samples.get(Side::Base), effect.samples.get(Side::Change), "{row:?}");
+    }
+    for name in ["fs-append:fsync=0", "fs-append:fsync=1", "fs-rename", "program:sh"] {
+        assert!(executed(dir, name, "ext4_"), "{name}");
+    }
+    assert!(executed(dir, "fs-append:fsync=1", "jbd2_"));
+    assert!(!executed(dir, "getppid", "ext4_") && !executed(dir, "fs-rename", "shmem_"));
+    let again = run(ktax().current_dir(dir).args(["report", "out", "--format", "mail"]));
+    assert!(again.stdout.contains("--disk ext4"), "{}", again.stdout);
+    assert!(again.stdout.contains("-- sh -c"), "{}", again.stdout);
+    let header = run(ktax().current_dir(dir).args(["report", "out"]));
+    assert!(header.stdout.contains(" · modules brd, ext4 · "), "{}", header.stdout);
+}
+
+#[test]
+fn modules_are_loaded_with_their_dependencies_or_named() {
+    let dir = scratch();
+    let dir = dir.path();
+    // veth is needed by nothing here; nf_tables needs others.
+    let (ran, comparison) = on_disk(
+        dir,
+        &["--module", "nf_tables", "--module", "zram num_devices=3", "--", "sh", "-c", SHOW],
+    );
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(row(&comparison, "program:sh").verdict, Verdict::NoDetectedChange);
+    let dir = scratch();
+    let words = ["--module", "zram num_devices=many", "-w", "getppid"];
+    let (ran, comparison) = on_disk(dir.path(), &words);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let failure = &row(&comparison, "getppid").failures[0].failure;
+    let Failure::Refused { message } = failure else { panic!("{failure:?}") };
+    assert_eq!(message, "the module zram cannot be loaded: Invalid argument");
+}
+
+/// Fails unless the modules are there, as they were asked for.
+const SHOW: &str = "set -e; test -b /dev/zram2; test ! -e /dev/zram3; \
+                    while read -r name rest; do test $name = nf_tables && exit 0; done \
+                    </proc/modules; exit 1";
+
+#[test]
+fn what_cannot_be_made_or_loaded_is_named_before_a_boot() {
+    for (words, reason) in [
+        (&["--disk", "ext5"][..], "choose ext4, xfs or btrfs"),
+        (&["--module", "no-such-module"], "contains no module no-such-module.ko"),
+        (&["--engine", "kvm", "--disk", "ext4"], "--disk"),
+    ] {
+        let dir = scratch();
+        let ran = run(ktax()
+            .args(["compare", "--same", "--kernel", KERNEL, "-w", "getppid", "--out"])
+            .arg(dir.path().join("out"))
+            .args(words));
+        assert!(ran.status == 2 || ran.status == 65, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason), "{words:?}: {}", ran.stderr);
+    }
+}
