@@ -91,6 +91,10 @@ pub struct StoredPoint {
     pub raw: Vec<u64>,
     /// What a difference has to be a share of to matter, in each Layout.
     pub whole: Vec<u64>,
+    /// The kernel's modules that were loaded, each with its parameters.
+    pub modules: Vec<String>,
+    /// SHA-256 of the user's programs; empty where there were none.
+    pub programs: String,
 }
 
 impl Index {
@@ -201,7 +205,9 @@ impl Index {
               (SELECT coalesce(group_concat(raw, ' '), '') FROM (SELECT raw FROM value \
                 WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
               (SELECT coalesce(group_concat(whole, ' '), '') FROM (SELECT whole FROM value \
-                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)) \
+                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
+              coalesce(json_extract(conditions.json, '$.key.modules'), '[]'), \
+              coalesce(json_extract(conditions.json, '$.key.programs'), '') \
             FROM measurement JOIN workload ON workload.id = measurement.workload \
             JOIN subject ON subject.id = measurement.subject \
             JOIN kernel ON kernel.id = subject.kernel \
@@ -223,6 +229,8 @@ impl Index {
                 signature: row.get(15)?,
                 raw: counts(row.get(16)?),
                 whole: counts(row.get(17)?),
+                modules: serde_json::from_str(&row.get::<_, String>(18)?).unwrap_or_default(),
+                programs: row.get(19)?,
             })
         })
     }

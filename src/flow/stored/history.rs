@@ -169,6 +169,27 @@ fn of_function(
     Ok(measurement.layouts.iter().map(|layout| of_layout(&layout.profile)).collect())
 }
 
+/// How a point was measured, in words.
+fn measured(point: &StoredPoint) -> String {
+    let Machine { cpu, memory_mib } = &point.machine;
+    let mut words = vec![
+        format!("QEMU {}", point.qemu),
+        format!("guest {}", short_hashes(&point.guest)),
+        format!("{memory_mib} MiB"),
+        format!("CPU {cpu}"),
+        format!("{} layouts", point.raw.len()),
+    ];
+    let name = |module: &String| module.split(' ').next().unwrap_or_default().to_owned();
+    if !point.modules.is_empty() {
+        let names: Vec<String> = point.modules.iter().map(name).collect();
+        words.push(format!("modules {}", names.join(" and ")));
+    }
+    if !point.programs.is_empty() {
+        words.push(format!("programs {}", short_hashes(&point.programs)));
+    }
+    words.join(", ")
+}
+
 /// Points in their order, each with what it is against its anchor.
 fn line(
     order: &HistoryOrder,
@@ -188,13 +209,9 @@ fn line(
     let against = analyse::against_anchors(&all, ops, order.threshold_percent);
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
-    let Machine { cpu, memory_mib } = &asked.machine;
-    let measured = format!(
-        "QEMU {}, guest {}, {memory_mib} MiB, CPU {cpu}, {} layouts",
-        first.qemu,
-        short_hashes(&first.guest),
-        asked.layouts
-    );
+    let measured = measured(first);
+    // The files of a program or of a disk are not known here.
+    let asked = (first.modules.is_empty() && first.programs.is_empty()).then_some(asked);
     let points = points.into_iter().zip(against).map(|((place, point), against)| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
@@ -210,7 +227,7 @@ fn line(
         HistoryPoint { place, name, kernel, package, boot_line, tags, values, against }
     });
     let points = points.collect();
-    HistoryLine { row, operation, ops, lineage, measured, asked: Some(asked), points }
+    HistoryLine { row, operation, ops, lineage, measured, asked, points }
 }
 
 /// The version of a package that has the kernel: everybody can get that again.

@@ -93,6 +93,26 @@ fn another_qemu_flavour_or_boot_line_is_a_line_of_its_own() {
 }
 
 #[test]
+fn what_ran_on_a_disk_is_a_line_of_its_own_and_has_no_command() {
+    let asked = Asked::new();
+    for (release, cost) in releases(2).into_iter().zip([1_000, 1_010]) {
+        let plain = generated::measurement(&Made::of("fs-rename", release, cost));
+        let mut on_disk = plain.clone();
+        on_disk.of.key.modules = vec!["brd rd_nr=1".into(), "ext4".into()];
+        on_disk.of.key.programs = "ab".repeat(32);
+        asked.store.put(&plain).unwrap();
+        asked.store.put(&on_disk).unwrap();
+    }
+    let found = history(&asked, &["fs-rename"]);
+    let [one, other] = &found.lines[..] else { panic!("{found:?}") };
+    let (plain, on_disk) = if one.asked.is_some() { (one, other) } else { (other, one) };
+    assert!(!plain.measured.contains("modules") && plain.asked.is_some(), "{plain:?}");
+    assert!(on_disk.measured.ends_with("modules brd and ext4, programs abababababab"));
+    assert!(on_disk.asked.is_none());
+    assert_eq!([plain.points.len(), on_disk.points.len()], [2, 2]);
+}
+
+#[test]
 fn candidates_come_before_their_release_and_ten_after_nine() {
     let asked = Asked::new();
     let all = ["6.9.0", "6.10.0-rc1", "6.10.0-rc2", "6.10.0-rc10", "6.10.0", "6.10.1"];
