@@ -7,6 +7,8 @@ ktax=$1 prefix=$2 share=$2/share
 doc=$share/doc/ktax
 
 install -D -m 755 "$ktax" "$prefix/bin/ktax"
+# Markers for programs that are counted.
+install -D -m 644 guest/ktax-mark.h "$prefix/include/ktax-mark.h"
 mkdir -p "$share/man/man1"
 "$ktax" man --out "$share/man/man1"
 gzip -9 -n "$share"/man/man1/*.1

@@ -39,9 +39,11 @@ pub enum Need {
     Roots,
     /// Programs that are counted, and valgrind.
     Programs,
+    /// The tree has a page of results: `docs/published`.
+    Publication,
 }
 
-const ALL: [(&str, Need); 15] = [
+const ALL: [(&str, Need); 16] = [
     ("root", Need::Root),
     ("kvm", Need::Kvm),
     ("qemu10", Need::Qemu10),
@@ -57,6 +59,7 @@ const ALL: [(&str, Need); 15] = [
     ("slurm", Need::Slurm),
     ("roots", Need::Roots),
     ("programs", Need::Programs),
+    ("publication", Need::Publication),
 ];
 
 /// The needs that a value of `KTAX_REQUIRE` names.

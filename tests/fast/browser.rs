@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use crate::common::{Need, Ran, require, run, scratch};
 use crate::golden::{every, history, page_of};
+use crate::publication;
 
 /// A page with its name.
 type Page = (String, String);
@@ -24,7 +25,8 @@ type Page = (String, String);
 /// The pages of all results.
 fn all() -> Vec<Page> {
     let results = every().map(|(name, result)| (name.to_owned(), page_of(&result)));
-    results.chain([("site".to_owned(), history::site())]).collect()
+    let site = [("site".to_owned(), history::site())];
+    results.chain(site).chain(publication::pages()).collect()
 }
 
 /// Whether there is a browser, and a reader of what it prints.

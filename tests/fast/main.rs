@@ -23,6 +23,7 @@ mod noise;
 mod ordinary_user;
 mod pages;
 mod programs;
+mod publication;
 mod published;
 mod require;
 mod rundirs;

@@ -71,10 +71,12 @@ fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
     let here = here(dir.path());
     fs::create_dir_all(here.join("repo/sub")).unwrap();
     fs::write(here.join("repo/sub/file"), "in repo").unwrap();
-    fs::write(dir.path().join("outside"), "outside").unwrap();
+    // Not below a /work of this machine: there it would be one of the user's files.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("outside"), "outside").unwrap();
     fs::create_dir_all(here.join("root/etc")).unwrap();
     fs::write(here.join("root/etc/own"), "own").unwrap();
-    let outside = dir.path().join("outside").display().to_string();
+    let outside = elsewhere.path().join("outside").display().to_string();
     let asked = UserProgram {
         files: vec![format!("{outside}:below/it")],
         root: Some("root".into()),

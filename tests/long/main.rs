@@ -10,4 +10,5 @@ mod hosts;
 mod hundred;
 mod install;
 mod programs;
+mod publication;
 mod source;
