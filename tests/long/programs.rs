@@ -52,7 +52,7 @@ fn shell(dir: &Path, command: &str) {
 const APPLICATIONS: &str = r#"
 [[program]]
 command = ["gcc", "-O1", "-c", "many.c", "-o", "/tmp/many.o"]
-files = ["GCC_PARTS", "/usr/bin/as"]
+files = ["GCC_PARTS", "/usr/bin/as", "/usr/include/stdc-predef.h"]
 [[program]]
 command = ["git", "-C", "repo", "status"]
 [[program]]
