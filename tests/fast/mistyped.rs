@@ -143,7 +143,8 @@ fn the_usage_line_has_no_option_that_the_environment_gives() {
         command.args(args).env("KTAX_CACHE", "/nonexistent").env("KTAX_QEMU", "/nonexistent/qemu");
         let said = run(&mut command).stderr;
         let usage = said.lines().find(|line| line.starts_with("Usage: ")).unwrap();
-        let is_named = ["--cache", "--qemu"].iter().any(|option| usage.contains(option));
-        assert!(usage.contains("[OPTIONS]") && !is_named, "{said}");
+        // A program of the user's stands behind a `--` of its own.
+        let usage = usage.replace(" [-- <CMD ARG…>...]", "");
+        assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{said}");
     }
 }

@@ -89,8 +89,9 @@ impl Exact {
     ///
     /// The guest or the host failed, or the user cancelled.
     pub fn freeze(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
-        let snapshot = snapshot::obtain(&self.tools, request)?;
-        Ok(ExactBoot::new(&self.tools, request.clone(), snapshot))
+        let initrd = self.tools.initrd(request)?;
+        let snapshot = snapshot::obtain(&self.tools, request, &initrd)?;
+        Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::wire::{self, Hello};
 pub struct ExactBoot<'a> {
     tools: &'a Tools,
     request: Request,
+    initrd: PathBuf,
     snapshot: Snapshot,
     symbols: Option<SymbolFile>,
 }
@@ -80,7 +81,7 @@ impl Frozen for ExactBoot<'_> {
         // Region.
         let symbols = self.symbols().unwrap_or(Path::new(""));
         let plugin = self.plugin(&place, symbols, Region::Boot);
-        let initrd = &tools.initrd(&self.request)?;
+        let initrd = &self.initrd;
         let args =
             |control| argv::boot(&self.request, initrd, &files, control, &place.order, &plugin);
         let mut vm = Vm::start(&tools.qemu.program, args, None, &place.stderr(), &tools.limits)?;
@@ -97,8 +98,13 @@ impl Frozen for ExactBoot<'_> {
 
 impl<'a> ExactBoot<'a> {
     /// A Boot whose symbols are not known yet.
-    pub(super) fn new(tools: &'a Tools, request: Request, snapshot: Snapshot) -> ExactBoot<'a> {
-        ExactBoot { tools, request, snapshot, symbols: None }
+    pub(super) fn new(
+        tools: &'a Tools,
+        request: Request,
+        initrd: PathBuf,
+        snapshot: Snapshot,
+    ) -> ExactBoot<'a> {
+        ExactBoot { tools, request, initrd, snapshot, symbols: None }
     }
 
     /// Sets the file with the kernel's functions.
@@ -130,7 +136,7 @@ impl<'a> ExactBoot<'a> {
         let (tools, place) = (self.tools, Place::create(self.tools, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
-        let initrd = &tools.initrd(&self.request)?;
+        let initrd = &self.initrd;
         let args = |control| {
             argv::resume(&self.request, initrd, &files, control, &place.order, plugin.as_ref())
         };

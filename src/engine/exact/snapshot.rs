@@ -59,7 +59,7 @@ impl Snapshot {
 }
 
 /// Finds the Snapshot of a Boot, or makes the Boot and the Snapshot.
-pub fn obtain(tools: &Tools, request: &Request) -> Result<Snapshot, Stop> {
+pub fn obtain(tools: &Tools, request: &Request, initrd: &Path) -> Result<Snapshot, Stop> {
     let parent = tools.cache.join("snapshots");
     fs::create_dir_all(&parent).map_err(host("cannot create the snapshot cache"))?;
     let key = key(tools, request);
@@ -68,11 +68,17 @@ pub fn obtain(tools: &Tools, request: &Request) -> Result<Snapshot, Stop> {
     let _lock = lock(&parent.join(format!("{key}.lock")), tools)?;
     match Snapshot::open(&dir) {
         Some(snapshot) => Ok(snapshot),
-        None => make(tools, request, &parent, &dir),
+        None => make(tools, request, initrd, &parent, &dir),
     }
 }
 
-fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<Snapshot, Stop> {
+fn make(
+    tools: &Tools,
+    request: &Request,
+    initrd: &Path,
+    parent: &Path,
+    dir: &Path,
+) -> Result<Snapshot, Stop> {
     check_space(parent, request.machine.memory_mib)?;
     let scratch = Scratch::create(parent).map_err(host("cannot create a snapshot"))?;
     let files = argv::Files {
@@ -80,7 +86,6 @@ fn make(tools: &Tools, request: &Request, parent: &Path, dir: &Path) -> Result<S
         wire: scratch.file("wire"),
         console: scratch.file("serial.log"),
     };
-    let initrd = &tools.initrd(request)?;
     let args = |control| argv::freeze(request, initrd, &files, control);
     let stderr = scratch.file("stderr");
     let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
