@@ -11,11 +11,5 @@ done
 PATH=$PATH:/usr/sbin command -v mkfs.xfs >/dev/null 2>&1 || packages="$packages xfsprogs"
 PATH=$PATH:/usr/sbin command -v mkfs.btrfs >/dev/null 2>&1 || packages="$packages btrfs-progs"
 [ -n "$packages" ] || exit 0
-as_root=
-[ "$(id -u)" = 0 ] || as_root="sudo -n"
-printf 'setup-programs: missing, to be installed:%s\n' "$packages"
 # Word splitting is wanted: the list is ours.
-$as_root apt-get install -q --yes --no-install-recommends $packages || {
-    printf 'setup-programs: type: sudo apt-get install%s\n' "$packages" >&2
-    exit 1
-}
+exec sh "$(dirname "$0")/install.sh" setup-programs $packages

@@ -7,11 +7,5 @@ packages=
 command -v mmdebstrap >/dev/null 2>&1 || packages="$packages mmdebstrap arch-test"
 command -v dh >/dev/null 2>&1 || packages="$packages debhelper dpkg-dev"
 [ -n "$packages" ] || exit 0
-as_root=
-[ "$(id -u)" = 0 ] || as_root="sudo -n"
-printf 'setup-roots: missing, to be installed:%s\n' "$packages"
 # Word splitting is wanted: the list is ours.
-$as_root apt-get install -q --yes --no-install-recommends $packages || {
-    printf 'setup-roots: type: sudo apt-get install%s\n' "$packages" >&2
-    exit 1
-}
+exec sh "$(dirname "$0")/install.sh" setup-roots $packages

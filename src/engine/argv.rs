@@ -5,8 +5,8 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use super::contract::Request;
-use super::entry::ProgramFiles;
 use crate::model::Region;
+use crate::program::PackedPrograms;
 
 /// The machine type. Its version is that of QEMU, which is part of the Key.
 pub const MACHINE: &str = "q35";
@@ -45,7 +45,7 @@ pub struct Plugin<'a> {
     /// The kernel's functions.
     pub symbols: &'a Path,
     /// The user's programs, whose functions are counted, too.
-    pub programs: Option<&'a ProgramFiles>,
+    pub programs: Option<&'a PackedPrograms>,
     /// The file that the profile is written to.
     pub profile: &'a Path,
     /// What is counted.

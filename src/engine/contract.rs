@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::stop::Stop;
 use crate::model::{Layout, Machine};
+use crate::program::PackedModules;
 use crate::wire::Hello;
 
 /// What to boot.
@@ -18,33 +19,7 @@ pub struct Request {
     /// The Layout of this Boot.
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
-    pub modules: Option<ModuleArchive>,
-}
-
-/// Modules of a kernel, as an archive in the cache.
-#[derive(Debug, Clone, Default)]
-pub struct ModuleArchive {
-    /// SHA-256 of the archive.
-    pub sha256: String,
-    /// What the guest unpacks behind its own files.
-    pub archive: PathBuf,
-    /// What is in it, in the order in which it is loaded.
-    pub names: Vec<String>,
-}
-
-impl ModuleArchive {
-    /// What a guest says, which knows modules by their places, with their names:
-    /// `to load module 1.parameters: Invalid argument`.
-    pub fn named(&self, said: &str) -> String {
-        let place = said.strip_prefix("to load module ").and_then(|rest| {
-            let (place, reason) = rest.split_once(".parameters: ")?;
-            Some((self.names.get(place.parse::<usize>().ok()?)?, reason))
-        });
-        match place {
-            Some((name, reason)) => format!("the module {name} cannot be loaded: {reason}"),
-            None => format!("the guest failed {said}"),
-        }
-    }
+    pub modules: Option<PackedModules>,
 }
 
 /// An engine that counts.

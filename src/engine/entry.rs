@@ -11,6 +11,7 @@ use super::limits::{Cancel, Limits};
 use super::qemu::{Qemu, QemuError};
 use super::timed::Timed;
 use crate::model::{Failure, Key, Machine, RunsOn, TimesPlan};
+use crate::program::PackedPrograms;
 
 /// An engine in the list: what the other phases know of it.
 #[derive(Debug, Clone, Copy)]
@@ -68,18 +69,7 @@ pub struct CountsSetup<'a> {
     /// Stops everything once it is raised.
     pub cancel: Cancel,
     /// The user's programs.
-    pub programs: Option<ProgramFiles>,
-}
-
-/// The user's programs, as files.
-#[derive(Debug, Clone)]
-pub struct ProgramFiles {
-    /// SHA-256 of the archive.
-    pub sha256: String,
-    /// What the guest unpacks behind its own files.
-    pub archive: PathBuf,
-    /// The functions in it, for the plugin.
-    pub symbols: PathBuf,
+    pub programs: Option<PackedPrograms>,
 }
 
 /// What a timed engine is made of.

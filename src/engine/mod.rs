@@ -33,8 +33,8 @@ entry::engines! [
 ];
 
 pub use console::read_tail;
-pub use contract::{Engine, Frozen, ModuleArchive, RawAnswer, Request};
-pub use entry::{CountsSetup, EngineEntry, Measures, OpenError, ProgramFiles, TimedSetup};
+pub use contract::{Engine, Frozen, RawAnswer, Request};
+pub use entry::{CountsSetup, EngineEntry, Measures, OpenError, TimedSetup};
 pub use exact::save_state;
 pub use limits::{Cancel, Limits};
 pub use named::named;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::initramfs;
 use crate::cache::Holder;
 use crate::disk::{sha256_of_parts, write_atomically};
+use crate::program::PackedPrograms;
 
 /// The guest's programs.
 pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
@@ -26,20 +27,20 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The guest's user space with other archives behind it, each with its SHA-256.
+    /// The guest's user space with other archives behind it.
     ///
     /// # Errors
     ///
     /// An archive cannot be read, or the cache cannot be written.
-    pub fn with(&self, archives: &[(&str, &Path)]) -> io::Result<PathBuf> {
+    pub fn with(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
         if archives.is_empty() {
             return Ok(self.initrd.clone());
         }
-        let names: Vec<&str> = archives.iter().map(|(sha256, _)| *sha256).collect();
+        let names: Vec<&str> = archives.iter().map(|packed| packed.sha256.as_str()).collect();
         let path = self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)));
         let mut all = fs::read(&self.initrd)?;
-        for (_, archive) in archives {
-            all.extend(fs::read(archive)?);
+        for packed in archives {
+            all.extend(fs::read(&packed.archive)?);
         }
         put(&path, &all)?;
         Ok(path)

@@ -67,8 +67,7 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let limits = session.limits.clone();
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
-    let programs = packed.as_ref().map(programs::files);
-    let setup = CountsSetup { qemu, cache, limits, cancel, programs };
+    let setup = CountsSetup { qemu, cache, limits, cancel, programs: packed };
     let engine = open(setup).map_err(Error::Failed)?;
     let to_keep = store::take(dir, session)?;
     let observer = session.observer;

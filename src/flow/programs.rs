@@ -5,11 +5,10 @@ use std::path::Path;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
-use crate::engine::{ModuleArchive, ProgramFiles};
 use crate::kernel::needed_modules;
-use crate::model::{CountsPlan, Disk, Identity, Key, Machine, UserProgram};
+use crate::model::{CountsPlan, Disk, Identity, Key, Machine, UserProgram, module_and_parameters};
 use crate::plan::mkfs;
-use crate::program::{self, PackedPrograms};
+use crate::program::{self, LoadedModule, PackedModules, PackedPrograms};
 
 /// What a kernel and the guest's own programs take at most.
 const KERNEL_MIB: u32 = 160;
@@ -55,31 +54,25 @@ pub(super) fn modules(
     wanted: &[String],
     kernel: &Identity,
     session: &Session<'_>,
-) -> Result<Option<ModuleArchive>, Error> {
-    let (names, parameters): (Vec<&str>, Vec<&str>) =
-        wanted.iter().map(|module| module.split_once(' ').unwrap_or((module, ""))).unzip();
+) -> Result<Option<PackedModules>, Error> {
+    let wanted: Vec<(&str, &str)> =
+        wanted.iter().map(|module| module_and_parameters(module)).collect();
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
     let needed = session.talking(|talk| needed_modules(kernel, &names, &session.cache, talk))?;
     if needed.is_empty() {
         return Ok(None);
     }
-    let loaded = needed.iter().map(|(name, _)| name.clone()).collect();
-    let of = |(name, content): (String, Vec<u8>)| {
-        let at = names.iter().position(|wanted| *wanted == name);
-        (at.map_or("", |at| parameters[at]).to_owned(), content)
+    let loaded = |(name, content): (String, Vec<u8>)| {
+        let given = wanted.iter().find(|(wanted, _)| *wanted == name);
+        let parameters = given.map_or("", |(_, parameters)| parameters).to_owned();
+        LoadedModule { name, parameters, content }
     };
-    let modules: Vec<(String, Vec<u8>)> = needed.into_iter().map(of).collect();
-    let (sha256, archive) = program::pack_modules(&modules, &session.cache)?;
-    Ok(Some(ModuleArchive { sha256, archive, names: loaded }))
+    let modules: Vec<LoadedModule> = needed.into_iter().map(loaded).collect();
+    Ok(Some(program::pack_modules(&modules, &session.cache)?))
 }
 
 /// The Key of counts with these programs and modules.
 pub(super) fn key(key: Key, packed: Option<&PackedPrograms>, modules: &[String]) -> Key {
     let programs = packed.map_or_else(String::new, |packed| packed.sha256.clone());
     Key { programs, modules: modules.to_vec(), ..key }
-}
-
-/// What the engine needs of them.
-pub(super) fn files(packed: &PackedPrograms) -> ProgramFiles {
-    let PackedPrograms { sha256, archive, symbols, .. } = packed.clone();
-    ProgramFiles { sha256, archive, symbols }
 }

@@ -12,3 +12,8 @@ pub struct Disk {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
 }
+
+impl Disk {
+    /// Its size unless another one is asked for.
+    pub const USUAL_MIB: u32 = 320;
+}

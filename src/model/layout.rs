@@ -34,6 +34,11 @@ impl Step {
     }
 }
 
+/// The name of a module, and its parameters: of `zram num_devices=2`.
+pub fn module_and_parameters(module: &str) -> (&str, &str) {
+    module.split_once(' ').unwrap_or((module, ""))
+}
+
 /// Counts compare only within one Key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

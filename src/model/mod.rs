@@ -53,7 +53,7 @@ pub use guests::{
 };
 pub use history::{AgainstAnchor, History, HistoryAsked, HistoryLine, HistoryPoint};
 pub use kernel::{Arch, Identity, ImageFormat};
-pub use layout::{Key, Layout, Step};
+pub use layout::{Key, Layout, Step, module_and_parameters};
 pub use ledger::{
     LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable,

@@ -33,10 +33,18 @@ pub struct UserProgram {
     pub ops: u64,
 }
 
+/// What the names of such rows begin with.
+const ROW: &str = "program:";
+
 impl UserProgram {
     /// Its row's name.
     pub fn row(&self) -> String {
-        format!("program:{}", self.name)
+        format!("{ROW}{}", self.name)
+    }
+
+    /// Whether a row's name is that of one.
+    pub fn is_row(row: &str) -> bool {
+        row.starts_with(ROW)
     }
 }
 

@@ -7,7 +7,6 @@ use crate::model::{Disk, UserProgram};
 
 /// What can be made, and how large it must be at least, in MiB.
 const KNOWN: [(&str, u32); 3] = [("ext4", 16), ("xfs", 300), ("btrfs", 128)];
-const USUAL_MIB: u32 = 320;
 const MOST_MIB: u32 = 65536;
 
 /// What makes a file system the same each time.
@@ -32,7 +31,7 @@ pub(super) fn disk(keys: &DiskKeys) -> Result<Disk, PlanError> {
     let DiskKeys { fs, mib, options } = keys.clone();
     let known = KNOWN.iter().find(|(name, _)| *name == fs);
     let least = known.ok_or_else(|| PlanError::FileSystem { fs: fs.clone() })?.1;
-    let mib = mib.unwrap_or(USUAL_MIB);
+    let mib = mib.unwrap_or(Disk::USUAL_MIB);
     if !(least..=MOST_MIB).contains(&mib) {
         return Err(PlanError::Range { key: "disk.mib", value: mib, least, most: MOST_MIB });
     }

@@ -1,10 +1,9 @@
 //! Programs of the user's, as rows.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
 use super::error::PlanError;
+use super::workloads::each_once;
 use crate::model::{RUNNER, Region, Signature, UserProgram, Workload};
 use crate::text::shell_line;
 
@@ -39,11 +38,8 @@ pub struct ProgramKeys {
 /// The programs, checked.
 pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanError> {
     let programs: Vec<UserProgram> = keys.iter().map(program).collect::<Result<_, _>>()?;
-    let mut seen = BTreeSet::new();
-    match programs.iter().find(|program| !seen.insert(&program.name)) {
-        Some(twice) => Err(PlanError::Twice { row: twice.row() }),
-        None => Ok(programs),
-    }
+    each_once(rows(&programs))?;
+    Ok(programs)
 }
 
 fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {

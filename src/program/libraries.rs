@@ -33,13 +33,13 @@ pub(super) enum Missing {
     Ignored,
 }
 
-/// Adds the dynamic loader and the libraries that a program or library needs, and theirs.
+/// Adds the dynamic loader and the libraries that programs or libraries need, and theirs.
 pub(super) fn add(
     tree: &mut GuestTree,
-    program: &Path,
+    programs: Vec<PathBuf>,
     missing: Missing,
 ) -> Result<(), ProgramError> {
-    let (mut known, mut left) = (BTreeSet::new(), vec![program.to_owned()]);
+    let (mut known, mut left) = (BTreeSet::new(), programs);
     while let Some(path) = left.pop() {
         let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
         let needs = match elf::needs(&bytes, &path) {

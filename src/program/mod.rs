@@ -13,9 +13,10 @@ mod script;
 mod start;
 mod symbols;
 mod tree;
+mod walk;
 
 pub use error::ProgramError;
-pub use modules::pack_modules;
+pub use modules::{LoadedModule, PackedModules, pack_modules};
 pub use pack::{PackedPrograms, open, pack};
 
 /// What the guest calls the directory that a program starts in.

@@ -1,35 +1,45 @@
 //! A kernel's modules as an archive, which the guest loads before its freeze.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::archive::Archive;
 use super::error::ProgramError;
-use crate::disk::{sha256, write_atomically};
+use super::pack::{PackedPrograms, pack_with};
 
-/// The archive of modules in the order in which they are loaded, each with its parameters, and its
-/// SHA-256.
+/// The modules of a kernel, in the cache.
+#[derive(Debug, Clone)]
+pub struct PackedModules {
+    /// What the guest unpacks behind its own files; it has no functions of user mode.
+    pub packed: PackedPrograms,
+    /// What is in it, in the order in which it is loaded.
+    pub names: Vec<String>,
+}
+
+/// A module that a guest loads.
+#[derive(Debug, Clone)]
+pub struct LoadedModule {
+    /// What the kernel calls it.
+    pub name: String,
+    /// Its parameters, separated by spaces.
+    pub parameters: String,
+    /// Its file, not compressed.
+    pub content: Vec<u8>,
+}
+
+/// Packs modules, in the order in which they are loaded.
 ///
 /// # Errors
 ///
 /// The cache cannot be written.
-pub fn pack_modules(
-    modules: &[(String, Vec<u8>)],
-    cache: &Path,
-) -> Result<(String, PathBuf), ProgramError> {
-    let mut bytes = Vec::new();
-    let mut archive = Archive::new(&mut bytes);
-    archive.directory("modules")?;
-    for (number, (parameters, content)) in modules.iter().enumerate() {
-        archive.text(&format!("modules/{number}"), 0o444, content)?;
-        archive.text(&format!("modules/{number}.parameters"), 0o444, parameters.as_bytes())?;
-    }
-    archive.end()?;
-    let sha256 = sha256(&bytes);
-    let directory = cache.join("programs").join(&sha256);
-    let path = directory.join("archive.cpio");
-    if !path.exists() {
-        std::fs::create_dir_all(&directory).map_err(ProgramError::Cache)?;
-        write_atomically(&path, &bytes).map_err(ProgramError::Cache)?;
-    }
-    Ok((sha256, path))
+pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules, ProgramError> {
+    let packed = pack_with(cache, |archive| {
+        archive.directory("modules")?;
+        for (place, module) in modules.iter().enumerate() {
+            let name = format!("modules/{place}");
+            archive.text(&name, 0o444, &module.content)?;
+            archive.text(&format!("{name}.parameters"), 0o444, module.parameters.as_bytes())?;
+        }
+        Ok(Vec::new())
+    })?;
+    let names = modules.iter().map(|module| module.name.clone()).collect();
+    Ok(PackedModules { packed, names })
 }

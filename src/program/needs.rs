@@ -89,7 +89,7 @@ fn runnable(
     }
     let bytes = read_limited(host, MOST_BYTES).map_err(ProgramError::unreadable(host))?;
     if elf::is_elf(&bytes) {
-        libraries::add(tree, host, missing)?;
+        libraries::add(tree, vec![host.to_owned()], missing)?;
         return of_python(tree, host);
     }
     let Some(words) = script::interpreter(&bytes, host)? else { return Ok(()) };
@@ -114,10 +114,8 @@ fn of_python(tree: &mut GuestTree, host: &Path) -> Result<(), ProgramError> {
         return Ok(());
     }
     tree.in_place(&modules)?;
-    for entry in fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten() {
-        libraries::add(tree, &entry.path(), Missing::Ignored)?;
-    }
-    Ok(())
+    let loaded = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
+    libraries::add(tree, loaded.map(|entry| entry.path()).collect(), Missing::Ignored)
 }
 
 /// Whether an argument names a file that the program is to find.

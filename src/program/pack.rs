@@ -44,20 +44,32 @@ pub fn pack(
     most_bytes: u64,
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
+    let mut left_bytes = most_bytes;
+    pack_with(cache, |archive| {
+        let mut placed = Vec::new();
+        archive.directory("program")?;
+        if let Some((disk, mkfs)) = disk {
+            archive.text("program/mount", 0o444, &start::mount(disk))?;
+            add(archive, "program/disk", mkfs, here, &mut left_bytes)?;
+        }
+        for (number, program) in programs.iter().enumerate() {
+            let directory = format!("program/{number}");
+            placed.extend(add(archive, &directory, program, here, &mut left_bytes)?);
+        }
+        Ok(placed)
+    })
+}
+
+/// Packs what `fill` adds; it returns the files whose functions the plugin is to know.
+pub(super) fn pack_with(
+    cache: &Path,
+    fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<Placed>, ProgramError>,
+) -> Result<PackedPrograms, ProgramError> {
     let parent = cache.join("programs");
     let scratch = Scratch::create(&parent).map_err(ProgramError::Cache)?;
     let file = File::create(scratch.file(ARCHIVE)).map_err(ProgramError::Cache)?;
     let mut archive = Archive::new(BufWriter::new(file));
-    let (mut placed, mut left_bytes) = (Vec::new(), most_bytes);
-    archive.directory("program")?;
-    if let Some((disk, mkfs)) = disk {
-        archive.text("program/mount", 0o444, &start::mount(disk))?;
-        add(&mut archive, "program/disk", mkfs, here, &mut left_bytes)?;
-    }
-    for (number, program) in programs.iter().enumerate() {
-        let directory = format!("program/{number}");
-        placed.extend(add(&mut archive, &directory, program, here, &mut left_bytes)?);
-    }
+    let placed = fill(&mut archive)?;
     archive.end()?;
     let symbols = symbols::text(&placed)?;
     fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;

@@ -1,22 +1,19 @@
 //! The files of a guest's root directory, as names: nothing is read yet but directories.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
 use super::error::ProgramError;
+use super::walk::Walk;
 use crate::text::escape_path;
 
 /// More are most likely a mistake, such as `/`.
 const MOST_NODES: usize = 200_000;
-
-/// As many links as a kernel follows.
-const MOST_LINKS: usize = 40;
 
 /// What is at a path of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,22 +75,14 @@ impl GuestTree {
 
     /// What a path of the guest leads to: links are followed.
     pub fn look(&self, at: &Path) -> Option<&GuestNode> {
-        let mut here = at.to_owned();
-        for _ in 0..MOST_LINKS {
-            let mut missing = PathBuf::new();
-            for part in here.components() {
-                missing.push(part);
-                if let Some(GuestNode::Link(target)) = self.nodes.get(&missing) {
-                    let rest = here.strip_prefix(&missing).ok()?;
-                    here = plain(&missing.parent()?.join(target).join(rest));
-                    break;
-                }
-            }
-            if here == missing {
-                return self.nodes.get(&here);
+        let mut walk = Walk::along(at);
+        while let Some(next) = walk.next() {
+            match self.nodes.get(&next) {
+                Some(GuestNode::Link(target)) => walk.follow(target).then_some(())?,
+                _ => walk.enter(next),
             }
         }
-        None
+        self.nodes.get(&walk.end())
     }
 
     /// Puts something at a path, behind the links on the way to it.
@@ -103,69 +92,49 @@ impl GuestTree {
         self.insert(parent.join(name), node)
     }
 
-    /// Makes a directory and those that it is in.
+    /// Makes a directory and those that it is in, behind the links on the way to it.
     pub fn directory(&mut self, at: &Path) -> Result<PathBuf, ProgramError> {
-        let mut here = PathBuf::from("/");
-        let mut left = words(at);
-        let mut links = 0;
-        while let Some(word) = left.pop() {
-            if word == ".." {
-                here.pop();
-                continue;
-            }
-            let next = here.join(&word);
+        let mut walk = Walk::along(at);
+        while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
-                Some(GuestNode::Link(target)) if links < MOST_LINKS => {
-                    links += 1;
-                    if target.is_absolute() {
-                        here = PathBuf::from("/");
+                Some(GuestNode::Link(target)) => {
+                    if !walk.follow(target) {
+                        return Err(too_many_links(at));
                     }
-                    left.extend(words(target));
                 }
-                Some(GuestNode::Directory) => here = next,
+                Some(GuestNode::Directory) => walk.enter(next),
                 _ => {
                     self.insert(next.clone(), GuestNode::Directory)?;
-                    here = next;
+                    walk.enter(next);
                 }
             }
         }
-        Ok(here)
+        Ok(walk.end())
     }
 
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
     pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
         let unreadable = ProgramError::unreadable(path);
-        let mut here = PathBuf::from("/");
-        let mut left = words(path);
-        let mut links = 0;
-        while let Some(word) = left.pop() {
-            if word == ".." {
-                here.pop();
-                continue;
-            }
-            let next = here.join(&word);
+        let mut walk = Walk::along(path);
+        while let Some(next) = walk.next() {
             let about = fs::symlink_metadata(&next).map_err(&unreadable)?;
             if about.is_symlink() {
-                links += 1;
-                if links > MOST_LINKS {
-                    return Err(unreadable(io::Error::other("too many links")));
-                }
                 let target = fs::read_link(&next).map_err(&unreadable)?;
-                if target.is_absolute() {
-                    here = PathBuf::from("/");
+                if !walk.follow(&target) {
+                    return Err(too_many_links(path));
                 }
-                left.extend(words(&target));
                 self.insert(next, GuestNode::Link(target))?;
                 continue;
             }
-            if about.is_dir() && !left.is_empty() {
+            if about.is_dir() && !walk.is_last() {
                 self.insert(next.clone(), GuestNode::Directory)?;
             }
-            here = next;
+            walk.enter(next);
         }
-        self.add(&here.clone(), &here)?;
-        Ok(here)
+        let end = walk.end();
+        self.add(&end, &end)?;
+        Ok(end)
     }
 
     /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.
@@ -230,27 +199,8 @@ impl GuestTree {
     }
 }
 
-/// A path without `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::from("/");
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => plain.push(name),
-            Component::ParentDir => drop(plain.pop()),
-            _ => {}
-        }
-    }
-    plain
-}
-
-/// The names in a path, the last one first.
-fn words(path: &Path) -> Vec<OsString> {
-    let names = path.components().rev().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        _ => None,
-    });
-    names.collect()
+fn too_many_links(path: &Path) -> ProgramError {
+    ProgramError::unreadable(path)(io::Error::other("too many links"))
 }
 
 #[cfg(test)]

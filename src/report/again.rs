@@ -11,7 +11,6 @@ const LAYOUTS: usize = 5;
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
-const DISK_MIB: u32 = 320;
 const THRESHOLD_PERCENT: f64 = 0.1;
 
 /// Of counts; empty where only an experiment file can ask for such a base.
@@ -20,9 +19,9 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
         return Vec::new();
     }
-    let of_users = rows.iter().filter(|row| row.row.starts_with("program:")).count();
+    let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
     let of_disk = if counts.disk.is_some() { 2 } else { 0 };
-    let is_usual = |disk: &Disk| disk.mib == DISK_MIB && disk.options.is_empty();
+    let is_usual = |disk: &Disk| disk.mib == Disk::USUAL_MIB && disk.options.is_empty();
     if of_users != counts.programs.len()
         || of_users > 1
         || counts.key.modules.len() < of_disk
@@ -44,7 +43,7 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.machine(&Machine { cpu, memory_mib });
     counts.disk.iter().for_each(|disk| words.option("--disk", &disk.fs));
     counts.key.modules.iter().skip(of_disk).for_each(|module| words.option("--module", module));
-    words.rows("-w", rows.iter().filter(|row| !row.row.starts_with("program:")));
+    words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
     words.counting(counts.layouts, counts.seed, threshold_percent);
     counts.programs.iter().for_each(|program| words.program(program));
     words.0

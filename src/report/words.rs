@@ -1,7 +1,7 @@
 //! Words that several reports share.
 
 use super::number;
-use crate::model::{Growth, GrowthPower, Key, metric};
+use crate::model::{Growth, GrowthPower, Key, metric, module_and_parameters};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
 
@@ -16,8 +16,8 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         format!("{} MiB", number::whole(key.memory_mib.into())),
     ];
     if !key.modules.is_empty() {
-        let name = |module: &String| module.split(' ').next().unwrap_or_default().to_owned();
-        let names: Vec<String> = key.modules.iter().map(name).collect();
+        let names = key.modules.iter().map(|module| module_and_parameters(module).0);
+        let names: Vec<&str> = names.collect();
         words.push(format!("modules {}", names.join(", ")));
     }
     words.push(counted(layouts, "layout"));

@@ -2,12 +2,12 @@
 //! in which a program can fail.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use ktax::model::{Comparison, Context, Failure, Side, Verdict};
 
+use crate::common::files::script;
 use crate::common::{
     KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
 };
@@ -21,11 +21,6 @@ fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
     gcc.current_dir(dir).args(["-O1", "-pthread", "-o", name, &format!("{name}.c")]).args(flags);
     let ran = run(&mut gcc);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-}
-
-fn script(dir: &Path, name: &str, text: &str) {
-    fs::write(dir.join(name), text).unwrap();
-    fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 /// Compares a kernel with itself over the programs of this text, in one layout.

@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Every file below a directory, by its path there, with what is in it.
@@ -18,4 +19,10 @@ pub fn files_below(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     all.sort();
     all
+}
+
+/// Writes a program that a shell or another interpreter runs.
+pub fn script(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).unwrap();
+    fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }

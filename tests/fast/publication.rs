@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ktax::model::{History, Saved, SavedResult, read_results};
+use ktax::model::{History, Saved, read_results};
 use ktax::plan::{Campaign, Experiment, ExperimentMethod, definitions, select};
 use ktax::report::results_of_page;
 
-use crate::common::{Need, require};
+use crate::common::{Need, printed, require};
 use crate::golden::page_of;
 
 const MOST_BYTES: u64 = 64 << 20;
@@ -40,10 +40,7 @@ fn saved() -> Saved {
 }
 
 fn history() -> History {
-    match saved().result {
-        SavedResult::History(history) => *history,
-        other => panic!("{other:?}"),
-    }
+    printed::history(&results_of_page(&page(), MOST_BYTES).unwrap().unwrap())
 }
 
 /// The packages of the campaign, in its order.

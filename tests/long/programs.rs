@@ -2,12 +2,12 @@
 //! counts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use ktax::model::{Context, Verdict};
 
+use crate::common::files::script;
 use crate::common::{
     KERNEL, Need, QUICK_BOOT, ktax, open_counts, own_cache, printed, require, run, scratch,
 };
@@ -26,11 +26,6 @@ fn are_there(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
     let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
     require(Need::Programs, missing.is_empty(), why)
-}
-
-fn script(dir: &Path, name: &str, text: &str) {
-    fs::write(dir.join(name), text).unwrap();
-    fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {

@@ -5,21 +5,17 @@ use std::path::Path;
 use std::process::Command;
 
 use ktax::engine::payload::guest_sha256;
-use ktax::model::{History, HistoryPoint, SavedResult, read_results};
+use ktax::model::{History, HistoryPoint};
 use ktax::report::results_of_page;
 
-use crate::common::{Need, own, require, run, scratch};
+use crate::common::{Need, own, printed, require, run, scratch};
 
 const MOST_BYTES: u64 = 64 << 20;
 /// A row that takes a second of a run.
 const ROW: &str = "open-close";
 
 fn of_page(text: &str) -> History {
-    let text = results_of_page(text, MOST_BYTES).unwrap().unwrap();
-    match read_results(&text).unwrap().remove(0).result {
-        SavedResult::History(history) => *history,
-        other => panic!("{other:?}"),
-    }
+    printed::history(&results_of_page(text, MOST_BYTES).unwrap().unwrap())
 }
 
 /// The points of the row, whatever ktax measured them.

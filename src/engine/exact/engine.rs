@@ -7,13 +7,13 @@ use super::{snapshot, symbols};
 use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
-use crate::engine::entry::ProgramFiles;
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload;
 use crate::engine::qemu::Qemu;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
 use crate::model::{Failure, Key, Machine, Region};
+use crate::program::PackedPrograms;
 
 /// What the engine is called.
 pub(super) const NAME: &str = "exact";
@@ -43,7 +43,7 @@ impl Exact {
 
     /// The same with programs of the user's in each guest.
     #[must_use]
-    pub fn with(mut self, programs: Option<ProgramFiles>) -> Exact {
+    pub fn with(mut self, programs: Option<PackedPrograms>) -> Exact {
         self.tools.programs = programs;
         self
     }

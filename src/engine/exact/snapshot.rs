@@ -146,7 +146,6 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
 
 /// A hash of everything that a Boot's state depends on.
 fn key(tools: &Tools, request: &Request) -> String {
-    let programs = tools.programs.as_ref().map(|programs| programs.sha256.as_str());
     let boot_line = argv::boot_line(request);
     let memory_mib = request.machine.memory_mib.to_string();
     let seed = request.layout.seed.to_string();
@@ -160,8 +159,7 @@ fn key(tools: &Tools, request: &Request) -> String {
         &memory_mib,
         &seed,
     ];
-    parts.extend(request.modules.as_ref().map(|modules| modules.sha256.as_str()));
-    parts.extend(programs);
+    parts.extend(tools.archives(request).map(|packed| packed.sha256.as_str()));
     sha256_of_parts(&parts)
 }
 

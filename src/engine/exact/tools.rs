@@ -1,14 +1,14 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::engine::argv::Files;
 use crate::engine::contract::Request;
-use crate::engine::entry::ProgramFiles;
 use crate::engine::limits::{Cancel, Limits};
 use crate::engine::payload::Payload;
 use crate::engine::qemu::Qemu;
 use crate::engine::stop::host;
 use crate::engine::vm::Watched;
 use crate::model::Failure;
+use crate::program::PackedPrograms;
 
 /// What every part of the exact engine works with.
 #[derive(Debug)]
@@ -21,16 +21,22 @@ pub(super) struct Tools {
     pub limits: Limits,
     pub cancel: Cancel,
     /// The user's programs, which are in each guest.
-    pub programs: Option<ProgramFiles>,
+    pub programs: Option<PackedPrograms>,
 }
 
 impl Tools {
     /// What the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
-        let modules = request.modules.iter().map(|it| (it.sha256.as_str(), it.archive.as_path()));
-        let programs = self.programs.iter().map(|it| (it.sha256.as_str(), it.archive.as_path()));
-        let archives: Vec<(&str, &Path)> = modules.chain(programs).collect();
+        let archives: Vec<&PackedPrograms> = self.archives(request).collect();
         self.payload.with(&archives).map_err(host("cannot write to the cache"))
+    }
+
+    /// What it has beside ktax's own programs.
+    pub fn archives<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> impl Iterator<Item = &'a PackedPrograms> {
+        request.modules.iter().map(|modules| &modules.packed).chain(&self.programs)
     }
 
     /// What is watched while a VM with these files runs.

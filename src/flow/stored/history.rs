@@ -13,6 +13,7 @@ use crate::flow::error::Error;
 use crate::index::{StoredPoint, StoredSubject};
 use crate::model::{
     History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, Metric, metric,
+    module_and_parameters,
 };
 use crate::plan::bounds::THRESHOLD_PERCENT;
 use crate::rundir::profile;
@@ -179,9 +180,9 @@ fn measured(point: &StoredPoint) -> String {
         format!("CPU {cpu}"),
         format!("{} layouts", point.raw.len()),
     ];
-    let name = |module: &String| module.split(' ').next().unwrap_or_default().to_owned();
     if !point.modules.is_empty() {
-        let names: Vec<String> = point.modules.iter().map(name).collect();
+        let names = point.modules.iter().map(|module| module_and_parameters(module).0);
+        let names: Vec<&str> = names.collect();
         words.push(format!("modules {}", names.join(" and ")));
     }
     if !point.programs.is_empty() {

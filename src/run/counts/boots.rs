@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use super::measure::{Measured, measure};
-use crate::engine::{Engine, Frozen, ModuleArchive, Request, Stop};
+use crate::engine::{Engine, Frozen, Request, Stop};
 use crate::model::{
     Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, Workload,
 };
+use crate::program::PackedModules;
 use crate::run::driver::{Boots, Made, ReadyBoot};
 use crate::text::escape_byte_lines;
 use crate::wire::{self, Hello};
@@ -18,7 +19,7 @@ pub struct CountsBoots<'a> {
     /// The Kernels' images.
     pub images: Sides<PathBuf>,
     /// The Kernels' modules.
-    pub modules: Sides<Option<ModuleArchive>>,
+    pub modules: Sides<Option<PackedModules>>,
     /// The limit of virtual time for a Region.
     pub virtual_s: u64,
 }
@@ -55,8 +56,9 @@ impl Boots for CountsBoots<'_> {
         let frozen = self.engine.boot(&self.request(plan, step))?;
         check_kernel(plan, step, frozen.hello())?;
         if let Some(message) = frozen.hello().failed.first() {
-            let modules = self.modules.get(step.side).clone().unwrap_or_default();
-            return Err(Failure::Refused { message: modules.named(message) }.into());
+            let modules = self.modules.get(step.side).as_ref();
+            let names = modules.map_or(&[][..], |modules| &modules.names);
+            return Err(Failure::Refused { message: in_words(message, names) }.into());
         }
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
         Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s: self.virtual_s }))
@@ -112,6 +114,19 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
                 Made { garbled, ..Made::failed(failure, Vec::new()) }
             }
         })
+    }
+}
+
+/// What a guest says, which knows modules by their places, with their names:
+/// `to load module 1.parameters: Invalid argument`.
+fn in_words(said: &str, modules: &[String]) -> String {
+    let of_module = said.strip_prefix("to load module ").and_then(|rest| {
+        let (place, reason) = rest.split_once(".parameters: ")?;
+        Some((modules.get(place.parse::<usize>().ok()?)?, reason))
+    });
+    match of_module {
+        Some((name, reason)) => format!("the module {name} cannot be loaded: {reason}"),
+        None => format!("the guest failed {said}"),
     }
 }
 
