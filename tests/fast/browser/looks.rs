@@ -84,6 +84,28 @@ fn a_page_is_used_by_keyboard() {
     assert_eq!(said, expected.map(|line| format!("changes: {line}")));
 }
 
+const FIND: &str = "
+    const doc = page.document, rows = [...doc.querySelectorAll('details.row')];
+    const count = () => doc.getElementById('count').textContent;
+    const tell = (one, what) => one.dispatchEvent(new page.Event(what));
+    if (rows.length) {
+        const all = rows.length + ' of ' + rows.length + ' rows', find = doc.getElementById('find');
+        if (count() !== all) say('at first ' + count());
+        find.value = rows[0].querySelector('summary').textContent.trim().split(/\\s/)[0];
+        tell(find, 'input');
+        if (count().startsWith('0 ') || rows[0].classList.contains('gone')) say(count());
+        find.value = 'no such row'; tell(find, 'input');
+        if (!count().startsWith('0 of')) say('nothing ' + count());
+    }";
+
+#[test]
+fn every_page_says_how_many_of_its_rows_are_shown() {
+    if is_missing() {
+        return;
+    }
+    assert_eq!(look(&all(), "width=1040", "", FIND).0, Vec::<String>::new());
+}
+
 const AXE: &str = "
     const doc = page.document;
     doc.querySelectorAll('details').forEach((one) => { one.open = true; });

@@ -4,7 +4,7 @@
   const all = (what, from = document) => [...from.querySelectorAll(what)];
   const nav = $("tools"), find = $("find"), only = $("only"), open = $("all");
   const rows = all("details.row");
-  const judged = all("[data-v]");
+  const judged = all("[data-v], details.row");
   const closed = new Set();
 
   // What the fragment says, and nothing else, is the state of the page.
@@ -21,7 +21,9 @@
     const word = find.value.toLowerCase();
     let shown = 0;
     for (const one of judged) {
-      const fits = (!only.value || one.dataset.v === only.value) &&
+      // A history has no verdict of its own, but steps that have one.
+      const fits = (!only.value || one.dataset.v === only.value ||
+        (!one.dataset.v && one.querySelector(`[data-v="${only.value}"]`))) &&
         (!word || one.textContent.toLowerCase().includes(word));
       one.classList.toggle("gone", !fits && !one.closest("details.row details, details.row tr"));
       if (fits && one.matches("details.row")) shown += 1;
