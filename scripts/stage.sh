@@ -22,7 +22,7 @@ completions fish fish/vendor_completions.d/ktax.fish
 
 mkdir -p "$doc/docs" "$doc/campaigns"
 cp README.md METHODOLOGY.md CHANGELOG.md LICENSE "$doc"
-cp docs/* "$doc/docs"
+cp -r docs/. "$doc/docs"
 cp campaigns/*.toml "$doc/campaigns"
 sh scripts/third-party.sh >"$doc/THIRD-PARTY"
 # The plugin's licence wants its sources beside it; the program carries the patches as they are.
