@@ -94,7 +94,7 @@ fn give(dir: &Path, tree: &Path, dist: &Path) -> PathBuf {
         fs::copy(from, given.join(to)).unwrap();
     }
     let mut vendor = Command::new("cargo");
-    vendor.args(["vendor", "--locked", "--quiet"]).arg(given.join("cargo/crates"));
+    vendor.args(["vendor", "--locked"]).arg(given.join("cargo/crates"));
     let ran = run(vendor.current_dir(tree));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let config = ran.stdout.replace(given.to_str().unwrap(), "/given");
