@@ -50,6 +50,8 @@ fn main() {
             .expect("OUT_DIR is writable");
     }
     fs::write(out.join("patches.rs"), texts(PATCHES, "patch")).expect("OUT_DIR is writable");
+    let guest = guest_sources().into_iter().chain(files("guest", "h"));
+    fs::write(out.join("guest.rs"), texts_of(guest)).expect("OUT_DIR is writable");
     for watched in ["guest", "plugin", "workloads", "experiments", "ledgers", PATCHES] {
         println!("cargo::rerun-if-changed={watched}");
     }
@@ -90,9 +92,13 @@ fn guest_sources() -> Vec<PathBuf> {
 
 /// The path, as experiments name it, and the text of each file.
 fn texts(dir: &str, extension: &str) -> String {
+    texts_of(files(dir, extension))
+}
+
+fn texts_of(files: impl IntoIterator<Item = PathBuf>) -> String {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let mut list = String::from("&[\n");
-    for path in files(dir, extension) {
+    for path in files {
         let full = Path::new(&root).join(&path);
         writeln!(list, "    ({:?}, include_str!({:?})),", path.display().to_string(), full)
             .expect("a String takes everything");

@@ -103,6 +103,7 @@ void hello(void)
 	never();
 	SAY("release ", name.release);
 	disk();
+	hooks_setup();
 	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
 		SAY("build-id ", hex);
 	if (getrandom(NULL, 0, GRND_NONBLOCK) != 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Before the Snapshot: modules of the kernel, and a file system in memory over /tmp. The host packs
- * the files (docs/wire.md, Programs): /modules/N with /modules/N.parameters, and /program/disk as
- * of any program, which makes the file system that /program/mount names. What fails is said; the
- * host then measures nothing.
+ * the files (docs/wire.md, Programs): /modules/N with /modules/N.parameters; /program/device, which
+ * says what to write where before the block device is there; and /program/disk as of any program,
+ * which makes the file system that /program/mount names. What fails is said; the host then measures
+ * nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,14 +14,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guest.h"
-
-enum { MOST_WORDS = 64 };
-
-static const char device[] = "/dev/ram0", root[] = "/program/disk/root";
+#include "rooted.h"
 
 static void failed(const char *what, const char *name)
 {
@@ -56,80 +53,55 @@ static void load(void)
 	}
 }
 
-static void split(char *text, char **words)
+/* Pairs of a path of /sys and what is written to it; a directory is made where nothing is. */
+static bool device(const struct rooted *disk)
 {
-	for (int i = 0; *text && i < MOST_WORDS; i++, text += strlen(text) + 1)
-		words[i] = text;
-}
+	char **words = rooted_words(disk, "device");
 
-static const char *const systems[][2] = {
-	{ "devtmpfs", "dev" }, { "proc", "proc" }, { "sysfs", "sys" },
-};
-
-static void mounted(bool there)
-{
-	char at[64];
-
-	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
-		snprintf(at, sizeof(at), "%s/%s", root, systems[i][1]);
-		mkdir(at, 0755);
-		if (there)
-			mount(systems[i][0], at, systems[i][0], 0, NULL);
-		else
-			umount2(at, MNT_DETACH);
+	if (words)
+		mount("configfs", "/sys/kernel/config", "configfs", 0, NULL);
+	for (; words && words[0] && words[1]; words += 2) {
+		size_t length = strlen(words[1]);
+		if (!length) {
+			mkdir(words[0], 0755);
+			continue;
+		}
+		int fd = open(words[0], O_WRONLY);
+		bool is_written = fd >= 0 && write(fd, words[1], length) == (ssize_t)length;
+		if (!is_written)
+			failed("to write ", words[0]);
+		close(fd);
+		if (!is_written)
+			return false;
 	}
+	return true;
 }
 
-static __attribute__((noreturn)) void become(int output)
+static bool make(struct rooted *disk)
 {
-	static char words_text[2048], environment_text[2048];
-	static char *words[MOST_WORDS + 2], *environment[MOST_WORDS + 2];
+	const char *wrong;
 
-	contents("/program/disk/words", words_text, sizeof(words_text));
-	contents("/program/disk/env", environment_text, sizeof(environment_text));
-	split(words_text, words);
-	split(environment_text, environment);
-	if (dup2(output, 1) >= 0 && dup2(output, 2) >= 0 && !chroot(root) && !chdir("/work"))
-		execve(words[0], words + 1, environment);
-	_exit(127);
-}
-
-/* The end of what it printed, on one line, is the reason if it fails. */
-static bool make(void)
-{
-	char said[200] = "", block[sizeof(said)];
-	ssize_t length;
-	int ends[2], status = -1;
-
-	mounted(true);
-	if (pipe(ends))
-		return false;
-	pid_t pid = fork();
-	if (!pid)
-		become(ends[1]);
-	close(ends[1]);
-	while ((length = read(ends[0], block, sizeof(block) - 1)) > 0) {
-		memcpy(said, block, (size_t)length);
-		said[length] = 0;
-	}
-	close(ends[0]);
-	waitpid(pid, &status, 0);
-	mounted(false);
-	for (char *c = said; *c; c++)
-		if (*c == '\n')
-			*c = c[1] ? '|' : 0;
-	if (status)
-		SAY("failed to make the file system: ", said);
-	return !status;
+	if (!rooted_mount(disk) || !rooted_files(disk))
+		wrong = strerror(errno);
+	else
+		wrong = rooted_wrong(rooted_run(disk, "words"), 0);
+	if (wrong)
+		SAY("failed to make the file system: ", wrong, rooted_last_words(disk));
+	return !wrong;
 }
 
 void disk(void)
 {
 	static char how[512];
+	static struct rooted disk;
 
 	load();
-	if (!contents("/program/mount", how, sizeof(how)) || !make())
+	/* Its name, the options and the device, with a NUL behind each. */
+	if (!contents("/program/mount", how, sizeof(how)))
 		return;
-	if (mount(device, "/tmp", how, 0, how + strlen(how) + 1) || chmod("/tmp", 01777))
+	const char *options = how + strlen(how) + 1, *at = options + strlen(options) + 1;
+	if (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make(&disk))
+		return;
+	if (mount(at, "/tmp", how, 0, options) || chmod("/tmp", 01777))
 		failed("to mount ", how);
 }

@@ -13,6 +13,12 @@ void hello(void);
 /* disk.c: modules, and a file system over /tmp; what fails is said between `release` and `ready` */
 void disk(void);
 
+/* hooks.c: what the user lets run besides */
+struct rooted;
+void hooks_setup(void);                  /* before the Snapshot; what fails is said, as above */
+void hooks_prepare(const struct rooted *r); /* before each run */
+void hooks_prepare_rows(void);
+
 /* cmdline.c: returns unless the boot line says ktax.never=1 or 2 */
 void never(void);
 

@@ -7,6 +7,10 @@ packages=
 for program in gcc git sqlite3 valgrind; do
     command -v "$program" >/dev/null 2>&1 || packages="$packages $program"
 done
+for program in ip:iproute2 ping:iputils-ping nft:nftables bpf-gcc:gcc-bpf; do
+    PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
+done
+command -v redis-server >/dev/null 2>&1 || packages="$packages redis-server redis-tools"
 [ -x /usr/bin/python3 ] || packages="$packages python3"
 PATH=$PATH:/usr/sbin command -v mkfs.xfs >/dev/null 2>&1 || packages="$packages xfsprogs"
 PATH=$PATH:/usr/sbin command -v mkfs.btrfs >/dev/null 2>&1 || packages="$packages btrfs-progs"

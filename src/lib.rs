@@ -56,6 +56,8 @@ pub mod cache;
 #[doc(hidden)]
 pub mod cmd;
 #[doc(hidden)]
+pub mod compile;
+#[doc(hidden)]
 pub mod disk;
 #[doc(hidden)]
 pub mod engine;

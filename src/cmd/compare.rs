@@ -29,6 +29,10 @@ pub struct Args {
     /// Show estimates while pairs are measured; this does not change when the run stops
     #[arg(long, help_heading = "Timed engines")]
     peek: bool,
+    /// Trace the programs whose counts differ between layouts, and say which system calls gave them
+    /// something else
+    #[arg(long, help_heading = "Your program")]
+    explain_noise: bool,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -81,6 +85,10 @@ fn measure(
     args.output.print_all(&named)?;
     note!("ktax: everything is in {}", out.display());
     dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
+    for (dir, comparison) in dirs.iter().zip(&comparisons).filter(|_| args.explain_noise) {
+        let said = flow::explain_noise(dir, comparison, session)?;
+        said.iter().for_each(|line| note!("ktax: {line}"));
+    }
     Ok(Exit::of_comparisons(&comparisons))
 }
 

@@ -24,6 +24,10 @@ pub struct Args {
     /// Measure a block of 20 boots for this side; only for kernels that you boot yourself
     #[arg(long, value_enum, value_name = "SIDE")]
     side: Option<SideArg>,
+    /// Trace the programs whose counts differ between layouts, and say which system calls gave them
+    /// something else
+    #[arg(long, conflicts_with = "side")]
+    explain_noise: bool,
     /// Continue with a warning if base and change differ in more than was declared (timed runs)
     #[arg(long)]
     allow_differences: bool,
@@ -80,6 +84,10 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
             args.output.print(&comparison)?;
             note!("ktax: everything is in {}", dir.root().display());
             say_how_to_repeat(dir.root(), &comparison);
+            if args.explain_noise {
+                let said = flow::explain_noise(dir, &comparison, session)?;
+                said.iter().for_each(|line| note!("ktax: {line}"));
+            }
             Exit::of_comparisons(&[comparison])
         }
     })

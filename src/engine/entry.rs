@@ -10,6 +10,7 @@ use super::kvm::device::DeviceError;
 use super::limits::{Cancel, Limits};
 use super::qemu::{Qemu, QemuError};
 use super::timed::Timed;
+use crate::engine::payload::UserSpace;
 use crate::model::{Failure, Key, Machine, RunsOn, TimesPlan};
 use crate::program::PackedPrograms;
 
@@ -68,6 +69,8 @@ pub struct CountsSetup<'a> {
     pub limits: Limits,
     /// Stops everything once it is raised.
     pub cancel: Cancel,
+    /// The guest's user space.
+    pub guest: UserSpace,
     /// The user's programs.
     pub programs: Option<PackedPrograms>,
 }

@@ -1,5 +1,6 @@
 //! The guest programs and the plugin, which are part of ktax, as files that QEMU can read.
 
+use std::borrow::Cow;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -8,13 +9,60 @@ use std::sync::Arc;
 
 use super::initramfs;
 use crate::cache::Holder;
-use crate::disk::{sha256_of_parts, write_atomically};
+use crate::disk::{is_sha256, read_limited, sha256_of_parts, write_atomically};
 use crate::program::PackedPrograms;
 
-/// The guest's programs.
 pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
 pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
+
+/// The program that is the guest's user space.
+#[derive(Debug, Clone)]
+pub struct UserSpace(Cow<'static, [u8]>);
+
+impl UserSpace {
+    /// That of ktax.
+    pub const OWN: UserSpace = UserSpace(Cow::Borrowed(GUEST));
+
+    /// One that has more workloads.
+    pub fn compiled(program: Vec<u8>) -> UserSpace {
+        UserSpace(Cow::Owned(program))
+    }
+
+    /// The executable file.
+    pub fn program(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// SHA-256 over the guest programs and the plugin. It is part of the Key.
+    pub fn sha256(&self) -> String {
+        sha256_of_parts(&[&self.0, HELLO, PLUGIN])
+    }
+
+    /// Keeps it in the cache, for plans that are resumed.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn keep(&self, cache: &Path) -> io::Result<()> {
+        let (dir, _holder) = directory(cache, self)?;
+        put(&dir.join(PROGRAM), &self.0)
+    }
+
+    /// The one of this hash: ktax's own, or one that the cache still has.
+    pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
+        if UserSpace::OWN.sha256() == sha256 {
+            return Some(UserSpace::OWN);
+        }
+        let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
+        let found = UserSpace::compiled(read_limited(&dir.join(PROGRAM), MOST_BYTES).ok()?);
+        (found.sha256() == sha256).then_some(found)
+    }
+}
+
+/// What the cache calls it.
+const PROGRAM: &str = "ktax-guest";
+const MOST_BYTES: u64 = 256 << 20;
 
 /// The paths of the files that QEMU needs, in the cache.
 #[derive(Debug, Clone)]
@@ -47,9 +95,9 @@ impl Payload {
     }
 }
 
-/// SHA-256 over the guest programs and the plugin. It is part of the Key.
+/// That of ktax's own guest.
 pub fn guest_sha256() -> String {
-    sha256_of_parts(&[GUEST, HELLO, PLUGIN])
+    UserSpace::OWN.sha256()
 }
 
 /// Writes the files into the cache, unless they are there already.
@@ -58,13 +106,22 @@ pub fn guest_sha256() -> String {
 ///
 /// The cache cannot be written.
 pub fn install(cache: &Path) -> io::Result<Payload> {
-    let (dir, holder) = directory(cache)?;
+    install_of(&UserSpace::OWN, cache)
+}
+
+/// The same of another guest.
+///
+/// # Errors
+///
+/// The cache cannot be written.
+pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
+    let (dir, holder) = directory(cache, guest)?;
     let payload = Payload {
         initrd: dir.join("initramfs.cpio"),
         plugin: dir.join("ktax-plugin.so"),
         _holder: Arc::new(holder),
     };
-    put(&payload.initrd, &initramfs::build(GUEST, HELLO)?)?;
+    put(&payload.initrd, &initramfs::build(guest.program(), HELLO)?)?;
     put(&payload.plugin, PLUGIN)?;
     Ok(payload)
 }
@@ -75,8 +132,8 @@ pub fn install(cache: &Path) -> io::Result<Payload> {
 ///
 /// The cache cannot be written.
 pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
-    let (dir, holder) = directory(cache)?;
-    let (guest, hello) = (dir.join("ktax-guest"), dir.join("ktax-hello"));
+    let (dir, holder) = directory(cache, &UserSpace::OWN)?;
+    let (guest, hello) = (dir.join(PROGRAM), dir.join("ktax-hello"));
     for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
         put(path, content)?;
         fs::set_permissions(path, Permissions::from_mode(0o755))?;
@@ -84,9 +141,9 @@ pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> 
     Ok((guest, hello, holder))
 }
 
-/// The directory of this ktax's files, which is in use until the holder is dropped.
-fn directory(cache: &Path) -> io::Result<(PathBuf, Holder)> {
-    let dir = cache.join("payload").join(guest_sha256());
+/// The directory of a guest's files, which is in use until the holder is dropped.
+fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
+    let dir = cache.join("payload").join(guest.sha256());
     let holder = Holder::of_directory(&dir)?;
     Ok((dir, holder))
 }

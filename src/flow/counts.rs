@@ -6,11 +6,12 @@ use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
 use super::store;
+use super::workloads;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
 use crate::model::{CountsPlan, Plan, Sides};
-use crate::plan::{self, CountsExperiment, Experiment};
+use crate::plan::{CountsExperiment, Experiment};
 use crate::run::{CountsBoots, Driver, Ended};
 use crate::rundir::RunDir;
 
@@ -20,15 +21,17 @@ pub(super) fn plan(
     session: &Session<'_>,
 ) -> Result<Plan<CountsPlan>, Error> {
     let of = &experiment.method;
-    let CountsExperiment { engine, workloads, machine, base, change, .. } = of;
+    let CountsExperiment { engine, machine, base, change, .. } = of;
     // Names are checked before anything is fetched.
-    plan::select(&plan::definitions()?, workloads.as_deref())?;
+    of.rows()?;
     let Measures::Counts { key, .. } = engine.measures else {
         return Err(StalePlanError::no_engine("counts", engine.name).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
-    let packed = programs::pack(of.programs.as_slice(), of.disk.as_ref(), machine, session)?;
+    let guest = workloads::guest(of.workloads_from.as_deref(), session)?;
+    let packed =
+        programs::pack(&of.programs, of.hooks.as_deref(), of.disk.as_ref(), machine, session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.
@@ -42,20 +45,47 @@ pub(super) fn plan(
     for kernel in [&base, &change] {
         programs::modules(&of.modules, kernel, session)?;
     }
-    let key = programs::key(key(&qemu, machine), packed.as_ref(), &of.modules);
+    let key = programs::key(key(&qemu, machine), &guest, packed.as_ref(), &of.modules);
     Ok(experiment.plan(Sides { base, change }, key)?)
 }
 
 /// Makes every Boot that is missing.
 pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<Ended, Error> {
+    with_boots(dir, session, |boots| {
+        let to_keep = store::take(dir, session)?;
+        let observer = session.observer;
+        observer.begin(&work(&dir.plan().method, session));
+        let driver = Driver {
+            dir,
+            boots,
+            jobs: session.jobs,
+            cancel: &session.cancel,
+            observe: &|event| observer.event(&event),
+        };
+        let (ended, timing) = driver.run()?;
+        observer.end(&timing);
+        if ended == Ended::Complete {
+            store::keep(&to_keep, dir, session)?;
+        }
+        Ok(ended)
+    })
+}
+
+/// Does something with what makes the Boots of a Plan.
+pub(super) fn with_boots<T>(
+    dir: &RunDir<CountsPlan>,
+    session: &Session<'_>,
+    call: impl FnOnce(CountsBoots<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let plan = &dir.plan().method;
     let engine = engine::named(&plan.key.engine).map(|it| it.measures);
     let Some(Measures::Counts { key, open }) = engine else {
         return Err(StalePlanError::no_engine("counts", &plan.key.engine).into());
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
+    let guest = workloads::planned(plan, session)?;
     let packed = programs::planned(plan, session)?;
-    let key = programs::key(key(&qemu, &plan.machine), packed.as_ref(), &plan.key.modules);
+    let key = programs::key(key(&qemu, &plan.machine), &guest, packed.as_ref(), &plan.key.modules);
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
@@ -67,24 +97,9 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
     let limits = session.limits.clone();
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
-    let setup = CountsSetup { qemu, cache, limits, cancel, programs: packed };
+    let setup = CountsSetup { qemu, cache, limits, cancel, guest, programs: packed };
     let engine = open(setup).map_err(Error::Failed)?;
-    let to_keep = store::take(dir, session)?;
-    let observer = session.observer;
-    observer.begin(&work(plan, session));
-    let driver = Driver {
-        dir,
-        boots: CountsBoots { engine: &*engine, images, modules, virtual_s },
-        jobs: session.jobs,
-        cancel: &session.cancel,
-        observe: &|event| observer.event(&event),
-    };
-    let (ended, timing) = driver.run()?;
-    observer.end(&timing);
-    if ended == Ended::Complete {
-        store::keep(&to_keep, dir, session)?;
-    }
-    Ok(ended)
+    call(CountsBoots { engine: &*engine, images, modules, virtual_s })
 }
 
 /// What is to be done, all in all.

@@ -13,6 +13,7 @@ use super::stat::StatError;
 use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
 use crate::analyse::AnalyseError;
+use crate::compile::CompileError;
 use crate::engine::OpenError;
 use crate::engine::host::error::SettingError;
 use crate::engine::kvm::device::DeviceError;
@@ -100,6 +101,8 @@ pub enum Error {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Program(#[from] ProgramError),
+    #[error(transparent)]
+    Compile(#[from] CompileError),
     #[error(transparent)]
     StalePlan(#[from] StalePlanError),
     #[error(transparent)]
@@ -204,6 +207,7 @@ impl Error {
             Error::TemporaryDirectory { .. } => Blame::User,
             Error::Plan(error) => error.blame(),
             Error::Program(error) => error.blame(),
+            Error::Compile(error) => error.blame(),
             Error::StalePlan(error) => error.blame(),
             Error::Bisect(error) => error.blame(),
             Error::Campaign(error) => error.blame(),

@@ -24,6 +24,7 @@ pub mod kvm_host;
 pub mod ledger;
 mod moment;
 mod native;
+mod noise;
 mod options;
 mod phases;
 mod programs;
@@ -38,6 +39,7 @@ mod sweep;
 mod times;
 mod used_store;
 mod whole;
+mod workloads;
 
 pub use crate::store::Checked;
 pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
@@ -51,6 +53,7 @@ pub use import::{Added, copy_store, import, is_store};
 pub use kernels::why_unbuilt;
 pub use moment::Moment;
 pub use native::NativeOrder;
+pub use noise::explain_noise;
 pub use options::Options;
 pub use phases::{analyse, estimate, plan, planned, run};
 pub use saved::{explained, saved};
@@ -63,6 +66,7 @@ pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use used_store::{UsedStore, store_directory};
 pub use whole::{compare, measure, result};
+pub use workloads::definitions_of;
 
 // What the functions here are given and give, and the command that becomes another one to be
 // counted.

@@ -5,30 +5,37 @@ use std::path::Path;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
+use crate::engine::payload::UserSpace;
 use crate::kernel::needed_modules;
 use crate::model::{CountsPlan, Disk, Identity, Key, Machine, UserProgram, module_and_parameters};
 use crate::plan::mkfs;
 use crate::program::{self, LoadedModule, PackedModules, PackedPrograms};
 
 /// What a kernel and the guest's own programs take at most.
-const KERNEL_MIB: u32 = 160;
+const KERNEL_MIB: u32 = 60;
+/// What a program may write into its root directory.
+const TO_WRITE_MIB: u32 = 16;
 
 /// Packs the programs and what makes the disk, from the current directory. Their files are in the
 /// memory twice while the guest unpacks them.
 pub(super) fn pack(
     programs: &[UserProgram],
+    hooks: Option<&UserProgram>,
     disk: Option<&Disk>,
     machine: &Machine,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    if programs.is_empty() && disk.is_none() {
+    if programs.is_empty() && hooks.is_none() && disk.is_none() {
         return Ok(None);
     }
-    let most_bytes = u64::from(machine.memory_mib.saturating_sub(KERNEL_MIB) / 2) << 20;
+    // The archive stays in memory while it is unpacked, and Linux gives the root directory half of
+    // the rest.
+    let third_mib = machine.memory_mib.saturating_sub(KERNEL_MIB) / 3;
+    let most_bytes = u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20;
     let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mkfs = disk.map(mkfs);
     let disk = disk.zip(mkfs.as_ref());
-    Ok(Some(program::pack(programs, disk, &here, most_bytes, &session.cache)?))
+    Ok(Some(program::pack(programs, hooks, disk, &here, most_bytes, &session.cache)?))
 }
 
 /// The programs of a plan: from the cache, or packed again.
@@ -36,13 +43,14 @@ pub(super) fn planned(
     plan: &CountsPlan,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    if plan.programs.is_empty() && plan.disk.is_none() {
+    let CountsPlan { programs, hooks, disk, machine, .. } = plan;
+    if programs.is_empty() && hooks.is_none() && disk.is_none() {
         return Ok(None);
     }
     if let Some(packed) = program::open(&plan.key.programs, &session.cache) {
         return Ok(Some(packed));
     }
-    let packed = pack(&plan.programs, plan.disk.as_ref(), &plan.machine, session)?;
+    let packed = pack(programs, hooks.as_ref(), disk.as_ref(), machine, session)?;
     match packed.as_ref().is_some_and(|packed| packed.sha256 == plan.key.programs) {
         true => Ok(packed),
         false => Err(StalePlanError::OtherPrograms.into()),
@@ -71,8 +79,13 @@ pub(super) fn modules(
     Ok(Some(program::pack_modules(&modules, &session.cache)?))
 }
 
-/// The Key of counts with these programs and modules.
-pub(super) fn key(key: Key, packed: Option<&PackedPrograms>, modules: &[String]) -> Key {
+/// The Key of counts with this guest, these programs and modules.
+pub(super) fn key(
+    key: Key,
+    guest: &UserSpace,
+    packed: Option<&PackedPrograms>,
+    modules: &[String],
+) -> Key {
     let programs = packed.map_or_else(String::new, |packed| packed.sha256.clone());
-    Key { programs, modules: modules.to_vec(), ..key }
+    Key { guest: guest.sha256(), programs, modules: modules.to_vec(), ..key }
 }

@@ -27,6 +27,10 @@ pub enum StalePlanError {
         "the program's files are not those of the plan any more; plan again in a new directory"
     )]
     OtherPrograms,
+    #[error(
+        "the workloads' C files are not those of the plan any more; plan again in a new directory"
+    )]
+    OtherWorkloads,
     #[error("plan.json has no kernel {name:?}; plan again in a new directory")]
     NoKernel { name: String },
     #[error("plan.json has a guest without a kernel; plan again in a new directory")]

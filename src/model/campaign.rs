@@ -79,6 +79,8 @@ impl CampaignPlan {
             kernels: Sides::of(|_| kernel.clone()),
             disk: None,
             programs: Vec::new(),
+            hooks: None,
+            workloads_from: None,
             workloads: unit.rows.iter().map(|row| self.workloads[*row].clone()).collect(),
             layouts: self.layouts.clone(),
             steps: steps.map(|(index, layout)| Step { index, side: Side::Base, layout }).collect(),

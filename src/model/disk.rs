@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A file system in the guest's memory, on which workloads and programs have their files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
     /// Its type: `ext4`, `xfs` or `btrfs`.
@@ -11,9 +11,86 @@ pub struct Disk {
     /// Mount options, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
+    /// What it lies on.
+    #[serde(default, skip_serializing_if = "BlockDevice::is_usual")]
+    pub device: BlockDevice,
+    /// Microseconds of the guest's clock that each request takes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub latency_us: u32,
+}
+
+/// A block device in the guest's memory, by the name of its driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockDevice {
+    /// A RAM disk.
+    #[default]
+    Brd,
+    /// One with queues and, if asked for, a latency.
+    NullBlk,
+    /// One that compresses.
+    Zram,
+}
+
+impl BlockDevice {
+    /// Its file in the guest.
+    pub fn path(self) -> &'static str {
+        match self {
+            BlockDevice::Brd => "/dev/ram0",
+            BlockDevice::NullBlk => "/dev/nullb0",
+            BlockDevice::Zram => "/dev/zram0",
+        }
+    }
+
+    fn is_usual(&self) -> bool {
+        *self == BlockDevice::Brd
+    }
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl Disk {
+    /// The driver's modules, each with its parameters.
+    pub fn modules(&self) -> Vec<String> {
+        let kib = u64::from(self.mib) << 10;
+        let all: &[&str] = match self.device {
+            BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],
+            BlockDevice::NullBlk => &["null_blk nr_devices=0"],
+            // It asks for its compressor by another name than that of the module.
+            BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
+        };
+        all.iter().map(|module| (*module).to_owned()).collect()
+    }
+
+    /// What makes the device: files of the guest and what is written to each, in this order; a
+    /// directory has nothing.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        const NULL: &str = "/sys/kernel/config/nullb/nullb0";
+        let null = |name: &str, value: String| (format!("{NULL}/{name}"), value);
+        match self.device {
+            BlockDevice::Brd => Vec::new(),
+            BlockDevice::Zram => {
+                vec![("/sys/block/zram0/disksize".to_owned(), format!("{}M", self.mib))]
+            }
+            BlockDevice::NullBlk => {
+                let mut all = vec![
+                    (NULL.to_owned(), String::new()),
+                    null("size", self.mib.to_string()),
+                    null("memory_backed", "1".to_owned()),
+                ];
+                if self.latency_us > 0 {
+                    let nanoseconds = u64::from(self.latency_us) * 1000;
+                    all.push(null("irqmode", "2".to_owned()));
+                    all.push(null("completion_nsec", nanoseconds.to_string()));
+                }
+                all.push(null("power", "1".to_owned()));
+                all
+            }
+        }
+    }
+
     /// Its size unless another one is asked for.
     pub const USUAL_MIB: u32 = 320;
 }

@@ -38,7 +38,7 @@ pub use blame::Blame;
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
-pub use disk::Disk;
+pub use disk::{BlockDevice, Disk};
 pub use effect::{Effect, FunctionDelta};
 pub use exits::{
     ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit,

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// A program of the user's, and what it runs with: a row of its own.
@@ -8,6 +10,9 @@ pub struct UserProgram {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// The text of a shell script that its command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// More files for it, `PATH` or `PATH:AT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -26,23 +31,47 @@ pub struct UserProgram {
     /// The exit status that says that it did its work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub status: u32,
+    /// Commands for a shell in its root directory, before anything is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// The same, before each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
+    /// Numbers that it prints, as a part of its work signature: by name, the text before each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, String>,
+    /// Whether it may print something else each time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_output: bool,
     /// How often it runs before it is counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warm_up: u32,
     /// How many operations one run of it is.
     pub ops: u64,
+    /// Whether a workload file has it: its row bears its name alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defined: bool,
 }
 
 /// What the names of such rows begin with.
 const ROW: &str = "program:";
 
 impl UserProgram {
+    /// The number of its operations, among those that it prints.
+    pub const OPS: &str = "ops";
+
+    /// The file of its script, from the directory on in which it starts.
+    pub const SCRIPT: &str = "script.sh";
+
     /// Its row's name.
     pub fn row(&self) -> String {
-        format!("{ROW}{}", self.name)
+        match self.defined {
+            true => self.name.clone(),
+            false => format!("{ROW}{}", self.name),
+        }
     }
 
-    /// Whether a row's name is that of one.
+    /// Whether a row's name is that of one that no workload file has.
     pub fn is_row(row: &str) -> bool {
         row.starts_with(ROW)
     }

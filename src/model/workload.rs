@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::UserProgram;
+
 /// The guest's program that runs a user's.
 pub const RUNNER: &str = "program";
 
@@ -56,6 +58,17 @@ fn is_zero(value: &u64) -> bool {
 }
 
 impl Workload {
+    /// The parameter of a program that prints how many operations it did.
+    pub const PRINTS_OPS: &str = "prints-ops";
+
+    /// The operations of a Run that has this signature; 0 if it says none.
+    pub fn ops_of(&self, signature: &Signature) -> u64 {
+        match self.params.contains_key(Workload::PRINTS_OPS) {
+            true => signature.get(UserProgram::OPS).copied().unwrap_or(0),
+            false => self.ops,
+        }
+    }
+
     /// Whether it is a program of the user's.
     pub fn is_users(&self) -> bool {
         self.program == RUNNER

@@ -44,10 +44,11 @@ impl Campaign {
         if !file.add.is_empty() {
             return Err(refuse("additions are of a ledger; list each as a subject"));
         }
-        if !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
-            return Err(refuse(
-                "a campaign measures rows of ktax; remove `program`, `modules` and `disk`",
-            ));
+        let no_more = "a campaign measures rows of ktax; remove programs, `workloads_from`, \
+                       `hooks`, `modules` and `disk`";
+        let is_own = file.workloads_from.is_some() || file.hooks.is_some();
+        if is_own || !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
+            return Err(refuse(no_more));
         }
         let first = |at: usize| file.subjects[..at].contains(&file.subjects[at]);
         if (0..file.subjects.len()).any(first) {
@@ -55,7 +56,10 @@ impl Campaign {
         }
         let subjects = file.subjects.iter().map(|keys| subject(file, keys));
         let title = file.title.clone().unwrap_or_default();
-        let subjects = subjects.collect::<Result<_, PlanError>>()?;
+        let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, PlanError>>()?;
+        if subjects.iter().any(|subject| !subject.method.programs.is_empty()) {
+            return Err(refuse(no_more));
+        }
         Ok(Campaign { title, subjects, timed: file.timed.clone() })
     }
 }

@@ -57,10 +57,17 @@ pub enum PlanError {
         .range.start(), .range.end()
     )]
     RawTimes { text: String, kind: String, range: RangeInclusive<u32> },
+    #[error("the workload {name} is defined twice, or ktax has one; give yours another name")]
+    DefinedTwice { name: String },
     #[error("{name} of {workload} is given twice; give it once")]
     ParameterTwice { workload: String, name: String },
     #[error("{name} of {row} is for the running kernel; use `ktax workloads run`")]
     NativeOnly { row: String, name: String },
+    #[error(
+        "{workload} runs a program of this machine, which only `ktax compare` with the exact \
+         engine does; choose another workload"
+    )]
+    OnlyCounted { workload: String },
     #[error("ops of {workload} cannot be {value:?}; it takes numbers from 1")]
     Operations { workload: String, value: String },
     #[error("{name} of {workload} cannot be {value:?}; it takes {range}")]
@@ -148,6 +155,8 @@ pub enum PlanError {
     NeverFound { name: &'static str },
     #[error("a guest cannot have the file system {fs:?}; choose ext4, xfs or btrfs")]
     FileSystem { fs: String },
+    #[error("disk.latency_us is of null_blk alone; write device = \"null_blk\"")]
+    Latency,
     #[error("the program cannot be run: {reason}")]
     Program { reason: String },
     #[error("cannot bisect: {reason}")]

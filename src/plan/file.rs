@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::disk::DiskKeys;
 use super::error::PlanError;
-use super::programs::ProgramKeys;
-use super::workloads::ParamValue;
+use super::program::ProgramKeys;
+use super::workloads::{Definition, ParamValue};
 use crate::engine::EngineEntry;
 use crate::model::{Accelerator, HostKind, Subject};
 use crate::text::escape_lines;
@@ -31,12 +31,19 @@ pub struct ExperimentFile {
     pub same: Option<bool>,
     /// Rows by name.
     pub workloads: Option<Vec<String>>,
+    /// A directory of workloads of the user's, beside those of ktax.
+    pub workloads_from: Option<String>,
+    /// What its files define; who reads the file reads them.
+    #[serde(skip)]
+    pub definitions: Vec<Definition>,
     /// The kernel's modules that each guest loads, with their parameters.
     pub modules: Vec<String>,
     /// A file system for the guest's files.
     pub disk: Option<DiskKeys>,
     /// Programs of the user's, of which each is a row.
     pub program: Vec<ProgramKeys>,
+    /// What runs beside rows that are no programs.
+    pub hooks: Option<ProgramKeys>,
     /// Layouts per Side.
     pub layouts: Option<u32>,
     /// The number of pairs, with one look; absent: a pilot decides, and there are five looks.

@@ -89,8 +89,10 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
     let MachineKeys { cpu, memory_mib, vcpus, cores, accelerator } = &file.machine;
     vec![
         ("layouts", file.layouts.is_some(), &[Counts, Guests]),
+        ("workloads_from", file.workloads_from.is_some(), &[Counts]),
         ("modules", !file.modules.is_empty(), &[Counts]),
         ("disk", file.disk.is_some(), &[Counts]),
+        ("hooks", file.hooks.is_some(), &[Counts]),
         ("program", !file.program.is_empty(), &[Counts]),
         ("pairs", file.pairs.is_some(), &[Times]),
         ("most_pairs", file.most_pairs.is_some(), &[Times]),

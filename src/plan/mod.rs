@@ -16,6 +16,7 @@ mod keys;
 mod layouts;
 mod ledger;
 mod method;
+mod program;
 mod programs;
 mod shards;
 mod times;
@@ -38,11 +39,11 @@ pub use keys::check_keys;
 pub use layouts::{layouts_of, steps_of};
 pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
-pub use programs::ProgramKeys;
+pub use program::ProgramKeys;
 pub use shards::{Costs, SHARDS, divide};
 pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use title::{title, title_of};
 pub use workloads::{
-    Definition, Document, Param, ParamValue, check_memory, definitions, each_once, find, names,
-    native_names, native_rows, select,
+    Definition, Document, Param, ParamValue, check_memory, definition, definitions, each_once,
+    find, names, native_names, native_rows, select,
 };

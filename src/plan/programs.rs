@@ -1,114 +1,91 @@
-//! Programs of the user's, as rows.
-
-use serde::Deserialize;
+//! Programs of the user's, and of workload files, as rows.
 
 use super::error::PlanError;
-use super::workloads::each_once;
+use super::program::{ProgramKeys, program};
+use super::workloads::{Definition, each_once};
 use crate::model::{RUNNER, Region, Signature, UserProgram, Workload};
 use crate::text::shell_line;
-
-const LONGEST_NAME: usize = 32;
-
-/// What an experiment file or the command line says of a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ProgramKeys {
-    /// What its row is called, behind `program:`; the command's name where absent.
-    pub name: Option<String>,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// More files for it, `PATH` or `PATH:AT`.
-    pub files: Vec<String>,
-    /// A directory or a tar archive whose content becomes the root directory of the guest.
-    pub root: Option<String>,
-    /// Its environment beside the usual one: `NAME=VALUE`.
-    pub env: Vec<String>,
-    /// The file that it reads from its standard input.
-    pub stdin: Option<String>,
-    /// The user, and the group, that it runs as, by number.
-    pub user: Option<u32>,
-    /// The exit status that says that it did its work.
-    pub status: Option<u32>,
-    /// How often it runs before it is counted.
-    pub warm_up: Option<u32>,
-    /// How many operations one run of it is.
-    pub ops: Option<u64>,
-}
 
 /// The programs, checked.
 pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanError> {
     let programs: Vec<UserProgram> = keys.iter().map(program).collect::<Result<_, _>>()?;
-    each_once(rows(&programs))?;
+    each_once(rows(&programs, &[]))?;
     Ok(programs)
 }
 
-fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
-    let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
-    let texts = || {
-        let optional = keys.root.iter().chain(&keys.stdin);
-        keys.command.iter().chain(&keys.files).chain(&keys.env).chain(optional)
-    };
-    if keys.command.first().is_none_or(String::is_empty) {
-        return refuse("it has no command; write command = [\"git\", \"status\"]");
+/// Splits names of rows into the programs of workload files that they ask for, and the others;
+/// `None` where all rows are asked for, or programs alone.
+pub(super) fn named(
+    definitions: &[Definition],
+    names: Option<&[String]>,
+) -> Result<(Vec<UserProgram>, Option<Vec<String>>), PlanError> {
+    let Some(names) = names else { return Ok((Vec::new(), None)) };
+    let (mut programs, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        let is_asked_for = |it: &&Definition| match name.strip_prefix('@') {
+            Some(group) => it.group == group && !it.hidden,
+            None => it.name == *name,
+        };
+        let asked: Vec<&Definition> = definitions.iter().filter(is_asked_for).collect();
+        let (program, params) = name.split_once(':').unwrap_or((name, ""));
+        let has_none = |it: &Definition| it.name == program && it.run.is_some();
+        if !params.is_empty() && definitions.iter().any(has_none) {
+            let reason = format!("{program} takes no parameters; name it alone");
+            return Err(PlanError::Program { reason });
+        }
+        if asked.iter().all(|it| it.run.is_none()) {
+            others.push(name.clone());
+            continue;
+        }
+        for definition in asked {
+            match &definition.run {
+                Some(run) => programs.push(defined(definition, run)?),
+                None => others.push(definition.name.clone()),
+            }
+        }
     }
-    if texts().any(|text| text.contains('\0')) {
-        return refuse("a text has a NUL character; remove it");
-    }
-    let name = keys.name.clone().unwrap_or_else(|| usual_name(&keys.command[0]));
-    let is_of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_of_name) {
-        return refuse("its name must be of a-z, 0-9 and -, at most 32; give it another name");
-    }
-    let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
-    let ops = keys.ops.unwrap_or(1);
-    if status > 255 {
-        return refuse("its status must be of 0 to 255; give it another status");
-    }
-    if warm_up > 1000 {
-        return refuse("its warm_up must be of 0 to 1000; give it fewer warm-up runs");
-    }
-    if ops == 0 {
-        return refuse("its ops must be at least 1; give it the number of its operations");
-    }
-    Ok(UserProgram {
-        name,
-        command: keys.command.clone(),
-        files: keys.files.clone(),
-        root: keys.root.clone(),
-        env: keys.env.clone(),
-        stdin: keys.stdin.clone(),
-        user: keys.user.unwrap_or(0),
-        status,
-        warm_up,
-        ops,
-    })
+    let is_alone = others.is_empty() && !programs.is_empty();
+    Ok((programs, (!is_alone).then_some(others)))
 }
 
-/// The file's name, with what a row's name cannot have as `-`.
-fn usual_name(command: &str) -> String {
-    let file = command.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    let of = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
-    let name: String = file.chars().map(of).take(LONGEST_NAME).collect();
-    name.trim_matches('-').to_owned()
+fn defined(definition: &Definition, run: &ProgramKeys) -> Result<UserProgram, PlanError> {
+    let name = Some(definition.name.clone());
+    let keys = ProgramKeys { name, ops: Some(definition.ops), ..run.clone() };
+    Ok(UserProgram { defined: true, ..program(&keys)? })
 }
 
 /// A row for each.
-pub(super) fn rows(programs: &[UserProgram]) -> Vec<Workload> {
-    (0..).zip(programs).map(|(number, program)| row(number, program)).collect()
+pub(super) fn rows(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
+    let row = |(number, program): (u64, &UserProgram)| {
+        let definition = definitions.iter().find(|it| program.defined && it.name == program.name);
+        let row = row(number, program);
+        match definition {
+            Some(Definition { title, operation, .. }) => {
+                Workload { title: title.clone(), operation: operation.clone(), ..row }
+            }
+            None => row,
+        }
+    };
+    (0..).zip(programs).map(row).collect()
 }
 
 fn row(number: u64, program: &UserProgram) -> Workload {
     let command = shell_line(program.command.iter().map(String::as_str));
+    let prints_ops = program.numbers.contains_key(UserProgram::OPS);
     let operation = match program.ops {
+        _ if prints_ops => "one of the operations that it prints".to_owned(),
         1 => "one run".to_owned(),
         ops => format!("one of {ops} operations of a run"),
     };
-    let numbers = [
+    let mut numbers = vec![
         ("number", number),
         ("status", program.status.into()),
         ("user", program.user.into()),
         ("warm-up", program.warm_up.into()),
     ];
+    // What is as usual is not said, so that such counts stay comparable.
+    numbers.extend(program.any_output.then_some(("any-output", 1)));
+    numbers.extend(prints_ops.then_some((Workload::PRINTS_OPS, 1)));
     Workload {
         row: program.row(),
         title: command,
@@ -116,7 +93,7 @@ fn row(number: u64, program: &UserProgram) -> Workload {
         program: RUNNER.to_owned(),
         ops: program.ops,
         region: Region::default(),
-        params: numbers.map(|(name, value)| (name.to_owned(), value)).into(),
+        params: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         memory_bytes: 0,
         signature: Signature::new(),
     }
@@ -124,34 +101,36 @@ fn row(number: u64, program: &UserProgram) -> Workload {
 
 #[cfg(test)]
 mod tests {
+    use super::super::workloads::definitions;
     use super::*;
 
-    fn keys(command: &[&str]) -> ProgramKeys {
-        let command = command.iter().map(|word| (*word).to_owned()).collect();
-        ProgramKeys { command, ..ProgramKeys::default() }
-    }
-
     #[test]
-    fn a_row_is_named_after_its_command() {
-        let named = |command: &str| program(&keys(&[command])).unwrap().row();
-        assert_eq!(named("git"), "program:git");
-        assert_eq!(named("./build/My_Test.sh"), "program:my-test-sh");
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused() {
-        for (bad, reason) in [
-            (keys(&[]), "command"),
-            (keys(&["a\0b"]), "NUL"),
-            (keys(&["__"]), "name"),
-            (ProgramKeys { status: Some(256), ..keys(&["a"]) }, "status"),
-            (ProgramKeys { warm_up: Some(1001), ..keys(&["a"]) }, "warm_up"),
-            (ProgramKeys { ops: Some(0), ..keys(&["a"]) }, "ops"),
-        ] {
-            let refused = programs(&[bad]).unwrap_err().to_string();
-            assert!(refused.contains(reason), "{refused}");
-        }
-        let twice = programs(&[keys(&["a"]), keys(&["/bin/a"])]);
+    fn two_of_one_name_are_refused() {
+        let keys = |command: &str| ProgramKeys {
+            command: vec![command.to_owned()],
+            ..ProgramKeys::default()
+        };
+        let twice = programs(&[keys("a"), keys("/bin/a")]);
         assert!(matches!(twice, Err(PlanError::Twice { .. })));
+    }
+
+    #[test]
+    fn programs_of_workload_files_are_told_from_other_rows() {
+        let definitions = definitions().unwrap();
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let (programs, others) = named(&definitions, Some(&names)).unwrap();
+            (rows(&programs, &definitions), others)
+        };
+        let (rows, others) = of(&["git-status", "getppid"]);
+        assert_eq!((rows[0].row.as_str(), rows.len()), ("git-status", 1));
+        assert!(rows[0].title.contains("git status"), "{}", rows[0].title);
+        assert_eq!(others.unwrap(), ["getppid"]);
+        let (rows, others) = of(&["@applications"]);
+        assert!(rows.len() > 5 && others.is_none());
+        let with = named(&definitions, Some(&["git-status:ops=2".to_owned()]));
+        assert!(matches!(with, Err(PlanError::Program { .. })), "{with:?}");
+        // What is no program is checked by those that know all rows.
+        assert_eq!(of(&["nonsense"]), (Vec::new(), Some(vec!["nonsense".into()])));
     }
 }

@@ -1,5 +1,6 @@
 //! The archive that the guest's kernel unpacks behind its own.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -25,14 +26,25 @@ pub(super) struct Placed {
     pub offset: u64,
 }
 
+/// By what number the kernel tells files apart.
+enum Number {
+    /// None: what a program changes is its own.
+    Own,
+    New(u32),
+    Known(u32),
+}
+
 /// An archive that is being written.
 pub(super) struct Archive<W> {
     to: Counting<W>,
+    /// Files that are there already, by what they are of and who has them. Several programs share
+    /// most of their libraries, and a run has one program: one copy is enough.
+    shared: BTreeMap<(HostFile, u32), u32>,
 }
 
 impl<W: Write> Archive<W> {
     pub fn new(to: W) -> Archive<W> {
-        Archive { to: Counting { to, bytes: 0 } }
+        Archive { to: Counting { to, bytes: 0 }, shared: BTreeMap::new() }
     }
 
     /// Adds a directory.
@@ -69,13 +81,45 @@ impl<W: Write> Archive<W> {
                     let target = target.to_str().ok_or_else(not_utf8)?;
                     self.entry(entry.mode(LINK).nlink(1), target.as_bytes())?;
                 }
+                GuestNode::Text(text) => self.entry(entry.mode(FILE | 0o755).nlink(1), text)?,
                 GuestNode::File(file) => {
+                    let entry = entry.mode(FILE | file.mode).mtime(file.modified);
+                    let entry = match self.number(at, file, owner) {
+                        Number::Own => entry.nlink(1),
+                        // The kernel makes links of files with one number.
+                        Number::Known(number) => {
+                            self.entry(entry.ino(number).nlink(2), &[])?;
+                            continue;
+                        }
+                        Number::New(number) => {
+                            self.shared.insert((file.clone(), owner), number);
+                            entry.ino(number).nlink(2)
+                        }
+                    };
                     let offset = self.file(entry, file)?;
                     placed.push(Placed { name, file: file.clone(), offset });
                 }
             }
         }
         Ok(placed)
+    }
+
+    /// How much a guest's files add to it.
+    pub fn bytes_of(&self, tree: &GuestTree, user: u32) -> u64 {
+        let is_new = |at: &Path, file: &HostFile| {
+            let owner = if start::is_of_the_user(at) { user } else { 0 };
+            !matches!(self.number(at, file, owner), Number::Known(_))
+        };
+        tree.files().filter(|(at, file)| is_new(at, file)).map(|(_, file)| file.bytes).sum()
+    }
+
+    fn number(&self, at: &Path, file: &HostFile, owner: u32) -> Number {
+        let next = u32::try_from(self.shared.len()).unwrap_or(u32::MAX).saturating_add(1);
+        match self.shared.get(&(file.clone(), owner)) {
+            _ if start::is_of_the_user(at) => Number::Own,
+            Some(number) => Number::Known(*number),
+            None => Number::New(next),
+        }
     }
 
     /// Ends the archive.
@@ -99,7 +143,6 @@ impl<W: Write> Archive<W> {
         let changed = || ProgramError::Changed { path: escape_path(&file.path).to_string() };
         let mut from = file.open().map_err(&unreadable)?;
         let size = u32::try_from(file.bytes).map_err(|_| changed())?;
-        let entry = entry.mode(FILE | file.mode).mtime(file.modified).nlink(1);
         let mut writer = entry.write(&mut self.to, size);
         let mut buffer = vec![0; 1 << 16];
         let mut left = file.bytes;

@@ -2,6 +2,7 @@
 //! guest: [docs/program.md](../../docs/program.md). The host's files are only read.
 
 mod archive;
+mod companions;
 mod elf;
 mod error;
 mod image;
@@ -10,6 +11,7 @@ mod modules;
 mod needs;
 mod pack;
 mod script;
+mod shell;
 mod start;
 mod symbols;
 mod tree;

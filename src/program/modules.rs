@@ -31,7 +31,7 @@ pub struct LoadedModule {
 ///
 /// The cache cannot be written.
 pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModules, ProgramError> {
-    let packed = pack_with(cache, |archive| {
+    let packed = pack_with(cache, false, |archive| {
         archive.directory("modules")?;
         for (place, module) in modules.iter().enumerate() {
             let name = format!("modules/{place}");

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::error::ProgramError;
 use super::libraries::{self, Missing};
 use super::tree::{GuestNode, GuestTree};
-use super::{WORK, elf, image, script, start};
+use super::{WORK, companions, elf, image, script, shell, start};
 use crate::disk::read_limited;
 use crate::model::UserProgram;
 use crate::text::escape_path;
@@ -37,6 +37,7 @@ pub(super) fn add(
     let arguments = program.command.get(1..).unwrap_or_default();
     for argument in arguments.iter().filter(|it| is_of_the_user(Path::new(it), here)) {
         place(tree, Path::new(argument), here)?;
+        of_script(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
         let (path, at) = match file.split_once(':') {
@@ -48,7 +49,11 @@ pub(super) fn add(
             Some(at) => tree.add(&host, &at)?,
             None => place(tree, Path::new(path), here)?,
         }
-        runnable(tree, &host, Missing::Ignored, 0)?;
+        runnable(tree, &host, here, Missing::Ignored, 0)?;
+    }
+    if let Some(script) = &program.script {
+        let at = Path::new(WORK).join(UserProgram::SCRIPT);
+        tree.put(&at, GuestNode::Text(script.clone().into_bytes()))?;
     }
     if program.root.is_some()
         && let Some(at) = in_root(tree, command)
@@ -63,8 +68,53 @@ pub(super) fn add(
     if fs::metadata(&host).is_ok_and(|about| about.mode() & 0o111 == 0) {
         return Err(ProgramError::NotExecutable { path: escape_path(&host).to_string() });
     }
-    runnable(tree, &host, Missing::Refused, 0)?;
+    runnable(tree, &host, here, Missing::Refused, 0)?;
+    if let Some(text) = start::shell_text(program) {
+        named_by(tree, text, here)?;
+    }
     Ok(at)
+}
+
+/// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
+pub(super) fn shell(
+    tree: &mut GuestTree,
+    text: &str,
+    here: &Path,
+) -> Result<PathBuf, ProgramError> {
+    const SHELL: &str = "/bin/sh";
+    if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
+        tree.in_place(Path::new(SHELL))?;
+        runnable(tree, Path::new(SHELL), here, Missing::Refused, 0)?;
+    }
+    named_by(tree, text, here)?;
+    Ok(SHELL.into())
+}
+
+/// Adds the programs and the files that a text for a shell names.
+fn named_by(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), ProgramError> {
+    called(tree, text, here, 0)?;
+    for argument in shell::words(text).arguments {
+        let path = Path::new(&argument);
+        // Directories of the system are nobody's files.
+        let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
+        if is_file && is_of_the_user(path, here) {
+            match place(tree, path, here) {
+                Err(ProgramError::Outside { .. }) => {}
+                placed => placed.and_then(|()| of_script(tree, path, here))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the programs that an argument calls if it is a script for a shell, as its name says.
+fn of_script(tree: &mut GuestTree, argument: &Path, here: &Path) -> Result<(), ProgramError> {
+    let path = here.join(argument);
+    if path.extension().is_none_or(|extension| extension != "sh") || !path.is_file() {
+        return Ok(());
+    }
+    let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
+    called(tree, &String::from_utf8_lossy(&bytes), here, 0)
 }
 
 /// Where a root directory has the program; what it needs is there, too.
@@ -81,6 +131,7 @@ fn in_root(tree: &GuestTree, command: &str) -> Option<PathBuf> {
 fn runnable(
     tree: &mut GuestTree,
     host: &Path,
+    here: &Path,
     missing: Missing,
     nested: usize,
 ) -> Result<(), ProgramError> {
@@ -90,38 +141,61 @@ fn runnable(
     let bytes = read_limited(host, MOST_BYTES).map_err(ProgramError::unreadable(host))?;
     if elf::is_elf(&bytes) {
         libraries::add(tree, vec![host.to_owned()], missing)?;
-        return of_python(tree, host);
+        return companions::add(tree, host);
     }
     let Some(words) = script::interpreter(&bytes, host)? else { return Ok(()) };
     if nested == MOST_NESTED {
-        return Err(ProgramError::Nested { path: escape_path(host).to_string() });
+        return match missing {
+            Missing::Ignored => Ok(()),
+            Missing::Refused => Err(ProgramError::Nested { path: escape_path(host).to_string() }),
+        };
     }
     let named = script::behind_env(&words).map(|name| find(name, Path::new("/"))).transpose()?;
-    for interpreter in [Some(PathBuf::from(&words[0])), named].into_iter().flatten() {
-        tree.in_place(&interpreter)?;
-        runnable(tree, &interpreter, missing, nested + 1)?;
+    let interpreters: Vec<PathBuf> =
+        [Some(PathBuf::from(&words[0])), named].into_iter().flatten().collect();
+    for interpreter in &interpreters {
+        tree.in_place(interpreter)?;
+        runnable(tree, interpreter, here, missing, nested + 1)?;
+    }
+    match interpreters.iter().any(|interpreter| shell::is_shell(file_name(interpreter))) {
+        true => called(tree, &String::from_utf8_lossy(&bytes), here, nested + 1),
+        false => Ok(()),
+    }
+}
+
+/// Adds the programs that a shell script calls, where this machine has them.
+fn called(
+    tree: &mut GuestTree,
+    script: &str,
+    here: &Path,
+    nested: usize,
+) -> Result<(), ProgramError> {
+    for name in shell::words(script).commands {
+        let Ok(host) = find(&name, here) else { continue };
+        let at = if name.contains('/') { Path::new(WORK).join(&name) } else { host.clone() };
+        if !host.is_file() || tree.look(&at).is_some() {
+            continue;
+        }
+        match place(tree, if name.contains('/') { Path::new(&name) } else { &host }, here) {
+            Ok(()) => runnable(tree, &host, here, Missing::Ignored, nested)?,
+            Err(ProgramError::Outside { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
 
-/// The modules of a Python, which it cannot start without, and their libraries.
-fn of_python(tree: &mut GuestTree, host: &Path) -> Result<(), ProgramError> {
-    let Ok(real) = host.canonicalize() else { return Ok(()) };
-    let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-    let modules = prefix.join("lib").join(name);
-    if !name.starts_with("python3.") || !modules.is_dir() {
-        return Ok(());
-    }
-    tree.in_place(&modules)?;
-    let loaded = fs::read_dir(modules.join("lib-dynload")).into_iter().flatten().flatten();
-    libraries::add(tree, loaded.map(|entry| entry.path()).collect(), Missing::Ignored)
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
 /// Whether an argument names a file that the program is to find.
 fn is_of_the_user(argument: &Path, here: &Path) -> bool {
     let is_kernels = ["/dev", "/proc", "/sys"].iter().any(|of| argument.starts_with(of));
-    !is_kernels && argument != Path::new("/") && here.join(argument).exists()
+    // A directory at the top, such as /tmp, is every system's.
+    let is_at_the_top = argument.is_absolute() && argument.components().count() <= 2;
+    let path = here.join(argument);
+    !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
 }
 
 /// Adds a file or directory where the program finds it by this name.

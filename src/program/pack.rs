@@ -12,12 +12,14 @@ use super::{needs, start, symbols};
 use crate::cache::{Holder, Scratch};
 use crate::disk::{is_sha256, sha256_of_file};
 use crate::model::{Disk, UserProgram};
+use crate::text::escape;
 
 /// The markers for scripts.
 const MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
 
 const ARCHIVE: &str = "archive.cpio";
 const SYMBOLS: &str = "symbols";
+const SETUP: &str = "setup";
 
 /// The programs of a plan, in the cache.
 #[derive(Debug, Clone)]
@@ -28,33 +30,41 @@ pub struct PackedPrograms {
     pub archive: PathBuf,
     /// The functions in it, for the plugin.
     pub symbols: PathBuf,
+    /// Whether something runs before the guest is frozen.
+    pub has_setup: bool,
     _holder: Arc<Holder>,
 }
 
-/// Packs programs, and what makes the disk, with all that they need, from the directory `here`;
-/// `most_bytes` is what fits into the guest.
+/// Packs programs, the hooks of other rows, and what makes the disk, with all that they need, from
+/// the directory `here`; `most_bytes` is what fits into the guest.
 ///
 /// # Errors
 ///
 /// A file is missing, is too large or is not a program; or the cache cannot be written.
 pub fn pack(
     programs: &[UserProgram],
+    hooks: Option<&UserProgram>,
     disk: Option<(&Disk, &UserProgram)>,
     here: &Path,
     most_bytes: u64,
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
-    let mut left_bytes = most_bytes;
-    pack_with(cache, |archive| {
+    let mut room = Room { most_bytes, left_bytes: most_bytes };
+    let has_setup = programs.iter().chain(hooks).any(|program| program.setup.is_some());
+    pack_with(cache, has_setup, |archive| {
         let mut placed = Vec::new();
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
-            add(archive, "program/disk", mkfs, here, &mut left_bytes)?;
+            add(archive, "program/disk", mkfs, here, &mut room)?;
+            archive.text("program/disk/device", 0o444, &start::device(disk))?;
+        }
+        if let Some(hooks) = hooks {
+            add(archive, "program/rows", hooks, here, &mut room)?;
         }
         for (number, program) in programs.iter().enumerate() {
             let directory = format!("program/{number}");
-            placed.extend(add(archive, &directory, program, here, &mut left_bytes)?);
+            placed.extend(add(archive, &directory, program, here, &mut room)?);
         }
         Ok(placed)
     })
@@ -63,6 +73,7 @@ pub fn pack(
 /// Packs what `fill` adds; it returns the files whose functions the plugin is to know.
 pub(super) fn pack_with(
     cache: &Path,
+    has_setup: bool,
     fill: impl FnOnce(&mut Archive<BufWriter<File>>) -> Result<Vec<Placed>, ProgramError>,
 ) -> Result<PackedPrograms, ProgramError> {
     let parent = cache.join("programs");
@@ -73,7 +84,16 @@ pub(super) fn pack_with(
     archive.end()?;
     let symbols = symbols::text(&placed)?;
     fs::write(scratch.file(SYMBOLS), symbols).map_err(ProgramError::Cache)?;
+    if has_setup {
+        fs::write(scratch.file(SETUP), "").map_err(ProgramError::Cache)?;
+    }
     keep(scratch, &parent, cache)
+}
+
+/// How much fits into the guest, and how much of that is left.
+struct Room {
+    most_bytes: u64,
+    left_bytes: u64,
 }
 
 /// Adds one program, and returns where its files are.
@@ -82,16 +102,33 @@ fn add<W: Write>(
     directory: &str,
     program: &UserProgram,
     here: &Path,
-    left_bytes: &mut u64,
+    room: &mut Room,
 ) -> Result<Vec<Placed>, ProgramError> {
-    let mut tree = GuestTree::new(*left_bytes);
+    let mut tree = GuestTree::new(room.most_bytes);
     let at = needs::add(&mut tree, program, here)?;
-    *left_bytes -= tree.files().map(|(_, file)| file.bytes).sum::<u64>();
+    let hooks = [("setup", &program.setup), ("prepare", &program.prepare)];
+    let hooks = hooks.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
+    let hooks = hooks.map(|(name, text)| {
+        let at = needs::shell(&mut tree, text, here)?;
+        Ok((name, start::shell(&at, text)))
+    });
+    let hooks = hooks.collect::<Result<Vec<_>, ProgramError>>()?;
+    let bytes = archive.bytes_of(&tree, program.user);
+    room.left_bytes = room.left_bytes.checked_sub(bytes).ok_or_else(|| {
+        let path = escape(program.command.first().map_or("", String::as_str));
+        ProgramError::TooLarge { path, most_mib: room.most_bytes >> 20 }
+    })?;
     let root = format!("{directory}/root");
     archive.directory(directory)?;
     archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
     archive.text(&format!("{directory}/env"), 0o444, &start::environment(program)?)?;
     archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
+    for (name, words) in hooks {
+        archive.text(&format!("{directory}/{name}"), 0o444, &words)?;
+    }
+    if !program.numbers.is_empty() {
+        archive.text(&format!("{directory}/numbers"), 0o444, &start::numbers(program))?;
+    }
     archive.directory(&root)?;
     // Its place in PATH.
     for directory in ["usr", "usr/local", "usr/local/bin"] {
@@ -107,8 +144,9 @@ pub fn open(sha256: &str, cache: &Path) -> Option<PackedPrograms> {
     let holder = Holder::of(&directory).ok()??;
     let (archive, symbols) = (directory.join(ARCHIVE), directory.join(SYMBOLS));
     let is_whole = sha256_of_file(&archive).is_ok_and(|found| found == sha256) && symbols.exists();
-    let sha256 = sha256.to_owned();
-    is_whole.then(|| PackedPrograms { sha256, archive, symbols, _holder: Arc::new(holder) })
+    let (sha256, has_setup) = (sha256.to_owned(), directory.join(SETUP).exists());
+    let holder = Arc::new(holder);
+    is_whole.then(|| PackedPrograms { sha256, archive, symbols, has_setup, _holder: holder })
 }
 
 fn keep(scratch: Scratch, parent: &Path, cache: &Path) -> Result<PackedPrograms, ProgramError> {

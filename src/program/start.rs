@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::WORK;
 use super::error::ProgramError;
+use super::shell;
 use crate::model::{Disk, UserProgram};
 
 /// Where a program is looked up in a root directory of the user's: `PATH` below has them.
@@ -18,6 +19,18 @@ const USUAL: [&str; 5] = [
     "TZ=UTC0",
     "USER=root",
 ];
+
+/// The text that a shell runs: a script of the program's own, or that behind `-c`.
+pub(super) fn shell_text(program: &UserProgram) -> Option<&str> {
+    if program.script.is_some() {
+        return program.script.as_deref();
+    }
+    let (command, arguments) = program.command.split_first()?;
+    let is_shell = shell::is_shell(command.rsplit('/').next().unwrap_or_default());
+    let is_option = |word: &String| word.starts_with('-') && word.ends_with('c');
+    let at = arguments.iter().take_while(|word| word.starts_with('-')).position(is_option)?;
+    arguments.get(at + 1).filter(|_| is_shell).map(String::as_str)
+}
 
 /// The words of the command behind the path to execute, each with a NUL behind it.
 pub(super) fn words(program: &UserProgram, at: &Path) -> Vec<u8> {
@@ -40,7 +53,23 @@ pub(super) fn environment(program: &UserProgram) -> Result<Vec<u8>, ProgramError
 
 /// How the disk is mounted.
 pub(super) fn mount(disk: &Disk) -> Vec<u8> {
-    joined([disk.fs.as_str(), &disk.options].into_iter())
+    joined([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())
+}
+
+/// What makes its device: pairs of a path in the guest and what is written to it.
+pub(super) fn device(disk: &Disk) -> Vec<u8> {
+    let pairs = disk.settings();
+    joined(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
+}
+
+/// The words that run a text for a shell at this path.
+pub(super) fn shell(at: &Path, text: &str) -> Vec<u8> {
+    joined([at.display().to_string().as_str(), "sh", "-ec", text].into_iter())
+}
+
+/// The numbers that a program prints: a name, and the text that each stands behind.
+pub(super) fn numbers(program: &UserProgram) -> Vec<u8> {
+    joined(program.numbers.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
 }
 
 /// Whether the program's user owns a file of the guest.

@@ -21,10 +21,12 @@ pub(super) enum GuestNode {
     Directory,
     Link(PathBuf),
     File(HostFile),
+    /// A file of ktax's.
+    Text(Vec<u8>),
 }
 
 /// A file of the host that becomes one of the guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostFile {
     pub path: PathBuf,
     /// Where its content begins there.
@@ -184,7 +186,8 @@ impl GuestTree {
     fn insert(&mut self, at: PathBuf, node: GuestNode) -> Result<(), ProgramError> {
         let bytes = |node: &GuestNode| match node {
             GuestNode::File(file) => file.bytes,
-            _ => 0,
+            GuestNode::Text(text) => text.len() as u64,
+            GuestNode::Directory | GuestNode::Link(_) => 0,
         };
         let (path, added) = (escape_path(&at).to_string(), bytes(&node));
         let before = self.nodes.insert(at, node).as_ref().map_or(0, bytes);

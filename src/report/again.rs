@@ -19,11 +19,17 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
         return Vec::new();
     }
+    let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
     let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
     let of_disk = if counts.disk.is_some() { 2 } else { 0 };
-    let is_usual = |disk: &Disk| disk.mib == Disk::USUAL_MIB && disk.options.is_empty();
-    if of_users != counts.programs.len()
+    let is_usual = |disk: &Disk| {
+        let usual = Disk { fs: disk.fs.clone(), mib: Disk::USUAL_MIB, ..Disk::default() };
+        *disk == usual
+    };
+    if of_users != users.len()
         || of_users > 1
+        || users.iter().any(|program| program.script.is_some())
+        || (counts.hooks.is_some() && !users.is_empty())
         || counts.key.modules.len() < of_disk
         || !counts.disk.as_ref().is_none_or(is_usual)
     {
@@ -43,9 +49,11 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.machine(&Machine { cpu, memory_mib });
     counts.disk.iter().for_each(|disk| words.option("--disk", &disk.fs));
     counts.key.modules.iter().skip(of_disk).for_each(|module| words.option("--module", module));
+    counts.workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
     words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
     words.counting(counts.layouts, counts.seed, threshold_percent);
-    counts.programs.iter().for_each(|program| words.program(program));
+    counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
+    users.into_iter().for_each(|program| words.program(program));
     words.0
 }
 
@@ -173,17 +181,33 @@ impl Words {
         change.tree.iter().for_each(|tree| self.option("--tree", tree));
     }
 
-    fn program(&mut self, program: &UserProgram) {
-        let UserProgram { name, command, files, root, env, stdin, user, status, warm_up, ops } =
-            program;
-        self.option("--name", name);
+    fn hooks(&mut self, program: &UserProgram) {
+        let UserProgram { files, root, env, setup, prepare, .. } = program;
         files.iter().for_each(|file| self.option("--file", file));
         root.iter().for_each(|root| self.option("--root", root));
         env.iter().for_each(|variable| self.option("--env", variable));
+        setup.iter().for_each(|commands| self.option("--setup", commands));
+        prepare.iter().for_each(|commands| self.option("--prepare", commands));
+    }
+
+    fn program(&mut self, program: &UserProgram) {
+        let UserProgram { name, command, stdin, .. } = program;
+        let UserProgram { user, status, warm_up, ops, .. } = program;
+        self.option("--name", name);
+        self.hooks(program);
         stdin.iter().for_each(|file| self.option("--stdin", file));
         let numbers = [("--user", user), ("--status", status), ("--warm-up", warm_up)];
         numbers.into_iter().for_each(|(flag, number)| self.unless(*number == 0, flag, number));
         self.unless(*ops == 1, "--ops", ops);
+        for (name, text) in &program.numbers {
+            match name == UserProgram::OPS {
+                true => self.option("--ops-from", text),
+                false => self.option("--number", format!("{name}={text}")),
+            }
+        }
+        if program.any_output {
+            self.0.push("--any-output".to_owned());
+        }
         self.0.push("--".to_owned());
         self.0.extend(command.iter().cloned());
     }

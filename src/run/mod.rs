@@ -11,7 +11,7 @@ mod steps;
 mod times;
 mod timing;
 
-pub use counts::CountsBoots;
+pub use counts::{CountsBoots, traced};
 pub use driver::{Boots, Driver, Made, ReadyBoot};
 pub use event::{Ended, Event};
 pub use native::run_natively;

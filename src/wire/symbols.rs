@@ -2,7 +2,7 @@ use super::WireError;
 use super::lines::Lines;
 
 /// Parses `/proc/kallsyms` as the guest sends it and returns the plugin's symbol file: the
-/// functions of the kernel image without its modules, sorted by address, one for each address.
+/// functions of the kernel and its modules, sorted by address, one for each address.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
     Ok(functions.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect())
 }
 
-/// `Some` for a function of the image, `None` for data, user-space addresses and modules.
+/// `Some` for a function, `None` for data and user-space addresses.
 fn function(line: &str) -> Result<Option<(u64, &str)>, ()> {
     let mut fields = line.split_whitespace();
     let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
@@ -41,11 +41,10 @@ fn function(line: &str) -> Result<Option<(u64, &str)>, ()> {
         return Err(());
     };
     let address = u64::from_str_radix(address, 16).map_err(|_| ())?;
-    let in_module = fields.next().is_some();
     let of_text = matches!(kind, "t" | "T" | "w" | "W");
     let nameable = (1..=127).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
-    Ok((address >> 63 == 1 && of_text && nameable && !in_module).then_some((address, name)))
+    Ok((address >> 63 == 1 && of_text && nameable).then_some((address, name)))
 }
 
 #[cfg(test)]
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_the_image_are_kept_in_order() {
+    fn functions_of_the_image_and_of_modules_are_kept_in_order() {
         let wire = b"ktax 1\nstart symbols\n\
             ffffffff81000040 T second\n\
             ffffffff81000000 t b_first\n\
@@ -63,7 +62,8 @@ mod tests {
             ffffffffc0000000 t helper\t[module]\n\
             end\n";
         let symbols = parse_symbols(wire).unwrap();
-        assert_eq!(symbols, "ffffffff81000000 a_first\nffffffff81000040 second\n");
+        let image = "ffffffff81000000 a_first\nffffffff81000040 second\n";
+        assert_eq!(symbols, format!("{image}ffffffffc0000000 helper\n"));
     }
 
     #[test]

@@ -23,6 +23,25 @@ fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
 
+/// Compiles a program in Rust that marks a hundred calls, with the crate that has the markers.
+fn compile_rust(dir: &Path) {
+    let rust = |args: &[&str]| {
+        let mut rustc = Command::new("rustc");
+        let ran = run(rustc.args(["--edition", "2021", "-O", "--out-dir"]).arg(dir).args(args));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+    };
+    let marks = ["--crate-type", "rlib", "--crate-name", "ktax_mark"];
+    rust(&[&marks[..], &["crates/ktax-mark/src/lib.rs"]].concat());
+    fs::write(
+        dir.join("rusty.rs"),
+        "extern \"C\" { fn getppid() -> i32; }\nfn main() {\n    ktax_mark::begin();\n    \
+         for _ in 0..100 { unsafe { getppid(); } }\n    ktax_mark::end();\n}\n",
+    )
+    .unwrap();
+    let library = format!("ktax_mark={}", dir.join("libktax_mark.rlib").display());
+    rust(&["--extern", &library, &dir.join("rusty.rs").display().to_string()]);
+}
+
 /// Compares a kernel with itself over the programs of this text, in one layout.
 fn measured(dir: &Path, programs: &str, more: &[&str]) -> (Ran, Comparison) {
     let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
@@ -65,18 +84,9 @@ const CALLS: &str = r#"
     }
 "#;
 
-#[test]
-fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
-    let dir = scratch();
-    let dir = dir.path();
-    compile(dir, "dynamic", CALLS, &[]);
-    compile(dir, "static", CALLS, &["-static"]);
-    script(
-        dir,
-        "script.sh",
-        "#!/bin/sh\nktax-mark begin\n./dynamic 50\nktax-mark end\necho done\n",
-    );
-    let programs = r#"
+const PLANTED: &str = r#"
+        [[program]]
+        command = ["./rusty"]
         [[program]]
         name = "few"
         command = ["./dynamic", "100"]
@@ -97,7 +107,17 @@ fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
         command = ["./script.sh"]
         files = ["dynamic"]
     "#;
-    let (ran, comparison) = measured(dir, programs, &[]);
+
+#[test]
+fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
+    let dir = scratch();
+    let dir = dir.path();
+    compile(dir, "dynamic", CALLS, &[]);
+    compile(dir, "static", CALLS, &["-static"]);
+    let text = "#!/bin/sh\nktax-mark begin\n./dynamic 50\nktax-mark end\necho done\n";
+    script(dir, "script.sh", text);
+    compile_rust(dir);
+    let (ran, comparison) = measured(dir, PLANTED, &[]);
     assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
     for row in &comparison.rows {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{row:?}");
@@ -111,6 +131,7 @@ fn a_planted_system_call_is_found_in_the_kernel_and_in_the_program() {
     assert_eq!(calls("program:many"), 300 * each);
     assert_eq!(calls("program:marked"), 100 * each);
     assert_eq!(calls("program:script"), 50 * each);
+    assert_eq!(calls("program:rusty"), 100 * each);
     // Of the program itself, and of its library.
     let planted = |row: &str, file: &str| counted(dir, row, &format!("[{file}]planted"));
     let loops = planted("program:many", "dynamic") - planted("program:few", "dynamic");
@@ -212,4 +233,40 @@ fn a_program_that_never_ends_is_stopped_and_another_output_is_other_work() {
     assert_eq!(endless.failures[0].failure, Failure::CpuTime { limit_s: 15 });
     assert_eq!(row(&comparison, "program:says-sh").verdict, Verdict::DifferentWork);
     assert_no_orphans(dir);
+}
+
+#[test]
+fn a_noisy_program_is_explained_by_what_it_was_given() {
+    let dir = scratch();
+    let dir = dir.path();
+    let noisy = "#include <sys/random.h>\n#include <sys/syscall.h>\n#include <time.h>\n\
+        #include <unistd.h>\n\
+        int main(void) { struct timespec now; unsigned char byte; pid_t pid = fork();\n\
+        if (!pid) { syscall(SYS_getrandom, &byte, 1, 0); _exit(0); }\n\
+        clock_gettime(CLOCK_MONOTONIC, &now);\n\
+        for (long i = 0; i < now.tv_nsec / 100 % 1000; i++) syscall(SYS_getppid);\n\
+        return 0; }\n";
+    compile(dir, "noisy", noisy, &["-w"]);
+    compile(dir, "calm", CALLS, &["-static"]);
+    let programs = "[[program]]\ncommand = [\"./noisy\"]\n\
+        [[program]]\ncommand = [\"./calm\", \"100\"]\n";
+    let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
+    let text = format!(
+        "title = \"t\"\nsame = true\nlayouts = 3\nbase = {subject}\nchange = {subject}\n{programs}"
+    );
+    fs::write(dir.join("e.toml"), text).unwrap();
+    let args = ["compare", "e.toml", "--json", "--out", "out", "--explain-noise"];
+    let ran = run(ktax().current_dir(dir).args(args));
+    let comparison = printed::comparison(&ran.stdout);
+    assert_eq!(row(&comparison, "program:noisy").verdict, Verdict::NoDetectedChange);
+    let line = |name: &str| ran.stderr.lines().find(|line| line.contains(name));
+    let said = line("ktax: program:noisy:").unwrap_or_else(|| panic!("{}", ran.stderr));
+    let reads_clock = said.contains("rdtsc") || said.contains("clock_gettime");
+    assert!(reads_clock && said.contains("getrandom 1 time"), "{said}");
+    // Its pages are where the layout has them, and every program is given random bytes.
+    let calm = line("ktax: program:calm:").unwrap_or_default();
+    assert!(!calm.contains("clock") && !calm.contains("rdtsc") && !calm.contains("_id"), "{calm}");
+    // Of a plan that is measured already, too.
+    let again = run(ktax().current_dir(dir).args(["run", "out", "--explain-noise"]));
+    assert!(again.stderr.contains(said), "{}", again.stderr);
 }

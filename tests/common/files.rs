@@ -26,3 +26,9 @@ pub fn script(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();
     fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
+
+/// Whether a directory of PATH has this program.
+pub fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

@@ -82,7 +82,7 @@ fn every_campaign_can_be_planned() {
         assert!(!file.why.is_empty(), "{name}");
         let campaign = Campaign::of(&file, &name).unwrap();
         assert!(campaign.subjects.len() > 1, "{name} compares nothing");
-        assert!(campaign.subjects.iter().all(|of| !of.rows().unwrap().is_empty()), "{name}");
+        assert!(campaign.subjects.iter().all(|of| !of.method.rows().unwrap().is_empty()), "{name}");
     }
 }
 

@@ -21,7 +21,7 @@ fn program(command: &[&str]) -> UserProgram {
 }
 
 fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramError> {
-    pack(std::slice::from_ref(program), None, here, 256 * MIB, &here.join("../cache"))
+    pack(std::slice::from_ref(program), None, None, here, 256 * MIB, &here.join("../cache"))
 }
 
 /// A directory for a program, with a cache beside it.
@@ -63,6 +63,45 @@ fn a_script_has_its_interpreter_and_that_its_libraries() {
     assert_eq!((mode, owner), (0o100_755, 0));
     let words = "/work/./run.sh\0./run.sh\0word\0";
     assert_eq!(String::from_utf8_lossy(&all["program/0/words"].2), words);
+}
+
+#[test]
+fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("data.txt"), "data").unwrap();
+    fs::write(here.join("more.sh"), "wc -l < data.txt\nno-such-program\n").unwrap();
+    let asked = UserProgram {
+        setup: Some("sort data.txt > sorted".into()),
+        prepare: Some("sh more.sh".into()),
+        ..program(&["sh", "-c", "head -n 1 data.txt; exec tail /dev/null"])
+    };
+    let all = entries(&packed(&asked, &here).unwrap());
+    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    for name in ["bin/sort", "bin/wc", "bin/head", "bin/tail", "work/data.txt", "work/more.sh"] {
+        assert!(has(name), "{name}: {:?}", all.keys());
+    }
+    let words = String::from_utf8_lossy(&all["program/0/setup"].2);
+    assert_eq!(words, "/bin/sh\0sh\0-ec\0sort data.txt > sorted\0");
+}
+
+#[test]
+fn programs_share_what_none_of_them_changes() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("own"), "own").unwrap();
+    let programs = [program(&["cat", "own"]), program(&["cat", "own"])];
+    let cache = dir.path().join("cache");
+    let both = pack(&programs, None, None, &here, 256 * MIB, &cache).unwrap();
+    let one = pack(&programs[..1], None, None, &here, 256 * MIB, &cache).unwrap();
+    let bytes = |packed: &PackedPrograms| fs::metadata(&packed.archive).unwrap().len();
+    assert!(bytes(&both) < bytes(&one) + bytes(&one) / 10, "{} {}", bytes(&both), bytes(&one));
+    let all = entries(&both);
+    let content = |number: u32, name: &str| {
+        let wanted = format!("program/{number}/root/work/{name}");
+        all[wanted.as_str()].2.clone()
+    };
+    assert_eq!(content(0, "own"), content(1, "own"));
 }
 
 #[test]
@@ -147,7 +186,7 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
     let first = packed(&asked, &here).unwrap();
     assert_eq!(packed(&asked, &here).unwrap().sha256, first.sha256);
     let other =
-        pack(std::slice::from_ref(&asked), None, &here, 64 * MIB, &dir.path().join("other"))
+        pack(std::slice::from_ref(&asked), None, None, &here, 64 * MIB, &dir.path().join("other"))
             .unwrap();
     assert_eq!(other.sha256, first.sha256);
     assert_eq!(fs::read(&other.symbols).unwrap(), fs::read(&first.symbols).unwrap());
@@ -177,6 +216,7 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
     fs::write(here.join("text"), "no program").unwrap();
     fs::write(here.join("nested"), "#!nothing\n").unwrap();
     fs::write(here.join("damaged"), b"\x7fELF").unwrap();
+    fs::File::create(here.join("large")).unwrap().set_len(8 << 20).unwrap();
     for name in ["nested", "damaged"] {
         fs::set_permissions(here.join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
@@ -190,7 +230,7 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         (&["--file", "/dev/zero", "--", "sh"], "neither a file nor a directory"),
         (&["--env", "A", "--", "sh"], "is not NAME=VALUE"),
         (&["--", "sh", "../here"], "leads out of the current directory"),
-        (&["--memory", "128", "--", "sh"], "--memory"),
+        (&["--memory", "128", "--file", "large", "--", "sh"], "--memory"),
         (&["--name", "A b", "--", "sh"], "its name must be"),
         (&["--ops", "0", "--", "sh"], "its ops must be"),
         (&["--ops", "2"], "write it behind them"),
@@ -237,5 +277,5 @@ fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
     fs::write(here.join("c.toml"), campaign).unwrap();
     let ran = run(ktax().current_dir(&here).args(["campaign", "plan", "c.toml", "--out", "c"]));
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("remove `program`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("remove programs"), "{}", ran.stderr);
 }

@@ -3,6 +3,7 @@
 //! test-hosts`, `make controls`, `make test-long` and `make test-install` run them.
 
 mod answers;
+mod applications;
 #[path = "../common/mod.rs"]
 mod common;
 mod fleet;

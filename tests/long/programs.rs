@@ -7,18 +7,13 @@ use std::process::Command;
 
 use ktax::model::{Context, Verdict};
 
-use crate::common::files::script;
+use crate::common::files::{has, script};
 use crate::common::{
     KERNEL, Need, QUICK_BOOT, ktax, open_counts, own_cache, printed, require, run, scratch,
 };
 
 /// Debian's own: a shim of another Python before it in PATH is a script that calls half a system.
 const PYTHON: &str = "/usr/bin/python3";
-
-fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
-}
 
 /// Whether all of these programs are there.
 #[track_caller]

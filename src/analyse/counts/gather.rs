@@ -97,7 +97,7 @@ impl<'a> Boots<'a> {
             boot: step.name(),
             dir: self.runs.place(),
         })?;
-        let attempt = sample_or_failure(run.outcome, workload.ops);
+        let attempt = sample_or_failure(run.outcome, workload);
         match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {
             Ok((sum, total)) if sum != total => {
                 let (row, boot) = (workload.row.clone(), step.name());
@@ -141,10 +141,12 @@ fn row_failure(step: &Step, failure: Failure) -> RowFailure {
 }
 
 /// The Sample of a Run, or why there is none.
-fn sample_or_failure(outcome: Outcome, ops: u64) -> Attempt {
+fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
     match outcome {
-        Outcome::Measured(sample) if sample.ops == ops => Ok(sample),
-        Outcome::Measured(sample) => Err(work::wrong_ops(sample.ops, ops)),
+        Outcome::Measured(sample) => match workload.ops_of(&sample.signature) {
+            ops if ops == sample.ops && ops > 0 => Ok(sample),
+            ops => Err(work::wrong_ops(sample.ops, ops)),
+        },
         Outcome::Failed(failure) => Err(failure),
     }
 }

@@ -23,10 +23,13 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     let mut notes = Notes::default();
     for workload in &plan.workloads {
         let gathered = boots.gather(workload)?;
+        let mut workload = workload.clone();
         if let Gathered::Measured(pairs) = &gathered {
-            notes.add(workload, pairs.iter().flat_map(samples));
+            notes.add(&workload, pairs.iter().flat_map(samples));
+            // A program may say itself how many operations it did; other numbers are other work.
+            workload.ops = pairs.first().map_or(workload.ops, |pair| pair.samples.base.ops);
         }
-        rows.push(row(runs, workload, gathered)?);
+        rows.push(row(runs, &workload, gathered)?);
     }
     warnings.extend(notes.warnings());
     let method = ComparisonMethod::Counts(CountsComparison {
@@ -36,6 +39,8 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         seed: runs.plan().seed,
         disk: plan.disk.clone(),
         programs: plan.programs.clone(),
+        hooks: plan.hooks.clone(),
+        workloads_from: plan.workloads_from.clone(),
         growth: grown(plan, &rows),
     });
     let Plan { title, threshold_percent, .. } = runs.plan();

@@ -46,7 +46,7 @@ A campaign file:
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.file.display().to_string();
     let mut file = Campaign::read(&flow::campaign_text(&args.file)?, &name)?;
-    args.rows.apply(&mut file);
+    args.rows.apply(&mut file)?;
     let campaign = Campaign::of(&file, &name)?;
     let out = args.out.clone().unwrap_or_else(first_free);
     args.host.measuring(&Terminal::new(), |session| {

@@ -36,31 +36,78 @@ pub struct ProgramArgs {
     /// Expect this exit status [default: 0]
     #[arg(long, value_name = "N")]
     status: Option<u32>,
+    /// Run these shell commands in the guest before anything is measured, in the program's root
+    /// directory; without a program, beside the rows
+    #[arg(long, value_name = "COMMANDS")]
+    setup: Option<String>,
+    /// Run these shell commands before each run; they are not counted
+    #[arg(long, value_name = "COMMANDS")]
+    prepare: Option<String>,
+    /// Make the number that it prints behind TEXT a part of its work signature; repeat for more
+    #[arg(long, value_name = "NAME=TEXT", value_parser = number)]
+    number: Vec<(String, String)>,
+    /// Let it print something else each time
+    #[arg(long)]
+    any_output: bool,
     /// Run it N times before the run that is counted [default: 0]
     #[arg(long, value_name = "N")]
     warm_up: Option<u32>,
     /// Divide its counts by this number of operations [default: 1]
     #[arg(long, value_name = "N")]
     ops: Option<u64>,
+    /// Divide them by the number that it prints behind TEXT
+    #[arg(long, value_name = "TEXT", conflicts_with = "ops")]
+    ops_from: Option<String>,
+}
+
+fn number(text: &str) -> Result<(String, String), String> {
+    let (name, before) =
+        text.split_once('=').ok_or("write it as NAME=TEXT: --number rows=total")?;
+    Ok((name.to_owned(), before.to_owned()))
 }
 
 impl ProgramArgs {
     /// Adds the program to those of the file.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
-        let ProgramArgs { command, name, file: files, root, env, stdin, .. } = self.clone();
-        let ProgramArgs { user, status, warm_up, ops, .. } = *self;
-        let keys =
-            ProgramKeys { command, name, files, root, env, stdin, user, status, warm_up, ops };
+        let keys = self.keys();
+        let is_hook = keys.setup.is_some() || keys.prepare.is_some();
         match (keys.command.is_empty(), keys == ProgramKeys::default()) {
             (true, true) => Ok(()),
+            (true, false) if is_hook => {
+                file.hooks = Some(keys);
+                Ok(())
+            }
             (true, false) => Err(Error::usage(
-                "--name, --file, --root, --env, --stdin, --user, --status, --warm-up and --ops are \
-                 of a program; write it behind them: -- git status",
+                "--name, --file, --root, --env, --stdin, --user, --status, --number, --any-output, \
+                 --warm-up, --ops and --ops-from are of a program; write it behind them: -- git \
+                 status",
             )),
             (false, _) => {
                 file.program.push(keys);
                 Ok(())
             }
+        }
+    }
+
+    fn keys(&self) -> ProgramKeys {
+        let of = self.clone();
+        ProgramKeys {
+            name: of.name,
+            command: of.command,
+            script: None,
+            files: of.file,
+            root: of.root,
+            env: of.env,
+            stdin: of.stdin,
+            user: of.user,
+            status: of.status,
+            setup: of.setup,
+            prepare: of.prepare,
+            numbers: of.number.into_iter().collect(),
+            any_output: of.any_output,
+            warm_up: of.warm_up,
+            ops: of.ops,
+            ops_from: of.ops_from,
         }
     }
 }

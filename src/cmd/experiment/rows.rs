@@ -1,8 +1,11 @@
 //! Flags of comparisons and of ledgers.
 
+use std::path::Path;
+
 use clap::Args;
 
 use crate::cmd::choice::{number, workload};
+use crate::flow::{self, Error};
 use crate::plan::ExperimentFile;
 use crate::plan::bounds::LAYOUTS;
 
@@ -14,6 +17,9 @@ pub struct RowArgs {
     #[arg(short, long = "workload", value_name = "ROW", help_heading = "Measuring")]
     #[arg(value_parser = workload(), hide_possible_values = true)]
     workloads: Vec<String>,
+    /// Also offer the workloads of this directory, whose C files are compiled into the guest
+    #[arg(long = "workloads", value_name = "DIR", help_heading = "Measuring")]
+    workloads_from: Option<String>,
     /// Boot each side N times under different layouts [default: 5]
     #[arg(short, long, value_name = "N", help_heading = "Measuring")]
     #[arg(allow_negative_numbers = true, value_parser = number(LAYOUTS))]
@@ -22,17 +28,29 @@ pub struct RowArgs {
 
 impl RowArgs {
     /// Puts the flags in the place of the file's keys.
-    pub fn apply(&self, file: &mut ExperimentFile) {
+    ///
+    /// # Errors
+    /// A file of the directory of workloads cannot be read, or is wrong.
+    pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         if !self.workloads.is_empty() {
             file.workloads = Some(self.workloads.clone());
         }
         file.layouts = self.layouts.or(file.layouts);
+        if self.workloads_from.is_some() {
+            file.workloads_from.clone_from(&self.workloads_from);
+        }
+        if let Some(directory) = &file.workloads_from {
+            file.definitions = flow::definitions_of(Path::new(directory))?;
+        }
+        Ok(())
     }
 
     /// The flags as they were typed.
     pub fn words(&self) -> Vec<String> {
         let rows = self.workloads.iter().flat_map(|row| ["-w".to_owned(), row.clone()]);
         let layouts = self.layouts.into_iter();
+        let from = self.workloads_from.iter();
+        let rows = rows.chain(from.flat_map(|dir| ["--workloads".to_owned(), dir.clone()]));
         rows.chain(layouts.flat_map(|n| ["--layouts".to_owned(), n.to_string()])).collect()
     }
 }

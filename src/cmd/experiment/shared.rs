@@ -118,7 +118,7 @@ impl SharedArgs {
         set(&mut file.same, &self.same.then_some(true));
         set(&mut file.seed, &self.seed);
         set(&mut file.threshold_percent, &self.threshold);
-        self.rows.apply(file);
+        self.rows.apply(file)?;
         self.check_tree(file)?;
         if file.title.is_none() {
             file.title = Some(plan::title(file));

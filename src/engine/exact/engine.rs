@@ -8,7 +8,7 @@ use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
 use crate::engine::limits::{Cancel, Limits};
-use crate::engine::payload;
+use crate::engine::payload::{self, UserSpace};
 use crate::engine::qemu::Qemu;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
@@ -31,11 +31,27 @@ impl Exact {
     ///
     /// The cache cannot be written.
     pub fn new(qemu: Qemu, cache: &Path, limits: Limits, cancel: Cancel) -> Result<Exact, Failure> {
-        let payload = payload::install(cache).map_err(host("cannot write to the cache"))?;
+        Exact::of(UserSpace::OWN, qemu, cache, limits, cancel)
+    }
+
+    /// The same with another guest.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn of(
+        guest: UserSpace,
+        qemu: Qemu,
+        cache: &Path,
+        limits: Limits,
+        cancel: Cancel,
+    ) -> Result<Exact, Failure> {
+        let payload =
+            payload::install_of(&guest, cache).map_err(host("cannot write to the cache"))?;
         for dir in ["snapshots", "runs"] {
             remove_stale(&cache.join(dir));
         }
-        let guest_sha256 = payload::guest_sha256();
+        let guest_sha256 = guest.sha256();
         let (cache, programs) = (cache.to_owned(), None);
         let tools = Tools { qemu, cache, payload, guest_sha256, limits, cancel, programs };
         Ok(Exact { tools })

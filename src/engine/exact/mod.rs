@@ -19,8 +19,8 @@ pub const ENGINE: EngineEntry = EngineEntry {
     runs_on: RunsOn::Guests,
     measures: Measures::Counts {
         key: Exact::key,
-        open: |CountsSetup { qemu, cache, limits, cancel, programs }| {
-            Ok(Box::new(Exact::new(qemu, cache, limits, cancel)?.with(programs)))
+        open: |CountsSetup { qemu, cache, limits, cancel, guest, programs }| {
+            Ok(Box::new(Exact::of(guest, qemu, cache, limits, cancel)?.with(programs)))
         },
     },
 };

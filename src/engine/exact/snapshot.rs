@@ -145,7 +145,7 @@ pub fn save_state(limits: &Limits, vm: &mut Vm, path: &Path) -> Result<(), Stop>
 }
 
 /// A hash of everything that a Boot's state depends on.
-fn key(tools: &Tools, request: &Request) -> String {
+pub(super) fn key(tools: &Tools, request: &Request) -> String {
     let boot_line = argv::boot_line(request);
     let memory_mib = request.machine.memory_mib.to_string();
     let seed = request.layout.seed.to_string();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::frozen::{ExactBoot, SymbolFile};
-use super::snapshot::lock;
+use super::snapshot::{self, lock};
 use super::tools::Tools;
 use crate::cache::Holder;
 use crate::disk::write_atomically;
@@ -13,7 +13,7 @@ use crate::model::Failure;
 use crate::wire::{SYMBOLS_ORDER, parse_symbols};
 
 /// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
-/// addresses depend on the image alone.
+/// addresses depend on the image alone, unless the guest loads modules, or code by a hook.
 pub(super) fn obtain(
     tools: &Tools,
     request: &Request,
@@ -21,8 +21,12 @@ pub(super) fn obtain(
 ) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;
-    let path = dir.join(&request.image_sha256);
-    let _lock = lock(&dir.join(format!("{}.lock", request.image_sha256)), tools)?;
+    let name = match tools.loads_code(request) {
+        true => snapshot::key(tools, request),
+        false => request.image_sha256.clone(),
+    };
+    let path = dir.join(&name);
+    let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
     loop {
         if let Some(holder) = Holder::of(&path).map_err(host("cannot read the symbols"))? {
             return Ok(SymbolFile::new(path, holder));

@@ -31,6 +31,12 @@ impl Tools {
         self.payload.with(&archives).map_err(host("cannot write to the cache"))
     }
 
+    /// Whether its kernel has more code than its image.
+    pub fn loads_code(&self, request: &Request) -> bool {
+        let has_hooks = self.programs.as_ref().is_some_and(|programs| programs.has_setup);
+        request.modules.is_some() || has_hooks
+    }
+
     /// What it has beside ktax's own programs.
     pub fn archives<'a>(
         &'a self,

@@ -13,7 +13,7 @@ use crate::flow::remaining::Part;
 use crate::flow::session::Session;
 use crate::flow::store::keep_result;
 use crate::flow::whole::compare_with_base_of;
-use crate::flow::{counts, file};
+use crate::flow::{counts, file, workloads::definitions_of};
 use crate::kernel;
 use crate::model::{
     Bisection, Carrier, Chain, CountsPlan, Effect, Plan, Point, Row, Side, UserProgram, Verdict,
@@ -160,15 +160,19 @@ fn experiment(
     let base = bounds.method.subjects.base.clone();
     let change = plan::subject_after(chain, &base, elements, &config.display().to_string());
     let title = format!("{} with {place} of {}", bisection.title, bisection.elements.len());
-    let CountsPlan { key, disk, programs, .. } = &bounds.method;
+    let CountsPlan { key, disk, programs, hooks, workloads_from, .. } = &bounds.method;
     let is_row = |program: &&UserProgram| program.row() == bisection.row;
     let programs: Vec<UserProgram> = programs.iter().filter(is_row).cloned().collect();
+    let definitions = workloads_from.as_ref().map(|dir| definitions_of(Path::new(dir)));
     let method = CountsExperiment {
         layouts: 1,
         workloads: programs.is_empty().then(|| vec![bisection.row.clone()]),
         modules: key.modules.clone(),
         disk: disk.clone(),
+        hooks: hooks.clone().map(Box::new),
         programs,
+        workloads_from: workloads_from.clone(),
+        definitions: definitions.transpose()?.unwrap_or_default(),
         machine: bounds.method.machine.clone(),
         ..CountsExperiment::between(base, change)
     };

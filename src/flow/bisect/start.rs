@@ -105,7 +105,7 @@ fn unsearched(store: &Store) -> Result<Option<Comparison>, Error> {
 
 /// A search follows one number, and one that is sure.
 fn check_rows_and_layouts(experiment: &CountsExperiment) -> Result<(), Error> {
-    let rows = plan::select(&plan::definitions()?, experiment.workloads.as_deref())?.len();
+    let rows = experiment.rows()?.len();
     let layouts = experiment.layouts;
     match (rows, layouts as usize >= MIN_LAYOUTS) {
         (1, true) => Ok(()),

@@ -72,7 +72,7 @@ fn frame(campaign: &Campaign, qemu: &Qemu) -> Result<CampaignPlan, Error> {
         threshold_percent: first.map_or(0.0, |of| of.threshold_percent),
         key: key(qemu, &machine),
         machine,
-        workloads: first.map_or(Ok(Vec::new()), Experiment::rows)?,
+        workloads: first.map_or(Ok(Vec::new()), |of| of.method.rows())?,
         layouts: plan::layouts_of(seed, layouts),
         subjects: Vec::new(),
         timed: Vec::new(),

@@ -31,6 +31,8 @@ pub(in crate::flow) fn compare(
         kernels: Sides::of(|side| first.get(side).kernel.clone()),
         disk: None,
         programs: Vec::new(),
+        hooks: None,
+        workloads_from: None,
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
         layouts: of.layouts.clone(),
         steps: plan::steps_of(*seed, count),

@@ -46,6 +46,12 @@ pub struct CountsComparison {
     /// The programs of the user's, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
+    /// What runs beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
     /// How costs grow with a size, where the rows say so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,

@@ -22,6 +22,12 @@ pub struct CountsPlan {
     /// The programs of the user's, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,
+    /// What runs beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
     /// The rows.
     pub workloads: Vec<Workload>,
     /// The perturbations.

@@ -6,8 +6,11 @@ use super::disk;
 use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
 use super::layouts;
+use super::program::hooks;
 use super::programs;
-use super::workloads::{check_for_guest, check_memory, definitions, select};
+use super::workloads::{
+    Definition, check_for_guest, check_memory, each_once, select, with_definitions,
+};
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
     CountsPlan, Disk, Identity, Key, Machine, Plan, Sides, Subject, UserProgram, Workload,
@@ -25,12 +28,18 @@ pub struct CountsExperiment {
     pub layouts: u32,
     /// Rows by name; where absent the programs, else all default rows.
     pub workloads: Option<Vec<String>>,
+    /// The directory of the user's workloads.
+    pub workloads_from: Option<String>,
+    /// What it defines.
+    pub definitions: Vec<Definition>,
     /// The kernel's modules that each guest loads, each with its parameters.
     pub modules: Vec<String>,
     /// The file system of the guest's files.
     pub disk: Option<Disk>,
-    /// Programs of the user's, of which each is a row.
+    /// Programs of the user's and of workload files, of which each is a row.
     pub programs: Vec<UserProgram>,
+    /// What runs beside rows that are no programs.
+    pub hooks: Option<Box<UserProgram>>,
     /// The shape of the computer, the same for both Sides.
     pub machine: Machine,
     /// What the change is measured against.
@@ -46,9 +55,12 @@ impl CountsExperiment {
             engine: &ENGINES[0],
             layouts: layouts::DEFAULT,
             workloads: None,
+            workloads_from: None,
+            definitions: Vec::new(),
             modules: Vec::new(),
             disk: None,
             programs: Vec::new(),
+            hooks: None,
             machine: Machine::default(),
             base,
             change,
@@ -66,14 +78,19 @@ impl CountsExperiment {
             cpu: file.machine.cpu.clone().unwrap_or(usual.cpu),
             memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
         };
+        let (defined, workloads) =
+            programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk = file.disk.as_ref().map(disk::disk).transpose()?;
         let experiment = CountsExperiment {
             modules: disk::modules(disk.as_ref(), &file.modules),
             disk,
             engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(layouts::DEFAULT),
-            workloads: file.workloads.clone(),
-            programs: programs::programs(&file.program)?,
+            workloads,
+            workloads_from: file.workloads_from.clone(),
+            definitions: file.definitions.clone(),
+            programs: [programs::programs(&file.program)?, defined].concat(),
+            hooks: file.hooks.as_ref().map(hooks).transpose()?.map(Box::new),
             machine,
             base,
             change,
@@ -107,31 +124,35 @@ impl CountsExperiment {
     }
 }
 
-impl Experiment<CountsExperiment> {
+impl CountsExperiment {
     /// The rows, of which each can be run in such a guest: the programs, then those of ktax.
     ///
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
-        let definitions = definitions()?;
-        let CountsExperiment { workloads, programs, machine, .. } = &self.method;
-        let mut rows = programs::rows(programs);
+        let definitions = with_definitions(&self.definitions)?;
+        let CountsExperiment { workloads, programs, machine, .. } = self;
+        let mut rows = programs::rows(programs, &definitions);
         if workloads.is_some() || programs.is_empty() {
             let selected = select(&definitions, workloads.as_deref())?;
             selected.iter().try_for_each(|row| check_for_guest(&definitions, row))?;
             rows.extend(selected);
         }
         check_memory(&rows, u64::from(machine.memory_mib) << 20)?;
-        Ok(rows)
+        each_once(rows)
     }
+}
 
+impl Experiment<CountsExperiment> {
     /// Orders the Boots: each Layout is a pair of adjacent Steps, whose first Side is drawn.
     ///
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
     pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
         let CountsExperiment { layouts, machine, base, change, programs, disk, .. } = &self.method;
-        let workloads = self.rows()?;
+        let hooks = self.method.hooks.as_deref().cloned();
+        let workloads_from = self.method.workloads_from.clone();
+        let workloads = self.method.rows()?;
         let (layouts, steps) = layouts::steps(self.seed, *layouts);
         let method = CountsPlan {
             key,
@@ -140,6 +161,8 @@ impl Experiment<CountsExperiment> {
             kernels,
             disk: disk.clone(),
             programs: programs.clone(),
+            hooks,
+            workloads_from,
             workloads,
             layouts,
             steps,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{GuestRow, GuestWork, HostKind};
 use crate::plan::error::PlanError;
-use crate::plan::workloads::{definitions, select};
+use crate::plan::workloads::{check_for_times, definitions, find, select};
 
 /// The rows of these names, in their order.
 pub(super) fn rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, PlanError> {
@@ -19,6 +19,9 @@ pub(super) fn rows(host: HostKind, names: &[String]) -> Result<Vec<GuestRow>, Pl
             None if name == "boot" => rows.push(row(GuestWork::Boot)),
             None => {
                 let selected = select(&all, Some(std::slice::from_ref(name)))?;
+                for row in &selected {
+                    check_for_times(find(&all, row.row.split(':').next().unwrap_or_default())?)?;
+                }
                 rows.extend(selected.into_iter().map(|workload| GuestRow {
                     row: workload.row.clone(),
                     work: GuestWork::Program(workload),

@@ -6,8 +6,10 @@ use serde::Deserialize;
 use super::document::Document;
 use super::param::{Param, ParamValue};
 use super::quantity::Quantity;
-use crate::model::Region;
+use crate::model::{RUNNER, Region};
 use crate::plan::error::PlanError;
+use crate::plan::program::{ProgramKeys, is_name, program};
+use crate::text::{escape, escape_lines};
 
 /// Path and text of every workload file, put in by the build.
 pub(super) const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
@@ -33,8 +35,12 @@ pub struct Definition {
     /// The documents whose tables have this row.
     #[serde(default)]
     pub asked_by: Vec<Document>,
-    /// The guest program's name.
+    /// The guest program's name; where absent, that of what runs the program below.
+    #[serde(default = "runner")]
     pub program: String,
+    /// A program of the machine that the guest runs.
+    #[serde(default)]
+    pub run: Option<ProgramKeys>,
     /// What one operation is.
     pub operation: String,
     /// Whether one operation is one KiB, so that natively the result is a bandwidth.
@@ -104,6 +110,10 @@ pub struct Variant {
     pub golden_at_ops: BTreeMap<String, u64>,
 }
 
+fn runner() -> String {
+    RUNNER.to_owned()
+}
+
 impl Variant {
     /// What a file without variants has.
     pub(super) const NONE: Variant = Variant {
@@ -120,6 +130,34 @@ pub fn definitions() -> Result<Vec<Definition>, PlanError> {
     BUILT_IN.iter().map(|(path, text)| parse(text, path)).collect()
 }
 
+/// The same with those of the user's.
+///
+/// # Errors
+/// Two have one name.
+pub fn with_definitions(own: &[Definition]) -> Result<Vec<Definition>, PlanError> {
+    let all = [definitions()?, own.to_vec()].concat();
+    let is_known = |at: usize| all[..at].iter().any(|before| before.name == all[at].name);
+    match (0..all.len()).find(|at| is_known(*at)) {
+        Some(at) => Err(PlanError::DefinedTwice { name: all[at].name.clone() }),
+        None => Ok(all),
+    }
+}
+
+/// A Definition of the user's; `path` is for messages.
+///
+/// # Errors
+/// It is not TOML, or makes no row that could be run.
+pub fn definition(text: &str, path: &str) -> Result<Definition, PlanError> {
+    let definition = parse(text, path)?;
+    for name in [&definition.name, &definition.group, &definition.program] {
+        if !is_name(name) {
+            let reason = format!("{:?} must be of a-z, 0-9 and -, at most 32", escape(name));
+            return Err(PlanError::Definition { path: path.to_owned(), reason });
+        }
+    }
+    Ok(definition)
+}
+
 /// The names of all workloads that are listed, and of their groups: `pipe`, `@lmbench`.
 pub fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
@@ -133,11 +171,23 @@ pub fn names() -> &'static [&'static str] {
 
 pub(super) fn parse(text: &str, path: &str) -> Result<Definition, PlanError> {
     let refuse = |reason: String| PlanError::Definition { path: path.to_owned(), reason };
-    let definition: Definition = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    let definition: Definition =
+        toml::from_str(text).map_err(|error| refuse(escape_lines(error.to_string().trim_end())))?;
     for quantity in definition.signature.values().chain(&definition.memory) {
         if let Some(name) = quantity.unknown(|name| definition.params.contains_key(name)) {
             return Err(refuse(format!("{name:?} is no parameter")));
         }
+    }
+    if definition.run.is_some() != (definition.program == RUNNER) {
+        return Err(refuse("it needs a program of the guest, or `run`".into()));
+    }
+    if let Some(run) = &definition.run {
+        let is_alone = definition.params.is_empty() && definition.variant.is_empty();
+        if !is_alone || run.name.is_some() || run.ops.is_some() {
+            return Err(refuse("`run` has no parameters, and neither name nor ops".into()));
+        }
+        program(&ProgramKeys { name: Some(definition.name.clone()), ..run.clone() })
+            .map_err(|error| refuse(error.to_string()))?;
     }
     for (name, param) in &definition.params {
         param.check(name).map_err(refuse)?;

@@ -30,3 +30,11 @@ pub fn check_for_guest(definitions: &[Definition], workload: &Workload) -> Resul
     }
     Ok(())
 }
+
+/// Refuses programs, which only the exact engine runs.
+pub fn check_for_times(definition: &Definition) -> Result<(), PlanError> {
+    match definition.run {
+        None => Ok(()),
+        Some(_) => Err(PlanError::OnlyCounted { workload: definition.name.clone() }),
+    }
+}

@@ -9,9 +9,9 @@ mod quantity;
 mod rows;
 mod select;
 
-pub use definitions::{Definition, definitions, names};
+pub use definitions::{Definition, definition, definitions, names, with_definitions};
 pub use document::Document;
-pub use fits::{check_for_guest, check_memory};
+pub use fits::{check_for_guest, check_for_times, check_memory};
 pub use native::{native_names, native_rows};
 pub use param::{Param, ParamValue};
 pub use select::{each_once, find, select};

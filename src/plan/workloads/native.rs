@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definitions::Definition;
+use super::fits::check_for_times;
 use super::param::ParamValue;
 use super::select::{each_once, find, operations, select};
 use crate::model::Workload;
@@ -40,6 +41,7 @@ pub fn native_rows<'a>(
 ) -> Result<(&'a Definition, Vec<Workload>), PlanError> {
     let (name, of_row) = name.split_once(':').unwrap_or((name, ""));
     let definition = find(definitions, name)?;
+    check_for_times(definition)?;
     let of_row = of_row.split(',').filter(|param| !param.is_empty()).map(str::to_owned);
     let params: Vec<String> = of_row.chain(params.iter().cloned()).collect();
     let rows = match params.as_slice() {

@@ -43,8 +43,13 @@ pub fn measure(
         },
         error => Failure::Profile { reason: error.to_string() },
     })?;
+    let ops = workload.ops_of(&done.signature);
+    if ops == 0 {
+        let message = "it printed that it did 0 operations".to_owned();
+        return Err(Failure::Program { message });
+    }
     let sample = Sample {
-        ops: workload.ops,
+        ops,
         counts: parsed.counts(),
         total: parsed.total,
         tsc,

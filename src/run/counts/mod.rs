@@ -3,4 +3,4 @@
 mod boots;
 mod measure;
 
-pub use boots::CountsBoots;
+pub use boots::{CountsBoots, traced};

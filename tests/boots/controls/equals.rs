@@ -45,10 +45,11 @@ const LONG: [&str; 7] = [
     "lame",
 ];
 
-/// All workloads but those and the hidden ones.
+/// All workloads but those, the hidden ones, and programs of this machine, which
+/// `tests/long/applications.rs` measures.
 fn workloads() -> Vec<String> {
     let mut definitions = definitions().unwrap();
-    definitions.retain(|d| !d.hidden && !LONG.contains(&d.name.as_str()));
+    definitions.retain(|d| !d.hidden && d.run.is_none() && !LONG.contains(&d.name.as_str()));
     definitions.into_iter().map(|definition| definition.name).collect()
 }
 

@@ -28,6 +28,8 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
         kernels: both(identity),
         disk: None,
         programs: Vec::new(),
+        hooks: None,
+        workloads_from: None,
         workloads: rows.iter().map(|row| workload(row)).collect(),
         layouts: Vec::new(),
         steps: Vec::new(),

@@ -85,6 +85,8 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
         kernels: Sides { base: kernel(), change: kernel() },
         disk: None,
         programs: Vec::new(),
+        hooks: None,
+        workloads_from: None,
         workloads: rows.iter().map(|(row, operation, _)| workload(row, operation)).collect(),
         layouts: (0..layouts).map(layout).collect(),
         steps: (0..2 * layouts).map(step).collect(),

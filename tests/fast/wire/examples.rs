@@ -51,7 +51,8 @@ fn functions_are_written_as_the_document_says() {
     let dir = tempfile::tempdir().unwrap();
     let command = vec!["sh".to_owned()];
     let program = UserProgram { name: "p".into(), command, ops: 1, ..UserProgram::default() };
-    let packed = pack(&[program], None, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
+    let packed =
+        pack(&[program], None, None, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
     let written = fs::read_to_string(packed.symbols).unwrap();
     let shape = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();

@@ -1,0 +1,36 @@
+//! Markers around the part of a program that ktax counts.
+//!
+//! Each is a seven-byte NOP of x86-64, and nothing on any other machine. A program executes each
+//! exactly once:
+//!
+//! ```
+//! # fn prepare() -> u32 { 1 }
+//! # fn work(n: u32) -> u32 { n }
+//! let input = prepare();
+//! ktax_mark::begin();
+//! let result = work(input);
+//! ktax_mark::end();
+//! assert_eq!(result, 1);
+//! ```
+
+#![no_std]
+
+/// What follows is counted.
+#[inline(always)]
+pub fn begin() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the bytes are `nopl 0x4b540001(%rax)`, which reads nothing and changes nothing.
+    unsafe {
+        core::arch::asm!(".byte 0x0f, 0x1f, 0x80; .long 0x4b540001", options(nostack, preserves_flags));
+    }
+}
+
+/// What follows is not counted any more.
+#[inline(always)]
+pub fn end() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the bytes are `nopl 0x4b540002(%rax)`, which reads nothing and changes nothing.
+    unsafe {
+        core::arch::asm!(".byte 0x0f, 0x1f, 0x80; .long 0x4b540002", options(nostack, preserves_flags));
+    }
+}

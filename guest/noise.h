@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* noise.c: what makes a program not repeat, for program.c. */
+#ifndef KTAX_NOISE_H
+#define KTAX_NOISE_H
+
+#include "ktax.h"
+
+void noise_begin(void);                    /* in the child, before it becomes the program */
+int noise_run(pid_t program, int which);   /* run 0 or 1, to its end; what waitpid() says of it */
+void noise_say(void);                      /* what the two had differently */
+
+#endif

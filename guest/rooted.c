@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rooted.h"
+
+enum { MOST_WORDS = 4096, NOT_EXECUTED = 127 };
+
+static const char *path(const char *directory, const char *name)
+{
+	static char text[160];
+
+	snprintf(text, sizeof(text), "%s/%s", directory, name);
+	return text;
+}
+
+bool rooted_exists(const char *directory, const char *name)
+{
+	return !access(path(directory, name), F_OK);
+}
+
+char **rooted_words(const struct rooted *r, const char *name)
+{
+	int fd = open(path(r->directory, name), O_RDONLY), error;
+	struct stat about = { 0 };
+	char **words = calloc(MOST_WORDS + 1, sizeof(*words)), *text = NULL;
+	size_t count = 0;
+
+	if (fd >= 0 && !fstat(fd, &about))
+		text = calloc(1, (size_t)about.st_size + 1);
+	if (!words || !text || read(fd, text, (size_t)about.st_size) != about.st_size) {
+		error = errno;
+		close(fd);
+		errno = error;
+		return NULL;
+	}
+	close(fd);
+	for (char *word = text; word < text + about.st_size; word += strlen(word) + 1) {
+		if (count == MOST_WORDS) {
+			errno = E2BIG;
+			return NULL;
+		}
+		words[count++] = word;
+	}
+	return words;
+}
+
+bool rooted_open(struct rooted *r, const char *directory)
+{
+	snprintf(r->directory, sizeof(r->directory), "%s", directory);
+	snprintf(r->root, sizeof(r->root), "%s/root", directory);
+	r->environment = rooted_words(r, "env");
+	return r->environment;
+}
+
+bool rooted_mount(const struct rooted *r)
+{
+	static const char *const systems[][3] = {
+		{ "devtmpfs", "dev", NULL },       { "proc", "proc", NULL },
+		{ "sysfs", "sys", NULL },          { "tmpfs", "dev/shm", "mode=1777" },
+		{ "tmpfs", "run", "mode=755" },
+	};
+
+	/* Who makes a namespace of mounts wants its root to be one. */
+	if (mount(r->root, r->root, NULL, MS_BIND, NULL))
+		return false;
+	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
+		const char *at = path(r->root, systems[i][1]);
+		mkdir(at, 0755);
+		if (mount(systems[i][0], at, systems[i][0], 0, systems[i][2]))
+			return false;
+	}
+	/* Rows have their files there, and programs the disk, where there is one. */
+	bool is_shared = rooted_exists("/program", "mount") || !strcmp(r->directory, ROOTED_ROWS);
+	return !is_shared || !mount("/tmp", path(r->root, "tmp"), NULL, MS_BIND, NULL);
+}
+
+/* Files that a program fills have a file system of their own, which ends before the memory does. */
+bool rooted_files(struct rooted *r)
+{
+	char options[32];
+	const int flags = O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+
+	if (!rooted_exists(r->directory, "out")) {
+		snprintf(options, sizeof(options), "size=%dm", OUTPUT_MIB);
+		mkdir(path(r->directory, "out"), 0755);
+		if (mount("tmpfs", path(r->directory, "out"), "tmpfs", 0, options))
+			return false;
+	}
+	r->input = open(path(r->directory, "stdin"), O_RDONLY);
+	r->output = open(path(r->directory, "out/stdout"), flags, 0666);
+	r->errors = open(path(r->directory, "out/stderr"), flags, 0666);
+	return r->input >= 0 && r->output >= 0 && r->errors >= 0;
+}
+
+void rooted_close(const struct rooted *r)
+{
+	close(r->input);
+	close(r->output);
+	close(r->errors);
+}
+
+bool rooted_empty(const struct rooted *r)
+{
+	return !ftruncate(r->output, 0) && !ftruncate(r->errors, 0) && !lseek(r->input, 0, SEEK_SET);
+}
+
+bool rooted_enter(const struct rooted *r, uid_t user)
+{
+	signal(SIGPIPE, SIG_DFL);
+	setsid();
+	if (dup2(r->input, 0) < 0 || dup2(r->output, 1) < 0 || dup2(r->errors, 2) < 0)
+		return false;
+	for (int fd = 3; fd < 16; fd++)
+		close(fd);
+	return !chroot(r->root) && !chdir("/work") && !setgroups(0, NULL) && !setgid(user) &&
+	       !setuid(user);
+}
+
+int rooted_run(const struct rooted *r, const char *name)
+{
+	char **words = rooted_words(r, name);
+	int status;
+
+	if (!words || !words[0] || !rooted_empty(r))
+		return -1;
+	pid_t pid = child();
+	if (!pid) {
+		if (rooted_enter(r, 0))
+			execve(words[0], words + 1, r->environment);
+		_exit(NOT_EXECUTED);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static bool is_full(int fd)
+{
+	struct stat about;
+
+	return fstat(fd, &about) || about.st_size >= (off_t)(OUTPUT_MIB - 1) << 20;
+}
+
+bool rooted_is_full(const struct rooted *r)
+{
+	return is_full(r->output) || is_full(r->errors);
+}
+
+const char *rooted_wrong(int status, uint64_t wanted)
+{
+	static char what[128];
+
+	if (status == -1)
+		return "it cannot be executed: ";
+	if (WIFSIGNALED(status))
+		snprintf(what, sizeof(what), "it ended by signal %d (%s): ", WTERMSIG(status),
+		         strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) != wanted)
+		snprintf(what, sizeof(what), "its exit status is %d, expected %d: ",
+		         WEXITSTATUS(status), (int)wanted);
+	else
+		return NULL;
+	return what;
+}
+
+const char *rooted_last_words(const struct rooted *r)
+{
+	static char text[320];
+	int fd = lseek(r->errors, 0, SEEK_END) > 0 ? r->errors : r->output;
+	off_t size = lseek(fd, 0, SEEK_END), begin = size > 300 ? size - 300 : 0;
+	ssize_t length = pread(fd, text, 300, begin);
+
+	for (ssize_t i = 0; i < length; i++)
+		if (text[i] == '\n')
+			text[i] = i + 1 < length ? '|' : 0;
+	return length > 0 ? text : "it printed nothing";
+}

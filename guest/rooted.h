@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program in a root directory of its own, as the host packs it (docs/wire.md, Programs): lists of
+ * words, each with a NUL behind it, beside the directory root/, in which it starts in /work. What
+ * returns a bool or a pointer sets errno where it returns false or NULL.
+ */
+#ifndef KTAX_ROOTED_H
+#define KTAX_ROOTED_H
+
+#include "ktax.h"
+
+#define ROOTED_ROWS "/program/rows" /* of all rows that are no programs */
+
+enum { OUTPUT_MIB = 32 };
+
+struct rooted {
+	char directory[64], root[80];
+	char **environment;
+	int input, output, errors;
+};
+
+bool rooted_exists(const char *directory, const char *name);
+bool rooted_open(struct rooted *r, const char *directory);
+/* The words of a list, with NULL behind them: the path to execute, then the arguments. */
+char **rooted_words(const struct rooted *r, const char *name);
+/* Before the Snapshot: the kernel's file systems, and /tmp of the guest where there is a disk. */
+bool rooted_mount(const struct rooted *r);
+bool rooted_files(struct rooted *r);         /* standard input, output and error */
+void rooted_close(const struct rooted *r);
+bool rooted_empty(const struct rooted *r);   /* the output, before a run */
+bool rooted_enter(const struct rooted *r, uid_t user); /* in a child that exec follows */
+/* Runs a list, and returns what waitpid() says of it; -1 if it could not be executed. */
+int rooted_run(const struct rooted *r, const char *name);
+
+bool rooted_is_full(const struct rooted *r); /* it printed too much */
+/* What is wrong if it ended like this and `wanted` is the right status, else NULL. */
+const char *rooted_wrong(int status, uint64_t wanted);
+/* The last words on its standard error, on one line. */
+const char *rooted_last_words(const struct rooted *r);
+
+#endif

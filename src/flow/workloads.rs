@@ -1,0 +1,55 @@
+//! Workloads of a directory of the user's.
+
+use std::path::Path;
+
+use super::error::Error;
+use super::session::Session;
+use super::stale::StalePlanError;
+use crate::compile::{self, CompileError};
+use crate::engine::payload::UserSpace;
+use crate::model::CountsPlan;
+use crate::plan::{Definition, definition};
+use crate::text::escape_path;
+
+/// What the workload files of a directory define.
+///
+/// # Errors
+/// A file cannot be read, or is wrong.
+pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
+    let files = compile::read(directory)?;
+    let parsed = files.toml.iter().map(|(path, text)| {
+        definition(text, &escape_path(&directory.join(path)).to_string()).map_err(Error::from)
+    });
+    parsed.collect()
+}
+
+/// The guest that has the workloads of a directory, too; it is in the cache from then on.
+pub(super) fn guest(directory: Option<&str>, session: &Session<'_>) -> Result<UserSpace, Error> {
+    let Some(directory) = directory.map(Path::new) else { return Ok(UserSpace::OWN) };
+    let files = compile::read(directory)?;
+    // Workload files may have programs of the machine alone.
+    if files.c.is_empty() {
+        return Ok(UserSpace::OWN);
+    }
+    session.observer.status("compiling the workloads");
+    let program = compile::compile(&files, directory, &session.cache);
+    session.observer.status("");
+    let guest = UserSpace::compiled(program?);
+    guest.keep(&session.cache).map_err(CompileError::Cache)?;
+    Ok(guest)
+}
+
+/// The guest of a plan: from the cache, or compiled again.
+pub(super) fn planned(plan: &CountsPlan, session: &Session<'_>) -> Result<UserSpace, Error> {
+    if plan.workloads_from.is_none() {
+        return Ok(UserSpace::OWN);
+    }
+    if let Some(guest) = UserSpace::find(&plan.key.guest, &session.cache) {
+        return Ok(guest);
+    }
+    let guest = guest(plan.workloads_from.as_deref(), session)?;
+    match guest.sha256() == plan.key.guest {
+        true => Ok(guest),
+        false => Err(StalePlanError::OtherWorkloads.into()),
+    }
+}

@@ -1,0 +1,211 @@
+//! A program of the user's, as a file or the command line says it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::PlanError;
+use crate::model::UserProgram;
+use crate::text::escape;
+
+const LONGEST_NAME: usize = 32;
+const MOST_NUMBERS: usize = 16;
+
+/// The command that runs a script.
+const OF_SCRIPT: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
+
+/// What an experiment file or the command line says of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgramKeys {
+    /// What its row is called, behind `program:`; the command's name where absent.
+    pub name: Option<String>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// A shell script, in the place of a command.
+    pub script: Option<String>,
+    /// More files for it, `PATH` or `PATH:AT`.
+    pub files: Vec<String>,
+    /// A directory or a tar archive whose content becomes the root directory of the guest.
+    pub root: Option<String>,
+    /// Its environment beside the usual one: `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// The file that it reads from its standard input.
+    pub stdin: Option<String>,
+    /// The user, and the group, that it runs as, by number.
+    pub user: Option<u32>,
+    /// The exit status that says that it did its work.
+    pub status: Option<u32>,
+    /// Commands for a shell in its root directory, before anything is measured.
+    pub setup: Option<String>,
+    /// The same, before each run.
+    pub prepare: Option<String>,
+    /// Numbers that it prints, as a part of its work signature: by name, the text before each.
+    pub numbers: BTreeMap<String, String>,
+    /// Whether it may print something else each time.
+    pub any_output: bool,
+    /// How often it runs before it is counted.
+    pub warm_up: Option<u32>,
+    /// How many operations one run of it is.
+    pub ops: Option<u64>,
+    /// The text before the number of its operations in what it prints.
+    pub ops_from: Option<String>,
+}
+
+/// The program, checked.
+pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
+    let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
+    let texts = || {
+        let optional = [&keys.root, &keys.stdin, &keys.script, &keys.setup, &keys.prepare];
+        let optional = optional.into_iter().chain([&keys.ops_from]).flatten();
+        let lists = keys.command.iter().chain(&keys.files).chain(&keys.env);
+        lists.chain(optional).chain(keys.numbers.values())
+    };
+    let command = match (keys.command.as_slice(), &keys.script) {
+        (command, None) if command.first().is_none_or(String::is_empty) => {
+            return refuse("it has no command; write command = [\"git\", \"status\"]");
+        }
+        (command, None) => command.to_vec(),
+        ([], Some(_)) => OF_SCRIPT.map(str::to_owned).to_vec(),
+        _ => return refuse("it has a command and a script; remove one of them"),
+    };
+    if texts().any(|text| text.contains('\0')) {
+        return refuse("a text has a NUL character; remove it");
+    }
+    let usual = || keys.command.first().map_or("script".to_owned(), |it| usual_name(it));
+    let name = keys.name.clone().unwrap_or_else(usual);
+    if !is_name(&name) {
+        return refuse("its name must be of a-z, 0-9 and -, at most 32; give it another name");
+    }
+    let numbers = numbers(keys)?;
+    let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
+    let ops = keys.ops.unwrap_or(1);
+    if status > 255 {
+        return refuse("its status must be of 0 to 255; give it another status");
+    }
+    if warm_up > 1000 {
+        return refuse("its warm_up must be of 0 to 1000; give it fewer warm-up runs");
+    }
+    if ops == 0 {
+        return refuse("its ops must be at least 1; give it the number of its operations");
+    }
+    Ok(UserProgram {
+        name,
+        command,
+        script: keys.script.clone(),
+        files: keys.files.clone(),
+        root: keys.root.clone(),
+        env: keys.env.clone(),
+        stdin: keys.stdin.clone(),
+        user: keys.user.unwrap_or(0),
+        status,
+        setup: keys.setup.clone(),
+        prepare: keys.prepare.clone(),
+        numbers,
+        any_output: keys.any_output,
+        warm_up,
+        ops,
+        defined: false,
+    })
+}
+
+/// The numbers that it prints, of which one may be that of its operations.
+fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
+    let refuse = |reason: String| Err(PlanError::Program { reason });
+    let is_taken = |name: &str| ["exit-status", "stdout", UserProgram::OPS].contains(&name);
+    let of_ops = keys.ops_from.iter().map(|text| (UserProgram::OPS, text));
+    let of_user = keys.numbers.iter().map(|(name, text)| (name.as_str(), text));
+    if let Some((name, _)) = of_user.clone().find(|(name, _)| !is_name(name) || is_taken(name)) {
+        let name = escape(name);
+        return refuse(format!("a number cannot be called {name:?}; give it another name"));
+    }
+    if of_user.clone().chain(of_ops.clone()).any(|(_, text)| text.is_empty()) {
+        return refuse("there is no text before a number; write what it prints before it".into());
+    }
+    if keys.numbers.len() > MOST_NUMBERS {
+        return refuse(format!("it has more than {MOST_NUMBERS} numbers; name fewer"));
+    }
+    if keys.ops.is_some() && keys.ops_from.is_some() {
+        return refuse("it has ops and ops_from; remove one of them".into());
+    }
+    Ok(of_user.chain(of_ops).map(|(name, text)| (name.to_owned(), text.clone())).collect())
+}
+
+/// What runs beside rows that are no programs, in a root directory of its own.
+pub(super) fn hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
+    let ProgramKeys { files, root, env, setup, prepare, .. } = keys.clone();
+    let command = vec!["sh".to_owned()];
+    let name = Some("rows".to_owned());
+    let of_hooks =
+        ProgramKeys { command, name, files, root, env, setup, prepare, ..ProgramKeys::default() };
+    let is_all = *keys == ProgramKeys { command: Vec::new(), name: None, ..of_hooks.clone() };
+    if !is_all || (keys.setup.is_none() && keys.prepare.is_none()) {
+        let reason = "hooks have setup or prepare, and files, root and env; remove other keys";
+        return Err(PlanError::Program { reason: reason.into() });
+    }
+    program(&of_hooks)
+}
+
+/// Whether a row or a guest's program can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_name)
+}
+
+/// The file's name, with what a row's name cannot have as `-`.
+fn usual_name(command: &str) -> String {
+    let file = command.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let of = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let name: String = file.chars().map(of).take(LONGEST_NAME).collect();
+    name.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(command: &[&str]) -> ProgramKeys {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        ProgramKeys { command, ..ProgramKeys::default() }
+    }
+
+    fn number(name: &str, text: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(name.to_owned(), text.to_owned())])
+    }
+
+    #[test]
+    fn hooks_are_no_program() {
+        let setup = ProgramKeys { setup: Some("true".into()), ..ProgramKeys::default() };
+        assert_eq!(hooks(&setup).unwrap().setup.unwrap(), "true");
+        for bad in
+            [ProgramKeys { ops: Some(1), ..setup.clone() }, ProgramKeys { setup: None, ..setup }]
+        {
+            assert!(matches!(hooks(&bad), Err(PlanError::Program { .. })));
+        }
+    }
+
+    #[test]
+    fn a_row_is_named_after_its_command() {
+        let named = |command: &str| program(&keys(&[command])).unwrap().row();
+        assert_eq!(named("git"), "program:git");
+        assert_eq!(named("./build/My_Test.sh"), "program:my-test-sh");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        for (bad, reason) in [
+            (keys(&[]), "command"),
+            (keys(&["a\0b"]), "NUL"),
+            (keys(&["__"]), "name"),
+            (ProgramKeys { status: Some(256), ..keys(&["a"]) }, "status"),
+            (ProgramKeys { warm_up: Some(1001), ..keys(&["a"]) }, "warm_up"),
+            (ProgramKeys { ops: Some(0), ..keys(&["a"]) }, "ops"),
+            (ProgramKeys { numbers: number("stdout", "x"), ..keys(&["a"]) }, "called"),
+            (ProgramKeys { numbers: number("n", ""), ..keys(&["a"]) }, "no text"),
+            (ProgramKeys { script: Some("a".into()), ..keys(&["a"]) }, "script"),
+        ] {
+            let refused = program(&bad).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What runs besides: before the guest is frozen, and before each run; and the numbers that a
+//! program prints.
+
+use std::fs;
+use std::path::Path;
+
+use ktax::model::{Comparison, Failure, Outcome, Run, Sample, Side, Verdict};
+
+use crate::common::files::script;
+use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
+
+fn of(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
+    compare(&dir.join("out"), [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat())
+}
+
+/// What the first boot of a run directory measured.
+fn sample(dir: &Path, row: &str) -> Sample {
+    let dir = open_counts(&dir.join("out")).unwrap();
+    let run: Run = dir.run(&dir.plan().method.steps[0], row).unwrap().unwrap();
+    match run.outcome {
+        Outcome::Measured(sample) => sample,
+        Outcome::Failed(failure) => panic!("{failure}"),
+    }
+}
+
+fn executed(dir: &Path, row: &str, prefix: &str) -> u64 {
+    let dir = open_counts(&dir.join("out")).unwrap();
+    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
+    let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
+    lines.map(|line| line.counts.instructions).sum()
+}
+
+#[test]
+fn hooks_run_once_before_the_freeze_and_before_each_run_and_are_not_counted() {
+    let dir = scratch();
+    let count = "echo lines: $(wc -l < state)";
+    let hooks = ["--setup", "echo set up > state", "--prepare", "echo prepared >> state"];
+    let program = ["--warm-up", "3", "--number", "lines=lines", "--", "sh", "-c", count];
+    let (ran, _) = of(dir.path(), &[&hooks[..], &program].concat());
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let with = sample(dir.path(), "program:sh");
+    assert_eq!(with.signature["lines"], 2);
+    // A hook that works for long costs the row nothing.
+    let other = scratch();
+    let long = "echo prepared >> state; i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+    let hooks = ["--setup", "echo set up > state", "--prepare", long];
+    let (ran, _) = of(other.path(), &[&hooks[..], &program].concat());
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let other = sample(other.path(), "program:sh");
+    assert_eq!(other.signature, with.signature);
+    assert!(other.total.abs_diff(with.total) < with.total / 10, "{} {}", other.total, with.total);
+}
+
+#[test]
+fn hooks_of_rows_change_what_a_row_costs() {
+    let [without, with] = [scratch(), scratch()];
+    let setup = ["--setup", "echo 1 > /proc/sys/kernel/sched_schedstats"];
+    of(without.path(), &["-w", "pipe"]);
+    let (ran, comparison) = of(with.path(), &[&["-w", "pipe"], &setup[..]].concat());
+    assert_eq!(row(&comparison, "pipe").verdict, Verdict::NoDetectedChange);
+    let [without, with] = [without.path(), with.path()].map(|dir| sample(dir, "pipe").total);
+    assert!(with > without, "{with} {without}");
+    assert!(ran.stderr.contains("everything is in"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_hook_that_fails_is_said_and_nothing_is_measured() {
+    let dir = scratch();
+    let (ran, comparison) = of(dir.path(), &["-w", "getppid", "--setup", "echo sorry >&2; exit 7"]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let failure = row(&comparison, "getppid").failures[0].failure.to_string();
+    assert!(failure.contains("set-up") && failure.contains("expected 0: sorry"), "{failure}");
+    let dir = scratch();
+    let hook = ["--prepare", "false", "--", "true"];
+    let (ran, comparison) = of(dir.path(), &hook);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    match &row(&comparison, "program:true").failures[0].failure {
+        Failure::Program { message } => assert!(message.contains("preparation"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
+    let dir = scratch();
+    let path = dir.path();
+    script(
+        path,
+        "prints.sh",
+        "#!/bin/sh\nread line < /proc/cmdline\necho \"$line\"\n\
+        echo operations: 40, rows = 7\n",
+    );
+    let program = path.join("prints.sh").display().to_string();
+    let lines = [QUICK_BOOT, &format!("{QUICK_BOOT} audit=0")];
+    let of = |name: &str, more: &[&str]| {
+        fs::create_dir(path.join(name)).unwrap();
+        let words = [&["--layouts", "1"], more, &["--", &program]].concat();
+        compare(&path.join(name).join("out"), lines, &words)
+    };
+    let (_, other) = of("other", &["--number", "rows=rows"]);
+    let other = row(&other, "program:prints-sh");
+    assert_eq!(other.verdict, Verdict::DifferentWork);
+    let any = ["--any-output", "--ops-from", "operations", "--number", "rows=rows"];
+    let (_, all) = of("any", &any);
+    let all = row(&all, "program:prints-sh");
+    assert_eq!(all.ops, 40);
+    let effect = &all.effects()[0];
+    let raw = effect.samples.get(Side::Base)[0];
+    assert!((effect.base * 40.0 - raw as f64).abs() < 1.0, "{effect:?}");
+    let signature = sample(&path.join("any"), "program:prints-sh").signature;
+    assert_eq!((signature["rows"], signature["ops"]), (7, 40));
+    assert!(!signature.contains_key("stdout"));
+    let (ran, missing) = of("missing", &["--any-output", "--number", "rows=columns"]);
+    assert_eq!(ran.status, 69);
+    let failure = row(&missing, "program:prints-sh").failures[0].failure.to_string();
+    assert!(failure.contains("no number behind columns"), "{failure}");
+}
+
+#[test]
+fn a_disk_may_compress_and_may_take_its_time() {
+    let dir = scratch();
+    let of = |name: &str, device: &str| {
+        let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
+        let text = format!(
+            "title = \"t\"\nsame = true\nlayouts = 1\nworkloads = [\"fs-append:fsync=1\"]\n\
+             base = {subject}\nchange = {subject}\n\
+             disk = {{ fs = \"ext4\", mib = 32, {device} }}\n"
+        );
+        let file = dir.path().join(format!("{name}.toml"));
+        fs::write(&file, text).unwrap();
+        let out = dir.path().join(name).join("out");
+        fs::create_dir(dir.path().join(name)).unwrap();
+        let ran = run(ktax().args(["compare", "--out"]).arg(&out).arg(&file));
+        assert_eq!(ran.status, 0, "{name}: {}{}", ran.stdout, ran.stderr);
+        sample(&dir.path().join(name), "fs-append:fsync=1")
+    };
+    let fast = of("fast", "device = \"null_blk\"");
+    let slow = of("slow", "device = \"null_blk\", latency_us = 200");
+    // Each of the syncs waits for its requests, on the guest's clock.
+    assert!(slow.tsc > fast.tsc + fast.ops * 200_000, "{} {}", slow.tsc, fast.tsc);
+    of("zram", "device = \"zram\"");
+    assert!(executed(&dir.path().join("zram"), "fs-append:fsync=1", "zram_") > 0);
+    assert!(executed(&dir.path().join("slow"), "fs-append:fsync=1", "null_") > 0);
+}

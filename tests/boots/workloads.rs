@@ -1,0 +1,83 @@
+//! Rows of a directory of the user's: what `docs/workloads.md` shows, word for word.
+
+use std::fs;
+use std::path::Path;
+
+use ktax::model::{Comparison, Verdict};
+
+use crate::common::{KERNEL, Ran, ktax, printed, row, run, scratch};
+
+/// The blocks of the page in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let page = fs::read_to_string("docs/workloads.md").unwrap();
+    let fence = format!("```{language}\n");
+    let after = page.split(fence.as_str()).skip(1);
+    after.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The files of the page.
+fn write_rows(dir: &Path) {
+    let rows = dir.join("rows");
+    fs::create_dir(&rows).unwrap();
+    let toml = blocks("toml");
+    fs::write(rows.join("eventfd-write.toml"), &toml[0]).unwrap();
+    fs::write(rows.join("sort-words.toml"), &toml[1]).unwrap();
+    fs::write(rows.join("eventfd-write.c"), &blocks("c")[0]).unwrap();
+}
+
+fn compare(dir: &Path, more: &[&str]) -> Ran {
+    let subject = ["compare", "--kernel", KERNEL, "--change-boot-line", "mitigations=off"];
+    let of = ["--json", "--workloads", "rows"];
+    run(ktax().current_dir(dir).args(subject).args(of).args(more))
+}
+
+fn comparison(ran: &Ran) -> Comparison {
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::comparison(&ran.stdout)
+}
+
+#[test]
+fn the_rows_of_the_page_get_a_verdict_each() {
+    let dir = scratch();
+    let dir = dir.path();
+    write_rows(dir);
+    let ran = compare(dir, &["-w", "@mine", "-w", "getppid", "--out", "out"]);
+    let all = comparison(&ran);
+    let names: Vec<&str> = all.rows.iter().map(|row| row.row.as_str()).collect();
+    assert_eq!(names, ["sort-words", "eventfd-write", "getppid"]);
+    assert_eq!(row(&all, "eventfd-write").verdict, Verdict::Faster);
+    assert!(all.rows.iter().all(|row| row.failures.is_empty()));
+    // What ktax compiled is kept: the directory may change meanwhile.
+    fs::write(dir.join("rows/eventfd-write.c"), "#error changed\n").unwrap();
+    let resumed = run(ktax().current_dir(dir).args(["run", "out", "--json"]));
+    assert_eq!(comparison(&resumed), all);
+    let refused = compare(dir, &["-w", "@mine", "--out", "again"]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("eventfd-write.c:1:"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_is_no_row_is_refused_before_anything_boots() {
+    let dir = scratch();
+    let dir = dir.path();
+    write_rows(dir);
+    let file = dir.join("rows/eventfd-write.toml");
+    let good = fs::read_to_string(&file).unwrap();
+    for (from, to, reason) in [
+        ("name = \"eventfd-write\"", "name = \"../../x\"", "a-z, 0-9"),
+        ("name = \"eventfd-write\"", "name = \"getppid\"", "defined twice"),
+        ("program = \"eventfd-write\"", "", "needs a program"),
+        ("program =", "programs =", "unknown field"),
+        ("writes = \"ops\"", "writes = \"oops\"", "oops"),
+    ] {
+        fs::write(&file, good.replacen(from, to, 1)).unwrap();
+        let ran = compare(dir, &["-w", "@mine", "--out", "out"]);
+        assert_eq!(ran.status, 2, "{to}: {}", ran.stderr);
+        assert!(ran.stderr.contains(reason), "{to}: {}", ran.stderr);
+        assert!(!dir.join("out").exists());
+    }
+    fs::remove_dir_all(dir.join("rows")).unwrap();
+    let ran = compare(dir, &["-w", "@mine", "--out", "out"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("give a directory"), "{}", ran.stderr);
+}

@@ -1,0 +1,131 @@
+//! Programs of this machine in the guest: the rows of `@applications`, and what sets up networks,
+//! rules and probes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use ktax::model::Verdict;
+
+use crate::common::files::has;
+use crate::common::{
+    KERNEL, Need, QUICK_BOOT, assert_no_orphans, compare, ktax, open_counts, printed, require, run,
+    scratch,
+};
+
+/// What the rows call, and Debian's Python before that of anybody else.
+const PROGRAMS: [&str; 8] =
+    ["gcc", "git", "sqlite3", "redis-server", "redis-cli", "tar", "find", "cksum"];
+
+#[track_caller]
+fn are_there(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
+    let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
+    require(Need::Programs, missing.is_empty(), why)
+}
+
+#[test]
+fn every_application_is_measured_and_equal_kernels_cost_the_same() {
+    if !are_there(&PROGRAMS) {
+        return;
+    }
+    let dir = scratch();
+    let line = format!("boot_line = \"{QUICK_BOOT}\"");
+    let text = format!(
+        "title = \"t\"\nlayouts = 5\nsame = true\nworkloads = [\"@applications\"]\n\
+         base = {{ kernel = \"{KERNEL}\", {line} }}\nchange = {{ kernel = \"{KERNEL}\", {line} }}"
+    );
+    fs::write(dir.path().join("e.toml"), text).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let ran = run(ktax()
+        .current_dir(dir.path())
+        .env("PATH", format!("/usr/bin:{path}"))
+        .args(["compare", "e.toml", "--json", "--out", "out"]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let all = printed::comparison(&ran.stdout);
+    assert!(all.rows.len() >= 8, "{}", all.rows.len());
+    for row in &all.rows {
+        assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
+    }
+    assert_no_orphans(dir.path());
+}
+
+/// What the first boot executed in functions whose names begin like this.
+fn executed(out: &Path, row: &str, prefix: &str) -> u64 {
+    let dir = open_counts(out).unwrap();
+    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
+    let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
+    lines.map(|line| line.counts.instructions).sum()
+}
+
+const NETWORK: &str = "ip link add veth0 type veth peer name veth1; ip link add bridge0 type bridge
+    ip link set veth0 master bridge0; ip address add 10.0.0.1/24 dev bridge0
+    ip link set veth0 up; ip link set bridge0 up; ip netns add other; ip link set veth1 netns other
+    ip -n other address add 10.0.0.2/24 dev veth1; ip -n other link set veth1 up";
+
+const RULES: &str = "table inet filter {\n\
+    chain input { type filter hook input priority 0; udp dport 1-65535 counter accept; }\n}\n";
+
+const PROBE: &str = "__attribute__((section(\"xdp\"), used))\n\
+    int probe(void *context) { (void)context; return 2; }\n\
+    char terms[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
+
+#[test]
+fn networks_rules_and_probes_are_set_up_before_the_freeze() {
+    if !are_there(&["ip", "ping", "nft", "bpf-gcc"]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    let of = |name: &str, more: &[&str]| {
+        let out = dir.join(name);
+        let (ran, _) = compare(&out, [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat());
+        assert_eq!(ran.status, 0, "{name}: {}{}", ran.stdout, ran.stderr);
+        out
+    };
+    let modules = ["--module", "veth", "--module", "bridge", "--any-output"];
+    let ping = ["--setup", NETWORK, "--", "ping", "-c", "3", "10.0.0.2"];
+    let out = of("network", &[&modules[..], &ping].concat());
+    for function in ["veth_xmit", "br_handle_frame", "icmp_rcv"] {
+        assert!(executed(&out, "program:ping", function) > 0, "{function}");
+    }
+    let rules = dir.join("rules.nft");
+    fs::write(&rules, RULES).unwrap();
+    let set_up = format!("nft -f {}", rules.display());
+    let modules = ["--module", "nf_tables", "--module", "nft_ct"];
+    let out = of("rules", &[&modules[..], &["--setup", &set_up, "-w", "udp"]].concat());
+    assert!(executed(&out, "udp", "nft_do_chain") > 0);
+    let probe = dir.join("probe.o");
+    fs::write(dir.join("probe.c"), PROBE).unwrap();
+    let made = run(Command::new("bpf-gcc").current_dir(dir).args(["-O2", "-c", "probe.c"]));
+    assert_eq!(made.status, 0, "{}", made.stderr);
+    let set_up = format!("ip link set dev lo xdpgeneric obj {} sec xdp", probe.display());
+    let [without, with] =
+        [of("without", &["-w", "udp"]), of("with", &["--setup", &set_up, "-w", "udp"])];
+    let run = |out: &Path| executed(out, "udp", "bpf_prog_run_generic_xdp");
+    assert_eq!(run(&without), 0);
+    assert!(run(&with) > 0);
+    // The program itself, which the kernel has compiled: a hook may load code.
+    assert!(executed(&with, "udp", "bpf_prog_") > run(&with));
+}
+
+#[test]
+fn rows_run_on_every_file_system_and_its_functions_are_named() {
+    if !are_there(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) {
+        return;
+    }
+    let dir = scratch();
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let out = dir.path().join(fs);
+        let rows = ["-w", "@file-systems", "-w", "create-delete", "--layouts", "1"];
+        let args = [&["--disk", fs, "--memory", "768"], &rows[..]].concat();
+        let (ran, comparison) = compare(&out, [QUICK_BOOT; 2], &args);
+        assert_eq!(ran.status, 0, "{fs}: {}{}", ran.stdout, ran.stderr);
+        for row in &comparison.rows {
+            let effect = &row.effects()[0];
+            assert_eq!(effect.samples.base, effect.samples.change, "{fs} {}", row.row);
+            assert!(executed(&out, &row.row, &format!("{fs}_")) > 0, "{fs} {}", row.row);
+        }
+    }
+}
