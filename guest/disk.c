@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before the Snapshot: modules of the kernel, and a file system in memory over /tmp. The host packs
- * the files (docs/wire.md, Programs): /modules/N with /modules/N.parameters; /program/device, which
- * says what to write where before the block device is there; and /program/disk as of any program,
- * which makes the file system that /program/mount names. What fails is said; the host then measures
- * nothing.
+ * Before the Snapshot: modules of the kernel, and a file system in memory over /tmp. The host
+ * packs the files (docs/wire.md, Programs): /modules/N with /modules/N.parameters; /program/disk as
+ * of any program, which makes the file system that /program/mount names; and its `device`, which
+ * says what to write where before the block device is there. What fails is said; the host then
+ * measures nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -85,9 +85,9 @@ fn measure(
     args.output.print_all(&named)?;
     note!("ktax: everything is in {}", out.display());
     dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
-    for (dir, comparison) in dirs.iter().zip(&comparisons).filter(|_| args.explain_noise) {
-        let said = flow::explain_noise(dir, comparison, session)?;
-        said.iter().for_each(|line| note!("ktax: {line}"));
+    if args.explain_noise {
+        let mut each = dirs.iter().zip(&comparisons);
+        each.try_for_each(|(dir, it)| say_what_is_noisy(dir, it, session))?;
     }
     Ok(Exit::of_comparisons(&comparisons))
 }
@@ -122,6 +122,17 @@ pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
     if may_be_repeated(comparison) {
         note!("ktax: run what failed again with `ktax run {}`", shell_path(root));
     }
+}
+
+/// Says what made programs noisy.
+pub fn say_what_is_noisy(
+    dir: &AnyRunDir,
+    comparison: &Comparison,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let said = flow::explain_noise(dir, comparison, session)?;
+    said.iter().for_each(|line| note!("ktax: {line}"));
+    Ok(())
 }
 
 /// Says how to resume; `more` is what the command needs behind the directory.

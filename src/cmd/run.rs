@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::compare::{cancelled, say_how_to_repeat};
+use super::compare::{cancelled, say_how_to_repeat, say_what_is_noisy};
 use super::exit::Exit;
 use super::host::HostArgs;
 use super::output::OutputArgs;
@@ -85,8 +85,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
             note!("ktax: everything is in {}", dir.root().display());
             say_how_to_repeat(dir.root(), &comparison);
             if args.explain_noise {
-                let said = flow::explain_noise(dir, &comparison, session)?;
-                said.iter().for_each(|line| note!("ktax: {line}"));
+                say_what_is_noisy(dir, &comparison, session)?;
             }
             Exit::of_comparisons(&[comparison])
         }

@@ -69,7 +69,7 @@ impl<W: Write> Archive<W> {
         for (at, node) in tree.nodes() {
             let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(at).to_string() };
             let name = format!("{root}{}", at.to_str().ok_or_else(not_utf8)?);
-            let owner = if start::is_of_the_user(at) { user } else { 0 };
+            let owner = start::owner(at, user);
             let entry = Builder::new(&name).uid(owner).gid(owner);
             match node {
                 GuestNode::Directory => {
@@ -107,7 +107,7 @@ impl<W: Write> Archive<W> {
     /// How much a guest's files add to it.
     pub fn bytes_of(&self, tree: &GuestTree, user: u32) -> u64 {
         let is_new = |at: &Path, file: &HostFile| {
-            let owner = if start::is_of_the_user(at) { user } else { 0 };
+            let owner = start::owner(at, user);
             !matches!(self.number(at, file, owner), Number::Known(_))
         };
         tree.files().filter(|(at, file)| is_new(at, file)).map(|(_, file)| file.bytes).sum()

@@ -1,5 +1,6 @@
 //! What a program needs: its interpreter, its libraries, and the files that its arguments name.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -92,8 +93,9 @@ pub(super) fn shell(
 
 /// Adds the programs and the files that a text for a shell names.
 fn named_by(tree: &mut GuestTree, text: &str, here: &Path) -> Result<(), ProgramError> {
-    called(tree, text, here, 0)?;
-    for argument in shell::words(text).arguments {
+    let words = shell::words(text);
+    called(tree, &words.commands, here, 0)?;
+    for argument in words.arguments {
         let path = Path::new(&argument);
         // Directories of the system are nobody's files.
         let is_file = here.join(path).is_file() || (path.is_relative() && path != Path::new("."));
@@ -114,7 +116,7 @@ fn of_script(tree: &mut GuestTree, argument: &Path, here: &Path) -> Result<(), P
         return Ok(());
     }
     let bytes = read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))?;
-    called(tree, &String::from_utf8_lossy(&bytes), here, 0)
+    called(tree, &shell::words(&String::from_utf8_lossy(&bytes)).commands, here, 0)
 }
 
 /// Where a root directory has the program; what it needs is there, too.
@@ -158,7 +160,10 @@ fn runnable(
         runnable(tree, interpreter, here, missing, nested + 1)?;
     }
     match interpreters.iter().any(|interpreter| shell::is_shell(file_name(interpreter))) {
-        true => called(tree, &String::from_utf8_lossy(&bytes), here, nested + 1),
+        true => {
+            let words = shell::words(&String::from_utf8_lossy(&bytes));
+            called(tree, &words.commands, here, nested + 1)
+        }
         false => Ok(()),
     }
 }
@@ -166,17 +171,18 @@ fn runnable(
 /// Adds the programs that a shell script calls, where this machine has them.
 fn called(
     tree: &mut GuestTree,
-    script: &str,
+    commands: &BTreeSet<String>,
     here: &Path,
     nested: usize,
 ) -> Result<(), ProgramError> {
-    for name in shell::words(script).commands {
-        let Ok(host) = find(&name, here) else { continue };
-        let at = if name.contains('/') { Path::new(WORK).join(&name) } else { host.clone() };
-        if !host.is_file() || tree.look(&at).is_some() {
+    for name in commands {
+        let Ok(host) = find(name, here) else { continue };
+        // A name is looked up, and a path is where the script says.
+        let path = if name.contains('/') { Path::new(name) } else { &host };
+        if !host.is_file() || tree.look(&Path::new(WORK).join(path)).is_some() {
             continue;
         }
-        match place(tree, if name.contains('/') { Path::new(&name) } else { &host }, here) {
+        match place(tree, path, here) {
             Ok(()) => runnable(tree, &host, here, Missing::Ignored, nested)?,
             Err(ProgramError::Outside { .. }) => {}
             Err(error) => return Err(error),

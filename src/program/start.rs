@@ -72,6 +72,11 @@ pub(super) fn numbers(program: &UserProgram) -> Vec<u8> {
     joined(program.numbers.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
 }
 
+/// Who has a file of the guest.
+pub(super) fn owner(at: &Path, user: u32) -> u32 {
+    if is_of_the_user(at) { user } else { 0 }
+}
+
 /// Whether the program's user owns a file of the guest.
 pub(super) fn is_of_the_user(at: &Path) -> bool {
     at.starts_with(WORK)

@@ -7,7 +7,9 @@ use std::path::Path;
 use ktax::model::{Comparison, Failure, Outcome, Run, Sample, Side, Verdict};
 
 use crate::common::files::script;
-use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
+use crate::common::{
+    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, row, run, scratch,
+};
 
 fn of(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
     compare(&dir.join("out"), [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat())
@@ -21,13 +23,6 @@ fn sample(dir: &Path, row: &str) -> Sample {
         Outcome::Measured(sample) => sample,
         Outcome::Failed(failure) => panic!("{failure}"),
     }
-}
-
-fn executed(dir: &Path, row: &str, prefix: &str) -> u64 {
-    let dir = open_counts(&dir.join("out")).unwrap();
-    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
-    let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
-    lines.map(|line| line.counts.instructions).sum()
 }
 
 #[test]
@@ -139,6 +134,6 @@ fn a_disk_may_compress_and_may_take_its_time() {
     // Each of the syncs waits for its requests, on the guest's clock.
     assert!(slow.tsc > fast.tsc + fast.ops * 200_000, "{} {}", slow.tsc, fast.tsc);
     of("zram", "device = \"zram\"");
-    assert!(executed(&dir.path().join("zram"), "fs-append:fsync=1", "zram_") > 0);
-    assert!(executed(&dir.path().join("slow"), "fs-append:fsync=1", "null_") > 0);
+    assert!(executed(&dir.path().join("zram/out"), "fs-append:fsync=1", "zram_") > 0);
+    assert!(executed(&dir.path().join("slow/out"), "fs-append:fsync=1", "null_") > 0);
 }

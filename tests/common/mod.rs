@@ -170,6 +170,14 @@ pub fn open_counts(root: &Path) -> Result<RunDir<CountsPlan>, RunDirError> {
     })
 }
 
+/// What the first boot of a run directory executed in functions whose names begin like this.
+pub fn executed(root: &Path, row: &str, prefix: &str) -> u64 {
+    let dir = open_counts(root).unwrap();
+    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
+    let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
+    lines.map(|line| line.counts.instructions).sum()
+}
+
 /// Opens a run directory of times.
 pub fn open_times(root: &Path) -> Result<RunDir<TimesPlan>, RunDirError> {
     AnyRunDir::open(root).map(|dir| match dir {

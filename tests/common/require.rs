@@ -6,6 +6,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
 
+use super::files::has;
+
 /// The needs, by the names that `KTAX_REQUIRE` has for them, separated by commas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -98,4 +100,12 @@ fn test() -> String {
         Some(name) if name != "main" => name.to_owned(),
         _ => Location::caller().to_string(),
     }
+}
+
+/// Whether all of these programs, which are counted, are there.
+#[track_caller]
+pub fn are_there(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
+    let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
+    require(Need::Programs, missing.is_empty(), why)
 }

@@ -7,22 +7,14 @@ use std::process::Command;
 
 use ktax::model::Verdict;
 
-use crate::common::files::has;
+use crate::common::require::are_there;
 use crate::common::{
-    KERNEL, Need, QUICK_BOOT, assert_no_orphans, compare, ktax, open_counts, printed, require, run,
-    scratch,
+    KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, run, scratch,
 };
 
 /// What the rows call, and Debian's Python before that of anybody else.
 const PROGRAMS: [&str; 8] =
     ["gcc", "git", "sqlite3", "redis-server", "redis-cli", "tar", "find", "cksum"];
-
-#[track_caller]
-fn are_there(programs: &[&str]) -> bool {
-    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
-    let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
-    require(Need::Programs, missing.is_empty(), why)
-}
 
 #[test]
 fn every_application_is_measured_and_equal_kernels_cost_the_same() {
@@ -49,14 +41,6 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
     }
     assert_no_orphans(dir.path());
-}
-
-/// What the first boot executed in functions whose names begin like this.
-fn executed(out: &Path, row: &str, prefix: &str) -> u64 {
-    let dir = open_counts(out).unwrap();
-    let profile = dir.profile(&dir.plan().method.steps[0], row).unwrap();
-    let lines = profile.lines.iter().filter(|line| line.function.starts_with(prefix));
-    lines.map(|line| line.counts.instructions).sum()
 }
 
 const NETWORK: &str = "ip link add veth0 type veth peer name veth1; ip link add bridge0 type bridge

@@ -7,21 +7,12 @@ use std::process::Command;
 
 use ktax::model::{Context, Verdict};
 
-use crate::common::files::{has, script};
-use crate::common::{
-    KERNEL, Need, QUICK_BOOT, ktax, open_counts, own_cache, printed, require, run, scratch,
-};
+use crate::common::files::script;
+use crate::common::require::are_there;
+use crate::common::{KERNEL, QUICK_BOOT, ktax, open_counts, own_cache, printed, run, scratch};
 
 /// Debian's own: a shim of another Python before it in PATH is a script that calls half a system.
 const PYTHON: &str = "/usr/bin/python3";
-
-/// Whether all of these programs are there.
-#[track_caller]
-fn are_there(programs: &[&str]) -> bool {
-    let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
-    let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
-    require(Need::Programs, missing.is_empty(), why)
-}
 
 fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {
     let subject = |line: &str| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{line}\" }}");

@@ -122,9 +122,7 @@ impl CountsExperiment {
         }
         Ok(())
     }
-}
 
-impl CountsExperiment {
     /// The rows, of which each can be run in such a guest: the programs, then those of ktax.
     ///
     /// # Errors

@@ -127,7 +127,14 @@ impl Variant {
 
 /// Every Definition that is built in, by name.
 pub fn definitions() -> Result<Vec<Definition>, PlanError> {
-    BUILT_IN.iter().map(|(path, text)| parse(text, path)).collect()
+    // A ledger asks for them with each addition.
+    static PARSED: OnceLock<Vec<Definition>> = OnceLock::new();
+    if let Some(parsed) = PARSED.get() {
+        return Ok(parsed.clone());
+    }
+    let parsed: Vec<_> =
+        BUILT_IN.iter().map(|(path, text)| parse(text, path)).collect::<Result<_, _>>()?;
+    Ok(PARSED.get_or_init(|| parsed).clone())
 }
 
 /// The same with those of the user's.
