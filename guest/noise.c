@@ -2,7 +2,8 @@
 /*
  * Why a program does not repeat: it runs twice under ptrace, and how often a system call, or the
  * time-stamp counter, gave the two something else is said as `value differs-NAME N`. The first call
- * that the other run does not have is said as `diverges-NAME`.
+ * that the other run does not have is said as `diverges-NAME`. A run ends after MOST_CALLS, then
+ * `value traced-calls N`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,69 +13,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysinfo.h>
-#include <sys/times.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "hash.h"
+#include "noise-calls.h"
 #include "noise.h"
 
-enum { MOST_CALLS = 1 << 20, MOST_TASKS = 256, CALLS = 512, TSC = CALLS - 1 };
-
-/* The second run has other process IDs than the first; in two guests they are the same. */
-enum { NONE = -1, ITS_ID = -2 };
-
-/* Of these calls the data counts, too: which argument points to it, and how much it is; 0: as much
-   as the call returns. */
-static const struct output {
-	int number;
-	const char *name;
-	int argument;
-	size_t size;
-} outputs[] = {
-	{ SYS_read, "read", 1, 0 },
-	{ SYS_pread64, "pread64", 1, 0 },
-	{ SYS_getrandom, "getrandom", 0, 0 },
-	{ SYS_getdents64, "getdents64", 1, 0 },
-	{ SYS_readlink, "readlink", 1, 0 },
-	{ SYS_readlinkat, "readlinkat", 2, 0 },
-	{ SYS_clock_gettime, "clock-gettime", 1, sizeof(struct timespec) },
-	{ SYS_gettimeofday, "gettimeofday", 0, sizeof(struct timeval) },
-	{ SYS_times, "times", 0, sizeof(struct tms) },
-	{ SYS_getrusage, "getrusage", 1, sizeof(struct rusage) },
-	{ SYS_stat, "stat", 1, sizeof(struct stat) },
-	{ SYS_lstat, "lstat", 1, sizeof(struct stat) },
-	{ SYS_fstat, "fstat", 1, sizeof(struct stat) },
-	{ SYS_newfstatat, "newfstatat", 2, sizeof(struct stat) },
-	{ SYS_statx, "statx", 4, 256 },
-	{ SYS_sysinfo, "sysinfo", 0, sizeof(struct sysinfo) },
-	{ SYS_uname, "uname", 0, sizeof(struct utsname) },
-	/* What returns something of its own. */
-	{ SYS_time, "time", NONE, 0 },
-	{ SYS_mmap, "mmap", NONE, 0 },
-	{ SYS_brk, "brk", NONE, 0 },
-	{ SYS_mremap, "mremap", NONE, 0 },
-	{ SYS_getpid, "getpid", ITS_ID, 0 },
-	{ SYS_getppid, "getppid", ITS_ID, 0 },
-	{ SYS_gettid, "gettid", ITS_ID, 0 },
-	{ SYS_fork, "fork", ITS_ID, 0 },
-	{ SYS_vfork, "vfork", ITS_ID, 0 },
-	{ SYS_clone, "clone", ITS_ID, 0 },
-	{ SYS_clone3, "clone3", ITS_ID, 0 },
-	{ SYS_wait4, "wait4", ITS_ID, 0 },
-	{ SYS_poll, "poll", NONE, 0 },
-	{ SYS_epoll_wait, "epoll-wait", NONE, 0 },
-	{ SYS_futex, "futex", NONE, 0 },
-	{ SYS_set_tid_address, "set-tid-address", ITS_ID, 0 },
-	{ TSC, "rdtsc", NONE, 0 },
-};
+/* Each call is two stops, 0.1 ms under TCG. */
+enum { MOST_CALLS = 1 << 16, MOST_TASKS = 512 };
 
 struct call {
 	uint16_t task, number;
@@ -103,14 +52,6 @@ static struct task *task_of(pid_t pid)
 	return NULL;
 }
 
-static const struct output *output_of(uint64_t number)
-{
-	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
-		if (outputs[i].number == (int)number)
-			return &outputs[i];
-	return NULL;
-}
-
 static uint64_t with_data(const struct task *task, uint64_t result)
 {
 	static unsigned char data[1 << 16];
@@ -124,14 +65,17 @@ static uint64_t with_data(const struct task *task, uint64_t result)
 	struct iovec here = { data, size < sizeof(data) ? size : sizeof(data) };
 	struct iovec there = { (void *)task->arguments[output->argument], here.iov_len };
 	ssize_t length = process_vm_readv(task->pid, &here, 1, &there, 1, 0);
-	for (ssize_t i = 0; i < length; i++)
-		result = (result ^ data[i]) * 0x100000001b3;
-	return result;
+	return length > 0 ? hash_bytes(result, data, (size_t)length) : result;
+}
+
+static bool is_full(const struct trace *trace)
+{
+	return trace->count == MOST_CALLS;
 }
 
 static void record(struct trace *trace, const struct task *task, uint64_t number, uint64_t result)
 {
-	if (trace->count < MOST_CALLS)
+	if (!is_full(trace))
 		trace->calls[trace->count++] =
 			(struct call){ (uint16_t)(task - tasks), (uint16_t)(number % CALLS), result };
 }
@@ -178,12 +122,12 @@ void noise_begin(void)
 	raise(SIGSTOP);
 }
 
-int noise_run(pid_t program, int which)
+bool noise_run(pid_t program, int which, int *ended)
 {
 	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 	                     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 	struct trace *trace = &traces[which];
-	int status, ended = -1;
+	int status;
 
 	memset(tasks, 0, sizeof(tasks));
 	trace->calls = malloc(MOST_CALLS * sizeof(*trace->calls));
@@ -192,13 +136,14 @@ int noise_run(pid_t program, int which)
 		fail("ptrace");
 	task_of(program)->has_begun = true;
 	ptrace(PTRACE_SYSCALL, program, NULL, NULL);
-	for (pid_t pid; ended == -1 && (pid = waitpid(-1, &status, __WALL)) > 0;) {
+	for (pid_t pid; !is_full(trace) && (pid = waitpid(-1, &status, __WALL)) > 0;) {
 		struct task *task = task_of(pid);
 		int signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
 		if (!signal) {
-			if (pid == program)
-				ended = status;
-			continue;
+			if (pid != program)
+				continue;
+			*ended = status;
+			return true;
 		}
 		if (signal == (SIGTRAP | 0x80)) {
 			if (task)
@@ -212,7 +157,9 @@ int noise_run(pid_t program, int which)
 			task->has_begun = true; /* a new task begins with a SIGSTOP that is ours */
 		ptrace(PTRACE_SYSCALL, pid, NULL, (long)signal);
 	}
-	return ended;
+	if (!is_full(trace))
+		fail("waitpid");
+	return false;
 }
 
 /* The next call of a task, from `at` on. */
@@ -252,6 +199,8 @@ void noise_say(void)
 			other = next(&traces[1], other + 1, task);
 		}
 	}
+	if (is_full(&traces[0]) || is_full(&traces[1]))
+		value("traced-calls", MOST_CALLS);
 	for (int number = 0; number < CALLS; number++) {
 		if (differs[number])
 			say_calls("differs", number, differs[number]);

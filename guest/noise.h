@@ -5,8 +5,10 @@
 
 #include "ktax.h"
 
-void noise_begin(void);                    /* in the child, before it becomes the program */
-int noise_run(pid_t program, int which);   /* run 0 or 1, to its end; what waitpid() says of it */
-void noise_say(void);                      /* what the two had differently */
+void noise_begin(void); /* in the child, before it becomes the program */
+
+/* Run 0 or 1. True: it came to its end, `ended` is what waitpid() says of it. */
+bool noise_run(pid_t program, int which, int *ended);
+void noise_say(void); /* what the two had differently */
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "hash.h"
 #include "noise.h"
 #include "rooted.h"
 
@@ -75,9 +76,10 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static int run(uid_t user, enum how how, int which)
+/* Runs it once; false: it was ended before its end. */
+static bool run(uid_t user, enum how how, int which, int *status)
 {
-	int status;
+	bool has_ended = true;
 
 	if (!rooted_empty(&program))
 		fail("stdin");
@@ -85,8 +87,8 @@ static int run(uid_t user, enum how how, int which)
 	if (!pid)
 		become(user, how);
 	if (pid > 0 && how == TRACED)
-		status = noise_run(pid, which);
-	else if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		has_ended = noise_run(pid, which, status);
+	else if (pid < 0 || waitpid(pid, status, 0) != pid)
 		fail("fork");
 	if (how == COUNTED) {
 		KTAX_MARK(0x4b540002);
@@ -95,7 +97,7 @@ static int run(uid_t user, enum how how, int which)
 	/* The next run finds nothing of this one. */
 	while (left(end))
 		;
-	return status;
+	return has_ended;
 }
 
 static __attribute__((noreturn)) void refuse(const char *what, const char *more)
@@ -104,8 +106,12 @@ static __attribute__((noreturn)) void refuse(const char *what, const char *more)
 	finish(1);
 }
 
-static void check(int status, uint64_t wanted)
+static void run_well(uid_t user, enum how how, int which, uint64_t wanted)
 {
+	int status;
+
+	if (!run(user, how, which, &status))
+		return;
 	if (shared->error) {
 		errno = shared->error;
 		fail(words[0]);
@@ -117,14 +123,10 @@ static void check(int status, uint64_t wanted)
 		refuse(wrong, rooted_last_words(&program));
 }
 
-/* FNV-1a: another output is other work. */
+/* Another output is other work. */
 static uint64_t hash(const char *text, size_t size)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-	return hash >> 1; /* the host's numbers have 63 bits */
+	return hash_bytes(HASH_START, text, size) >> 1; /* the host's numbers have 63 bits */
 }
 
 static void number(const char *name, const char *behind, const char *text, size_t size)
@@ -180,13 +182,13 @@ static void program_run(const struct order *o)
 		fail("mmap");
 	left(note);
 	for (uint64_t i = param(o, "warm-up", 0); i; i--)
-		check(run(user, WARM_UP, 0), wanted);
-	check(run(user, COUNTED, 0), wanted);
+		run_well(user, WARM_UP, 0, wanted);
+	run_well(user, COUNTED, 0, wanted);
 	sig("exit-status", wanted);
 	say_output(param(o, "any-output", 0));
 	if (param(o, "trace", 0)) {
 		for (int which = 0; which < 2; which++)
-			check(run(user, TRACED, which), wanted);
+			run_well(user, TRACED, which, wanted);
 		noise_say();
 	}
 }

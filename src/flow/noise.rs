@@ -66,12 +66,16 @@ fn sentence(row: &str, values: &Signature) -> String {
     };
     let differs: Vec<String> = calls("differs-").into_iter().map(times).collect();
     let diverges: Vec<String> = calls("diverges-").into_iter().map(|(name, _)| name).collect();
+    let runs = match values.get("traced-calls") {
+        Some(calls) => format!("two runs of {calls} system calls"),
+        None => "two runs".to_owned(),
+    };
     let mut said = match differs.is_empty() {
         true => format!(
-            "{row}: two runs were given the same by every system call; what differs between \
+            "{row}: {runs} were given the same by every system call; what differs between \
              layouts is the kernel's own work"
         ),
-        false => format!("{row}: two runs were given something else by {}", differs.join(", ")),
+        false => format!("{row}: {runs} were given something else by {}", differs.join(", ")),
     };
     if !diverges.is_empty() {
         said += &format!("; they went apart at {}", diverges.join(", "));
@@ -92,6 +96,8 @@ mod tests {
         assert!(said.ends_with("else by clock_gettime 7 times, getrandom 1 time"), "{said}");
         values.insert("diverges-futex".to_owned(), 1);
         assert!(sentence("program:a", &values).ends_with("; they went apart at futex"));
-        assert!(sentence("program:a", &Signature::new()).contains("the same"));
+        assert!(sentence("program:a", &Signature::new()).contains("two runs were given the same"));
+        values.insert("traced-calls".to_owned(), 65536);
+        assert!(sentence("program:a", &values).contains("two runs of 65536 system calls were"));
     }
 }
