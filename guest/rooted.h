@@ -2,7 +2,8 @@
 /*
  * A program in a root directory of its own, as the host packs it (docs/wire.md, Programs): lists of
  * words, each with a NUL behind it, beside the directory root/, in which it starts in /work. What
- * returns a bool or a pointer sets errno where it returns false or NULL.
+ * returns a bool or a pointer sets errno where it returns false or NULL. Natively there is no root
+ * directory: the program runs where it is, as whom ktax runs.
  */
 #ifndef KTAX_ROOTED_H
 #define KTAX_ROOTED_H
@@ -14,7 +15,7 @@
 enum { OUTPUT_MIB = 32 };
 
 struct rooted {
-	char directory[64], root[80];
+	char directory[200], root[208];
 	char **environment;
 	int input, output, errors;
 };
