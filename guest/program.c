@@ -165,6 +165,17 @@ static void say_output(bool may_differ)
 		number(numbers[0], numbers[1], text, (size_t)size);
 }
 
+/* Natively it has the environment of this process, which a prefix may have changed. */
+static void inherit(void)
+{
+	unsetenv("KTAX_PROGRAMS");
+	unsetenv("KTAX_HELLO");
+	for (char **set = program.environment; *set; set++)
+		if (putenv(*set))
+			fail("putenv");
+	program.environment = environ;
+}
+
 static void open_program(uint64_t number)
 {
 	const char *all = in_guest ? "/program" : getenv("KTAX_PROGRAMS");
@@ -178,6 +189,8 @@ static void open_program(uint64_t number)
 		fail(directory);
 	if (in_guest)
 		hooks_prepare(&program);
+	else
+		inherit();
 	if (!rooted_files(&program))
 		fail(directory);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -12,6 +12,7 @@ use super::qemu::{Qemu, QemuError};
 use super::timed::Timed;
 use crate::engine::payload::UserSpace;
 use crate::model::{Failure, Key, Machine, RunsOn, TimesPlan};
+use crate::program::NativePrograms;
 use crate::program::PackedPrograms;
 
 /// An engine in the list: what the other phases know of it.
@@ -85,6 +86,10 @@ pub struct TimedSetup<'a> {
     pub cache: &'a Path,
     /// The image of each Kernel of the guests, by its name in the Subjects.
     pub images: BTreeMap<String, PathBuf>,
+    /// The user's programs in guests.
+    pub programs: Option<PackedPrograms>,
+    /// The user's programs on the running kernel, and the directory in which they start.
+    pub native: Option<(NativePrograms, PathBuf)>,
     /// The CPUs of this machine that vCPUs are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
     /// What no program and no guest may exceed.

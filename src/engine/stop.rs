@@ -30,7 +30,7 @@ impl Stop {
 }
 
 /// Makes a Failure of an error of the host; `operation` says what could not be done.
-pub(super) fn host(operation: &str) -> impl Fn(io::Error) -> Failure {
+pub(super) fn host(operation: &str) -> impl Fn(io::Error) -> Failure + Clone {
     let operation = operation.to_owned();
     move |error| Failure::Host { operation: operation.clone(), reason: error.to_string() }
 }

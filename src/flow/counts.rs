@@ -30,8 +30,8 @@ pub(super) fn plan(
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
     let guest = workloads::guest(of.workloads_from.as_deref(), session)?;
-    let packed =
-        programs::pack(&of.programs, of.hooks.as_deref(), of.disk.as_ref(), machine, session)?;
+    let (hooks, disk) = (of.hooks.as_deref(), of.disk.as_ref());
+    let packed = programs::pack(&of.programs, hooks, disk, machine.memory_mib, session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.

@@ -1,13 +1,13 @@
 //! The user's programs of a plan: packed once, and found again by their hash.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
 use crate::engine::payload::UserSpace;
 use crate::kernel::needed_modules;
-use crate::model::{CountsPlan, Disk, Identity, Key, Machine, UserProgram, module_and_parameters};
+use crate::model::{CountsPlan, Disk, Identity, Key, UserProgram, module_and_parameters};
 use crate::plan::mkfs;
 use crate::program::{self, LoadedModule, PackedModules, PackedPrograms};
 
@@ -22,7 +22,7 @@ pub(super) fn pack(
     programs: &[UserProgram],
     hooks: Option<&UserProgram>,
     disk: Option<&Disk>,
-    machine: &Machine,
+    memory_mib: u32,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
     if programs.is_empty() && hooks.is_none() && disk.is_none() {
@@ -30,12 +30,11 @@ pub(super) fn pack(
     }
     // The archive stays in memory while it is unpacked, and Linux gives the root directory half of
     // the rest.
-    let third_mib = machine.memory_mib.saturating_sub(KERNEL_MIB) / 3;
+    let third_mib = memory_mib.saturating_sub(KERNEL_MIB) / 3;
     let most_bytes = u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20;
-    let here = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mkfs = disk.map(mkfs);
     let disk = disk.zip(mkfs.as_ref());
-    Ok(Some(program::pack(programs, hooks, disk, &here, most_bytes, &session.cache)?))
+    Ok(Some(program::pack(programs, hooks, disk, &here(), most_bytes, &session.cache)?))
 }
 
 /// The programs of a plan: from the cache, or packed again.
@@ -47,14 +46,26 @@ pub(super) fn planned(
     if programs.is_empty() && hooks.is_none() && disk.is_none() {
         return Ok(None);
     }
-    if let Some(packed) = program::open(&plan.key.programs, &session.cache) {
-        return Ok(Some(packed));
+    let pack = || pack(programs, hooks.as_ref(), disk.as_ref(), machine.memory_mib, session);
+    found(&plan.key.programs, pack, session).map(Some)
+}
+
+/// Programs that were packed before: from the cache, or packed again.
+pub(super) fn found(
+    sha256: &str,
+    pack: impl FnOnce() -> Result<Option<PackedPrograms>, Error>,
+    session: &Session<'_>,
+) -> Result<PackedPrograms, Error> {
+    if let Some(packed) = program::open(sha256, &session.cache) {
+        return Ok(packed);
     }
-    let packed = pack(programs, hooks.as_ref(), disk.as_ref(), machine, session)?;
-    match packed.as_ref().is_some_and(|packed| packed.sha256 == plan.key.programs) {
-        true => Ok(packed),
-        false => Err(StalePlanError::OtherPrograms.into()),
-    }
+    let packed = pack()?.filter(|packed| packed.sha256 == sha256);
+    packed.ok_or_else(|| StalePlanError::OtherPrograms.into())
+}
+
+/// Where programs are looked up.
+pub(super) fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| "/".into())
 }
 
 /// The modules of a Kernel that the guests load.

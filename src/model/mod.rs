@@ -74,9 +74,9 @@ pub use stat::{
 };
 pub use subject::{Machine, Side, Sides, Subject};
 pub use times::{
-    AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, Ratio, RunsOn, TimedBlock,
-    TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison, TimesEvidence,
-    TimesPlan,
+    AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio, RunsOn,
+    TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,
+    TimesEvidence, TimesPlan,
 };
 pub use verdict::Verdict;
 pub use warning::Warning;

@@ -71,6 +71,19 @@ impl UserProgram {
         }
     }
 
+    /// What of it only a guest has: on the running kernel a program runs where it is.
+    pub fn only_in_guests(&self) -> Option<&'static str> {
+        let set = [
+            ("files", !self.files.is_empty()),
+            ("root", self.root.is_some()),
+            ("script", self.script.is_some()),
+            ("setup", self.setup.is_some()),
+            ("prepare", self.prepare.is_some()),
+            ("user", self.user != 0),
+        ];
+        set.into_iter().find_map(|(key, is_set)| is_set.then_some(key))
+    }
+
     /// Whether a row's name is that of one that no workload file has.
     pub fn is_row(row: &str) -> bool {
         row.starts_with(ROW)

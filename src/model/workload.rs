@@ -60,6 +60,8 @@ fn is_zero(value: &u64) -> bool {
 impl Workload {
     /// The parameter of a program that prints how many operations it did.
     pub const PRINTS_OPS: &str = "prints-ops";
+    /// The parameter of a program that is timed: how often it runs in one loop.
+    pub const RUNS: &str = "runs";
 
     /// The operations of a Run that has this signature; 0 if it says none.
     pub fn ops_of(&self, signature: &Signature) -> u64 {

@@ -65,7 +65,7 @@ pub enum PlanError {
     NativeOnly { row: String, name: String },
     #[error(
         "{workload} runs a program of this machine, which only `ktax compare` with the exact \
-         engine does; choose another workload"
+         engine does; choose another workload, or write the program behind --"
     )]
     OnlyCounted { workload: String },
     #[error("ops of {workload} cannot be {value:?}; it takes numbers from 1")]

@@ -93,7 +93,7 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
         ("modules", !file.modules.is_empty(), &[Counts]),
         ("disk", file.disk.is_some(), &[Counts]),
         ("hooks", file.hooks.is_some(), &[Counts]),
-        ("program", !file.program.is_empty(), &[Counts]),
+        ("program", !file.program.is_empty(), &[Counts, Times]),
         ("pairs", file.pairs.is_some(), &[Times]),
         ("most_pairs", file.most_pairs.is_some(), &[Times]),
         ("loops", file.loops.is_some(), &[Times]),

@@ -8,6 +8,7 @@ mod error;
 mod image;
 mod libraries;
 mod modules;
+mod native;
 mod needs;
 mod pack;
 mod script;
@@ -19,6 +20,7 @@ mod walk;
 
 pub use error::ProgramError;
 pub use modules::{LoadedModule, PackedModules, pack_modules};
+pub use native::{NativePrograms, native};
 pub use pack::{PackedPrograms, open, pack};
 
 /// What the guest calls the directory that a program starts in.

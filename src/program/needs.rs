@@ -61,14 +61,11 @@ pub(super) fn add(
     {
         return Ok(at);
     }
-    let host = find(command, here)?;
+    let host = executable(command, here)?;
     let at = match command.contains('/') {
         true => place(tree, Path::new(command), here).map(|()| Path::new(WORK).join(command))?,
         false => tree.in_place(&host).map(|_| host.clone())?,
     };
-    if fs::metadata(&host).is_ok_and(|about| about.mode() & 0o111 == 0) {
-        return Err(ProgramError::NotExecutable { path: escape_path(&host).to_string() });
-    }
     runnable(tree, &host, here, Missing::Refused, 0)?;
     if let Some(text) = start::shell_text(program) {
         named_by(tree, text, here)?;
@@ -214,6 +211,15 @@ fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramEr
     }
     let at: PathBuf = Path::new(WORK).join(path).components().collect();
     tree.add(&here.join(path), &at)
+}
+
+/// The same, which can be executed.
+pub(super) fn executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
+    let path = find(command, here)?;
+    match fs::metadata(&path).is_ok_and(|about| about.mode() & 0o111 == 0) {
+        true => Err(ProgramError::NotExecutable { path: escape_path(&path).to_string() }),
+        false => Ok(path),
+    }
 }
 
 /// The program on the host: a path, or a name in a directory of PATH.

@@ -121,7 +121,11 @@ fn add<W: Write>(
     let root = format!("{directory}/root");
     archive.directory(directory)?;
     archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;
-    archive.text(&format!("{directory}/env"), 0o444, &start::environment(program)?)?;
+    archive.text(
+        &format!("{directory}/env"),
+        0o444,
+        &start::environment(&start::USUAL, program)?,
+    )?;
     archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
     for (name, words) in hooks {
         archive.text(&format!("{directory}/{name}"), 0o444, &words)?;
@@ -168,7 +172,7 @@ fn damaged() -> std::io::Error {
     std::io::Error::other("it was removed in the same moment")
 }
 
-fn stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
+pub(super) fn stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, ProgramError> {
     const MOST_BYTES: u64 = 64 << 20;
     let Some(file) = &program.stdin else { return Ok(Vec::new()) };
     let path = here.join(file);

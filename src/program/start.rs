@@ -12,7 +12,7 @@ pub(super) const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The environment of every program. It is not that of the user, so that it is the same for all.
-const USUAL: [&str; 5] = [
+pub(super) const USUAL: [&str; 5] = [
     "HOME=/work",
     "LANG=C",
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -39,8 +39,8 @@ pub(super) fn words(program: &UserProgram, at: &Path) -> Vec<u8> {
 }
 
 /// The environment: the usual one, in which a later variable replaces an earlier one.
-pub(super) fn environment(program: &UserProgram) -> Result<Vec<u8>, ProgramError> {
-    let mut all: Vec<&str> = USUAL.to_vec();
+pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u8>, ProgramError> {
+    let mut all = usual.to_vec();
     for text in &program.env {
         let name = text.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
         let wrong = || ProgramError::Environment { text: text.clone() };

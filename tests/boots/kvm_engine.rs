@@ -29,6 +29,7 @@ fn kernel() -> PathBuf {
 fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
     let cpu = thread::available_parallelism().unwrap().get() - 1;
     Kvm::new(Setup {
+        programs: None,
         qemu: Qemu::find(None).unwrap(),
         cache: cache.to_owned(),
         images: BTreeMap::from([(KERNEL.to_owned(), kernel())]),

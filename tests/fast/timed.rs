@@ -4,5 +4,6 @@
 mod blocks;
 mod command;
 mod observed;
+mod programs;
 mod refused;
 mod sweep;

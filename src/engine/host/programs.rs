@@ -15,6 +15,7 @@ use crate::engine::payload;
 use crate::engine::process::die_with_parent;
 use crate::engine::stop::Stop;
 use crate::model::{Failure, Workload};
+use crate::program::NativePrograms;
 
 /// The time that the guest's janitor has to remove what a killed workload leaves.
 const TIDYING: Duration = Duration::from_secs(60);
@@ -26,6 +27,7 @@ pub struct Host {
     _holder: Holder,
     limits: Limits,
     cancel: Cancel,
+    programs: Option<(NativePrograms, PathBuf)>,
 }
 
 impl Host {
@@ -36,7 +38,13 @@ impl Host {
     /// The cache cannot be written.
     pub fn new(cache: &Path, limits: Limits, cancel: Cancel) -> io::Result<Host> {
         let (guest, hello, _holder) = payload::install_programs(cache)?;
-        Ok(Host { guest, hello, _holder, limits, cancel })
+        Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
+    }
+
+    /// The same with programs of the user's, which start in this directory.
+    #[must_use]
+    pub fn with(self, programs: NativePrograms, directory: &Path) -> Host {
+        Host { programs: Some((programs, directory.to_owned())), ..self }
     }
 
     /// Runs a Workload in a process of its own and returns its output. When this returns, no
@@ -111,6 +119,9 @@ impl Host {
         command.args(crate::wire::arguments(workload));
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
+        if let Some((programs, directory)) = &self.programs {
+            command.env("KTAX_PROGRAMS", programs.directory()).current_dir(directory);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
         die_with_parent(&mut command, [None, None]);
         command.spawn()

@@ -14,6 +14,7 @@ use crate::engine::stop::{Stop, host};
 use crate::engine::timed::{Booted, Timed};
 use crate::engine::vm::{Rest, Vm, Watched};
 use crate::model::{Facts, Failure, Layout, TimedMachine, TimedSubject, Workload, fact};
+use crate::program::PackedPrograms;
 use crate::wire::{self, Hello};
 
 /// The longest text of orders that a guest reads, in bytes: `docs/wire.md`.
@@ -27,6 +28,8 @@ pub struct Setup {
     pub cache: PathBuf,
     /// The image of each Kernel, by its name in the Subjects.
     pub images: BTreeMap<String, PathBuf>,
+    /// The user's programs.
+    pub programs: Option<PackedPrograms>,
     pub shape: TimedMachine,
     /// The CPUs of this machine that the vCPUs are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
@@ -41,7 +44,8 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct Kvm {
     setup: Setup,
-    payload: Payload,
+    initrd: PathBuf,
+    _payload: Payload,
 }
 
 /// A guest that has said hello and waits.
@@ -60,10 +64,13 @@ impl Kvm {
     ///
     /// The cache cannot be written.
     pub fn new(mut setup: Setup) -> Result<Kvm, Failure> {
-        let payload = payload::install(&setup.cache).map_err(host("cannot write to the cache"))?;
+        let written = host("cannot write to the cache");
+        let payload = payload::install(&setup.cache).map_err(written.clone())?;
+        let programs: Vec<&PackedPrograms> = setup.programs.iter().collect();
+        let initrd = payload.with(&programs).map_err(written)?;
         remove_stale(&setup.cache.join("runs"));
         setup.limits = setup.limits.without_virtual_time();
-        Ok(Kvm { setup, payload })
+        Ok(Kvm { setup, initrd, _payload: payload })
     }
 
     /// Boots a kernel until its hello.
@@ -92,7 +99,7 @@ impl Kvm {
             ["orders", "wire", "serial.log", "stderr"].map(|name| scratch.file(name));
         let files = VmFiles { orders: orders_file, wire, console, stderr };
         fs::write(&files.orders, orders).map_err(host("cannot write the orders"))?;
-        let programs = (image, self.payload.initrd.as_path());
+        let programs = (image, self.initrd.as_path());
         let args = |control| argv::boot(&setup.shape, programs, boot_line, &files, control);
         let mut vm = Vm::start(&setup.qemu.program, args, None, &files.stderr, &setup.limits)?;
         let rest = vm.wait(&self.watch(&files, 0));

@@ -15,6 +15,7 @@ pub(super) fn open(mut setup: TimedSetup<'_>) -> Result<Box<dyn Timed + '_>, Ope
         cache: setup.cache.to_owned(),
         images: std::mem::take(&mut setup.images),
         shape: setup.plan.machine.clone(),
+        programs: setup.programs.take(),
         cpus: std::mem::take(&mut setup.cpus),
         machine: noise::facts,
         limits: setup.limits.clone(),

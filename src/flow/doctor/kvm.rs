@@ -189,6 +189,7 @@ fn try_kernel(
     let name = escape(kernel.identity.name());
     let boot = |shape| {
         let setup = Setup {
+            programs: None,
             qemu: qemu.clone(),
             cache: cache.to_owned(),
             images: BTreeMap::new(),

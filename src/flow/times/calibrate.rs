@@ -2,7 +2,7 @@
 
 use crate::engine::{Stop, host::Host};
 use crate::flow::error::Error;
-use crate::model::{Failure, TimesPlan, Workload};
+use crate::model::{Failure, RUNNER, RunsOn, TimesPlan, Workload};
 use crate::plan::{has_own_ops, with_ops};
 use crate::run::run_natively;
 
@@ -13,10 +13,12 @@ const LOOP_NS: u64 = 20_000_000;
 const ENOUGH_NS: u64 = 2_000_000;
 
 /// The Plan with operations for loops of about [`LOOP_NS`] on this machine. A row whose name says
-/// how many it wants keeps them, and one that cannot run is left for the run to say so.
+/// how many it wants keeps them, a program of guests runs once in each loop, and what cannot run is
+/// left for the run to say so.
 pub(super) fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
-        if has_own_ops(row) {
+        let is_of_guests = row.program == RUNNER && plan.runs_on == RunsOn::Guests;
+        if has_own_ops(row) || is_of_guests {
             continue;
         }
         match ops(row, host)? {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::cpus;
+use super::{cpus, programs};
 use crate::engine::{self, Measures, Timed, TimedSetup};
 use crate::flow::error::Error;
 use crate::flow::session::Session;
@@ -30,6 +30,8 @@ pub(super) fn engine<'a>(
         qemu: session.qemu.as_deref(),
         cache: &session.cache,
         images,
+        programs: programs::in_guests(plan, session)?,
+        native: programs::here(plan, session)?,
         cpus,
         limits: session.limits.clone(),
         between,

@@ -10,6 +10,7 @@ mod error;
 mod estimate;
 mod judged;
 mod plan;
+mod programs;
 mod rates;
 mod run;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::calibrate::calibrated;
-use super::cpus;
 use super::error::BlockError;
+use super::{cpus, programs};
 use crate::engine::host::{Host, Running};
 use crate::engine::kvm::device;
 use crate::engine::qemu::Qemu;
@@ -25,8 +25,13 @@ pub(in crate::flow) fn plan(
         Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
     }
     plan.method.kernels = kernels(&plan.method, session)?;
+    programs::identify(&mut plan.method, session)?;
+    let native = match programs::here(&plan.method, session)? {
+        Some((programs, directory)) => session.native()?.with(programs, &directory),
+        None => session.native()?,
+    };
     session.observer.status("finding out how many operations take 20 ms");
-    let method = session.unless_cancelled(calibrated(plan.method.clone(), &session.native()?));
+    let method = session.unless_cancelled(calibrated(plan.method.clone(), &native));
     session.observer.status("");
     plan.method = method?;
     Ok(plan)

@@ -7,5 +7,5 @@ mod subject;
 
 pub use comparison::{AaControl, Crossing, PairRatio, Ratio, TimesComparison, TimesEvidence};
 pub use pair::{Facts, Noise, TimedBlock, TimedBoot, TimedPair, TimedRun};
-pub use plan::TimesPlan;
+pub use plan::{ProgramsHere, TimesPlan};
 pub use subject::{Accelerator, RunsOn, TimedMachine, TimedSubject};

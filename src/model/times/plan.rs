@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Identity, Side, Sides, Workload};
+use super::super::{Identity, Side, Sides, UserProgram, Workload};
 use super::{RunsOn, TimedMachine, TimedSubject};
 
 /// What only timed pairs need to know.
@@ -31,6 +31,15 @@ pub struct TimesPlan {
     /// Of guests: the Kernels, by the names that the Subjects have for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernels: BTreeMap<String, Identity>,
+    /// Programs of the user's, of which each is a row that decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// In guests: SHA-256 of the archive with all that they need.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub packed: String,
+    /// On the running kernel: which they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_here: Option<ProgramsHere>,
     /// The parameters whose values make a curve of the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub swept: Vec<String>,
@@ -40,11 +49,26 @@ pub struct TimesPlan {
     pub secondary: Vec<Workload>,
 }
 
+/// Programs that run where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramsHere {
+    /// The directory in which they start.
+    pub directory: String,
+    /// SHA-256 of the programs, their arguments and what they read from standard input.
+    pub sha256: String,
+}
+
 impl TimesPlan {
     /// Whether the Sides are kernels that the user boots: no pairs then, but blocks.
     pub fn is_in_blocks(&self) -> bool {
         let Sides { base, change } = &self.subjects;
         self.runs_on == RunsOn::RunningKernel && base.kernel != change.kernel
+    }
+
+    /// Whether a Side is the running kernel.
+    pub fn is_here(&self) -> bool {
+        self.runs_on == RunsOn::RunningKernel || self.subjects.base.bare_metal
     }
 
     /// Whether that Side runs in a guest.

@@ -2,7 +2,7 @@
 
 use super::experiment::TimesExperiment;
 use crate::engine::EngineEntry;
-use crate::model::{RunsOn, TimedMachine, TimedSubject};
+use crate::model::{RunsOn, TimedMachine, TimedSubject, UserProgram};
 use crate::plan::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
 use crate::plan::error::{PlanError, printable_line, range};
 
@@ -31,8 +31,28 @@ impl TimesExperiment {
             return Err(PlanError::BareMetal { key: "base.bare_metal" });
         }
         self.check_sweep()?;
+        self.check_programs()?;
         check_subject(self.engine, &self.base, "the base's kernel, boot line or settings")?;
         check_subject(self.engine, &self.change, "the change's kernel, boot line or settings")?;
+        Ok(())
+    }
+}
+
+impl TimesExperiment {
+    fn check_programs(&self) -> Result<(), PlanError> {
+        let refuse = |reason: String| Err(PlanError::Program { reason });
+        let is_here = self.engine.runs_on == RunsOn::RunningKernel || self.base.bare_metal;
+        for program in &self.programs {
+            if program.numbers.contains_key(UserProgram::OPS) {
+                return refuse("ops_from is of counts; for times give it ops".into());
+            }
+            if let (true, Some(key)) = (is_here, program.only_in_guests()) {
+                return refuse(format!(
+                    "{key} is of a program in a guest, and a side runs on this machine itself; \
+                     remove it, or compare two guests"
+                ));
+            }
+        }
         Ok(())
     }
 }

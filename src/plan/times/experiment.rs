@@ -2,11 +2,14 @@ use std::collections::BTreeMap;
 
 use super::rows::rows;
 use crate::engine::{EngineEntry, host};
-use crate::model::{Plan, Sides, TimedMachine, TimedSubject, TimesPlan};
+use crate::model::{
+    Plan, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
+};
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
 use crate::plan::file::{ExperimentFile, SubjectKeys};
-use crate::plan::workloads::ParamValue;
+use crate::plan::programs;
+use crate::plan::workloads::{ParamValue, each_once};
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +24,8 @@ pub struct TimesExperiment {
     pub loops: u32,
     /// Whether to go on, with a warning, where the Sides differ in more than was declared.
     pub allow_differences: bool,
+    /// Programs of the user's, of which each is a row that decides.
+    pub programs: Vec<UserProgram>,
     /// The rows that decide, by name.
     pub workloads: Vec<String>,
     /// The rows that are measured and do not decide.
@@ -45,6 +50,7 @@ impl TimesExperiment {
             most_pairs: 200,
             loops: 5,
             allow_differences: false,
+            programs: Vec::new(),
             workloads: Vec::new(),
             secondary: Vec::new(),
             sweep: BTreeMap::new(),
@@ -61,6 +67,7 @@ impl TimesExperiment {
         set(&mut experiment.loops, &file.loops);
         set(&mut experiment.allow_differences, &file.allow_differences);
         set(&mut experiment.workloads, &file.workloads);
+        experiment.programs = programs::programs(&file.program)?;
         experiment.secondary.clone_from(&file.secondary);
         experiment.sweep.clone_from(&file.sweep);
         let (machine, keys) = (&mut experiment.machine, &file.machine);
@@ -73,6 +80,17 @@ impl TimesExperiment {
         experiment.change = file.change.as_ref().map(subject).unwrap_or_default();
         experiment.check()?;
         Ok(experiment)
+    }
+}
+
+impl TimesExperiment {
+    /// The rows that decide, of which those of programs are the first.
+    fn headline(&self, names: &[String]) -> Result<Vec<Workload>, PlanError> {
+        let mut headline = programs::rows(&self.programs, &[]);
+        if !names.is_empty() || headline.is_empty() {
+            headline.extend(rows(self.engine.runs_on, names)?);
+        }
+        each_once(headline)
     }
 }
 
@@ -103,7 +121,7 @@ impl Experiment<TimesExperiment> {
         let of = &self.method;
         of.check()?;
         let (points, swept) = of.points();
-        let headline = rows(of.engine.runs_on, &points)?;
+        let headline = of.headline(&points)?;
         let secondary = match of.secondary.is_empty() {
             true => Vec::new(),
             false => rows(of.engine.runs_on, &of.secondary)?,
@@ -122,6 +140,9 @@ impl Experiment<TimesExperiment> {
             machine: of.machine.clone(),
             subjects: Sides { base: of.base.clone(), change: of.change.clone() },
             kernels: BTreeMap::new(),
+            programs: of.programs.clone(),
+            packed: String::new(),
+            programs_here: None,
             swept,
             headline,
             secondary,

@@ -1,14 +1,24 @@
 //! Rows with the operations that they have natively, or others.
 
-use crate::model::{RunsOn, Workload};
+use crate::model::{RUNNER, RunsOn, Workload};
 use crate::plan::error::PlanError;
 use crate::plan::workloads::{check_for_guest, definitions, each_once, native_names, native_rows};
 
-/// The same row with so many operations, under its name.
+/// The same row with so many operations, under its name; a program with so many runs.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, PlanError> {
+    if workload.program == RUNNER {
+        return Ok(with_runs(workload, ops));
+    }
     let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
     let row = rows.into_iter().next().ok_or(PlanError::NoWorkload)?;
     Ok(Workload { row: workload.row.clone(), ..row })
+}
+
+fn with_runs(program: &Workload, runs: u64) -> Workload {
+    let mut row = program.clone();
+    let before = row.params.insert(Workload::RUNS.to_owned(), runs).unwrap_or(1);
+    row.ops = (row.ops / before.max(1)).saturating_mul(runs);
+    row
 }
 
 /// Whether the row's name says how many operations it has.

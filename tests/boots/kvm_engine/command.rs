@@ -176,3 +176,31 @@ fn guests_are_told_apart_and_need_no_boot_of_the_machine() {
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("ktax starts both sides itself"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_program_runs_in_guests_and_after_it_the_next_row() {
+    let dir = scratch();
+    let program = "[[program]]\nscript = \"\"\"\nmkdir /tmp/left\necho $MINE\ncat /tmp/setup /tmp/before\n\
+        sleep 1000 &\n\"\"\"\nname = \"mine\"\nenv = [\"MINE=me\"]\nops = 2\n\
+        setup = \"echo 1 > /tmp/setup\"\nprepare = \"rm -rf /tmp/left; echo 2 > /tmp/before\"\n";
+    let text = format!(
+        "title = \"programs\"\nengine = \"kvm\"\nloops = 2\nsame = true\n\
+         workloads = [\"getppid:ops=500\"]\n\
+         [machine]\ncpu = \"max\"\naccelerator = \"tcg\"\n\
+         [base]\nkernel = \"{KERNEL}\"\n[change]\nkernel = \"{KERNEL}\"\n{program}"
+    );
+    fs::write(dir.path().join("x.toml"), text).unwrap();
+    let args = ["compare", "x.toml", "--json", "--out", "run"];
+    let ran = run(ktax().current_dir(dir.path()).args(args));
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    let pair = fs::read(dir.path().join("run/pairs/0000.json")).unwrap();
+    let pair: TimedPair = serde_json::from_slice(&pair).unwrap();
+    let runs = &pair.boots.base.runs;
+    let run = &runs["program:mine"];
+    assert!(run.failure.is_none() && run.loops_ns.len() == 2, "{run:?}");
+    assert_eq!(run.signature["runs"], 1, "{run:?}");
+    assert!(runs["getppid:ops=500"].failure.is_none(), "{runs:?}");
+    let comparison = common::printed::comparison(&ran.stdout);
+    let rows: Vec<&str> = comparison.rows.iter().map(|row| row.row.as_str()).collect();
+    assert_eq!(rows, ["program:mine", "getppid:ops=500"]);
+}

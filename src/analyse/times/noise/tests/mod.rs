@@ -10,6 +10,9 @@ mod warnings;
 
 fn plan(base: TimedSubject, change: TimedSubject) -> TimesPlan {
     TimesPlan {
+        programs: Vec::new(),
+        packed: String::new(),
+        programs_here: None,
         engine: "host".into(),
         runs_on: RunsOn::RunningKernel,
         pairs: None,

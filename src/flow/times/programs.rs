@@ -1,0 +1,63 @@
+//! The user's programs: packed for guests, or run where they are.
+
+use std::path::{Path, PathBuf};
+
+use crate::flow::error::Error;
+use crate::flow::programs;
+use crate::flow::session::Session;
+use crate::flow::stale::StalePlanError;
+use crate::model::{ProgramsHere, RunsOn, TimesPlan};
+use crate::program::{self, NativePrograms, PackedPrograms, ProgramError};
+use crate::text::escape_path;
+
+/// Says in a new Plan which files its programs are.
+pub(super) fn identify(plan: &mut TimesPlan, session: &Session<'_>) -> Result<(), Error> {
+    if plan.programs.is_empty() {
+        return Ok(());
+    }
+    if plan.is_here() {
+        let here = programs::here();
+        let native = program::native(&plan.programs, &here, &session.cache)?;
+        let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(&here).to_string() };
+        let directory = here.to_str().ok_or_else(not_utf8)?;
+        let sha256 = native.sha256.clone();
+        plan.programs_here = Some(ProgramsHere { directory: directory.to_owned(), sha256 });
+    }
+    if let Some(packed) = pack(plan, session)? {
+        plan.packed = packed.sha256;
+    }
+    Ok(())
+}
+
+/// The programs of a Plan's guests: from the cache, or packed again.
+pub(super) fn in_guests(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<PackedPrograms>, Error> {
+    match plan.packed.is_empty() {
+        true => Ok(None),
+        false => programs::found(&plan.packed, || pack(plan, session), session).map(Some),
+    }
+}
+
+/// The programs of a Plan on the running kernel, and where they start.
+pub(super) fn here(
+    plan: &TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
+    let Some(ProgramsHere { directory, sha256 }) = &plan.programs_here else { return Ok(None) };
+    let native = program::native(&plan.programs, Path::new(directory), &session.cache)?;
+    match native.sha256 == *sha256 {
+        true => Ok(Some((native, directory.into()))),
+        false => Err(StalePlanError::OtherPrograms.into()),
+    }
+}
+
+fn pack(plan: &TimesPlan, session: &Session<'_>) -> Result<Option<PackedPrograms>, Error> {
+    match plan.runs_on {
+        RunsOn::RunningKernel => Ok(None),
+        RunsOn::Guests => {
+            programs::pack(&plan.programs, None, None, plan.machine.memory_mib, session)
+        }
+    }
+}

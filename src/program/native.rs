@@ -1,0 +1,60 @@
+//! Programs that run on the running kernel, where they are: the files that `guest/program.c` reads
+//! there, without a root directory.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::ProgramError;
+use super::{needs, pack, start};
+use crate::cache::Scratch;
+use crate::disk::{sha256_of_file, sha256_of_parts};
+use crate::model::UserProgram;
+
+/// Programs that are ready to run natively; the files go when it is dropped.
+#[derive(Debug)]
+pub struct NativePrograms {
+    /// SHA-256 of the programs, their arguments and what they read from standard input.
+    pub sha256: String,
+    scratch: Scratch,
+}
+
+impl NativePrograms {
+    /// Where the guest program finds them.
+    pub fn directory(&self) -> &Path {
+        self.scratch.path()
+    }
+}
+
+/// Looks programs up from the directory `here`, and writes how each starts into the cache. They
+/// have the environment of ktax.
+///
+/// # Errors
+/// A program is missing or cannot be executed, or the cache cannot be written.
+pub fn native(
+    programs: &[UserProgram],
+    here: &Path,
+    cache: &Path,
+) -> Result<NativePrograms, ProgramError> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+    let mut parts = Vec::new();
+    for (number, program) in programs.iter().enumerate() {
+        let path = needs::executable(program.command.first().map_or("", String::as_str), here)?;
+        let own_hash = sha256_of_file(&path).map_err(ProgramError::unreadable(&path))?;
+        let (words, stdin) = (start::words(program, &path), pack::stdin(program, here)?);
+        let given = start::environment(&[], program)?;
+        parts.push(sha256_of_parts(&[own_hash.as_bytes(), &words, &stdin, &given]));
+        let directory = scratch.path().join(number.to_string());
+        let files = [
+            ("words", words),
+            ("stdin", stdin),
+            ("env", given),
+            ("numbers", start::numbers(program)),
+        ];
+        fs::create_dir_all(directory.join("out")).map_err(ProgramError::Cache)?;
+        for (name, content) in files {
+            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+        }
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    Ok(NativePrograms { sha256: sha256_of_parts(&parts), scratch })
+}
