@@ -7,6 +7,9 @@ packages=
 for program in gcc git sqlite3 valgrind; do
     command -v "$program" >/dev/null 2>&1 || packages="$packages $program"
 done
+for program in perf:linux-perf hackbench:rt-tests stress-ng:stress-ng fio:fio sysbench:sysbench; do
+    command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
+done
 for program in ip:iproute2 ping:iputils-ping nft:nftables bpf-gcc:gcc-bpf; do
     PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
 done

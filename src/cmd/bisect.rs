@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use super::exit::Exit;
-use super::experiment::SharedArgs;
+use super::experiment::CountedArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
@@ -33,7 +33,7 @@ Examples:
   ktax bisect start --kernel debian-src:6.12 --config hardened.config -w open-close
   ktax bisect start --kernel src:linux --patch 1.patch --patch 2.patch -w pipe
   ktax bisect start --kernel debian:cloud-amd64 \\
-      --change-boot-line 'pti=on audit=1 slab_nomerge' -w getppid
+      --change-boot-line 'pti=on audit=1 slab_nomerge' -- ./reproducer
 
 A commit that does not build or boot is skipped.
 
@@ -52,7 +52,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
     #[command(flatten)]
-    experiment: SharedArgs,
+    experiment: CountedArgs,
     /// Make this directory for the search [default: the first free of ktax-1, ktax-2, …]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,

@@ -19,7 +19,9 @@ pub fn explain_noise(
     comparison: &Comparison,
     session: &Session<'_>,
 ) -> Result<Vec<String>, Error> {
-    let AnyRunDir::Counts(dir) = dir else { return Ok(Vec::new()) };
+    let AnyRunDir::Counts(dir) = dir else {
+        return Ok(vec!["only counts of a program are explained; times always have noise".into()]);
+    };
     let plan = &dir.plan().method;
     let is_program = |row: &&Row| plan.programs.iter().any(|program| program.row() == row.row);
     let rows: Vec<&Row> = comparison.rows.iter().filter(is_program).collect();

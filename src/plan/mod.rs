@@ -45,5 +45,5 @@ pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use title::{title, title_of};
 pub use workloads::{
     Definition, Document, Param, ParamValue, check_memory, definition, definitions, each_once,
-    find, names, native_names, native_rows, select,
+    find, names, native_names, native_rows, select, with_definitions,
 };

@@ -15,6 +15,7 @@ mod kvm_engine;
 mod ledger;
 mod newer_qemu;
 mod program;
+mod program_elsewhere;
 mod progress;
 mod resume;
 mod snapshots;

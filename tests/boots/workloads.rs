@@ -37,6 +37,25 @@ fn comparison(ran: &Ran) -> Comparison {
 }
 
 #[test]
+fn the_rows_of_a_directory_are_listed_and_checked_without_a_boot() {
+    let dir = scratch();
+    let dir = dir.path();
+    write_rows(dir);
+    let listed = run(ktax().current_dir(dir).args(["workloads", "--workloads", "rows"]));
+    assert!(listed.stdout.contains("eventfd-write") && !listed.stdout.contains("getppid"));
+    let show = ["workloads", "show", "--workloads", "rows", "eventfd-write"];
+    let shown = run(ktax().current_dir(dir).args(show));
+    assert!(shown.stdout.contains("writes = ops"), "{}{}", shown.stdout, shown.stderr);
+    let toml = dir.join("rows/eventfd-write.toml");
+    let text = fs::read_to_string(&toml).unwrap();
+    for (from, to) in [("\"eventfd-write\"", "\"getppid\""), ("ops = 20000", "ops = -1")] {
+        fs::write(&toml, text.replacen(from, to, 1)).unwrap();
+        let refused = run(ktax().current_dir(dir).args(["workloads", "--workloads", "rows"]));
+        assert_eq!(refused.status, 2, "{}{}", refused.stdout, refused.stderr);
+    }
+}
+
+#[test]
 fn the_rows_of_the_page_get_a_verdict_each() {
     let dir = scratch();
     let dir = dir.path();

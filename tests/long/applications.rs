@@ -9,7 +9,7 @@ use ktax::model::Verdict;
 
 use crate::common::require::are_there;
 use crate::common::{
-    KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, run, scratch,
+    KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, row, run, scratch,
 };
 
 /// What the rows call, and Debian's Python before that of anybody else.
@@ -41,6 +41,31 @@ fn every_application_is_measured_and_equal_kernels_cost_the_same() {
         assert_eq!(row.verdict, Verdict::NoDetectedChange, "{}", row.row);
     }
     assert_no_orphans(dir.path());
+}
+
+/// What the rows of docs/suites.md call.
+const SUITES: [&str; 5] = ["perf", "hackbench", "stress-ng", "fio", "sysbench"];
+
+#[test]
+fn benchmarks_of_others_are_counted_and_divided_by_what_they_print() {
+    if !are_there(&SUITES) {
+        return;
+    }
+    let dir = scratch();
+    let page = fs::read_to_string("docs/suites.md").unwrap();
+    let toml = page.split("```toml\n").nth(1).and_then(|block| block.split("```").next()).unwrap();
+    fs::write(dir.path().join("suites.toml"), toml).unwrap();
+    let args = ["compare", "suites.toml", "--json", "--out", "out"];
+    let ran = run(ktax().current_dir(dir.path()).args(args));
+    assert!(matches!(ran.status, 0 | 3), "{}", ran.stderr);
+    let all = printed::comparison(&ran.stdout);
+    assert_eq!(all.rows.len(), toml.matches("[[program]]").count());
+    for row in &all.rows {
+        assert!(row.failures.is_empty(), "{}: {:?}", row.row, row.failures);
+    }
+    // 4 MiB in blocks of 4 KiB, as it printed: a run divided by 1 would be a thousand times that.
+    let write = &row(&all, "program:fio").effects()[0];
+    assert!((1_000.0..100_000.0).contains(&write.base), "{write:?}");
 }
 
 const NETWORK: &str = "ip link add veth0 type veth peer name veth1; ip link add bridge0 type bridge

@@ -14,7 +14,7 @@ use crate::plan::{Experiment, ExperimentFile, Method, check_keys};
 use program::ProgramArgs;
 pub use rows::RowArgs;
 pub use seed::drawn;
-pub use shared::SharedArgs;
+use shared::SharedArgs;
 use timed::TimedArgs;
 
 /// What to compare.
@@ -26,6 +26,26 @@ pub struct ExperimentArgs {
     program: ProgramArgs,
     #[command(flatten)]
     timed: TimedArgs,
+}
+
+/// What to compare by counts.
+#[derive(Debug, Args)]
+pub struct CountedArgs {
+    #[command(flatten)]
+    shared: SharedArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+}
+
+impl CountedArgs {
+    /// The Experiment that the file and the flags make together.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        let mut file = self.shared.file()?.unwrap_or_default();
+        check_keys(&file)?;
+        self.program.apply(&mut file)?;
+        self.shared.apply(&mut file)?;
+        Ok(Experiment::of(&file)?)
+    }
 }
 
 impl ExperimentArgs {

@@ -9,8 +9,8 @@ use crate::plan::{ExperimentFile, ProgramKeys};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Your program")]
 pub struct ProgramArgs {
-    /// Count this program in the guest, from its exec to its exit; the files and directories that
-    /// its arguments name are copied into the guest
+    /// Measure this program. In the guest it is counted from its exec to its exit, and the files and
+    /// directories that its arguments name are copied there; the host engine times it where it is
     #[arg(last = true, value_name = "CMD ARG…")]
     command: Vec<String>,
     /// Name its row program:NAME [default: the file name of CMD]

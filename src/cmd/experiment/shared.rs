@@ -9,7 +9,7 @@ use crate::cmd::choice::{experiment, number};
 use crate::flow::{self, Error};
 use crate::model::RunsOn;
 use crate::plan::bounds::MEMORY_MIB;
-use crate::plan::{self, DiskKeys, Experiment, ExperimentFile, SubjectKeys, check_keys};
+use crate::plan::{self, DiskKeys, ExperimentFile, SubjectKeys};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -82,14 +82,6 @@ impl SharedArgs {
         let Some(path) = &self.experiment else { return Ok(None) };
         let text = flow::experiment_text(path)?;
         Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
-    }
-
-    /// The Experiment that the file and these flags make together.
-    pub fn experiment(&self) -> Result<Experiment, Error> {
-        let mut file = self.file()?.unwrap_or_default();
-        check_keys(&file)?;
-        self.apply(&mut file)?;
-        Ok(Experiment::of(&file)?)
     }
 
     /// Puts the flags in the place of the file's keys.

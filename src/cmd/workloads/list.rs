@@ -1,9 +1,11 @@
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
-use crate::flow::Error;
-use crate::plan::{Definition, PlanError, definitions};
+use crate::flow::{self, Error};
+use crate::plan::{Definition, PlanError, definitions, with_definitions};
 use crate::report::{self, TextOptions};
 
 #[derive(Debug, clap::Args)]
@@ -11,13 +13,23 @@ pub struct ListArgs {
     /// Also list the control workloads, and why each workload exists
     #[arg(short, long)]
     all: bool,
+    /// List those of this directory of yours, and check them
+    #[arg(long, value_name = "DIR")]
+    workloads: Option<PathBuf>,
     /// Print all fields as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &ListArgs) -> Result<Exit, Error> {
-    let mut definitions = definitions()?;
+    let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
+    let mut definitions = match own {
+        Some(own) => {
+            with_definitions(&own)?; // none of them has a name that ktax has
+            own
+        }
+        None => definitions()?,
+    };
     definitions.retain(|definition| args.all || !definition.hidden);
     // By group, and the files' order within it.
     definitions.sort_by(|left, right| left.group.cmp(&right.group));
@@ -35,7 +47,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
             let (heads, options) = (["workload", "why"], list_options());
             text += &report::plain_table(&heads, reasons.collect(), &[], options);
         }
-        write_words(&(text + FOOT))?;
+        write_words(&(text + if args.workloads.is_some() { "" } else { FOOT }))?;
     }
     Ok(Exit::Ok)
 }

@@ -1,9 +1,11 @@
+use std::path::PathBuf;
+
 use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
 use super::list;
 use crate::cmd::choice::workload;
-use crate::flow::Error;
-use crate::plan::{self, Definition, definitions};
+use crate::flow::{self, Error};
+use crate::plan::{self, Definition, with_definitions};
 use crate::report;
 
 /// Print one workload's parameters, signature and origin
@@ -12,13 +14,17 @@ pub struct Args {
     /// The workload, as `ktax workloads` lists it
     #[arg(value_parser = workload(), hide_possible_values = true)]
     name: String,
+    /// Look it up in this directory of yours, too
+    #[arg(long, value_name = "DIR")]
+    workloads: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let definitions = definitions()?;
+    let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
+    let definitions = with_definitions(&own.unwrap_or_default())?;
     let definition = plan::find(&definitions, &args.name)?;
     match args.json {
         true => write_stdout(&report::to_json(&list::to_json(definition)?)?)?,

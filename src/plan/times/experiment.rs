@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 
 use super::rows::rows;
 use crate::engine::{EngineEntry, host};
-use crate::model::{
-    Plan, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload,
-};
+use crate::model::{Plan, Sides, TimedMachine, TimedSubject, TimesPlan, UserProgram, Workload};
 use crate::plan::asked::Experiment;
 use crate::plan::error::PlanError;
 use crate::plan::file::{ExperimentFile, SubjectKeys};
