@@ -36,8 +36,8 @@ esac >&2
     ktax doctor --qemu "$qemu"
 } >&2
 ktax compare --kernel /given/vmlinuz --base-boot-line lsm=capability -w getppid -w open-close -w fork-exit \
-    --qemu "$qemu" --out "/tmp/$way" >&2 || [ $? = 3 ]
-cat "/tmp/$way/comparison.json"
+    --qemu "$qemu" --out "/tmp/out-$way" >&2 || [ $? = 3 ]
+cat "/tmp/out-$way/comparison.json"
 
 case $way in
 deb) apt-get purge -qq --yes ktax ;;

@@ -3,6 +3,7 @@
 //! does not.
 
 mod bisect;
+mod file_system;
 mod history;
 
 use std::fs;
