@@ -52,5 +52,5 @@ fn a_ledger_says_what_a_program_pays_for_each_addition() {
 /// Its name, from the directory on.
 fn program(dir: &Path) -> String {
     let path = compiled(dir, CALLS);
-    format!("./{}", path.file_name().unwrap().display())
+    format!("./{}", path.file_name().unwrap().to_str().unwrap())
 }
