@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program of the user's, /program/N. The Region is from its exec to its exit; if it executes
- * markers of its own, it is between those. Where times are measured, the Region is `runs` runs, each
- * from fork to wait. What it printed is hashed; /program/N/numbers names
- * numbers in it: a name, and the text that the number stands behind.
+ * markers of its own, it is between those. Where times are measured, the Region is `runs` runs,
+ * each from fork to wait. What it printed is hashed; /program/N/numbers names numbers in it: a
+ * name, and the text that the number stands behind.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -8,7 +8,7 @@ use super::stale::StalePlanError;
 use crate::compile::{self, CompileError};
 use crate::engine::payload::UserSpace;
 use crate::model::CountsPlan;
-use crate::plan::{Definition, definition};
+use crate::plan::{Definition, PlanError, definition, definitions};
 use crate::text::escape_path;
 
 /// What the workload files of a directory define.
@@ -17,10 +17,29 @@ use crate::text::escape_path;
 /// A file cannot be read, or is wrong.
 pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
     let files = compile::read(directory)?;
+    let of_ktax: Vec<String> = definitions()?.into_iter().map(|it| it.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
-        definition(text, &escape_path(&directory.join(path)).to_string()).map_err(Error::from)
+        let path = escape_path(&directory.join(path)).to_string();
+        let definition = definition(text, &path)?;
+        let is_there = definition.run.is_some()
+            || of_ktax.contains(&definition.program)
+            || files.c.iter().any(|(_, text)| declares(text, &definition.program));
+        if !is_there {
+            let program = &definition.program;
+            let reason =
+                format!("no C file has WORKLOAD(\"{program}\", …); add it, or correct program");
+            return Err(PlanError::Definition { path, reason }.into());
+        }
+        Ok(definition)
     });
     parsed.collect()
+}
+
+/// Whether a C file has a workload of that name.
+fn declares(text: &str, program: &str) -> bool {
+    let mut calls = text.split("WORKLOAD").skip(1).map(str::trim_start);
+    let name = format!("\"{program}\"");
+    calls.any(|call| call.strip_prefix('(').is_some_and(|it| it.trim_start().starts_with(&name)))
 }
 
 /// The guest that has the workloads of a directory, too; it is in the cache from then on.

@@ -148,7 +148,7 @@ impl Failure {
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
             Failure::Flood { .. } => "remove the workload, or make its program print less",
             Failure::Refused { .. } => "enable what the message names, or remove the workload",
-            Failure::Program { .. } => "correct the command, or name what it needs with --file",
+            Failure::Program { message } => of_program(message),
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
             Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
             Failure::NoQemu { .. } => "run `ktax doctor`",
@@ -220,4 +220,19 @@ impl Failure {
 
 fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
+}
+/// What helps a program that said this, or of which the guest said it.
+fn of_program(message: &str) -> &'static str {
+    let begins = |with: &str| message.starts_with(with);
+    if begins("its exit status is") {
+        "correct the command, give --status N, or name what it needs with --file"
+    } else if begins("it printed more than") {
+        "let it print less, or print to a file of its own"
+    } else if begins("it printed no number") {
+        "write with --number or --ops-from what it prints before the number on its standard output"
+    } else if begins("its preparation failed") {
+        "correct the commands of --prepare"
+    } else {
+        "correct the command, or name what it needs with --file"
+    }
 }

@@ -83,7 +83,9 @@ pub enum PlanError {
     TooLarge { row: String, needed_mib: u64, there_mib: u64 },
     #[error("no workload is in the group {group:?}; the groups are {known}")]
     UnknownGroup { group: String, known: String },
-    #[error("{row} is named twice; name each row once")]
+    #[error(
+        "{row} is named twice; name each row once, and give a program another name with --name"
+    )]
     Twice { row: String },
     #[error("the list of workloads is empty; remove `workloads` to measure all default rows")]
     NoWorkload,

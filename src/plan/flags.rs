@@ -1,12 +1,20 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 28] = [
+const FLAGS: [(&str, &str); 36] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
     ("threshold_percent", "--threshold"),
     ("program", "-- CMD"),
+    ("hooks", "--setup or --prepare"),
+    ("workloads_from", "--workloads"),
+    ("files", "--file"),
+    ("root", "--root"),
+    ("setup", "--setup"),
+    ("prepare", "--prepare"),
+    ("user", "--user"),
+    ("ops_from", "--ops-from"),
     ("modules", "--module"),
     ("disk", "--disk"),
     ("pairs", "--pairs"),

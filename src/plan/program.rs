@@ -10,6 +10,8 @@ use crate::text::escape;
 
 const LONGEST_NAME: usize = 32;
 const MOST_NUMBERS: usize = 16;
+/// The guest reads 4096, the path and an end among them.
+const MOST_WORDS: usize = 4000;
 
 /// The command that runs a script.
 const OF_SCRIPT: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
@@ -61,21 +63,19 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         let lists = keys.command.iter().chain(&keys.files).chain(&keys.env);
         lists.chain(optional).chain(keys.numbers.values())
     };
-    let command = match (keys.command.as_slice(), &keys.script) {
-        (command, None) if command.first().is_none_or(String::is_empty) => {
-            return refuse("it has no command; write command = [\"git\", \"status\"]");
-        }
-        (command, None) => command.to_vec(),
-        ([], Some(_)) => OF_SCRIPT.map(str::to_owned).to_vec(),
-        _ => return refuse("it has a command and a script; remove one of them"),
-    };
+    let command = command(keys)?;
     if texts().any(|text| text.contains('\0')) {
         return refuse("a text has a NUL character; remove it");
     }
     let usual = || keys.command.first().map_or("script".to_owned(), |it| usual_name(it));
     let name = keys.name.clone().unwrap_or_else(usual);
     if !is_name(&name) {
-        return refuse("its name must be of a-z, 0-9 and -, at most 32; give it another name");
+        let name = escape(&name).to_string();
+        let reason = format!(
+            "its name must be of a-z, 0-9 and -, at most 32, and {name:?} is not; give it another \
+             one with --name"
+        );
+        return Err(PlanError::Program { reason });
     }
     let numbers = numbers(keys)?;
     let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
@@ -107,6 +107,21 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         ops,
         defined: false,
     })
+}
+
+fn command(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
+    let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
+    match (keys.command.as_slice(), &keys.script) {
+        (command, None) if command.first().is_none_or(String::is_empty) => {
+            refuse("it has no command; write -- ./program, or command = [\"./program\"]")
+        }
+        (command, None) if command.len() > MOST_WORDS => {
+            refuse("its command has more than 4000 words; write them into a file that it reads")
+        }
+        (command, None) => Ok(command.to_vec()),
+        ([], Some(_)) => Ok(OF_SCRIPT.map(str::to_owned).to_vec()),
+        _ => refuse("it has a command and a script; remove one of them"),
+    }
 }
 
 /// The numbers that it prints, of which one may be that of its operations.

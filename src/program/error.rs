@@ -20,6 +20,13 @@ pub enum ProgramError {
     Special { path: String },
     #[error("{path} cannot be executed; run `chmod +x` on it, or name the program that runs it")]
     NotExecutable { path: String },
+    #[error("{path} is a directory; name a program in it")]
+    Directory { path: String },
+    #[error(
+        "{path} is neither an ELF file nor a script with `#!` in its first line; write `#!/bin/sh` \
+         there, or name the program that runs it"
+    )]
+    NoProgram { path: String },
     #[error("{path} is not a program for x86-64; give one that is")]
     Foreign { path: String },
     #[error("{path} is a damaged ELF file; install it again")]

@@ -13,7 +13,8 @@ use crate::model::UserProgram;
 /// Programs that are ready to run natively; the files go when it is dropped.
 #[derive(Debug)]
 pub struct NativePrograms {
-    /// SHA-256 of the programs, their arguments and what they read from standard input.
+    /// SHA-256 of the programs, their arguments with the files that they name, and their standard
+    /// input.
     pub sha256: String,
     scratch: Scratch,
 }
@@ -42,6 +43,12 @@ pub fn native(
         let own_hash = sha256_of_file(&path).map_err(ProgramError::unreadable(&path))?;
         let (words, stdin) = (start::words(program, &path), pack::stdin(program, here)?);
         let given = start::environment(&[], program)?;
+        for argument in program.command.iter().skip(1).map(|argument| here.join(argument)) {
+            if argument.is_file() {
+                let unreadable = ProgramError::unreadable(&argument);
+                parts.push(sha256_of_file(&argument).map_err(unreadable)?);
+            }
+        }
         parts.push(sha256_of_parts(&[own_hash.as_bytes(), &words, &stdin, &given]));
         let directory = scratch.path().join(number.to_string());
         let files = [

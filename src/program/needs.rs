@@ -36,6 +36,7 @@ pub(super) fn add(
     }
     let command = program.command.first().map_or("", String::as_str);
     let arguments = program.command.get(1..).unwrap_or_default();
+    called(tree, &shell::wrapped(command, arguments), here, 0)?;
     for argument in arguments.iter().filter(|it| is_of_the_user(Path::new(it), here)) {
         place(tree, Path::new(argument), here)?;
         of_script(tree, Path::new(argument), here)?;
@@ -142,7 +143,14 @@ fn runnable(
         libraries::add(tree, vec![host.to_owned()], missing)?;
         return companions::add(tree, host);
     }
-    let Some(words) = script::interpreter(&bytes, host)? else { return Ok(()) };
+    let Some(words) = script::interpreter(&bytes, host)? else {
+        return match missing {
+            Missing::Ignored => Ok(()),
+            Missing::Refused => {
+                Err(ProgramError::NoProgram { path: escape_path(host).to_string() })
+            }
+        };
+    };
     if nested == MOST_NESTED {
         return match missing {
             Missing::Ignored => Ok(()),
@@ -216,9 +224,14 @@ fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramEr
 /// The same, which can be executed.
 pub(super) fn executable(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     let path = find(command, here)?;
-    match fs::metadata(&path).is_ok_and(|about| about.mode() & 0o111 == 0) {
-        true => Err(ProgramError::NotExecutable { path: escape_path(&path).to_string() }),
-        false => Ok(path),
+    let about = fs::metadata(&path);
+    let shown = || escape_path(&path).to_string();
+    match about {
+        Ok(about) if about.is_dir() => Err(ProgramError::Directory { path: shown() }),
+        Ok(about) if about.mode() & 0o111 == 0 => {
+            Err(ProgramError::NotExecutable { path: shown() })
+        }
+        _ => Ok(path),
     }
 }
 

@@ -13,7 +13,8 @@ pub(super) fn interpreter(bytes: &[u8], path: &Path) -> Result<Option<Vec<String
     let Some(rest) = bytes.strip_prefix(b"#!") else { return Ok(None) };
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE)]).into_owned();
-    let line = line.trim();
+    // A carriage return is a part of the name, as it is to Linux.
+    let line = line.trim_matches([' ', '\t']);
     let (program, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if !program.starts_with('/') {
         return Err(ProgramError::NoInterpreter { path: escape_path(path).to_string() });
@@ -43,6 +44,7 @@ mod tests {
         assert_eq!(of("#!/bin/sh\necho").unwrap().unwrap(), ["/bin/sh"]);
         assert_eq!(of("#! /bin/sh -e -u \n").unwrap().unwrap(), ["/bin/sh", "-e -u"]);
         assert_eq!(of("echo\n").unwrap(), None);
+        assert_eq!(of("#!/bin/sh\r\n").unwrap().unwrap(), ["/bin/sh\r"]);
         assert!(matches!(of("#!\n"), Err(ProgramError::NoInterpreter { .. })));
     }
 

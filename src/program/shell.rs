@@ -24,6 +24,16 @@ pub(super) fn is_shell(name: &str) -> bool {
     matches!(name, "sh" | "ash" | "bash" | "dash" | "ksh" | "mksh" | "zsh")
 }
 
+/// The words that may be the command behind a wrapper: those of `nice -n 5 ls`.
+pub(super) fn wrapped(command: &str, arguments: &[String]) -> BTreeSet<String> {
+    let name = command.rsplit('/').next().unwrap_or_default();
+    let is_word = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    match WRAPPERS.contains(&name) {
+        true => arguments.iter().filter(is_word).cloned().collect(),
+        false => BTreeSet::new(),
+    }
+}
+
 /// What a script names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ShellWords {

@@ -146,7 +146,9 @@ impl GuestTree {
         let parent = self.directory(at.parent().unwrap_or(Path::new("/")))?;
         let at = at.file_name().map_or(parent.clone(), |name| parent.join(name));
         if about.is_file() {
-            return self.file(host, at, &about);
+            // A link that is named stands for the file.
+            let host = fs::canonicalize(host).map_err(ProgramError::unreadable(host))?;
+            return self.file(&host, at, &about);
         }
         if !about.is_dir() {
             return Err(ProgramError::Special { path: escape_path(host).to_string() });

@@ -34,7 +34,8 @@ fn a_ledger_says_what_a_program_pays_for_each_addition() {
     let dir = dir.path();
     let program = program(dir);
     let text = format!(
-        "title = \"t\"\nlayouts = 5\nbase = {{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}\n\
+        "title = \"t\"\nlayouts = 5\n\
+         base = {{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}\n\
          add = [{{ name = \"nothing\", boot_line = \"ktax.a=1\" }},\n\
          {{ name = \"audit\", boot_line = \"audit=1\" }}]\n[[program]]\ncommand = [\"{program}\"]\n"
     );

@@ -48,7 +48,11 @@ fn the_rows_of_a_directory_are_listed_and_checked_without_a_boot() {
     assert!(shown.stdout.contains("writes = ops"), "{}{}", shown.stdout, shown.stderr);
     let toml = dir.join("rows/eventfd-write.toml");
     let text = fs::read_to_string(&toml).unwrap();
-    for (from, to) in [("\"eventfd-write\"", "\"getppid\""), ("ops = 20000", "ops = -1")] {
+    for (from, to) in [
+        ("\"eventfd-write\"", "\"getppid\""),
+        ("ops = 20000", "ops = -1"),
+        ("program = \"eventfd-write\"", "program = \"eventfd-wirte\""),
+    ] {
         fs::write(&toml, text.replacen(from, to, 1)).unwrap();
         let refused = run(ktax().current_dir(dir).args(["workloads", "--workloads", "rows"]));
         assert_eq!(refused.status, 2, "{}{}", refused.stdout, refused.stderr);

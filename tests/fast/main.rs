@@ -23,6 +23,7 @@ mod noise;
 mod ordinary_user;
 mod pages;
 mod programs;
+mod programs_refused;
 mod publication;
 mod published;
 mod require;

@@ -1,4 +1,4 @@
-//! Programs of the user's: what is found and packed, and what is refused before anything boots.
+//! Programs of the user's: what is found and packed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use cpio::newc;
 use ktax::model::UserProgram;
 use ktax::program::{PackedPrograms, ProgramError, open, pack};
 
-use crate::common::{KERNEL, ktax, run, scratch};
+use crate::common::scratch;
 
 const MIB: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramE
 }
 
 /// A directory for a program, with a cache beside it.
-fn here(dir: &Path) -> std::path::PathBuf {
+pub fn here(dir: &Path) -> std::path::PathBuf {
     let here = dir.join("here");
     fs::create_dir(&here).unwrap();
     here
@@ -199,83 +199,18 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
     assert_ne!(packed(&asked, &here).unwrap().sha256, first.sha256);
 }
 
-/// `ktax plan` of a program, which boots nothing.
-fn refused(here: &Path, words: &[&str]) -> String {
-    let ran = run(ktax()
-        .current_dir(here)
-        .args(["plan", "--same", "--kernel", "/nonexistent/kernel"])
-        .args(words));
-    assert_eq!(ran.status, 2, "{}", ran.stderr);
-    ran.stderr
-}
-
 #[test]
-fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
+fn a_link_that_is_named_is_the_file_and_a_wrapper_brings_what_it_starts() {
     let dir = scratch();
     let here = here(dir.path());
-    fs::write(here.join("text"), "no program").unwrap();
-    fs::write(here.join("nested"), "#!nothing\n").unwrap();
-    fs::write(here.join("damaged"), b"\x7fELF").unwrap();
-    fs::File::create(here.join("large")).unwrap().set_len(8 << 20).unwrap();
-    for name in ["nested", "damaged"] {
-        fs::set_permissions(here.join(name), PermissionsExt::from_mode(0o755)).unwrap();
-    }
-    for (words, reason) in [
-        (&["--", "no-such-program"][..], "no directory of PATH has a program"),
-        (&["--", "./absent"], "cannot read"),
-        (&["--", "./text"], "cannot be executed"),
-        (&["--", "./nested"], "names no interpreter"),
-        (&["--", "./damaged"], "is not a program for x86-64"),
-        (&["--file", "absent", "--", "sh"], "cannot read"),
-        (&["--file", "/dev/zero", "--", "sh"], "neither a file nor a directory"),
-        (&["--env", "A", "--", "sh"], "is not NAME=VALUE"),
-        (&["--", "sh", "../here"], "leads out of the current directory"),
-        (&["--memory", "128", "--file", "large", "--", "sh"], "--memory"),
-        (&["--name", "A b", "--", "sh"], "its name must be"),
-        (&["--ops", "0", "--", "sh"], "its ops must be"),
-        (&["--ops", "2"], "write it behind them"),
-        (&["--engine", "kvm", "-w", "pipe", "--", "sh"], "program"),
-    ] {
-        let said = refused(&here, words);
-        assert!(said.contains(reason), "{words:?}: {said}");
-        assert!(!said.contains("/nonexistent/kernel"), "{said}");
-    }
-}
-
-#[test]
-fn a_missing_library_is_named() {
-    let dir = scratch();
-    let here = here(dir.path());
-    // The C library's name in a copy of a program becomes that of one that nobody has.
-    let mut bytes = fs::read("/bin/sh").unwrap();
-    let at = bytes.windows(10).position(|window| window == b"libc.so.6\0").unwrap();
-    bytes[at..at + 9].copy_from_slice(b"libX.so.6");
-    fs::write(here.join("program"), bytes).unwrap();
-    fs::set_permissions(here.join("program"), PermissionsExt::from_mode(0o755)).unwrap();
-    let said = refused(&here, &["--", "./program"]);
-    assert!(said.contains("needs the library libX.so.6"), "{said}");
-}
-
-#[test]
-fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
-    let dir = scratch();
-    let here = here(dir.path());
-    let text = format!(
-        "title = \"t\"\nsame = true\nlayouts = 1\nbase = {{ kernel = \"{KERNEL}\" }}\n\
-         change = {{ kernel = \"{KERNEL}\" }}\n[[program]]\ncommand = [\"sh\", \"-c\", \"\"]\n\
-         [[program]]\nname = \"other\"\ncommand = [\"sh\"]\nops = 5\n"
-    );
-    fs::write(here.join("e.toml"), &text).unwrap();
-    let ran = run(ktax().current_dir(&here).args(["plan", "e.toml"]));
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let plan = crate::common::counts_plan(&ran.stdout);
-    let rows: Vec<&str> = plan.workloads.iter().map(|row| row.row.as_str()).collect();
-    assert_eq!(rows, ["program:sh", "program:other"]);
-    assert_eq!((plan.programs.len(), plan.key.programs.len()), (2, 64));
-    let campaign =
-        "title = \"t\"\nsubjects = [{ kernel = \"k\" }]\n[[program]]\ncommand = [\"sh\"]\n";
-    fs::write(here.join("c.toml"), campaign).unwrap();
-    let ran = run(ktax().current_dir(&here).args(["campaign", "plan", "c.toml", "--out", "c"]));
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("remove programs"), "{}", ran.stderr);
+    fs::write(here.join("real"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(here.join("real"), PermissionsExt::from_mode(0o755)).unwrap();
+    symlink("real", here.join("link")).unwrap();
+    let all = entries(&packed(&program(&["./link", "link"]), &here).unwrap());
+    let (mode, _, content) = &all["program/0/root/work/link"];
+    assert_eq!((mode & 0o170_777, content.as_slice()), (0o100_755, &b"#!/bin/sh\n"[..]));
+    let wrapped = program(&["nice", "-n", "5", "env", "A=1", "./real"]);
+    let all = entries(&packed(&wrapped, &here).unwrap());
+    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    assert!(has("/bin/env") && has("work/real") && has("/dash"), "{:?}", all.keys());
 }

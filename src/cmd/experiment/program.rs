@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cmd::choice::number as number_of;
 use crate::flow::Error;
 use crate::plan::{ExperimentFile, ProgramKeys};
 
@@ -9,8 +10,9 @@ use crate::plan::{ExperimentFile, ProgramKeys};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Your program")]
 pub struct ProgramArgs {
-    /// Measure this program. In the guest it is counted from its exec to its exit, and the files and
-    /// directories that its arguments name are copied there; the host engine times it where it is
+    /// Measure this program. In the guest it is counted from its exec to its exit, and the files
+    /// and directories that its arguments name are copied there; the host engine times it where it
+    /// is
     #[arg(last = true, value_name = "CMD ARG…")]
     command: Vec<String>,
     /// Name its row program:NAME [default: the file name of CMD]
@@ -31,7 +33,7 @@ pub struct ProgramArgs {
     #[arg(long, value_name = "FILE")]
     stdin: Option<String>,
     /// Run it as the user and group of this number [default: 0]
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = number_of(0..=u32::MAX - 1))]
     user: Option<u32>,
     /// Expect this exit status [default: 0]
     #[arg(long, value_name = "N")]
@@ -72,6 +74,9 @@ impl ProgramArgs {
         let keys = self.keys();
         let is_hook = keys.setup.is_some() || keys.prepare.is_some();
         match (keys.command.is_empty(), keys == ProgramKeys::default()) {
+            (true, _) if std::env::args_os().next_back().is_some_and(|last| last == "--") => {
+                Err(Error::usage("there is no program behind --; write one, or leave -- out"))
+            }
             (true, true) => Ok(()),
             (true, false) if is_hook => {
                 file.hooks = Some(keys);
@@ -79,8 +84,8 @@ impl ProgramArgs {
             }
             (true, false) => Err(Error::usage(
                 "--name, --file, --root, --env, --stdin, --user, --status, --number, --any-output, \
-                 --warm-up, --ops and --ops-from are of a program; write it behind them: -- git \
-                 status",
+                 --warm-up, --ops and --ops-from are of a program; write it behind them: \
+                 -- ./program",
             )),
             (false, _) => {
                 file.program.push(keys);

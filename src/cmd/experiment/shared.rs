@@ -1,6 +1,8 @@
 //! Flags that all engines share.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -10,6 +12,7 @@ use crate::flow::{self, Error};
 use crate::model::RunsOn;
 use crate::plan::bounds::MEMORY_MIB;
 use crate::plan::{self, DiskKeys, ExperimentFile, SubjectKeys};
+use crate::text::shell_path;
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -80,6 +83,13 @@ impl SharedArgs {
     /// What the experiment file says, if one is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
+        if is_program(path) {
+            return Err(Error::usage(format!(
+                "{path} is a program, and here an experiment file is named; write -- before it: \
+                 -- {path}",
+                path = shell_path(path)
+            )));
+        }
         let text = flow::experiment_text(path)?;
         Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
     }
@@ -171,6 +181,13 @@ impl SharedArgs {
             false => Ok(()),
         }
     }
+}
+
+/// Whether somebody has forgotten to write -- before it.
+fn is_program(path: &Path) -> bool {
+    let may_run = |about: &fs::Metadata| about.is_file() && about.mode() & 0o111 != 0;
+    path.extension().is_none_or(|it| it != "toml")
+        && fs::metadata(path).is_ok_and(|it| may_run(&it))
 }
 
 fn set<T: Clone>(place: &mut Option<T>, value: &Option<T>) {

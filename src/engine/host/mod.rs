@@ -5,6 +5,7 @@ pub mod changer;
 mod check;
 pub mod error;
 pub mod journal;
+mod left;
 mod programs;
 pub mod replayed;
 mod setting;

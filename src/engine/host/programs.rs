@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::left;
 use crate::cache::Holder;
 use crate::engine::limits::{Cancel, Limits, timespec};
 use crate::engine::payload;
@@ -82,6 +83,9 @@ impl Host {
             drop(drain(&mut stdout, Instant::now() + TIDYING));
         }
         let status = child.wait().map_err(|error| failed("wait for", error))?;
+        if self.programs.is_some() {
+            left::end();
+        }
         let wire = ended?;
         if wire.is_empty() {
             let mut said = Vec::new();
@@ -120,6 +124,7 @@ impl Host {
         command.args(counters.then_some("counters=1"));
         command.env("KTAX_HELLO", &self.hello);
         if let Some((programs, directory)) = &self.programs {
+            left::adopt()?;
             command.env("KTAX_PROGRAMS", programs.directory()).current_dir(directory);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);

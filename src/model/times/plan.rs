@@ -55,7 +55,8 @@ pub struct TimesPlan {
 pub struct ProgramsHere {
     /// The directory in which they start.
     pub directory: String,
-    /// SHA-256 of the programs, their arguments and what they read from standard input.
+    /// SHA-256 of the programs, their arguments with the files that they name, and their standard
+    /// input.
     pub sha256: String,
 }
 

@@ -102,6 +102,11 @@ impl CountsExperiment {
     /// Refuses what cannot be planned; call it again after changing a field.
     pub fn check(&self) -> Result<(), PlanError> {
         layouts::check(self.layouts)?;
+        if self.hooks.is_some() && self.workloads.is_none() && !self.programs.is_empty() {
+            let reason = "hooks run beside rows that are no programs, and there is none: write \
+                          setup and prepare into its [[program]] or [run]";
+            return Err(PlanError::Program { reason: reason.into() });
+        }
         if !MEMORY_MIB.contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
         }

@@ -5,6 +5,7 @@ use crate::engine::EngineEntry;
 use crate::model::{RunsOn, TimedMachine, TimedSubject, UserProgram};
 use crate::plan::bounds::{CORES, LOOPS, MEMORY_MIB, MOST_PAIRS, PAIRS, VCPUS};
 use crate::plan::error::{PlanError, printable_line, range};
+use crate::plan::flags::with_flag;
 
 impl TimesExperiment {
     /// Refuses what cannot be planned; call it again after changing a field.
@@ -44,12 +45,14 @@ impl TimesExperiment {
         let is_here = self.engine.runs_on == RunsOn::RunningKernel || self.base.bare_metal;
         for program in &self.programs {
             if program.numbers.contains_key(UserProgram::OPS) {
-                return refuse("ops_from is of counts; for times give it ops".into());
+                let key = with_flag("ops_from");
+                return refuse(format!("only counts have {key}; give its times --ops (ops)"));
             }
             if let (true, Some(key)) = (is_here, program.only_in_guests()) {
                 return refuse(format!(
-                    "{key} is of a program in a guest, and a side runs on this machine itself; \
-                     remove it, or compare two guests"
+                    "only a program in a guest has {}, and a side is this machine itself; remove \
+                     it, or compare two guests",
+                    with_flag(key)
                 ));
             }
         }

@@ -180,9 +180,20 @@ fn guests_are_told_apart_and_need_no_boot_of_the_machine() {
 #[test]
 fn a_program_runs_in_guests_and_after_it_the_next_row() {
     let dir = scratch();
-    let program = "[[program]]\nscript = \"\"\"\nmkdir /tmp/left\necho $MINE\ncat /tmp/setup /tmp/before\n\
-        sleep 1000 &\n\"\"\"\nname = \"mine\"\nenv = [\"MINE=me\"]\nops = 2\n\
-        setup = \"echo 1 > /tmp/setup\"\nprepare = \"rm -rf /tmp/left; echo 2 > /tmp/before\"\n";
+    let program = r#"
+[[program]]
+name = "mine"
+script = """
+mkdir /tmp/left
+echo $MINE
+cat /tmp/setup /tmp/before
+tail -f /dev/null &
+"""
+env = ["MINE=me"]
+ops = 2
+setup = "echo 1 > /tmp/setup"
+prepare = "rm -rf /tmp/left; echo 2 > /tmp/before"
+"#;
     let text = format!(
         "title = \"programs\"\nengine = \"kvm\"\nloops = 2\nsame = true\n\
          workloads = [\"getppid:ops=500\"]\n\

@@ -65,20 +65,18 @@ fn what_fails_is_said_and_leaves_nothing() {
         let ktax = ktax.current_dir(dir.path()).args(["compare", "--same"]).args(QUICK);
         run(ktax.args(options).args(["--out", name, "--"]).args(command))
     };
-    let failed = compare("a", &[], &["sh", "-c", "echo why >&2; sleep 1000 & exit 3"]);
+    let failed =
+        compare("a", &[], &["sh", "-c", "echo why >&2; tail -f -c 1000 /dev/null & exit 3"]);
     assert_eq!(failed.status, 69, "{}", failed.stderr);
     assert!(failed.stdout.contains("its exit status is 3, expected 0: why"), "{}", failed.stdout);
-    let sleeps = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| fs::read_to_string(entry.unwrap().path().join("cmdline")).ok());
-    assert_eq!(sleeps.filter(|line| line == "sleep\01000\0").count(), 0);
+    assert_eq!(running("tail\0-f\0-c\x001000\0/dev/null\0"), 0);
     let full = compare("b", &[], &["yes"]);
     assert!(full.stdout.contains("it printed more than 31 MiB"), "{}", full.stdout);
     for (options, command, said) in [
-        (&["--file", "x"][..], "true", "files is of a program in a guest"),
-        (&["--setup", "true"], "true", "setup is of a program in a guest"),
-        (&["--user", "1"], "true", "user is of a program in a guest"),
-        (&["--ops-from", "n"], "true", "ops_from is of counts"),
+        (&["--file", "x"][..], "true", "only a program in a guest has --file (files)"),
+        (&["--setup", "true"], "true", "has --setup (setup)"),
+        (&["--user", "1"], "true", "has --user (user)"),
+        (&["--ops-from", "n"], "true", "only counts have --ops-from (ops_from)"),
         (&[], "no-such-program", "no directory of PATH has a program"),
     ] {
         let refused = compare("c", options, &[command]);
@@ -86,9 +84,32 @@ fn what_fails_is_said_and_leaves_nothing() {
         assert!(refused.stderr.contains(said), "{}", refused.stderr);
         assert!(!dir.path().join("c").exists());
     }
+    let nothing = run(ktax().args(["compare", "--same"]).args(QUICK).arg("--"));
+    assert!(nothing.stderr.contains("there is no program behind --"), "{}", nothing.stderr);
     let own = run(ktax().args(["compare", "--same", "-w", "git-status"]).args(QUICK));
     assert!(own.stderr.contains("write the program behind --"), "{}", own.stderr);
     assert!(fs::read_dir(cache().join("runs")).is_ok());
+}
+
+#[test]
+fn a_daemon_is_ended_before_the_next_row() {
+    let dir = scratch();
+    let daemon = "exec >/dev/null 2>&1
+        setsid sh -c 'setsid tail -f -c 1001 /dev/null & exec tail -f -c 1002 /dev/null' &";
+    let mut ktax = ktax();
+    let ktax = ktax.args(["compare", "--same"]).args(QUICK).arg("--out").arg(dir.path().join("o"));
+    let ran = run(ktax.args(["--", "sh", "-c", daemon]));
+    assert!(matches!(ran.status, 0 | 4), "{}{}", ran.stdout, ran.stderr);
+    for number in ["1001", "1002"] {
+        assert_eq!(running(&format!("tail\0-f\0-c\0{number}\0/dev/null\0")), 0);
+    }
+}
+
+/// How many processes have this command line.
+fn running(command: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+    lines.filter(|line| line == command).count()
 }
 
 #[test]

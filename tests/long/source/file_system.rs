@@ -1,5 +1,5 @@
-//! A patch in the write path of ext4, built into the kernel: every row that writes to it pays, and no
-//! other.
+//! A patch in the write path of ext4, built into the kernel: every row that writes to it pays, and
+//! no other.
 
 use std::fs;
 
