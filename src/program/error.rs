@@ -45,6 +45,11 @@ pub enum ProgramError {
          --file PATH:AT for its place in the guest"
     )]
     Outside { path: String },
+    #[error(
+        "{path} would be below /tmp, where the disk is mounted; give it from a directory outside \
+         /tmp, or by a relative path"
+    )]
+    Hidden { path: String },
     #[error("{path} is no tar archive; give an uncompressed one, or a directory")]
     NoTar { path: String },
     #[error("the name of {path} is not UTF-8; rename it, or leave it out")]

@@ -12,7 +12,7 @@ use super::{needs, start, symbols};
 use crate::cache::{Holder, Scratch};
 use crate::disk::{is_sha256, sha256_of_file};
 use crate::model::{Disk, UserProgram};
-use crate::text::escape;
+use crate::text::{escape, escape_path};
 
 /// The markers for scripts.
 const MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
@@ -56,15 +56,16 @@ pub fn pack(
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
-            add(archive, "program/disk", mkfs, here, &mut room)?;
+            add(archive, "program/disk", mkfs, (here, None), &mut room)?;
             archive.text("program/disk/device", 0o444, &start::device(disk))?;
         }
+        let hidden = disk.map(|_| Path::new("/tmp"));
         if let Some(hooks) = hooks {
-            add(archive, "program/rows", hooks, here, &mut room)?;
+            add(archive, "program/rows", hooks, (here, hidden), &mut room)?;
         }
         for (number, program) in programs.iter().enumerate() {
             let directory = format!("program/{number}");
-            placed.extend(add(archive, &directory, program, here, &mut room)?);
+            placed.extend(add(archive, &directory, program, (here, hidden), &mut room)?);
         }
         Ok(placed)
     })
@@ -96,12 +97,12 @@ struct Room {
     left_bytes: u64,
 }
 
-/// Adds one program, and returns where its files are.
+/// Adds one program, and returns where its files are. Nothing can be in a directory that is hidden.
 fn add<W: Write>(
     archive: &mut Archive<W>,
     directory: &str,
     program: &UserProgram,
-    here: &Path,
+    (here, hidden): (&Path, Option<&Path>),
     room: &mut Room,
 ) -> Result<Vec<Placed>, ProgramError> {
     let mut tree = GuestTree::new(room.most_bytes);
@@ -113,6 +114,9 @@ fn add<W: Write>(
         Ok((name, start::shell(&at, text)))
     });
     let hooks = hooks.collect::<Result<Vec<_>, ProgramError>>()?;
+    if let Some(path) = hidden.and_then(|directory| tree.first_below(directory)) {
+        return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
+    }
     let bytes = archive.bytes_of(&tree, program.user);
     room.left_bytes = room.left_bytes.checked_sub(bytes).ok_or_else(|| {
         let path = escape(program.command.first().map_or("", String::as_str));

@@ -114,6 +114,12 @@ impl GuestTree {
         Ok(walk.end())
     }
 
+    /// The first that is in this directory.
+    pub fn first_below(&self, directory: &Path) -> Option<&Path> {
+        let mut paths = self.nodes.keys().map(PathBuf::as_path);
+        paths.find(|path| *path != directory && path.starts_with(directory))
+    }
+
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
     pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {

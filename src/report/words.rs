@@ -1,7 +1,7 @@
 //! Words that several reports share.
 
 use super::number;
-use crate::model::{Growth, GrowthPower, Key, metric, module_and_parameters};
+use crate::model::{Growth, GrowthPower, Key, Row, UserProgram, metric, module_and_parameters};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
 
@@ -30,6 +30,12 @@ pub fn unit(name: &str) -> &'static str {
         "instructions" => "insn",
         other => other,
     }
+}
+
+/// What the rows of the user's programs run.
+pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
+    let programs = rows.iter().filter(|row| UserProgram::is_row(&row.row));
+    programs.map(|row| format!("{} runs {}.", row.row, row.title))
 }
 
 /// The columns of a comparison over layouts.

@@ -105,6 +105,9 @@ fn numbers_that_a_program_prints_are_its_work_and_its_operations() {
     let signature = sample(&path.join("any"), "program:prints-sh").signature;
     assert_eq!((signature["rows"], signature["ops"]), (7, 40));
     assert!(!signature.contains_key("stdout"));
+    // Where whoever asked for it can check it.
+    let seen = all.counts().unwrap().seen.as_ref().unwrap();
+    assert_eq!((seen.base["rows"], seen.change["ops"]), (7, 40));
     let (ran, missing) = of("missing", &["--any-output", "--number", "rows=columns"]);
     assert_eq!(ran.status, 69);
     let failure = row(&missing, "program:prints-sh").failures[0].failure.to_string();

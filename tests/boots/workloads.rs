@@ -71,7 +71,11 @@ fn the_rows_of_the_page_get_a_verdict_each() {
     assert_eq!(row(&all, "eventfd-write").verdict, Verdict::Faster);
     assert!(all.rows.iter().all(|row| row.failures.is_empty()));
     // What ktax compiled is kept: the directory may change meanwhile.
-    fs::write(dir.join("rows/eventfd-write.c"), "#error changed\n").unwrap();
+    fs::write(
+        dir.join("rows/eventfd-write.c"),
+        "#error changed\nWORKLOAD(\"eventfd-write\", run);\n",
+    )
+    .unwrap();
     let resumed = run(ktax().current_dir(dir).args(["run", "out", "--json"]));
     assert_eq!(comparison(&resumed), all);
     let refused = compare(dir, &["-w", "@mine", "--out", "again"]);

@@ -31,6 +31,8 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
     for name in ["nested", "damaged", "plain", "dos"] {
         fs::set_permissions(here.join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
+    let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+    let below_tmp = file.path().to_str().unwrap();
     for (words, reason) in [
         (&["--", "no-such-program"][..], "no directory of PATH has a program"),
         (&["--", "./absent"], "cannot read"),
@@ -46,6 +48,7 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         (&["--ops", "0", "--", "sh"], "its ops must be"),
         (&["--ops", "2"], "write it behind them"),
         (&["--", "./dir"], "is a directory"),
+        (&["--disk", "ext4", "--", "sh", below_tmp], "where the disk is mounted"),
         (&["--", "./plain"], "neither an ELF file nor a script"),
         (&["--", "./dos"], "cannot read /bin/sh\\r"),
         (&["--", "."], "--name"),

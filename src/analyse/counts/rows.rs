@@ -74,10 +74,17 @@ fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
     &pairs[effect.layout]
 }
 
-/// What the guests saw in the headline's Layout.
-fn seen(effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
+/// What the guests saw in the headline's Layout, and the numbers that a program of the user's
+/// printed.
+fn seen(workload: &Workload, effects: &[Effect], pairs: &[Pair]) -> Option<Sides<Signature>> {
     let pair = pair_of(effects.first()?, pairs);
-    let values = |side| pair.samples.get(side).values.clone();
+    let is_number = |name: &str| workload.is_users() && !["exit-status", "stdout"].contains(&name);
+    let values = |side| {
+        let sample = pair.samples.get(side);
+        let numbers = sample.signature.iter().filter(|(name, _)| is_number(name));
+        let numbers = numbers.map(|(name, number)| (name.clone(), *number));
+        numbers.chain(sample.values.clone()).collect::<Signature>()
+    };
     let seen = Sides { base: values(Side::Base), change: values(Side::Change) };
     (!seen.base.is_empty() || !seen.change.is_empty()).then_some(seen)
 }
@@ -137,7 +144,7 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
         }
     }
     let (verdict, decided_by) = decide(&effects);
-    let seen = seen(&effects, &pairs);
+    let seen = seen(workload, &effects, &pairs);
     Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen }))
 }
 

@@ -13,7 +13,7 @@ pub struct CountsEvidence {
     /// The headline first; empty where the row failed.
     pub effects: Vec<Effect>,
     /// What each Side's guest saw beside its work, in the headline's Layout: page faults, context
-    /// switches. Absent where the row failed.
+    /// switches; and the numbers that a program of the user's printed. Absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Sides<Signature>>,
 }

@@ -39,12 +39,13 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
 fn legend(comparison: &Comparison, layouts: usize) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
-    Legend::of([
+    let numbers = [
         "insn: instructions per operation in process context, counted exactly; they are not time.",
         "base, change and delta are of the layout with the median delta.",
-    ])
-    .with(words::over_layouts(comparison.threshold_percent, layouts))
-    .with(rep)
+    ];
+    Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
+        .with(words::over_layouts(comparison.threshold_percent, layouts))
+        .with(rep)
 }
 
 /// One line for each row and Metric, with all samples.

@@ -64,7 +64,8 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
         ("base, change", "median over the boots; each boot counts as the median of its loops"),
         ("ratio", "change over base (Hodges-Lehmann estimate), with its signed-rank interval"),
     ];
-    Legend::of(["Times are per operation."]).with(terms).with([
+    let all = ["Times are per operation.".to_owned()].into_iter();
+    Legend::of(all.chain(words::programs(&comparison.rows))).with(terms).with([
         (
             "MDE %",
             format!("{mde}: the smallest change that nine of ten such runs would have found"),
