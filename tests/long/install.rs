@@ -10,12 +10,10 @@ use serde_json::Value;
 use crate::common::kvm::kernel;
 use crate::common::{Need, require, run, scratch};
 
-/// In a Debian 13: the QEMU of the Debian 12 beside it, with the libraries of that one.
+/// In a Debian 13: the QEMU of the Debian 12 within it, which has the same /tmp.
 const OLDER_QEMU: &str = r#"#!/bin/sh
-lib=/older/usr/lib/x86_64-linux-gnu
-export QEMU_MODULE_DIR=$lib/qemu
-exec /older/lib64/ld-linux-x86-64.so.2 --library-path "/older/lib/x86_64-linux-gnu:$lib" \
-    /older/usr/bin/qemu-system-x86_64 -L /older/usr/share/qemu -L /older/usr/share/seabios "$@"
+mountpoint --quiet /older/tmp || mount --bind /tmp /older/tmp
+exec chroot /older /usr/bin/qemu-system-x86_64 "$@"
 "#;
 
 fn succeed(command: &mut Command) -> String {
