@@ -21,9 +21,7 @@ use timed::TimedArgs;
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
     #[command(flatten)]
-    shared: SharedArgs,
-    #[command(flatten)]
-    program: ProgramArgs,
+    counted: CountedArgs,
     #[command(flatten)]
     timed: TimedArgs,
 }
@@ -51,16 +49,17 @@ impl CountedArgs {
 impl ExperimentArgs {
     /// The Experiment that the file and the flags make together.
     pub fn experiment(&self) -> Result<Experiment, Error> {
-        let of_file = self.shared.file()?;
+        let CountedArgs { shared, program } = &self.counted;
+        let of_file = shared.file()?;
         let mut file = of_file.clone().unwrap_or_default();
         self.timed.apply(&mut file)?;
-        self.program.apply(&mut file)?;
+        program.apply(&mut file)?;
         if let Some(of_file) = of_file.filter(|it| Method::of(it) != Method::of(&file)) {
             return Err(refuse_engine(&of_file));
         }
         // A flag of another engine says more than a kernel that is missing because of it.
         check_keys(&file)?;
-        self.shared.apply(&mut file)?;
+        shared.apply(&mut file)?;
         // Counts have the same layouts, and so the same digits, for everybody.
         if Method::of(&file) == Method::Times {
             file.seed.get_or_insert_with(drawn);

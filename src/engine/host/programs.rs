@@ -42,10 +42,11 @@ impl Host {
         Ok(Host { guest, hello, _holder, limits, cancel, programs: None })
     }
 
-    /// The same with programs of the user's, which start in this directory.
+    /// The same with programs of the user's, if there are any, and the directory in which they
+    /// start.
     #[must_use]
-    pub fn with(self, programs: NativePrograms, directory: &Path) -> Host {
-        Host { programs: Some((programs, directory.to_owned())), ..self }
+    pub fn with(self, programs: Option<(NativePrograms, PathBuf)>) -> Host {
+        Host { programs, ..self }
     }
 
     /// Runs a Workload in a process of its own and returns its output. When this returns, no

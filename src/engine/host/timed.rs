@@ -31,11 +31,8 @@ impl<'a> TimedHost<'a> {
     pub fn open(setup: TimedSetup<'a>) -> Result<TimedHost<'a>, OpenError> {
         let TimedSetup { plan, cache, limits, cancel, note, between, native, .. } = setup;
         let programs = Host::new(cache, limits, cancel)
-            .map_err(host("cannot put the guest program into the cache"))?;
-        let programs = match native {
-            Some((native, directory)) => programs.with(native, &directory),
-            None => programs,
-        };
+            .map_err(host("cannot put the guest program into the cache"))?
+            .with(native);
         let sides = [&plan.subjects.base, &plan.subjects.change];
         let made = TimedHost::new(programs, &journal::state_dir(), sides, noise::facts, note)?;
         Ok(TimedHost { between, ..made })

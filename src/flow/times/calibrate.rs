@@ -2,7 +2,7 @@
 
 use crate::engine::{Stop, host::Host};
 use crate::flow::error::Error;
-use crate::model::{Failure, RUNNER, RunsOn, TimesPlan, Workload};
+use crate::model::{Failure, RunsOn, TimesPlan, Workload};
 use crate::plan::{has_own_ops, with_ops};
 use crate::run::run_natively;
 
@@ -17,7 +17,7 @@ const ENOUGH_NS: u64 = 2_000_000;
 /// left for the run to say so.
 pub(super) fn calibrated(mut plan: TimesPlan, host: &Host) -> Result<TimesPlan, Error> {
     for row in plan.headline.iter_mut().chain(&mut plan.secondary) {
-        let is_of_guests = row.program == RUNNER && plan.runs_on == RunsOn::Guests;
+        let is_of_guests = row.is_users() && plan.runs_on == RunsOn::Guests;
         if has_own_ops(row) || is_of_guests {
             continue;
         }

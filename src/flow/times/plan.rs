@@ -25,11 +25,7 @@ pub(in crate::flow) fn plan(
         Qemu::find(session.qemu.as_deref())?.check_cpu(&plan.method.machine.cpu)?;
     }
     plan.method.kernels = kernels(&plan.method, session)?;
-    programs::identify(&mut plan.method, session)?;
-    let native = match programs::here(&plan.method, session)? {
-        Some((programs, directory)) => session.native()?.with(programs, &directory),
-        None => session.native()?,
-    };
+    let native = session.native()?.with(programs::identify(&mut plan.method, session)?);
     session.observer.status("finding out how many operations take 20 ms");
     let method = session.unless_cancelled(calibrated(plan.method.clone(), &native));
     session.observer.status("");

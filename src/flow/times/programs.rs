@@ -10,23 +10,26 @@ use crate::model::{ProgramsHere, RunsOn, TimesPlan};
 use crate::program::{self, NativePrograms, PackedPrograms, ProgramError};
 use crate::text::escape_path;
 
-/// Says in a new Plan which files its programs are.
-pub(super) fn identify(plan: &mut TimesPlan, session: &Session<'_>) -> Result<(), Error> {
+/// Says in a new Plan which files its programs are; it returns those of the running kernel.
+pub(super) fn identify(
+    plan: &mut TimesPlan,
+    session: &Session<'_>,
+) -> Result<Option<(NativePrograms, PathBuf)>, Error> {
     if plan.programs.is_empty() {
-        return Ok(());
-    }
-    if plan.is_here() {
-        let here = programs::here();
-        let native = program::native(&plan.programs, &here, &session.cache)?;
-        let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(&here).to_string() };
-        let directory = here.to_str().ok_or_else(not_utf8)?;
-        let sha256 = native.sha256.clone();
-        plan.programs_here = Some(ProgramsHere { directory: directory.to_owned(), sha256 });
+        return Ok(None);
     }
     if let Some(packed) = pack(plan, session)? {
         plan.packed = packed.sha256;
     }
-    Ok(())
+    if !plan.is_here() {
+        return Ok(None);
+    }
+    let here = programs::here();
+    let native = program::native(&plan.programs, &here, &session.cache)?;
+    let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(&here).to_string() };
+    let directory = here.to_str().ok_or_else(not_utf8)?.to_owned();
+    plan.programs_here = Some(ProgramsHere { directory, sha256: native.sha256.clone() });
+    Ok(Some((native, here)))
 }
 
 /// The programs of a Plan's guests: from the cache, or packed again.

@@ -1,12 +1,12 @@
 //! Rows with the operations that they have natively, or others.
 
-use crate::model::{RUNNER, RunsOn, Workload};
+use crate::model::{RunsOn, Workload};
 use crate::plan::error::PlanError;
 use crate::plan::workloads::{check_for_guest, definitions, each_once, native_names, native_rows};
 
 /// The same row with so many operations, under its name; a program with so many runs.
 pub fn with_ops(workload: &Workload, ops: u64) -> Result<Workload, PlanError> {
-    if workload.program == RUNNER {
+    if workload.is_users() {
         return Ok(with_runs(workload, ops));
     }
     let (_, rows) = native_rows(&definitions()?, &workload.row, &[format!("ops={ops}")])?;
