@@ -240,9 +240,10 @@ fn a_noisy_program_is_explained_by_what_it_was_given() {
     let dir = scratch();
     let dir = dir.path();
     let noisy = "#include <sys/random.h>\n#include <sys/syscall.h>\n#include <time.h>\n\
-        #include <unistd.h>\n\
-        int main(void) { struct timespec now; unsigned char byte; pid_t pid = fork();\n\
-        if (!pid) { syscall(SYS_getrandom, &byte, 1, 0); _exit(0); }\n\
+        #include <sys/wait.h>\n#include <unistd.h>\n\
+        int main(void) { struct timespec now; unsigned char bytes[16]; pid_t pid = fork();\n\
+        if (!pid) { syscall(SYS_getrandom, bytes, 16, 0); _exit(0); }\n\
+        waitpid(pid, NULL, 0);\n\
         clock_gettime(CLOCK_MONOTONIC, &now);\n\
         for (long i = 0; i < now.tv_nsec / 100 % 1000; i++) syscall(SYS_getppid);\n\
         return 0; }\n";
