@@ -72,8 +72,7 @@ fn root() -> &'static Path {
 #[track_caller]
 fn comes_out_again(file: &str) {
     let (_, answer) = read(file);
-    let (guest, qemu) = of_now();
-    assert_guest(file, &answer, &guest);
+    let qemu = qemu_of_now();
     if is_same(file, "QEMU", answer.version("QEMU").as_deref(), &qemu) {
         row_comes_out_again(file);
     }
@@ -87,12 +86,6 @@ fn read(file: &str) -> (String, Printed) {
     (text, answer)
 }
 
-#[track_caller]
-fn assert_guest(file: &str, answer: &Printed, now: &str) {
-    let of_answer = answer.version("guest").unwrap_or("nobody knows which".into());
-    assert_eq!(of_answer, now, "{file}: its answer is of another guest: run make answers");
-}
-
 /// Measures a row, and compares it with the answer if QEMU and the kernels are those of it.
 #[track_caller]
 pub fn row_comes_out_again(file: &str) {
@@ -103,7 +96,6 @@ pub fn row_comes_out_again(file: &str) {
     let ran = run(ktax().args(&asked).arg("--out").arg(&out).current_dir(root()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{file}: {}", ran.stderr);
     let versions = Printed::of(&run(ktax().args(["report", "--versions"]).arg(runs(&out))).stdout);
-    assert_guest(file, &answer, &versions.version("guest").unwrap());
     for name in ["QEMU", "host", "base", "change"] {
         let (then, now) = (answer.version(name), versions.version(name));
         // The change of a ledger is all additions together, and here it is one.
@@ -115,14 +107,14 @@ pub fn row_comes_out_again(file: &str) {
             return;
         }
     }
-    assert_rows(file, &answer, &again(&answer, &ran.stdout, &out));
+    let guests = [&answer, &versions].map(|of| of.version("guest").unwrap_or("unknown".into()));
+    let whose = format!("{file}, measured with guest {}, here {}", guests[0], guests[1]);
+    assert_rows(&whose, &answer, &again(&answer, &ran.stdout, &out));
 }
 
-/// The guest and the QEMU of now, as an answer names them.
-fn of_now() -> (String, String) {
+fn qemu_of_now() -> String {
     let ran = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
-    let key = counts_plan(&ran.stdout).key;
-    (key.guest[..12].to_owned(), key.qemu)
+    counts_plan(&ran.stdout).key.qemu
 }
 
 /// Counts of other kernels and other QEMUs are other counts.
@@ -156,13 +148,15 @@ fn is_within(cells: &[String], others: &[String]) -> bool {
     cells.iter().all(|cell| others.any(|other| other == cell))
 }
 
+/// With another guest, too: an answer holds as long as its numbers come out again.
 #[track_caller]
-fn assert_rows(file: &str, answer: &Printed, again: &Printed) {
-    assert!(!again.rows().is_empty(), "{file}: {again:?}");
+fn assert_rows(whose: &str, answer: &Printed, again: &Printed) {
+    assert!(!again.rows().is_empty(), "{whose}: {again:?}");
     for (row, cells) in again.rows() {
-        let told = answer.row(row).unwrap_or_else(|| panic!("{file}: its answer has no {row}"));
+        let told = answer.row(row).unwrap_or_else(|| panic!("{whose}: its answer has no {row}"));
         let is_same = told.len() > 2 && (is_within(told, cells) || is_within(cells, told));
-        assert!(is_same, "{file}: {row} is {cells:?}, and its answer says {told:?}");
+        let told = format!("its answer says {told:?}: run make answers");
+        assert!(is_same, "{whose}: {row} is {cells:?}, and {told}");
     }
 }
 
