@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before the Snapshot: modules of the kernel, and a file system in memory over /tmp. The host
- * packs the files (docs/wire.md, Programs): /modules/N with /modules/N.parameters; /program/disk as
- * of any program, which makes the file system that /program/mount names; and its `device`, which
- * says what to write where before the block device is there. What fails is said; the host then
- * measures nothing.
+ * Before the Snapshot: modules of the kernel, and a file system in memory, /disk, which has /tmp
+ * and every program's /work (rooted.c). The host packs the files (docs/wire.md, Programs):
+ * /modules/N with /modules/N.parameters; /program/disk as of any program, which makes the file
+ * system that /program/mount names; and its `device`, which says what to write where before the
+ * block device is there. What fails is said; the host then measures nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,6 +102,8 @@ void disk(void)
 	const char *options = how + strlen(how) + 1, *at = options + strlen(options) + 1;
 	if (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make(&disk))
 		return;
-	if (mount(at, "/tmp", how, 0, options) || chmod("/tmp", 01777))
+	mkdir("/disk", 0755);
+	if (mount(at, "/disk", how, 0, options) || mkdir(DISK_TMP, 0) || chmod(DISK_TMP, 01777) ||
+	    mount(DISK_TMP, "/tmp", NULL, MS_BIND, NULL))
 		failed("to mount ", how);
 }

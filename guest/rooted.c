@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "rooted.h"
 
 enum { MOST_WORDS = 4096, NOT_EXECUTED = 127 };
@@ -67,6 +68,16 @@ bool rooted_open(struct rooted *r, const char *directory)
 	return r->environment;
 }
 
+/* /program/N/root/work goes to /disk/N, with its files. */
+static bool move_to_disk(const struct rooted *r)
+{
+	char on_disk[64], work[256];
+
+	snprintf(on_disk, sizeof(on_disk), "/disk/%s", strrchr(r->directory, '/') + 1);
+	snprintf(work, sizeof(work), "%s", path(r->root, "work"));
+	return copy_tree(work, on_disk) && !mount(on_disk, work, NULL, MS_BIND, NULL);
+}
+
 bool rooted_mount(const struct rooted *r)
 {
 	static const char *const systems[][3] = {
@@ -84,9 +95,12 @@ bool rooted_mount(const struct rooted *r)
 		if (mount(systems[i][0], at, systems[i][0], 0, systems[i][2]))
 			return false;
 	}
-	/* Rows have their files there, and programs the disk, where there is one. */
-	bool is_shared = rooted_exists("/program", "mount") || !strcmp(r->directory, ROOTED_ROWS);
-	return !is_shared || !mount("/tmp", path(r->root, "tmp"), NULL, MS_BIND, NULL);
+	bool is_on_disk = rooted_exists(DISK_TMP, "");
+	/* Rows have their files in /tmp. */
+	bool is_shared = is_on_disk || !strcmp(r->directory, ROOTED_ROWS);
+	if (is_shared && mount("/tmp", path(r->root, "tmp"), NULL, MS_BIND, NULL))
+		return false;
+	return !is_on_disk || move_to_disk(r);
 }
 
 /* Files that a program fills have a file system of their own, which ends before the memory does. */

@@ -11,6 +11,7 @@
 #include "ktax.h"
 
 #define ROOTED_ROWS "/program/rows" /* of all rows that are no programs */
+#define DISK_TMP "/disk/tmp"        /* is there where there is a disk */
 
 enum { OUTPUT_MIB = 32 };
 
@@ -24,7 +25,7 @@ bool rooted_exists(const char *directory, const char *name);
 bool rooted_open(struct rooted *r, const char *directory);
 /* The words of a list, with NULL behind them: the path to execute, then the arguments. */
 char **rooted_words(const struct rooted *r, const char *name);
-/* Before the Snapshot: the kernel's file systems, and /tmp of the guest where there is a disk. */
+/* Before the Snapshot: the kernel's file systems; /tmp and /work on the disk if there is one. */
 bool rooted_mount(const struct rooted *r);
 bool rooted_files(struct rooted *r);         /* standard input, output and error */
 void rooted_close(const struct rooted *r);

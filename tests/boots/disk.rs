@@ -1,9 +1,12 @@
 //! File systems and modules of the guest.
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use ktax::model::{Comparison, Failure, Side, Verdict};
 
+use crate::common::files::script;
 use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
 
 fn on_disk(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
@@ -41,6 +44,32 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     assert!(again.stdout.contains("-- sh -c"), "{}", again.stdout);
     let header = run(ktax().current_dir(dir).args(["report", "out"]));
     assert!(header.stdout.contains(" · modules brd, ext4 · "), "{}", header.stdout);
+}
+
+#[test]
+fn a_program_has_its_own_files_on_the_disk_as_they_were() {
+    let dir = scratch();
+    let dir = dir.path();
+    fs::create_dir_all(dir.join("deep/er")).unwrap();
+    fs::write(dir.join("deep/er/file"), "text\n").unwrap();
+    symlink("er/file", dir.join("deep/link")).unwrap();
+    script(dir, "deep/tool", "#!/bin/sh\n");
+    let checks = "read line <deep/link; test $line = text && test -h deep/link && \
+        test -x deep/tool && test ! deep/er -nt deep/tool && echo text >copy";
+    let at = dir.join("deep").display().to_string() + ":deep";
+    let program = ["--disk", "ext4", "--file", &at, "--", "sh", "-c", checks];
+    let (ran, _) = on_disk(dir, &program);
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(executed(dir, "program:sh", "ext4_create"));
+    // Without the disk it is in memory.
+    let other = scratch();
+    let (ran, _) = compare(
+        &other.path().join("out"),
+        [QUICK_BOOT; 2],
+        &[&["--layouts", "1"], &program[2..]].concat(),
+    );
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(!executed(other.path(), "program:sh", "ext4_"));
 }
 
 #[test]

@@ -62,8 +62,8 @@ pub struct SharedArgs {
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
-    /// Put /tmp of the guest, where rows have their files, on this file system, in memory: ext4,
-    /// xfs or btrfs [default: tmpfs]
+    /// Put the files of rows and programs on this file system, in memory: ext4, xfs or btrfs
+    /// [default: tmpfs]
     #[arg(long, value_name = "FS", help_heading = "Subjects")]
     disk: Option<String>,
     #[command(flatten)]
