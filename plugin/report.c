@@ -86,6 +86,14 @@ static bool write_region(const struct ktax_region *region, int number)
     return true;
 }
 
+/* A program of the user's is within a region, and may have one of its own in that. */
+static void write_markers(void)
+{
+    if (ktax_begins != ktax_ends || ktax_begins > 2) {
+        fprintf(file, "markers\t%d\t%d\n", ktax_begins, ktax_ends);
+    }
+}
+
 static void write_split(const char *what, const char *reason)
 {
     if (reason) {
@@ -102,6 +110,7 @@ void ktax_report_write(void)
     write_split("interrupt", ktax_interrupt_split_failed());
     write_split("function", ktax_slots_full ? "more functions than slots" : NULL);
     write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
+    write_markers();
     for (int i = 0; i < ktax_region_count && complete; i++) {
         complete = write_region(&ktax_regions[i], i + 1);
     }

@@ -16,6 +16,8 @@ pub enum ProfileError {
     Line { line: usize },
     #[error("{regions} regions instead of one: the workload must begin and end exactly one")]
     Regions { regions: u64 },
+    #[error("{begins} markers that begin and {ends} that end, instead of one each")]
+    Markers { begins: u64, ends: u64 },
     #[error("it has no total")]
     NoTotal,
     #[error("the file ends early")]
@@ -62,6 +64,12 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
             (0, _) => return Err(malformed()),
             _ if ended => return Err(malformed()),
             (_, ["api", version]) => drop(decimal(version).ok_or_else(malformed)?),
+            (_, ["markers", begins, ends]) => {
+                let [Some(begins), Some(ends)] = [begins, ends].map(|n| decimal(n)) else {
+                    return Err(malformed());
+                };
+                return Err(ProfileError::Markers { begins, ends });
+            }
             (_, ["region", _]) => regions += 1,
             (_, ["total", n]) if total.is_none() || regions > 1 => {
                 total = Some(decimal(n).ok_or_else(malformed)?);

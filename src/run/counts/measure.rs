@@ -38,9 +38,16 @@ pub fn measure(
         return Err(Failure::VirtualTime { limit_s: virtual_s });
     }
     let parsed = profile::parse(&answer.profile).map_err(|error| match error {
-        ProfileError::Regions { regions } if workload.is_users() => Failure::Program {
-            message: format!("it has {regions} regions between markers instead of one"),
-        },
+        // The guest begins and ends around the whole program.
+        ProfileError::Markers { begins, ends } if workload.is_users() => {
+            let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
+            let message =
+                format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
+            Failure::Program { message }
+        }
+        ProfileError::Regions { .. } if workload.is_users() => {
+            Failure::Program { message: "it executed `end` before `begin`".to_owned() }
+        }
         error => Failure::Profile { reason: error.to_string() },
     })?;
     let ops = workload.ops_of(&done.signature);
