@@ -9,14 +9,10 @@
 /* A number of its own for reading the time-stamp counter. */
 enum { CALLS = 512, TSC = CALLS - 1 };
 
-/* The second run has other process IDs than the first; in two guests they are the same. */
-enum { NONE = -1, ITS_ID = -2 };
-
 /* What counts besides the returned value: which argument points to the data, and how much it is; 0:
    as much as the call returns. */
 struct output {
 	int number;
-	const char *name;
 	int argument;
 	size_t size;
 };

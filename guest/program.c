@@ -78,7 +78,7 @@ static void end(pid_t pid)
 }
 
 /* Runs it once; false: it was ended before its end. */
-static bool run(uid_t user, enum how how, int which, int *status)
+static bool run(uid_t user, enum how how, int *status)
 {
 	bool has_ended = true;
 
@@ -88,7 +88,7 @@ static bool run(uid_t user, enum how how, int which, int *status)
 	if (!pid)
 		become(user, how);
 	if (pid > 0 && how == TRACED)
-		has_ended = noise_run(pid, which, status);
+		has_ended = noise_run(pid, status);
 	else if (pid < 0 || waitpid(pid, status, 0) != pid)
 		fail("fork");
 	if (how == COUNTED) {
@@ -107,11 +107,11 @@ static __attribute__((noreturn)) void refuse(const char *what, const char *more)
 	finish(1);
 }
 
-static void run_well(uid_t user, enum how how, int which, uint64_t wanted)
+static void run_well(uid_t user, enum how how, uint64_t wanted)
 {
 	int status;
 
-	if (!run(user, how, which, &status))
+	if (!run(user, how, &status))
 		return;
 	if (shared->error) {
 		errno = shared->error;
@@ -130,6 +130,23 @@ static uint64_t hash(const char *text, size_t size)
 	return hash_bytes(HASH_START, text, size) >> 1; /* the host's numbers have 63 bits */
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* 1,024 and 0.25 and 2e+9 are more than their first digits. */
+static bool is_continued(const char *at, const char *end)
+{
+	bool has_exponent = at < end && (*at == 'e' || *at == 'E');
+
+	if (at == end || !*at || !strchr(",.'_eE", *at++))
+		return false;
+	if (has_exponent && at < end && (*at == '+' || *at == '-'))
+		at++;
+	return at < end && is_digit(*at);
+}
+
 static void number(const char *name, const char *behind, const char *text, size_t size)
 {
 	const char *at = memmem(text, size, behind, strlen(behind)), *end = text + size;
@@ -138,10 +155,15 @@ static void number(const char *name, const char *behind, const char *text, size_
 	if (at)
 		for (at += strlen(behind); at < end && strchr(" \t:=", *at); at++)
 			;
-	if (!at || at == end || *at < '0' || *at > '9')
+	if (!at || at == end || !is_digit(*at))
 		refuse("it printed no number behind ", behind);
-	for (; at < end && *at >= '0' && *at <= '9' && found < 1ull << 59; at++)
+	for (; at < end && is_digit(*at); at++) {
+		if (found >= 1ull << 59) /* the next digit could make it more than 63 bits */
+			refuse("it printed too large a number behind ", behind);
 		found = found * 10 + (uint64_t)(*at - '0');
+	}
+	if (is_continued(at, end))
+		refuse("it printed no whole number of plain digits behind ", behind);
 	sig(name, found);
 }
 
@@ -203,7 +225,7 @@ static void time_runs(uid_t user, uint64_t runs, uint64_t wanted)
 {
 	region_begin();
 	for (uint64_t i = runs; i; i--)
-		run_well(user, TIMED, 0, wanted);
+		run_well(user, TIMED, wanted);
 	region_end();
 	sig("runs", runs);
 }
@@ -215,18 +237,17 @@ static void program_run(const struct order *o)
 
 	open_program(param(o, "number", 0));
 	for (uint64_t i = param(o, "warm-up", 0); i; i--)
-		run_well(user, WARM_UP, 0, wanted);
+		run_well(user, WARM_UP, wanted);
+	if (param(o, "trace", 0)) {
+		run_well(user, TRACED, wanted);
+		return;
+	}
 	if (counted)
-		run_well(user, COUNTED, 0, wanted);
+		run_well(user, COUNTED, wanted);
 	else
 		time_runs(user, param(o, "runs", 1), wanted);
 	sig("exit-status", wanted);
 	say_output(param(o, "any-output", 0));
-	if (param(o, "trace", 0)) {
-		for (int which = 0; which < 2; which++)
-			run_well(user, TRACED, which, wanted);
-		noise_say();
-	}
 }
 
 WORKLOAD("program", program_run);

@@ -18,6 +18,7 @@ mod parameters;
 mod settled;
 mod stat;
 mod times;
+mod traced;
 mod work;
 
 pub use counts::{CountsRuns, counts, plain};
@@ -32,3 +33,4 @@ pub use times::{
     Progress, estimates, in_blocks, is_drawn, never_ran, noise, of_blocks, progress, times, turns,
     wants_more, why_ended,
 };
+pub use traced::{TraceDifference, between_traces};

@@ -1,16 +1,22 @@
 //! Why a program does not repeat.
 
+use std::cmp::Reverse;
+
+use syscalls::x86_64::Sysno;
+
 use super::counts::with_boots;
 use super::error::Error;
 use super::session::Session;
+use crate::analyse::{TraceDifference, between_traces};
 use crate::engine::Stop;
-use crate::model::{Comparison, Row, Side, Signature};
-use crate::run::traced;
+use crate::model::{Comparison, CountsPlan, Row, Side, Step, TracedCall};
+use crate::run::{CountsBoots, traced};
 use crate::rundir::AnyRunDir;
 use crate::text::counted;
 
-/// Says of each program whose counts differ between layouts what it was given that differs, by
-/// running it twice more under ptrace; the caller has locked the directory.
+/// Says of each program whose counts differ between Layouts what it was given that differs, by
+/// running it under ptrace in the two whose counts are furthest apart; the caller has locked the
+/// directory.
 ///
 /// # Errors
 /// The Plan is of another QEMU or ktax, or the guest or the host failed.
@@ -33,10 +39,13 @@ pub fn explain_noise(
     with_boots(dir, session, |boots| {
         let explain = |row: &&Row| {
             session.observer.status(&format!("tracing {}", row.row));
-            let values = traced(&boots, plan, &row.row);
+            let traces = in_two_layouts(&boots, plan, row);
             session.observer.status("");
-            match values {
-                Ok(values) => Ok(sentence(&row.row, &values.unwrap_or_default())),
+            match traces {
+                Ok([one, other]) => {
+                    let is_cut = one.len().max(other.len()) == TracedCall::MOST;
+                    Ok(sentence(&row.row, &between_traces(&one, &other), is_cut))
+                }
                 Err(Stop::Cancelled) => Err(Error::Cancelled),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
@@ -47,6 +56,36 @@ pub fn explain_noise(
     })
 }
 
+fn in_two_layouts(
+    boots: &CountsBoots<'_>,
+    plan: &CountsPlan,
+    row: &Row,
+) -> Result<[Vec<TracedCall>; 2], Stop> {
+    let program = plan.workloads.iter().find(|workload| workload.row == row.row);
+    let program = program.expect("a row of a plan is one of its workloads");
+    let [one, other] = furthest_apart(plan, row);
+    Ok([traced(boots, plan, one, program)?, traced(boots, plan, other, program)?])
+}
+
+/// The Steps of the Side with the larger range that have the smallest and the largest count.
+fn furthest_apart<'a>(plan: &'a CountsPlan, row: &Row) -> [&'a Step; 2] {
+    let counts = |side: Side| row.effects().first().map(|effect| effect.samples.get(side));
+    let of_side = |side: Side| plan.steps.iter().filter(move |step| step.side == side);
+    let pair = |side: Side| {
+        let counted = counts(side).into_iter().flatten().copied().zip(of_side(side));
+        let (least, most) = (counted.clone().min_by_key(by_count), counted.max_by_key(by_count));
+        let ((least, one), (most, other)) = least.zip(most)?;
+        Some((most - least, [one, other]))
+    };
+    let pairs = Side::BOTH.into_iter().filter_map(pair);
+    let pair = pairs.max_by_key(|(range, _)| *range);
+    pair.expect("a noisy row has counts").1
+}
+
+fn by_count(of: &(u64, &Step)) -> u64 {
+    of.0
+}
+
 /// Whether the headline differs between the layouts of a Side.
 fn is_noisy(row: &Row) -> bool {
     let first = row.effects().first();
@@ -54,35 +93,42 @@ fn is_noisy(row: &Row) -> bool {
     first.is_some_and(|effect| Side::BOTH.iter().any(|side| differs(effect.samples.get(*side))))
 }
 
-fn sentence(row: &str, values: &Signature) -> String {
-    let calls = |prefix: &str| {
-        let of =
-            values.iter().filter_map(|(name, count)| Some((name.strip_prefix(prefix)?, *count)));
-        let mut of: Vec<(String, u64)> = of.map(|(name, n)| (name.replace('-', "_"), n)).collect();
-        of.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(&other.0)));
-        of
+fn sentence(row: &str, difference: &TraceDifference, is_cut: bool) -> String {
+    let mut given: Vec<(u16, u64)> =
+        difference.given.iter().map(|(number, times)| (*number, *times)).collect();
+    given.sort_by_key(|(number, times)| (Reverse(*times), *number));
+    let times = |(number, times): &(u16, u64)| {
+        let times = usize::try_from(*times).unwrap_or(usize::MAX);
+        format!("{} {}", name(*number), counted(times, "time"))
     };
-    let times = |(name, count): (String, u64)| {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        format!("{name} {}", counted(count, "time"))
+    let given: Vec<String> = given.iter().map(times).collect();
+    let apart: Vec<String> = difference.apart.iter().map(|number| name(*number)).collect();
+    let until = match is_cut {
+        true => format!(", up to its system call {},", TracedCall::MOST),
+        false => String::new(),
     };
-    let differs: Vec<String> = calls("differs-").into_iter().map(times).collect();
-    let diverges: Vec<String> = calls("diverges-").into_iter().map(|(name, _)| name).collect();
-    let runs = match values.get("traced-calls") {
-        Some(calls) => format!("two runs of {calls} system calls"),
-        None => "two runs".to_owned(),
-    };
-    let mut said = match differs.is_empty() {
+    let mut said = match given.is_empty() {
         true => format!(
-            "{row}: {runs} were given the same by every system call; what differs between \
-             layouts is the kernel's own work"
+            "{row}: two layouts{until} gave it the same by every system call; what differs is the \
+             kernel's own work"
         ),
-        false => format!("{row}: {runs} were given something else by {}", differs.join(", ")),
+        false => {
+            format!("{row}: two layouts{until} gave it something else by {}", given.join(", "))
+        }
     };
-    if !diverges.is_empty() {
-        said += &format!("; they went apart at {}", diverges.join(", "));
+    if !apart.is_empty() {
+        said += &format!("; its runs went apart at {}", apart.join(", "));
     }
     said
+}
+
+/// As the kernel names it.
+fn name(number: u16) -> String {
+    match Sysno::new(number.into()) {
+        _ if number == TracedCall::RDTSC => "rdtsc".to_owned(),
+        Some(call) => call.name().to_owned(),
+        None => format!("system call {number}"),
+    }
 }
 
 #[cfg(test)]
@@ -91,15 +137,17 @@ mod tests {
 
     #[test]
     fn what_differs_most_comes_first() {
-        let values = [("differs-getrandom", 1), ("differs-clock-gettime", 7), ("faults", 3)];
-        let mut values: Signature =
-            values.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        let said = sentence("program:a", &values);
-        assert!(said.ends_with("else by clock_gettime 7 times, getrandom 1 time"), "{said}");
-        values.insert("diverges-futex".to_owned(), 1);
-        assert!(sentence("program:a", &values).ends_with("; they went apart at futex"));
-        assert!(sentence("program:a", &Signature::new()).contains("two runs were given the same"));
-        values.insert("traced-calls".to_owned(), 65536);
-        assert!(sentence("program:a", &values).contains("two runs of 65536 system calls were"));
+        let difference = |given: &[(u16, u64)], apart: &[u16]| TraceDifference {
+            given: given.iter().copied().collect(),
+            apart: apart.iter().copied().collect(),
+        };
+        let few = [(318, 1), (228, 7), (511, 1), (510, 1)];
+        let said = sentence("program:a", &difference(&few, &[]), false);
+        let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, rdtsc 1 time";
+        assert_eq!(said, format!("program:a: two layouts gave it something else by {named}"));
+        let said = sentence("program:a", &difference(&few, &[202]), false);
+        assert!(said.ends_with("; its runs went apart at futex"), "{said}");
+        let said = sentence("program:a", &difference(&[], &[]), true);
+        assert!(said.contains("two layouts, up to its system call 32768, gave it the same"));
     }
 }

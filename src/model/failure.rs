@@ -228,6 +228,10 @@ fn of_program(message: &str) -> &'static str {
         "correct the command, give --status N, or name what it needs with --file"
     } else if begins("it printed more than") {
         "let it print less, or print to a file of its own"
+    } else if begins("it executed `") {
+        "let it execute `begin` once and then `end` once, or neither"
+    } else if begins("it printed too large a number") || begins("it printed no whole number") {
+        "name a number below 2^59 that has nothing but digits"
     } else if begins("it printed no number") {
         "write with --number or --ops-from what it prints before the number on its standard output"
     } else if begins("its preparation failed") {

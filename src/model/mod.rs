@@ -29,6 +29,7 @@ mod space;
 mod stat;
 mod subject;
 mod times;
+mod traced;
 mod verdict;
 mod warning;
 mod workload;
@@ -78,6 +79,7 @@ pub use times::{
     TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,
     TimesEvidence, TimesPlan,
 };
+pub use traced::TracedCall;
 pub use verdict::Verdict;
 pub use warning::Warning;
 pub use workload::{RUNNER, Region, Signature, Workload, family};

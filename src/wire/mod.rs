@@ -7,6 +7,7 @@ mod hello;
 mod lines;
 mod order;
 mod symbols;
+mod trace;
 
 pub use answer::{Answer, Done, parse_answer};
 pub use answers::{is_finished, split_answers};
@@ -14,6 +15,7 @@ pub use console::{panic_message, panic_that_stays, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, arguments, order};
 pub use symbols::parse_symbols;
+pub use trace::parse_trace;
 
 use thiserror::Error;
 

@@ -8,7 +8,7 @@ use ktax::model::{Comparison, Failure, Outcome, Run, Sample, Side, Verdict};
 
 use crate::common::files::script;
 use crate::common::{
-    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, row, run, scratch,
+    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, printed, row, run, scratch,
 };
 
 fn of(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
@@ -73,6 +73,51 @@ fn a_hook_that_fails_is_said_and_nothing_is_measured() {
         Failure::Program { message } => assert!(message.contains("preparation"), "{message}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_row_that_cannot_be_prepared_fails_and_the_functions_of_its_kernel_are_named() {
+    let dir = scratch();
+    let prepare = ["-w", "getppid", "-w", "stat", "--prepare", "test ! -e /tmp/once && touch once"];
+    let (ran, comparison) = of(dir.path(), &prepare);
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(executed(&dir.path().join("out"), "stat", "vfs_statx") > 0, "{comparison:?}");
+    let dir = scratch();
+    let (ran, comparison) =
+        of(dir.path(), &["-w", "getppid", "--prepare", "echo sorry >&2; false"]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let failure = row(&comparison, "getppid").failures[0].failure.to_string();
+    assert!(failure.contains("its preparation failed"), "{failure}");
+}
+
+#[test]
+fn what_is_more_than_its_first_digits_is_no_number() {
+    let dir = scratch();
+    let path = dir.path();
+    let printed = ["1,024", "0.25", "2e9", "2e+9", "99999999999999999999", "many", "12. 7, 1-2"];
+    let text: String =
+        printed.iter().enumerate().map(|(n, text)| format!("echo n{n}: {text}\n")).collect();
+    script(path, "prints.sh", &format!("#!/bin/sh\n{text}"));
+    let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
+    let of = |n: usize| {
+        format!(
+            "[[program]]\ncommand = [\"./prints.sh\"]\nname = \"n{n}\"\n\
+             numbers = {{ n = \"n{n}\" }}\n"
+        )
+    };
+    let programs: String = (0..printed.len()).map(of).collect();
+    let head = "title = \"t\"\nsame = true\nlayouts = 1\n";
+    let text = format!("{head}base = {subject}\nchange = {subject}\n{programs}");
+    fs::write(path.join("e.toml"), text).unwrap();
+    let ran = run(ktax().current_dir(path).args(["compare", "e.toml", "--json", "--out", "out"]));
+    let comparison = printed::comparison(&ran.stdout);
+    let said =
+        |n: usize| row(&comparison, &format!("program:n{n}")).failures[0].failure.to_string();
+    for n in 0..4 {
+        assert!(said(n).contains("no whole number of plain digits"), "{}", said(n));
+    }
+    assert!(said(4).contains("too large a number") && said(5).contains("printed no number"));
+    assert_eq!(sample(path, "program:n6").signature["n"], 12);
 }
 
 #[test]

@@ -155,18 +155,20 @@ fn failure<'a>(comparison: &'a Comparison, name: &str) -> &'a str {
     }
 }
 
+/// A program in C that does this.
+fn main_of(text: &str) -> String {
+    format!(
+        "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         #include <sys/wait.h>\n#include <unistd.h>\n#include \"ktax-mark.h\"\n\
+         static void *thread(void *n) {{ return n; }}\n\
+         int main(void) {{ (void)thread; {text} return 0; }}\n"
+    )
+}
+
 #[test]
 fn every_program_gives_a_number_or_says_why_not() {
     let dir = scratch();
     let dir = dir.path();
-    let main = |text: &str| {
-        format!(
-            "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
-             #include <sys/wait.h>\n#include <unistd.h>\n#include \"ktax-mark.h\"\n\
-             static void *thread(void *n) {{ return n; }}\n\
-             int main(void) {{ (void)thread; {text} return 0; }}\n"
-        )
-    };
     let threads = "pthread_t t[8]; \
                    for (int i = 0; i < 8; i++) pthread_create(t + i, 0, thread, 0); \
                    for (int i = 0; i < 8; i++) pthread_join(t[i], 0);";
@@ -183,13 +185,12 @@ fn every_program_gives_a_number_or_says_why_not() {
         ("crash", "abort();"),
         ("fill", fill),
         ("print", print),
-        ("twice", "ktax_begin(); ktax_end(); ktax_begin(); ktax_end();"),
         ("orphan", "if (!fork()) for (;;) pause(); puts(\"left\");"),
     ] {
-        compile(dir, name, &main(text), &["-w"]);
+        compile(dir, name, &main_of(text), &["-w"]);
     }
     script(dir, "wrong.sh", "#!/bin/sh\necho 'evil \u{1b}[2J' >&2\nexit 4\n");
-    let names = ["threads", "forks", "crash", "fill", "print", "twice", "orphan", "wrong.sh"];
+    let names = ["threads", "forks", "crash", "fill", "print", "orphan", "wrong.sh"];
     let programs: String =
         names.iter().map(|name| format!("[[program]]\ncommand = [\"./{name}\"]\n")).collect();
     let (ran, comparison) = measured(dir, &programs, &["--time-limit", "60"]);
@@ -206,10 +207,33 @@ fn every_program_gives_a_number_or_says_why_not() {
         said("fill")
     );
     assert!(said("print").contains("printed more than"), "{}", said("print"));
-    assert!(said("twice").contains("2 regions"), "{}", said("twice"));
     let wrong = said("wrong-sh");
     assert!(wrong.contains("status is 4, expected 0: evil \\x1b"), "{wrong}");
     assert!(!ran.stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn a_program_that_does_not_execute_each_marker_once_says_what_it_did() {
+    let dir = scratch();
+    let dir = dir.path();
+    let programs = [
+        ("twice", "ktax_begin(); ktax_end(); ktax_begin(); ktax_end();"),
+        ("begins", "ktax_begin();"),
+        ("ends", "ktax_end();"),
+        ("reversed", "ktax_end(); ktax_begin();"),
+    ];
+    let mut text = String::new();
+    for (name, does) in programs {
+        compile(dir, name, &main_of(does), &["-w"]);
+        text += &format!("[[program]]\ncommand = [\"./{name}\"]\n");
+    }
+    let (_, comparison) = measured(dir, &text, &[]);
+    let said = |name: &str| failure(&comparison, &format!("program:{name}"));
+    for (name, [begins, ends]) in [("twice", [2, 2]), ("begins", [1, 0]), ("ends", [0, 1])] {
+        let times = format!("`begin` and `end` {begins} and {ends} times, not once each");
+        assert_eq!(said(name), format!("it executed {times}"));
+    }
+    assert_eq!(said("reversed"), "it executed `end` before `begin`");
 }
 
 #[test]
@@ -262,6 +286,7 @@ fn a_noisy_program_is_explained_by_what_it_was_given() {
     assert_eq!(row(&comparison, "program:noisy").verdict, Verdict::NoDetectedChange);
     let line = |name: &str| ran.stderr.lines().find(|line| line.contains(name));
     let said = line("ktax: program:noisy:").unwrap_or_else(|| panic!("{}", ran.stderr));
+    assert!(said.contains("two layouts gave it something else by"), "{said}");
     let reads_clock = said.contains("rdtsc") || said.contains("clock_gettime");
     assert!(reads_clock && said.contains("getrandom 1 time"), "{said}");
     // Its pages are where the layout has them, and every program is given random bytes.

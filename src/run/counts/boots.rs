@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use super::measure::{Measured, measure};
 use crate::engine::{Engine, Frozen, Request, Stop};
 use crate::model::{
-    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Signature, Step, Workload,
+    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, TracedCall, Workload,
 };
 use crate::program::PackedModules;
 use crate::run::driver::{Boots, Made, ReadyBoot};
 use crate::text::escape_byte_lines;
-use crate::wire::{self, Answer, Hello};
+use crate::wire::{self, Hello};
 
 /// What counts.
 pub struct CountsBoots<'a> {
@@ -117,28 +117,24 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     }
 }
 
-/// Runs a program once more, and says what two further runs of it did not have in common.
+/// Runs a program once more at a Step, and says which system calls it made and what each gave it.
 ///
 /// # Errors
 /// The guest or the host failed, or the user cancelled.
 pub fn traced(
     boots: &CountsBoots<'_>,
     plan: &CountsPlan,
-    row: &str,
-) -> Result<Option<Signature>, Stop> {
-    let step = plan.steps.first();
-    let workload = plan.workloads.iter().find(|workload| workload.row == row);
-    let Some((step, workload)) = step.zip(workload.filter(|it| it.is_users())) else {
-        return Ok(None);
-    };
-    let mut workload = workload.clone();
+    step: &Step,
+    program: &Workload,
+) -> Result<Vec<TracedCall>, Stop> {
+    let mut workload = program.clone();
     workload.params.insert("trace".to_owned(), 1);
     let frozen = boots.engine.boot(&boots.request(plan, step))?;
     let order = wire::order(&workload, &plan.layouts[step.layout]);
     let answer = frozen.run(&order)?;
-    match wire::parse_answer(&answer.wire, &workload.program) {
-        Ok(Answer::Done(done)) => Ok(Some(done.values)),
-        Ok(Answer::Refused(message)) => Err(Failure::Program { message }.into()),
+    match wire::parse_trace(&answer.wire, &workload.program) {
+        Ok(Ok(calls)) => Ok(calls),
+        Ok(Err(message)) => Err(Failure::Program { message }.into()),
         Err(error) => Err(Failure::Garbled { reason: error.to_string() }.into()),
     }
 }
