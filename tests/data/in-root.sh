@@ -35,9 +35,10 @@ esac >&2
     [ "$way" = crate ] || ls /usr/local/share/man/man1/ktax-compare.1.gz || ls $man
     ktax doctor --qemu "$qemu"
 } >&2
+out=$(mktemp -d)/run
 ktax compare --kernel /given/vmlinuz --base-boot-line lsm=capability -w getppid -w open-close -w fork-exit \
-    --qemu "$qemu" --out "/tmp/out-$way" >&2 || [ $? = 3 ]
-cat "/tmp/out-$way/comparison.json"
+    --qemu "$qemu" --out "$out" >&2 || [ $? = 3 ]
+cat "$out/comparison.json"
 
 case $way in
 deb) apt-get purge -qq --yes ktax ;;
