@@ -53,6 +53,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let name = args.ledger.display().to_string();
     let text = flow::ledger_text(&args.ledger)?;
     let mut file = Ledger::read(&text, &name)?;
+    args.rows.choose_programs(&mut file)?;
     args.rows.apply(&mut file)?;
     let again = ["ktax", "ledger", &name].map(str::to_owned).into_iter().chain(args.rows.words());
     let ledger = Ledger { again: again.collect(), ..Ledger::of(file, &name)? };

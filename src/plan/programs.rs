@@ -1,6 +1,7 @@
 //! Programs of the user's, and of workload files, as rows.
 
 use super::error::PlanError;
+use super::file::ExperimentFile;
 use super::program::{ProgramKeys, program};
 use super::workloads::{Definition, each_once};
 use crate::model::{RUNNER, Region, Signature, UserProgram, Workload};
@@ -11,6 +12,36 @@ pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanErr
     let programs: Vec<UserProgram> = keys.iter().map(program).collect::<Result<_, _>>()?;
     each_once(rows(&programs, &[]))?;
     Ok(programs)
+}
+
+impl ExperimentFile {
+    /// Leaves the programs of these names.
+    ///
+    /// # Errors
+    /// As for [`check_programs`](ExperimentFile::check_programs).
+    pub fn choose_programs(&mut self, names: &[&str]) -> Result<(), PlanError> {
+        let known = self.check_programs(names)?;
+        let mut is_asked_for = known.iter().map(|it| names.contains(&it.name.as_str()));
+        self.program.retain(|_| is_asked_for.next().unwrap_or(false));
+        Ok(())
+    }
+
+    /// All programs, with those of these names among them.
+    ///
+    /// # Errors
+    /// There is no such program, or one is wrong.
+    pub fn check_programs(&self, names: &[&str]) -> Result<Vec<UserProgram>, PlanError> {
+        let known = programs(&self.program)?;
+        if let Some(name) = names.iter().find(|name| known.iter().all(|it| it.name != **name)) {
+            let rows: Vec<String> = known.iter().map(UserProgram::row).collect();
+            let reason = match rows.is_empty() {
+                true => format!("there is no program {name:?}; write it behind --: -- ./{name}"),
+                false => format!("there is no program {name:?}; choose of {}", rows.join(", ")),
+            };
+            return Err(PlanError::Program { reason });
+        }
+        Ok(known)
+    }
 }
 
 /// Splits names of rows into the programs of workload files that they ask for, and the others;
@@ -104,12 +135,24 @@ mod tests {
     use super::super::workloads::definitions;
     use super::*;
 
+    fn keys(command: &str) -> ProgramKeys {
+        ProgramKeys { command: vec![command.to_owned()], ..ProgramKeys::default() }
+    }
+
+    #[test]
+    fn programs_of_a_file_are_chosen_by_name() {
+        let program = vec![keys("one"), keys("two"), keys("three")];
+        let mut file = ExperimentFile { program: program.clone(), ..ExperimentFile::default() };
+        file.choose_programs(&["three", "one"]).unwrap();
+        assert_eq!(file.program, [keys("one"), keys("three")]);
+        assert!(file.check_programs(&["three"]).is_ok());
+        let unknown = file.choose_programs(&["two"]).unwrap_err().to_string();
+        assert!(unknown.contains("choose of program:one, program:three"), "{unknown}");
+        assert_eq!(file.program.len(), 2);
+    }
+
     #[test]
     fn two_of_one_name_are_refused() {
-        let keys = |command: &str| ProgramKeys {
-            command: vec![command.to_owned()],
-            ..ProgramKeys::default()
-        };
         let twice = programs(&[keys("a"), keys("/bin/a")]);
         assert!(matches!(twice, Err(PlanError::Twice { .. })));
     }

@@ -74,7 +74,7 @@ pub fn boot(failed: &RowFailure) -> (String, String) {
     }
 }
 
-/// Boots that failed, each with all rows that it took: a Boot that failed is said once.
+/// Boots that failed, each with all rows that it took: what failed in the same way is said once.
 pub fn failures<'a>(
     rows: &'a [Row],
     boots: impl Fn(&RowFailure) -> (String, String),
@@ -101,5 +101,24 @@ pub fn failures<'a>(
         }
     }
     let title = "Failed, so not compared:".to_owned();
-    Section::Reasons { title, reasons: failures.into_iter().map(|(reason, _)| reason).collect() }
+    let reasons = failures
+        .into_iter()
+        .fold(Vec::new(), |reasons, (reason, _)| of_both_sides(reasons, reason));
+    Section::Reasons { title, reasons }
+}
+
+/// Adds a reason; to one that says the same of a Boot of the other Side, its name.
+fn of_both_sides(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
+    let is_same = |known: &&mut FailureReason| {
+        let of = |it: &FailureReason| (it.rows.clone(), it.why.clone(), it.next_step.clone());
+        known.boots == "boot" && new.boots == "boot" && of(known) == of(&new)
+    };
+    match reasons.iter_mut().find(is_same) {
+        Some(known) => {
+            known.boots = "boots".to_owned();
+            known.name += &format!(" and {}", new.name);
+        }
+        None => reasons.push(new),
+    }
+    reasons
 }

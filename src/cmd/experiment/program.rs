@@ -88,9 +88,21 @@ impl ProgramArgs {
                  -- ./program",
             )),
             (false, _) => {
+                self.check_numbers()?;
                 file.program.push(keys);
                 Ok(())
             }
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
+        let is_twice = |at: usize, name: &str| self.number[..at].iter().any(|it| it.0 == name);
+        let mut numbers = self.number.iter().enumerate();
+        match numbers.find(|(at, (name, _))| is_twice(*at, name)) {
+            Some((_, (name, _))) => Err(Error::usage(format!(
+                "--number gives two numbers the name {name:?}; give each its own"
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -26,14 +26,37 @@ pub struct RowArgs {
     layouts: Option<u32>,
 }
 
+/// How the row of a program is named.
+const PROGRAM: &str = "program:";
+
 impl RowArgs {
+    /// Leaves those of the file's programs that are asked for, if any is.
+    ///
+    /// # Errors
+    /// The file has no such program.
+    pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        let names = self.programs();
+        if !names.is_empty() {
+            file.choose_programs(&names)?;
+        }
+        Ok(())
+    }
+
+    fn programs(&self) -> Vec<&str> {
+        self.workloads.iter().filter_map(|row| row.strip_prefix(PROGRAM)).collect()
+    }
+
     /// Puts the flags in the place of the file's keys.
     ///
     /// # Errors
-    /// A file of the directory of workloads cannot be read, or is wrong.
+    /// A file of the directory of workloads cannot be read, or is wrong; or there is no such
+    /// program.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        file.check_programs(&self.programs())?;
         if !self.workloads.is_empty() {
-            file.workloads = Some(self.workloads.clone());
+            let rows = self.workloads.iter().filter(|row| !row.starts_with(PROGRAM));
+            let rows: Vec<String> = rows.cloned().collect();
+            file.workloads = (!rows.is_empty()).then_some(rows);
         }
         file.layouts = self.layouts.or(file.layouts);
         if self.workloads_from.is_some() {

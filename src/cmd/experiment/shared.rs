@@ -92,7 +92,9 @@ impl SharedArgs {
             )));
         }
         let text = flow::experiment_text(path)?;
-        Ok(Some(ExperimentFile::parse(&text, &path.display().to_string())?))
+        let mut file = ExperimentFile::parse(&text, &path.display().to_string())?;
+        self.rows.choose_programs(&mut file)?;
+        Ok(Some(file))
     }
 
     /// Puts the flags in the place of the file's keys.
