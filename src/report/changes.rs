@@ -116,7 +116,7 @@ fn of_both_sides(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<Fai
     match reasons.iter_mut().find(is_same) {
         Some(known) => {
             known.boots = "boots".to_owned();
-            known.name += &format!(" and {}", new.name);
+            known.name += &format!(", {}", new.name);
         }
         None => reasons.push(new),
     }

@@ -75,12 +75,15 @@ fn troubles() -> Comparison {
         ("select-tcp", "one call over 100 sockets", pipe),
     ];
     let mut troubles = made("What can go wrong", 3, rows);
-    // One Boot that panicked takes every row with it; here two, to see them said once.
-    let failure = Failure::Panic { message: "VFS: Unable to mount root fs".into() };
+    // A Boot that panicked takes every row with it; here two rows and two Boots, said once.
+    let panicked = |boot: &str, side| RowFailure {
+        boot: boot.to_owned(),
+        side,
+        boots: 1,
+        failure: Failure::Panic { message: "VFS: Unable to mount root fs".into() },
+    };
     for row in &mut troubles.rows[3..] {
-        let boot = "004-base".to_owned();
-        let failure = failure.clone();
-        row.failures = vec![RowFailure { boot, side: Side::Base, boots: 1, failure }];
+        row.failures = vec![panicked("004-base", Side::Base), panicked("005-change", Side::Change)];
         row.verdict = Verdict::Failed;
         row.evidence = Evidence::Counts(CountsEvidence::default());
     }
