@@ -145,6 +145,18 @@ fn no_column_vanishes_unsaid_and_none_is_left_out_where_there_is_room() {
     assert!(narrow > 0);
 }
 
+#[test]
+fn what_is_left_out_is_not_explained() {
+    let changes = cases::changes();
+    for (width, is_there) in [(60, false), (100, true)] {
+        let text = at(&changes, width, false);
+        let explained = |head: &str| text.lines().any(|line| line.starts_with(head));
+        assert_eq!(text.contains("Omitted to fit 60 columns"), !is_there, "{text}");
+        assert_eq!([explained("range %  "), explained("MDE %  ")], [is_there; 2], "{text}");
+        assert!(explained("delta %  ") && explained("verdict  "), "{text}");
+    }
+}
+
 /// Parameters stand below one another before a column is left out.
 #[test]
 fn a_long_name_takes_no_column_away() {

@@ -69,13 +69,17 @@ fn way(table: &Table, page: &Page) -> Option<(usize, Break)> {
 
 /// The columns that a page of this width leaves out, in words; nothing where all are shown.
 pub fn left_out(table: &Table, page: &Page) -> Option<String> {
+    let heads = heads_left_out(table, page);
+    (!heads.is_empty()).then(|| omitted(&heads.join(", "), page))
+}
+
+/// The heads of these columns, each on one line.
+pub fn heads_left_out(table: &Table, page: &Page) -> Vec<String> {
     let given = way(table, page).map_or(table.gives_way.len(), |(given, _)| given);
     let mut columns: Vec<usize> = table.gives_way[..given].concat();
     columns.sort_unstable();
     columns.retain(|column| !table.is_extra(*column));
-    let head = |column: &usize| table.columns[*column].head.replace('\n', " ");
-    let heads: Vec<String> = columns.iter().map(head).collect();
-    (!heads.is_empty()).then(|| omitted(&heads.join(", "), page))
+    columns.iter().map(|column| table.columns[*column].head.replace('\n', " ")).collect()
 }
 
 /// Says what a page of this width leaves out.

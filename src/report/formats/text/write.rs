@@ -1,7 +1,8 @@
+use super::draw::heads_left_out;
 use super::page::Page;
 use super::sections::{section, warnings};
 use crate::report::formats::format::{Format, each};
-use crate::report::view::{Legend, SideLine, View};
+use crate::report::view::{Legend, Section, SideLine, View};
 
 /// Fitted to the terminal's width.
 pub const FORMAT: Format = Format {
@@ -17,9 +18,27 @@ fn write(view: &View, page: &Page) -> String {
     blocks.push(header(view, page));
     blocks.extend(view.sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, page)));
     blocks.push(warnings(&view.warnings, page));
-    blocks.push(legend(&view.shown_legend(), page));
+    blocks.push(legend(&of_what_is_shown(view.shown_legend(), &view.sections, page), page));
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
+}
+
+/// Without the heads of columns that no table of the page has room for.
+fn of_what_is_shown(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
+    let tables = sections.iter().filter_map(|section| match section {
+        Section::Table { table, .. } => Some(table),
+        _ => None,
+    });
+    let (mut shown, mut left_out) = (Vec::new(), Vec::new());
+    for table in tables {
+        let without = heads_left_out(table, page);
+        let heads = table.columns.iter().map(|column| column.head.replace('\n', " "));
+        shown.extend(heads.filter(|head| !without.contains(head)));
+        left_out.extend(without);
+    }
+    let is_of = |heads: &[String], term: &str| heads.iter().any(|head| head == term);
+    legend.terms.retain(|(term, _)| !is_of(&left_out, term) || is_of(&shown, term));
+    legend
 }
 
 fn headline(view: &View, page: &Page) -> String {
