@@ -117,7 +117,7 @@ test-long: setup
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
-	    '--test long -- --test-threads 1 answers:: fleet:: programs:: publication::'
+	    '--test long -- --test-threads 1 answers:: applications:: fleet:: programs:: publication::'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =
