@@ -104,6 +104,7 @@ void hello(void)
 	SAY("release ", name.release);
 	disk();
 	hooks_setup();
+	disk_settle();
 	if (length > 0 && build_id(hex, sizeof(hex), notes, length))
 		SAY("build-id ", hex);
 	if (getrandom(NULL, 0, GRND_NONBLOCK) != 0)

@@ -25,16 +25,32 @@ static const char *copied(const char *path)
 	return to;
 }
 
+static bool copy_bytes(int out, int in, off_t size)
+{
+	off_t done = 0;
+	ssize_t sent = 1;
+
+	while (done < size && sent > 0)
+		sent = sendfile(out, in, &done, (size_t)(size - done));
+	if (!sent)
+		errno = EIO; /* the file has become shorter */
+	return done == size;
+}
+
 static bool copy_file(const char *path, const char *to, const struct stat *about)
 {
-	int in = open(path, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	off_t done = 0;
+	int in = open(path, O_RDONLY);
+	int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	bool is_whole = out >= 0 && copy_bytes(out, in, about->st_size);
+	int error = errno;
 
-	while (in >= 0 && out >= 0 && done < about->st_size)
-		if (sendfile(out, in, &done, (size_t)(about->st_size - done)) <= 0)
-			break;
-	bool is_whole = in >= 0 && !close(out) && done == about->st_size;
-	close(in);
+	if (out >= 0 && close(out) && is_whole) {
+		error = errno;
+		is_whole = false;
+	}
+	if (in >= 0)
+		close(in);
+	errno = error;
 	return is_whole;
 }
 

@@ -12,6 +12,7 @@ void hello(void);
 
 /* disk.c: modules, and a file system over /tmp; what fails is said between `release` and `ready` */
 void disk(void);
+void disk_settle(void);                 /* after the set-up */
 
 /* hooks.c: what the user lets run besides */
 struct rooted;

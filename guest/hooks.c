@@ -37,7 +37,7 @@ static bool set_up(struct rooted *r, const char *directory)
 	if (!rooted_exists(directory, "root"))
 		return false;
 	if (!rooted_open(r, directory) || !rooted_mount(r))
-		wrong = strerror(errno);
+		wrong = errno == ENOSPC ? "its files do not fit on the disk" : strerror(errno);
 	else
 		wrong = hook(r, "setup", &more);
 	if (wrong)

@@ -15,6 +15,7 @@
 static const struct output outputs[] = {
 	{ SYS_read, 1, 0 },
 	{ SYS_pread64, 1, 0 },
+	{ SYS_recvfrom, 1, 0 },
 	{ SYS_getrandom, 0, 0 },
 	{ SYS_getdents64, 1, 0 },
 	{ SYS_readlink, 1, 0 },

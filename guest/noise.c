@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -73,6 +74,8 @@ static void at_call(struct task *task)
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		task->number = info.entry.nr;
 		memcpy(task->arguments, info.entry.args, sizeof(task->arguments));
+		if (task->number == SYS_exit || task->number == SYS_exit_group)
+			record(task, task->number, task->arguments[0]); /* it does not return */
 	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT) {
 		record(task, task->number, with_data(task, (uint64_t)info.exit.rval));
 	}
@@ -104,6 +107,16 @@ void noise_begin(void)
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	raise(SIGSTOP);
+}
+
+/* A process ends after its threads, and those after whoever traces them has waited. */
+static void end_tasks(void)
+{
+	for (struct task *task = tasks; task < tasks + MOST_TASKS && task->pid; task++)
+		kill(task->pid, SIGKILL);
+	for (struct task *task = tasks + MOST_TASKS; task-- > tasks;)
+		if (task->pid)
+			waitpid(task->pid, NULL, __WALL);
 }
 
 bool noise_run(pid_t program, int *ended)
@@ -140,5 +153,6 @@ bool noise_run(pid_t program, int *ended)
 	}
 	if (calls < MOST_CALLS)
 		fail("waitpid");
+	end_tasks();
 	return false;
 }

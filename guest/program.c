@@ -135,12 +135,16 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* 1,024 and 0.25 and 2e+9 are more than their first digits. */
+/* 1,024 and 0.25, 2e+9, 0x1f and 12k are more than their first digits; 1'024 in any writing. */
 static bool is_continued(const char *at, const char *end)
 {
 	bool has_exponent = at < end && (*at == 'e' || *at == 'E');
 
-	if (at == end || !*at || !strchr(",.'_eE", *at++))
+	if (at == end || !*at)
+		return false;
+	if (strchr("xXkKMGT", *at) || (unsigned char)*at >= 0x80)
+		return true;
+	if (!strchr(",.'_eE", *at++))
 		return false;
 	if (has_exponent && at < end && (*at == '+' || *at == '-'))
 		at++;
@@ -153,7 +157,7 @@ static void number(const char *name, const char *behind, const char *text, size_
 	uint64_t found = 0;
 
 	if (at)
-		for (at += strlen(behind); at < end && strchr(" \t:=", *at); at++)
+		for (at += strlen(behind); at < end && *at && strchr(" \t:=", *at); at++)
 			;
 	if (!at || at == end || !is_digit(*at))
 		refuse("it printed no number behind ", behind);

@@ -14,20 +14,22 @@ pub struct TraceDifference {
 }
 
 /// Compares each thread and process with that of the other run which began as the same one, up to
-/// the call at which they go apart.
+/// the call at which they go apart. Where a trace that was cut ends says nothing.
 pub fn between_traces(one: &[TracedCall], other: &[TracedCall]) -> TraceDifference {
+    let is_cut = one.len().max(other.len()) >= TracedCall::MOST;
     let (one, other) = (by_task(one), by_task(other));
     let mut difference = TraceDifference::default();
-    for (task, calls) in one {
-        for (a, b) in calls.iter().zip(other.get(&task).into_iter().flatten()) {
-            if a.number != b.number {
-                difference.apart.insert(a.number);
-                break;
-            }
-            if a.given != b.given {
-                *difference.given.entry(a.number).or_default() += 1;
-            }
+    let tasks: BTreeSet<u16> = one.keys().chain(other.keys()).copied().collect();
+    for task in tasks {
+        let [one, other] = [&one, &other].map(|of| of.get(&task).map_or(&[][..], Vec::as_slice));
+        let together = one.iter().zip(other).take_while(|(a, b)| a.number == b.number);
+        for (call, _) in together.clone().filter(|(a, b)| a.given != b.given) {
+            *difference.given.entry(call.number).or_default() += 1;
         }
+        let after = together.count();
+        let has_gone_apart = !is_cut || (one.len() > after && other.len() > after);
+        let next = one.get(after).or(other.get(after)).filter(|_| has_gone_apart);
+        difference.apart.extend(next.map(|call| call.number));
     }
     difference
 }
@@ -59,9 +61,11 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_shorter_is_compared_as_far_as_it_goes() {
-        let one = calls(&[(0, 96, 1), (0, 96, 2)]);
-        assert_eq!(between_traces(&one, &one[..1]), TraceDifference::default());
-        assert_eq!(between_traces(&[], &one), TraceDifference::default());
+    fn a_run_that_ends_earlier_went_apart_there() {
+        let one = calls(&[(0, 96, 1), (0, 24, 2), (1, 39, 1)]);
+        assert_eq!(between_traces(&one, &one[..1]).apart, [24, 39].into());
+        assert_eq!(between_traces(&[], &one[..2]).apart, [96].into());
+        let cut = calls(&[(0, 96, 1); TracedCall::MOST]);
+        assert_eq!(between_traces(&cut, &cut[1..]), TraceDifference::default());
     }
 }

@@ -229,7 +229,8 @@ fn of_program(message: &str) -> &'static str {
     } else if begins("it printed more than") {
         "let it print less, or print to a file of its own"
     } else if begins("it executed `") {
-        "let it execute `begin` once and then `end` once, or neither"
+        "let it execute `begin` once and then `end` once, or neither; if it does, leave out \
+         --warm-up, whose runs execute them, too"
     } else if begins("it printed too large a number") || begins("it printed no whole number") {
         "name a number below 2^59 that has nothing but digits"
     } else if begins("it printed no number") {

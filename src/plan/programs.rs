@@ -18,29 +18,31 @@ impl ExperimentFile {
     /// Leaves the programs of these names.
     ///
     /// # Errors
-    /// As for [`check_programs`](ExperimentFile::check_programs).
+    /// A program is wrong.
     pub fn choose_programs(&mut self, names: &[&str]) -> Result<(), PlanError> {
-        let known = self.check_programs(names)?;
+        let known = programs(&self.program)?;
         let mut is_asked_for = known.iter().map(|it| names.contains(&it.name.as_str()));
         self.program.retain(|_| is_asked_for.next().unwrap_or(false));
         Ok(())
     }
 
-    /// All programs, with those of these names among them.
+    /// Checks that there are programs of these names.
     ///
     /// # Errors
     /// There is no such program, or one is wrong.
-    pub fn check_programs(&self, names: &[&str]) -> Result<Vec<UserProgram>, PlanError> {
+    pub fn check_programs(&self, names: &[&str]) -> Result<(), PlanError> {
         let known = programs(&self.program)?;
         if let Some(name) = names.iter().find(|name| known.iter().all(|it| it.name != **name)) {
             let rows: Vec<String> = known.iter().map(UserProgram::row).collect();
             let reason = match rows.is_empty() {
-                true => format!("there is no program {name:?}; write it behind --: -- ./{name}"),
+                true => format!(
+                    "there is no program {name:?}, and none at all; remove -w program:{name}"
+                ),
                 false => format!("there is no program {name:?}; choose of {}", rows.join(", ")),
             };
             return Err(PlanError::Program { reason });
         }
-        Ok(known)
+        Ok(())
     }
 }
 
@@ -146,9 +148,10 @@ mod tests {
         file.choose_programs(&["three", "one"]).unwrap();
         assert_eq!(file.program, [keys("one"), keys("three")]);
         assert!(file.check_programs(&["three"]).is_ok());
-        let unknown = file.choose_programs(&["two"]).unwrap_err().to_string();
+        let unknown = file.check_programs(&["two"]).unwrap_err().to_string();
         assert!(unknown.contains("choose of program:one, program:three"), "{unknown}");
-        assert_eq!(file.program.len(), 2);
+        file.choose_programs(&["two"]).unwrap();
+        assert!(file.program.is_empty());
     }
 
     #[test]

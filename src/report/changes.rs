@@ -101,17 +101,16 @@ pub fn failures<'a>(
         }
     }
     let title = "Failed, so not compared:".to_owned();
-    let reasons = failures
-        .into_iter()
-        .fold(Vec::new(), |reasons, (reason, _)| of_both_sides(reasons, reason));
+    let reasons =
+        failures.into_iter().fold(Vec::new(), |reasons, (reason, _)| with_boot(reasons, reason));
     Section::Reasons { title, reasons }
 }
 
-/// Adds a reason; to one that says the same of a Boot of the other Side, its name.
-fn of_both_sides(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
+/// Adds a reason; to one that says the same of other Boots, the name of its own.
+fn with_boot(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
     let is_same = |known: &&mut FailureReason| {
         let of = |it: &FailureReason| (it.rows.clone(), it.why.clone(), it.next_step.clone());
-        known.boots == "boot" && new.boots == "boot" && of(known) == of(&new)
+        known.boots.starts_with("boot") && new.boots == "boot" && of(known) == of(&new)
     };
     match reasons.iter_mut().find(is_same) {
         Some(known) => {

@@ -57,7 +57,7 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         (&["--user", "root", "--", "sh"], "it takes a whole number"),
         (&["--number", "a=x", "--number", "a=y", "--", "sh"], "two numbers the name"),
         (&["-w", "program:bash", "--", "sh"], "choose of program:sh"),
-        (&["-w", "program:bash"], "write it behind --"),
+        (&["-w", "program:bash"], "and none at all"),
         (&["--prepare", "true", "-w", "git-status"], "beside rows that are no programs"),
     ] {
         let said = refused(&here, words);

@@ -30,14 +30,18 @@ pub struct RowArgs {
 const PROGRAM: &str = "program:";
 
 impl RowArgs {
-    /// Leaves those of the file's programs that are asked for, if any is.
+    /// Leaves those of the file's programs that are asked for, if any is; and no hooks, if nothing
+    /// else is.
     ///
     /// # Errors
-    /// The file has no such program.
+    /// A program of the file is wrong.
     pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let names = self.programs();
         if !names.is_empty() {
             file.choose_programs(&names)?;
+        }
+        if !names.is_empty() && names.len() == self.workloads.len() {
+            file.hooks = None;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
 
 use super::format::{Format, each};
-use super::text::{Page, header, legend, section};
+use super::text::{Page, header, legend, of_what_is_shown, section};
 use crate::report::options::TextOptions;
 use crate::report::view::{Legend, Line, Section, Table, View};
 use crate::text::shell_word;
@@ -27,7 +27,7 @@ fn write(view: &View) -> String {
     blocks.extend(sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, &page)));
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
-    blocks.push(legend(&short_legend(view), &page));
+    blocks.push(legend(&of_what_is_shown(short_legend(view), &sections, &page), &page));
     blocks.push(command(&view.again, &page));
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n")

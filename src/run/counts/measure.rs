@@ -45,7 +45,7 @@ pub fn measure(
                 format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
             Failure::Program { message }
         }
-        ProfileError::Regions { .. } if workload.is_users() => {
+        ProfileError::Regions { regions: 2 } if workload.is_users() => {
             Failure::Program { message: "it executed `end` before `begin`".to_owned() }
         }
         error => Failure::Profile { reason: error.to_string() },

@@ -9,4 +9,4 @@ mod write;
 pub use page::Page;
 pub use plain::{numbers, plain_table};
 pub use sections::section;
-pub use write::{FORMAT, header, legend};
+pub use write::{FORMAT, header, legend, of_what_is_shown};

@@ -24,7 +24,7 @@ fn write(view: &View, page: &Page) -> String {
 }
 
 /// Without the heads of columns that no table of the page has room for.
-fn of_what_is_shown(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
+pub fn of_what_is_shown(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
     let tables = sections.iter().filter_map(|section| match section {
         Section::Table { table, .. } => Some(table),
         _ => None,
