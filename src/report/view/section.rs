@@ -100,7 +100,7 @@ pub struct Note {
 /// Why rows have no answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailureReason {
-    /// The boots that failed: `boot`, `boots`, `12 boots of the change`; empty where it is of no boot.
+    /// The boots that failed: `boot`, `boots`, `12 boots of the change`; empty where it is of none.
     pub boots: String,
     /// The boot's name, or those of `boots`; empty where they are counted.
     pub name: String,
