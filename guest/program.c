@@ -135,20 +135,29 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* Three digits and no more: of 1,024. A list such as 0,1024,0 has other numbers behind a comma. */
+static bool is_group(const char *at, const char *end)
+{
+	for (int i = 0; i < 3; i++, at++)
+		if (at >= end || !is_digit(*at))
+			return false;
+	return at == end || !is_digit(*at);
+}
+
 /* 1,024 and 0.25, 2e+9, 0x1f and 12k are more than their first digits; 1'024 in any writing. */
 static bool is_continued(const char *at, const char *end)
 {
-	bool has_exponent = at < end && (*at == 'e' || *at == 'E');
-
 	if (at == end || !*at)
 		return false;
 	if (strchr("xXkKMGT", *at) || (unsigned char)*at >= 0x80)
 		return true;
-	if (!strchr(",.'_eE", *at++))
+	if (strchr(",'_", *at))
+		return is_group(at + 1, end);
+	if (!strchr(".eE", *at))
 		return false;
-	if (has_exponent && at < end && (*at == '+' || *at == '-'))
+	if (*at != '.' && at + 1 < end && strchr("+-", at[1]))
 		at++;
-	return at < end && is_digit(*at);
+	return at + 1 < end && is_digit(at[1]);
 }
 
 static void number(const char *name, const char *behind, const char *text, size_t size)

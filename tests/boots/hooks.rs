@@ -104,6 +104,7 @@ fn what_is_more_than_its_first_digits_is_no_number() {
         "99999999999999999999",
         "many",
         "12. 7, 1-2",
+        "0,1024,0",
     ];
     let text: String =
         printed.iter().enumerate().map(|(n, text)| format!("echo n{n}: {text}\n")).collect();
@@ -128,6 +129,7 @@ fn what_is_more_than_its_first_digits_is_no_number() {
     }
     assert!(said(6).contains("too large a number") && said(7).contains("printed no number"));
     assert_eq!(sample(path, "program:n8").signature["n"], 12);
+    assert_eq!(sample(path, "program:n9").signature["n"], 0);
 }
 
 #[test]
