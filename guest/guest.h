@@ -10,7 +10,7 @@ void boot(void);
 void ignored(const char *parameter);
 void hello(void);
 
-/* disk.c: modules, and a file system over /tmp; what fails is said between `release` and `ready` */
+/* disk.c: modules, and a file system; what fails is said between `release` and `ready` */
 void disk(void);
 void disk_settle(void);                 /* after the set-up */
 
