@@ -11,6 +11,8 @@ pub struct TraceDifference {
     pub given: BTreeMap<u16, u64>,
     /// Where a thread or process of the one went another way than its like in the other.
     pub apart: BTreeSet<u16>,
+    /// Whether one of them was ended, so that what came after is not known.
+    pub is_cut: bool,
 }
 
 /// Compares each thread and process with that of the other run which began as the same one, up to
@@ -18,7 +20,7 @@ pub struct TraceDifference {
 pub fn between_traces(one: &[TracedCall], other: &[TracedCall]) -> TraceDifference {
     let is_cut = one.len().max(other.len()) >= TracedCall::MOST;
     let (one, other) = (by_task(one), by_task(other));
-    let mut difference = TraceDifference::default();
+    let mut difference = TraceDifference { is_cut, ..TraceDifference::default() };
     let tasks: BTreeSet<u16> = one.keys().chain(other.keys()).copied().collect();
     for task in tasks {
         let [one, other] = [&one, &other].map(|of| of.get(&task).map_or(&[][..], Vec::as_slice));
@@ -66,6 +68,7 @@ mod tests {
         assert_eq!(between_traces(&one, &one[..1]).apart, [24, 39].into());
         assert_eq!(between_traces(&[], &one[..2]).apart, [96].into());
         let cut = calls(&[(0, 96, 1); TracedCall::MOST]);
-        assert_eq!(between_traces(&cut, &cut[1..]), TraceDifference::default());
+        let nothing = TraceDifference { is_cut: true, ..TraceDifference::default() };
+        assert_eq!(between_traces(&cut, &cut[1..]), nothing);
     }
 }

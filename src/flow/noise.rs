@@ -42,10 +42,7 @@ pub fn explain_noise(
             let traces = in_two_layouts(&boots, plan, row);
             session.observer.status("");
             match traces {
-                Ok([one, other]) => {
-                    let is_cut = one.len().max(other.len()) == TracedCall::MOST;
-                    Ok(sentence(&row.row, &between_traces(&one, &other), is_cut))
-                }
+                Ok([one, other]) => Ok(sentence(&row.row, &between_traces(&one, &other))),
                 Err(Stop::Cancelled) => Err(Error::Cancelled),
                 Err(Stop::Failed(failure, _)) => {
                     Ok(format!("{} cannot be traced: {failure}", row.row))
@@ -93,7 +90,7 @@ fn is_noisy(row: &Row) -> bool {
     first.is_some_and(|effect| Side::BOTH.iter().any(|side| differs(effect.samples.get(*side))))
 }
 
-fn sentence(row: &str, difference: &TraceDifference, is_cut: bool) -> String {
+fn sentence(row: &str, difference: &TraceDifference) -> String {
     let mut given: Vec<(u16, u64)> =
         difference.given.iter().map(|(number, times)| (*number, *times)).collect();
     given.sort_by_key(|(number, times)| (Reverse(*times), *number));
@@ -103,7 +100,7 @@ fn sentence(row: &str, difference: &TraceDifference, is_cut: bool) -> String {
     };
     let given: Vec<String> = given.iter().map(times).collect();
     let apart: Vec<String> = difference.apart.iter().map(|number| name(*number)).collect();
-    let until = match is_cut {
+    let until = match difference.is_cut {
         true => format!(", up to its system call {},", TracedCall::MOST),
         false => String::new(),
     };
@@ -140,14 +137,16 @@ mod tests {
         let difference = |given: &[(u16, u64)], apart: &[u16]| TraceDifference {
             given: given.iter().copied().collect(),
             apart: apart.iter().copied().collect(),
+            is_cut: false,
         };
         let few = [(318, 1), (228, 7), (511, 1), (510, 1)];
-        let said = sentence("program:a", &difference(&few, &[]), false);
+        let said = sentence("program:a", &difference(&few, &[]));
         let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, rdtsc 1 time";
         assert_eq!(said, format!("program:a: two layouts gave it something else by {named}"));
-        let said = sentence("program:a", &difference(&few, &[202]), false);
+        let said = sentence("program:a", &difference(&few, &[202]));
         assert!(said.ends_with("; its runs went apart at futex"), "{said}");
-        let said = sentence("program:a", &difference(&[], &[]), true);
+        let cut = TraceDifference { is_cut: true, ..TraceDifference::default() };
+        let said = sentence("program:a", &cut);
         assert!(said.contains("two layouts, up to its system call 32768, gave it the same"));
     }
 }

@@ -221,6 +221,7 @@ impl Failure {
 fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
 }
+
 /// What helps a program that said this, or of which the guest said it.
 fn of_program(message: &str) -> &'static str {
     let begins = |with: &str| message.starts_with(with);

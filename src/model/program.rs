@@ -86,7 +86,12 @@ impl UserProgram {
 
     /// Whether a row's name is that of one that no workload file has.
     pub fn is_row(row: &str) -> bool {
-        row.starts_with(ROW)
+        UserProgram::name_of(row).is_some()
+    }
+
+    /// The name of such a row's program.
+    pub fn name_of(row: &str) -> Option<&str> {
+        row.strip_prefix(ROW)
     }
 }
 

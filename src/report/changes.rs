@@ -109,8 +109,9 @@ pub fn failures<'a>(
 /// Adds a reason; to one that says the same of other Boots, the name of its own.
 fn with_boot(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
     let is_same = |known: &&mut FailureReason| {
-        let of = |it: &FailureReason| (it.rows.clone(), it.why.clone(), it.next_step.clone());
-        known.boots.starts_with("boot") && new.boots == "boot" && of(known) == of(&new)
+        let are_named = known.boots.starts_with("boot") && new.boots == "boot";
+        let says = (&known.rows, &known.why, &known.next_step);
+        are_named && says == (&new.rows, &new.why, &new.next_step)
     };
     match reasons.iter_mut().find(is_same) {
         Some(known) => {

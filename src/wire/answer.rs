@@ -32,23 +32,16 @@ pub struct Done {
 
 /// Parses the answer to an order for `program`.
 pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
-    let mut lines = Lines::after_version(wire)?;
-    let first = lines.next()?;
-    let found = match first.split()? {
-        ("start", name) => name,
-        ("fail", text) => return refused(text.as_bytes(), lines),
-        _ => return Err(first.malformed()),
+    let mut lines = match started(wire, program)? {
+        Ok(lines) => lines,
+        Err(reason) => return Ok(Answer::Refused(reason)),
     };
-    if found != program {
-        let (asked, found) = (program.to_owned(), escape_bytes(found.as_bytes()));
-        return Err(WireError::OtherWorkload { asked, found });
-    }
     let mut done = Done::default();
     loop {
         let line = lines.next()?;
         // A reason may quote the kernel's own words; it is escaped, not refused.
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return refused(text, lines);
+            return Ok(Answer::Refused(refused(text, lines)?));
         }
         match line.split()? {
             ("sig", entry) => insert(&mut done.signature, number(entry), line)?,
@@ -63,6 +56,24 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
             }
             _ => return Err(line.malformed()),
         }
+    }
+}
+
+/// What follows the start of `program`; or the escaped reason why the order was refused.
+pub(super) fn started<'a>(
+    wire: &'a [u8],
+    program: &str,
+) -> Result<Result<Lines<'a>, String>, WireError> {
+    let mut lines = Lines::after_version(wire)?;
+    let first = lines.next()?;
+    match first.split()? {
+        ("start", name) if name == program => Ok(Ok(lines)),
+        ("start", name) => {
+            let (asked, found) = (program.to_owned(), escape_bytes(name.as_bytes()));
+            Err(WireError::OtherWorkload { asked, found })
+        }
+        ("fail", text) => Ok(Err(refused(text.as_bytes(), lines)?)),
+        _ => Err(first.malformed()),
     }
 }
 
@@ -81,7 +92,7 @@ fn insert<T>(
 
 /// Reads the reason. After it come only numbers that other threads and processes said in the same
 /// moment.
-fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
+pub(super) fn refused(text: &[u8], mut lines: Lines) -> Result<String, WireError> {
     while !lines.is_empty() {
         let line = lines.next()?;
         match line.split()? {
@@ -89,7 +100,7 @@ fn refused(text: &[u8], mut lines: Lines) -> Result<Answer, WireError> {
             _ => return Err(line.malformed()),
         }
     }
-    Ok(Answer::Refused(escape_bytes(text)))
+    Ok(escape_bytes(text))
 }
 
 fn number(entry: &str) -> Option<(String, u64)> {

@@ -1,7 +1,7 @@
 use super::WireError;
-use super::lines::{Lines, decimal};
+use super::answer::{refused, started};
+use super::lines::decimal;
 use crate::model::TracedCall;
-use crate::text::escape_bytes;
 
 /// Parses the answer to an order that traces `program`: its calls, or the escaped reason why there
 /// are none.
@@ -13,18 +13,15 @@ pub fn parse_trace(
     wire: &[u8],
     program: &str,
 ) -> Result<Result<Vec<TracedCall>, String>, WireError> {
-    let mut lines = Lines::after_version(wire)?;
-    let mut line = lines.next()?;
-    if let ("start", found) = line.split()? {
-        if found != program {
-            return Err(line.malformed());
-        }
-        line = lines.next()?;
-    }
+    let mut lines = match started(wire, program)? {
+        Ok(lines) => lines,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let mut calls = Vec::new();
     loop {
+        let line = lines.next()?;
         if let Some(text) = line.bytes().strip_prefix(b"fail ") {
-            return Ok(Err(escape_bytes(text)));
+            return Ok(Err(refused(text, lines)?));
         }
         match line.split()? {
             ("call", fields) => calls.push(call(fields).ok_or_else(|| line.malformed())?),
@@ -36,7 +33,6 @@ pub fn parse_trace(
         if calls.len() > TracedCall::MOST {
             return Err(WireError::TooMany { limit: TracedCall::MOST });
         }
-        line = lines.next()?;
     }
     lines.nothing_more()?;
     Ok(Ok(calls))

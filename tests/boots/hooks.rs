@@ -8,8 +8,9 @@ use ktax::model::{Comparison, Failure, Outcome, Run, Sample, Side, Verdict};
 
 use crate::common::files::script;
 use crate::common::{
-    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, printed, row, run, scratch,
+    KERNEL, QUICK_BOOT, Ran, compare, executed, ktax, open_counts, row, run, scratch,
 };
+use crate::program::measured;
 
 fn of(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
     compare(&dir.join("out"), [QUICK_BOOT; 2], &[&["--layouts", "1"], more].concat())
@@ -109,7 +110,6 @@ fn what_is_more_than_its_first_digits_is_no_number() {
     let text: String =
         printed.iter().enumerate().map(|(n, text)| format!("echo n{n}: {text}\n")).collect();
     script(path, "prints.sh", &format!("#!/bin/sh\n{text}"));
-    let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
     let of = |n: usize| {
         format!(
             "[[program]]\ncommand = [\"./prints.sh\"]\nname = \"n{n}\"\n\
@@ -117,11 +117,7 @@ fn what_is_more_than_its_first_digits_is_no_number() {
         )
     };
     let programs: String = (0..printed.len()).map(of).collect();
-    let head = "title = \"t\"\nsame = true\nlayouts = 1\n";
-    let text = format!("{head}base = {subject}\nchange = {subject}\n{programs}");
-    fs::write(path.join("e.toml"), text).unwrap();
-    let ran = run(ktax().current_dir(path).args(["compare", "e.toml", "--json", "--out", "out"]));
-    let comparison = printed::comparison(&ran.stdout);
+    let (_, comparison) = measured(path, &programs, &[]);
     let said =
         |n: usize| row(&comparison, &format!("program:n{n}")).failures[0].failure.to_string();
     for n in 0..6 {

@@ -43,7 +43,7 @@ fn compile_rust(dir: &Path) {
 }
 
 /// Compares a kernel with itself over the programs of this text, in one layout.
-fn measured(dir: &Path, programs: &str, more: &[&str]) -> (Ran, Comparison) {
+pub fn measured(dir: &Path, programs: &str, more: &[&str]) -> (Ran, Comparison) {
     let subject = format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT}\" }}");
     let text = format!(
         "title = \"t\"\nsame = true\nlayouts = 1\nbase = {subject}\nchange = {subject}\n{programs}"

@@ -1,5 +1,7 @@
 //! Flags of a program that is a row: `ktax compare … -- CMD ARG…`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use crate::cmd::choice::number as number_of;
@@ -96,10 +98,9 @@ impl ProgramArgs {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
-        let is_twice = |at: usize, name: &str| self.number[..at].iter().any(|it| it.0 == name);
-        let mut numbers = self.number.iter().enumerate();
-        match numbers.find(|(at, (name, _))| is_twice(*at, name)) {
-            Some((_, (name, _))) => Err(Error::usage(format!(
+        let mut known = BTreeSet::new();
+        match self.number.iter().find(|(name, _)| !known.insert(name)) {
+            Some((name, _)) => Err(Error::usage(format!(
                 "--number gives two numbers the name {name:?}; give each its own"
             ))),
             None => Ok(()),

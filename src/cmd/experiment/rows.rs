@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cmd::choice::{number, workload};
 use crate::flow::{self, Error};
+use crate::model::UserProgram;
 use crate::plan::ExperimentFile;
 use crate::plan::bounds::LAYOUTS;
 
@@ -26,9 +27,6 @@ pub struct RowArgs {
     layouts: Option<u32>,
 }
 
-/// How the row of a program is named.
-const PROGRAM: &str = "program:";
-
 impl RowArgs {
     /// Leaves those of the file's programs that are asked for, if any is; and no hooks, if nothing
     /// else is.
@@ -37,17 +35,17 @@ impl RowArgs {
     /// A program of the file is wrong.
     pub fn choose_programs(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let names = self.programs();
-        if !names.is_empty() {
-            file.choose_programs(&names)?;
+        if names.is_empty() {
+            return Ok(());
         }
-        if !names.is_empty() && names.len() == self.workloads.len() {
+        if names.len() == self.workloads.len() {
             file.hooks = None;
         }
-        Ok(())
+        Ok(file.choose_programs(&names)?)
     }
 
     fn programs(&self) -> Vec<&str> {
-        self.workloads.iter().filter_map(|row| row.strip_prefix(PROGRAM)).collect()
+        self.workloads.iter().filter_map(|row| UserProgram::name_of(row)).collect()
     }
 
     /// Puts the flags in the place of the file's keys.
@@ -58,7 +56,7 @@ impl RowArgs {
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         file.check_programs(&self.programs())?;
         if !self.workloads.is_empty() {
-            let rows = self.workloads.iter().filter(|row| !row.starts_with(PROGRAM));
+            let rows = self.workloads.iter().filter(|row| !UserProgram::is_row(row));
             let rows: Vec<String> = rows.cloned().collect();
             file.workloads = (!rows.is_empty()).then_some(rows);
         }

@@ -113,7 +113,7 @@ fn list(title: &str, items: impl Iterator<Item = String>) -> String {
 
 fn table(table: &Table) -> String {
     let heads: Vec<String> =
-        table.columns.iter().map(|column| markdown(&column.head.replace('\n', " "))).collect();
+        table.columns.iter().map(|column| markdown(&column.head_line())).collect();
     let rule = table.columns.iter().map(|column| match column.kind {
         Kind::Number => "--:",
         _ => "---",

@@ -24,6 +24,13 @@ pub struct Column {
     pub kind: Kind,
 }
 
+impl Column {
+    /// The head on one line.
+    pub fn head_line(&self) -> String {
+        self.head.replace('\n', " ")
+    }
+}
+
 /// What stands in one place of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {

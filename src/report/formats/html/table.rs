@@ -20,7 +20,7 @@ pub fn table(title: &str, table: &Table) -> Markup {
 }
 
 fn head(column: &Column) -> Markup {
-    let text = column.head.replace('\n', " ");
+    let text = column.head_line();
     html! {
         @match text.is_empty() {
             true => td {},

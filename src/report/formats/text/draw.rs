@@ -75,11 +75,14 @@ pub fn left_out(table: &Table, page: &Page) -> Option<String> {
 
 /// The heads of these columns, each on one line.
 pub fn heads_left_out(table: &Table, page: &Page) -> Vec<String> {
+    if table.gives_way.is_empty() {
+        return Vec::new();
+    }
     let given = way(table, page).map_or(table.gives_way.len(), |(given, _)| given);
     let mut columns: Vec<usize> = table.gives_way[..given].concat();
     columns.sort_unstable();
     columns.retain(|column| !table.is_extra(*column));
-    columns.iter().map(|column| table.columns[*column].head.replace('\n', " ")).collect()
+    columns.iter().map(|column| table.columns[*column].head_line()).collect()
 }
 
 /// Says what a page of this width leaves out.

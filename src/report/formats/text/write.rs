@@ -2,7 +2,7 @@ use super::draw::heads_left_out;
 use super::page::Page;
 use super::sections::{section, warnings};
 use crate::report::formats::format::{Format, each};
-use crate::report::view::{Legend, Section, SideLine, View};
+use crate::report::view::{Column, Legend, Section, SideLine, View};
 
 /// Fitted to the terminal's width.
 pub const FORMAT: Format = Format {
@@ -32,7 +32,7 @@ pub fn of_what_is_shown(mut legend: Legend, sections: &[Section], page: &Page) -
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
     for table in tables {
         let without = heads_left_out(table, page);
-        let heads = table.columns.iter().map(|column| column.head.replace('\n', " "));
+        let heads = table.columns.iter().map(Column::head_line);
         shown.extend(heads.filter(|head| !without.contains(head)));
         left_out.extend(without);
     }
