@@ -25,6 +25,7 @@
 #include "tasks.h"
 
 bool ktax_context_of_boot;
+int ktax_begins, ktax_ends;
 
 static struct ktax_task boot_task = { .user = true }; /* runs before the first switch */
 static struct ktax_task *task = &boot_task;
@@ -169,6 +170,7 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
     (void)vcpu;
     (void)data;
     at_marker();
+    ktax_begins++;
     ktax_region_begin();
 }
 
@@ -177,6 +179,7 @@ void ktax_on_region_end(unsigned int vcpu, void *data)
     (void)vcpu;
     (void)data;
     at_marker();
+    ktax_ends += ktax_begins > 0;
     ktax_region_end();
 }
 

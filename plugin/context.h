@@ -30,6 +30,8 @@ void ktax_on_new_task(unsigned int vcpu, void *data);
 /* At the markers. */
 void ktax_on_region_begin(unsigned int vcpu, void *data);
 void ktax_on_region_end(unsigned int vcpu, void *data);
+/* How many were executed, from the first that begins a region on: a program's own may be no pairs. */
+extern int ktax_begins, ktax_ends;
 
 /* Was user mode seen inside an interrupt? Then a return was missed. */
 bool ktax_context_lost(void);

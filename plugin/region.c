@@ -19,7 +19,6 @@ struct bucket {
 struct ktax_region ktax_regions[KTAX_REGIONS];
 int ktax_region_count;
 bool ktax_regions_full;
-int ktax_begins, ktax_ends;
 
 static struct bucket buckets[CONTEXT_COUNT + 1]; /* and CONTEXT_PENDING */
 static struct bucket seen;                       /* the running counts at the last flush */
@@ -70,7 +69,6 @@ void ktax_region_begin(void)
     memcpy(seen.reps, ktax_reps, size);
     total_at_begin = ktax_counters->total;
     is_open = true;
-    ktax_begins++;
 }
 
 static bool keep(struct ktax_region *region)
@@ -94,7 +92,6 @@ static bool keep(struct ktax_region *region)
 
 void ktax_region_end(void)
 {
-    ktax_ends += ktax_begins > 0;
     if (!is_open) {
         return;
     }

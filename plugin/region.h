@@ -27,9 +27,6 @@ enum { KTAX_REGIONS = 64 };
 extern struct ktax_region ktax_regions[KTAX_REGIONS];
 extern int ktax_region_count;
 extern bool ktax_regions_full;
-/* Markers that were executed, from the first that begins on; several may have made one region. Of a
-   boot the guest's second marker is executed twice: /init executes itself. */
-extern int ktax_begins, ktax_ends;
 
 void ktax_region_begin(void);
 void ktax_region_end(void);

@@ -90,7 +90,7 @@ static bool write_region(const struct ktax_region *region, int number)
 /* A program of the user's is within a region, and may have one of its own in that. */
 static void write_markers(void)
 {
-    if (!ktax_context_of_boot && (ktax_begins != ktax_ends || ktax_begins > 2)) {
+    if (ktax_begins != ktax_ends || ktax_begins > 2) {
         fprintf(file, "markers\t%d\t%d\n", ktax_begins, ktax_ends);
     }
 }
