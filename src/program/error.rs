@@ -61,6 +61,11 @@ pub enum ProgramError {
          guest's memory; give it more with --memory, or fewer files"
     )]
     TooLarge { path: String, most_mib: u64 },
+    #[error(
+        "with {path} the files below /work exceed {mib} MiB, which is the size of the disk; make it \
+         larger with `disk = {{ fs = \"…\", mib = … }}`, or give fewer files"
+    )]
+    SmallDisk { path: String, mib: u32 },
     #[error("with {path} the program has more than {most} files; give fewer")]
     TooMany { path: String, most: usize },
     #[error("--env {text:?} is not NAME=VALUE; write it as --env LANG=C")]

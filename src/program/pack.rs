@@ -49,7 +49,9 @@ pub fn pack(
     most_bytes: u64,
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
-    let mut room = Room { most_bytes, left_bytes: most_bytes };
+    let disk_mib = disk.map_or(0, |(disk, _)| disk.mib);
+    let on_disk_bytes = u64::from(disk_mib) << 20;
+    let mut room = Room { most_bytes, left_bytes: most_bytes, disk_mib, on_disk_bytes };
     let has_setup = programs.iter().chain(hooks).any(|program| program.setup.is_some());
     pack_with(cache, has_setup, |archive| {
         let mut placed = Vec::new();
@@ -95,6 +97,9 @@ pub(super) fn pack_with(
 struct Room {
     most_bytes: u64,
     left_bytes: u64,
+    /// How large the disk is, if there is one, and what is left of it; its file system needs some.
+    disk_mib: u32,
+    on_disk_bytes: u64,
 }
 
 /// Adds one program, and returns where its files are. Nothing can be in a directory that is hidden.
@@ -117,11 +122,17 @@ fn add<W: Write>(
     if let Some(path) = hidden.and_then(|directory| tree.first_below(directory)) {
         return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
     }
+    let path = || escape(program.command.first().map_or("", String::as_str));
+    if hidden.is_some() {
+        let left = room.on_disk_bytes.checked_sub(tree.bytes_below(Path::new(super::WORK)));
+        let mib = room.disk_mib;
+        room.on_disk_bytes = left.ok_or_else(|| ProgramError::SmallDisk { path: path(), mib })?;
+    }
     let bytes = archive.bytes_of(&tree, program.user);
-    room.left_bytes = room.left_bytes.checked_sub(bytes).ok_or_else(|| {
-        let path = escape(program.command.first().map_or("", String::as_str));
-        ProgramError::TooLarge { path, most_mib: room.most_bytes >> 20 }
-    })?;
+    room.left_bytes = room
+        .left_bytes
+        .checked_sub(bytes)
+        .ok_or_else(|| ProgramError::TooLarge { path: path(), most_mib: room.most_bytes >> 20 })?;
     let root = format!("{directory}/root");
     archive.directory(directory)?;
     archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;

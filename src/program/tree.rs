@@ -120,6 +120,11 @@ impl GuestTree {
         paths.find(|path| *path != directory && path.starts_with(directory))
     }
 
+    /// How much is in this directory.
+    pub fn bytes_below(&self, directory: &Path) -> u64 {
+        self.files().filter(|(at, _)| at.starts_with(directory)).map(|(_, file)| file.bytes).sum()
+    }
+
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
     pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {

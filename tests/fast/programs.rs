@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use cpio::newc;
-use ktax::model::UserProgram;
+use ktax::model::{BlockDevice, Disk, UserProgram};
 use ktax::program::{PackedPrograms, ProgramError, open, pack};
 
 use crate::common::scratch;
@@ -102,6 +102,24 @@ fn programs_share_what_none_of_them_changes() {
         all[wanted.as_str()].2.clone()
     };
     assert_eq!(content(0, "own"), content(1, "own"));
+}
+
+#[test]
+fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
+    let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
+    let disk = Disk { fs, mib: 16, options, device, latency_us: 0 };
+    let (mkfs, one) = (program(&["true"]), program(&["cat", "half"]));
+    let packed = |programs: &[UserProgram], disk| {
+        pack(programs, None, disk, &here, 256 * MIB, &dir.path().join("cache"))
+    };
+    packed(std::slice::from_ref(&one), Some((&disk, &mkfs))).unwrap();
+    let both = [one.clone(), one];
+    packed(&both, None).unwrap();
+    let refused = packed(&both, Some((&disk, &mkfs)));
+    assert!(matches!(refused, Err(ProgramError::SmallDisk { mib: 16, .. })), "{refused:?}");
 }
 
 #[test]
