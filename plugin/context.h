@@ -30,7 +30,7 @@ void ktax_on_new_task(unsigned int vcpu, void *data);
 /* At the markers. */
 void ktax_on_region_begin(unsigned int vcpu, void *data);
 void ktax_on_region_end(unsigned int vcpu, void *data);
-/* How many were executed, from the first that begins a region on: a program's own may be no pairs. */
+/* How many were executed, from the first that begins on: a program's own may be no pairs. */
 extern int ktax_begins, ktax_ends;
 
 /* Was user mode seen inside an interrupt? Then a return was missed. */
