@@ -1,6 +1,7 @@
 //! A program of the user's, as a file or the command line says it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -77,6 +78,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         );
         return Err(PlanError::Program { reason });
     }
+    files(&keys.files)?;
     let numbers = numbers(keys)?;
     let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
     let ops = keys.ops.unwrap_or(1);
@@ -124,6 +126,35 @@ fn command(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
     }
 }
 
+/// Each file has a path, and a place of its own below the working directory.
+fn files(files: &[String]) -> Result<(), PlanError> {
+    let mut places = BTreeSet::new();
+    for file in files {
+        let (path, at) =
+            file.split_once(':').map_or((&**file, None), |(path, at)| (path, Some(at)));
+        let names = Path::new(at.unwrap_or("")).components();
+        let names: PathBuf = names.filter(|part| *part != Component::CurDir).collect();
+        let mut parts = names.components();
+        let is_below = at.is_some_and(|_| parts.all(|part| matches!(part, Component::Normal(_))))
+            && names != Path::new("");
+        let shown = escape(file);
+        let reason = if path.is_empty() {
+            format!("its file {shown} has no path; write PATH or PATH:AT")
+        } else if at.is_some() && !is_below {
+            format!(
+                "its file {shown} would not be below /work; give a relative place without `..` \
+                 behind the colon"
+            )
+        } else if at.is_some() && !places.insert(names) {
+            format!("its file {shown} has the place of another; give it one of its own")
+        } else {
+            continue;
+        };
+        return Err(PlanError::Program { reason });
+    }
+    Ok(())
+}
+
 /// The numbers that it prints, of which one may be that of its operations.
 fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
     let refuse = |reason: String| Err(PlanError::Program { reason });
@@ -132,7 +163,7 @@ fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
     let of_user = keys.numbers.iter().map(|(name, text)| (name.as_str(), text));
     if let Some((name, _)) = of_user.clone().find(|(name, _)| !is_name(name) || is_taken(name)) {
         let name = escape(name);
-        return refuse(format!("a number cannot be called {name:?}; give it another name"));
+        return refuse(format!("a number cannot be called \"{name}\"; give it another name"));
     }
     if of_user.clone().chain(of_ops.clone()).any(|(_, text)| text.is_empty()) {
         return refuse("there is no text before a number; write what it prints before it".into());
@@ -184,6 +215,11 @@ mod tests {
         ProgramKeys { command, ..ProgramKeys::default() }
     }
 
+    fn with_files(files: &[&str]) -> ProgramKeys {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        ProgramKeys { files, ..keys(&["a"]) }
+    }
+
     fn number(name: &str, text: &str) -> BTreeMap<String, String> {
         BTreeMap::from([(name.to_owned(), text.to_owned())])
     }
@@ -217,6 +253,12 @@ mod tests {
             (ProgramKeys { ops: Some(0), ..keys(&["a"]) }, "ops"),
             (ProgramKeys { numbers: number("stdout", "x"), ..keys(&["a"]) }, "called"),
             (ProgramKeys { numbers: number("n", ""), ..keys(&["a"]) }, "no text"),
+            (with_files(&[":x"]), "no path"),
+            (with_files(&["a:"]), "below"),
+            (with_files(&["a:."]), "below"),
+            (with_files(&["a:../x"]), "below"),
+            (with_files(&["a:/etc/x"]), "below"),
+            (with_files(&["a:x", "b", "c:./x"]), "place of another"),
             (ProgramKeys { script: Some("a".into()), ..keys(&["a"]) }, "script"),
         ] {
             let refused = program(&bad).unwrap_err().to_string();

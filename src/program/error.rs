@@ -18,6 +18,8 @@ pub enum ProgramError {
     Unreadable { path: String, reason: io::Error },
     #[error("{path} is neither a file nor a directory; give a file or a directory")]
     Special { path: String },
+    #[error("{path} is not a regular file; give one")]
+    Irregular { path: String },
     #[error("{path} cannot be executed; run `chmod +x` on it, or name the program that runs it")]
     NotExecutable { path: String },
     #[error("{path} is a directory; name a program in it")]
@@ -62,8 +64,8 @@ pub enum ProgramError {
     )]
     TooLarge { path: String, most_mib: u64 },
     #[error(
-        "with {path} the files below /work exceed {mib} MiB, which is the size of the disk; make it \
-         larger with `disk = {{ fs = \"…\", mib = … }}`, or give fewer files"
+        "with {path} the files below /work exceed {mib} MiB, which is the size of the disk; give \
+         it more `mib` in an experiment file, or fewer files"
     )]
     SmallDisk { path: String, mib: u32 },
     #[error("with {path} the program has more than {most} files; give fewer")]
@@ -75,6 +77,15 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
+    /// Refuses what is not a regular file: to read a pipe may last for ever.
+    pub(super) fn if_irregular(path: &Path) -> Result<(), ProgramError> {
+        let about = std::fs::metadata(path).map_err(ProgramError::unreadable(path))?;
+        match about.is_file() {
+            true => Ok(()),
+            false => Err(ProgramError::Irregular { path: escape_path(path).to_string() }),
+        }
+    }
+
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
         match self {

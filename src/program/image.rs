@@ -13,6 +13,7 @@ use crate::text::escape_path;
 /// Adds all of an archive; devices, sockets and FIFOs are left out.
 pub(super) fn add(tree: &mut GuestTree, path: &Path) -> Result<(), ProgramError> {
     let unreadable = ProgramError::unreadable(path);
+    ProgramError::if_irregular(path)?;
     let damaged = || ProgramError::NoTar { path: escape_path(path).to_string() };
     let mut archive = Archive::new(File::open(path).map_err(&unreadable)?);
     let mut empty = true;

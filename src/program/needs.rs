@@ -33,6 +33,7 @@ pub(super) fn add(
             true => tree.add(&root, Path::new("/"))?,
             false => image::add(tree, &root)?,
         }
+        tree.is_root();
     }
     let command = program.command.first().map_or("", String::as_str);
     let arguments = program.command.get(1..).unwrap_or_default();
@@ -209,8 +210,12 @@ fn is_of_the_user(argument: &Path, here: &Path) -> bool {
     !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
 }
 
-/// Adds a file or directory where the program finds it by this name.
+/// Adds a file or directory where the program finds it by this name. What the user's own root
+/// directory has there stays.
 fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
+    if tree.has_root(&Path::new(WORK).join(path)) {
+        return Ok(());
+    }
     if path.is_absolute() {
         return tree.in_place(path).map(drop);
     }

@@ -191,5 +191,6 @@ pub(super) fn stdin(program: &UserProgram, here: &Path) -> Result<Vec<u8>, Progr
     const MOST_BYTES: u64 = 64 << 20;
     let Some(file) = &program.stdin else { return Ok(Vec::new()) };
     let path = here.join(file);
+    ProgramError::if_irregular(&path)?;
     crate::disk::read_limited(&path, MOST_BYTES).map_err(ProgramError::unreadable(&path))
 }

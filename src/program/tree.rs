@@ -1,6 +1,6 @@
 //! The files of a guest's root directory, as names: nothing is read yet but directories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::MetadataExt;
@@ -51,13 +51,15 @@ impl HostFile {
 #[derive(Debug)]
 pub(super) struct GuestTree {
     nodes: BTreeMap<PathBuf, GuestNode>,
+    /// What the user's own root directory has.
+    of_root: BTreeSet<PathBuf>,
     bytes: u64,
     most_bytes: u64,
 }
 
 impl GuestTree {
     pub fn new(most_bytes: u64) -> GuestTree {
-        GuestTree { nodes: BTreeMap::new(), bytes: 0, most_bytes }
+        GuestTree { nodes: BTreeMap::new(), of_root: BTreeSet::new(), bytes: 0, most_bytes }
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (&Path, &GuestNode)> {
@@ -85,6 +87,25 @@ impl GuestTree {
             }
         }
         self.nodes.get(&walk.end())
+    }
+
+    /// Says that what is here now is the user's own root directory.
+    pub fn is_root(&mut self) {
+        self.of_root = self.nodes.keys().cloned().collect();
+    }
+
+    /// Whether the user's own root directory has this, be it a link that leads nowhere.
+    pub fn has_root(&self, at: &Path) -> bool {
+        let mut walk = Walk::along(at);
+        while let Some(next) = walk.next() {
+            match self.nodes.get(&next) {
+                Some(GuestNode::Link(_)) if walk.is_last() => return self.of_root.contains(&next),
+                Some(GuestNode::Link(target)) if !walk.follow(target) => return true,
+                Some(GuestNode::Link(_)) => {}
+                _ => walk.enter(next),
+            }
+        }
+        self.of_root.contains(&walk.end())
     }
 
     /// Puts something at a path, behind the links on the way to it.

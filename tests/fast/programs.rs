@@ -10,6 +10,7 @@ use std::path::Path;
 use cpio::newc;
 use ktax::model::{BlockDevice, Disk, UserProgram};
 use ktax::program::{PackedPrograms, ProgramError, open, pack};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::scratch;
 
@@ -153,6 +154,40 @@ fn arguments_files_and_a_root_are_where_the_program_looks_for_them() {
     assert!(!all.contains_key("program/0/root/dev/null"));
     let env = String::from_utf8_lossy(&all["program/0/env"].2).into_owned();
     assert!(env.contains("LANG=de\0OWN=a=b\0") && !env.contains("LANG=C"), "{env}");
+}
+
+#[test]
+fn what_a_root_has_is_not_replaced_by_what_is_named() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::create_dir_all(here.join("root/etc")).unwrap();
+    fs::create_dir_all(here.join("root/work")).unwrap();
+    symlink("/etc/passwd", here.join("root/etc/passwd")).unwrap();
+    fs::write(here.join("root/work/file"), "of the root").unwrap();
+    fs::write(here.join("file"), "of this machine").unwrap();
+    let text = "cat /etc/passwd file; cat /etc/group";
+    for named in [&["sh", "-c", text][..], &["cat", "/etc/passwd", "file", "/etc/group"]] {
+        let asked = UserProgram { root: Some("root".into()), ..program(named) };
+        let all = entries(&packed(&asked, &here).unwrap());
+        let content = |name: &str| all[&format!("program/0/root{name}")].2.clone();
+        assert_eq!(content("/etc/passwd"), b"/etc/passwd", "{named:?}");
+        assert_eq!(content("/work/file"), b"of the root", "{named:?}");
+        assert_eq!(content("/etc/group"), fs::read("/etc/group").unwrap(), "{named:?}");
+    }
+}
+
+#[test]
+fn pipes_are_refused_and_not_read() {
+    let dir = scratch();
+    let here = here(dir.path());
+    let (pipe, cat) = (Some("pipe".to_owned()), program(&["cat"]));
+    mknodat(CWD, here.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let stdin = UserProgram { stdin: pipe.clone(), ..cat.clone() };
+    let root = UserProgram { root: pipe, ..cat };
+    for asked in [stdin, root] {
+        let refused = packed(&asked, &here);
+        assert!(matches!(refused, Err(ProgramError::Irregular { .. })), "{refused:?}");
+    }
 }
 
 #[test]

@@ -84,14 +84,18 @@ impl SharedArgs {
     /// What the experiment file says, if one is named.
     pub fn file(&self) -> Result<Option<ExperimentFile>, Error> {
         let Some(path) = &self.experiment else { return Ok(None) };
-        if is_program(path) {
-            return Err(Error::usage(format!(
+        let no_file = || {
+            Error::usage(format!(
                 "{path} is a program, and here an experiment file is named; write -- before it: \
                  -- {path}",
                 path = shell_path(path)
-            )));
+            ))
+        };
+        if is_program(path) {
+            return Err(no_file());
         }
-        let text = flow::experiment_text(path)?;
+        let text = flow::experiment_text(path);
+        let text = text.map_err(|error| if is_in_path(path) { no_file() } else { error })?;
         let mut file = ExperimentFile::parse(&text, &path.display().to_string())?;
         self.rows.choose_programs(&mut file)?;
         Ok(Some(file))
@@ -187,6 +191,12 @@ impl SharedArgs {
 }
 
 /// Whether somebody has forgotten to write -- before it.
+fn is_in_path(name: &Path) -> bool {
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let is_name = name.components().count() == 1 && !name.exists();
+    is_name && std::env::split_paths(&directories).any(|of| is_program(&of.join(name)))
+}
+
 fn is_program(path: &Path) -> bool {
     let may_run = |about: &fs::Metadata| about.is_file() && about.mode() & 0o111 != 0;
     path.extension().is_none_or(|it| it != "toml")
