@@ -42,6 +42,15 @@ impl BlockDevice {
         }
     }
 
+    /// Its driver.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockDevice::Brd => "brd",
+            BlockDevice::NullBlk => "null_blk",
+            BlockDevice::Zram => "zram",
+        }
+    }
+
     fn is_usual(&self) -> bool {
         *self == BlockDevice::Brd
     }

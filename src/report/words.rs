@@ -1,7 +1,10 @@
 //! Words that several reports share.
 
 use super::number;
-use crate::model::{Growth, GrowthPower, Key, Row, UserProgram, metric, module_and_parameters};
+use crate::model::{
+    CountsComparison, Disk, Growth, GrowthPower, Key, Row, UserProgram, metric,
+    module_and_parameters,
+};
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
 
@@ -22,6 +25,15 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     }
     words.push(counted(layouts, "layout"));
     words.join(" · ")
+}
+
+/// The same with the disk.
+pub fn of_counts(counts: &CountsComparison) -> String {
+    let disk = counts.disk.as_ref().map(|disk| {
+        let Disk { fs, mib, device, .. } = disk;
+        format!(" · disk {fs}, {} MiB on {}", number::whole((*mib).into()), device.name())
+    });
+    machine(&counts.key, counts.layouts) + &disk.unwrap_or_default()
 }
 
 /// The unit of a Metric, as the head of a column has it: `insn`; empty where it is not known.

@@ -43,7 +43,9 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     assert!(again.stdout.contains("--disk ext4"), "{}", again.stdout);
     assert!(again.stdout.contains("-- sh -c"), "{}", again.stdout);
     let header = run(ktax().current_dir(dir).args(["report", "out"]));
-    assert!(header.stdout.contains(" · modules brd, ext4 · "), "{}", header.stdout);
+    for words in [" · modules brd, ext4 · ", " · disk ext4, 320 MiB on brd"] {
+        assert!(header.stdout.replace('\n', " ").contains(words), "{}", header.stdout);
+    }
 }
 
 #[test]

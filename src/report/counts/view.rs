@@ -27,7 +27,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         headline: headline::of_rows(&comparison.rows),
         sides: sides(counts),
         side_heads: ["kernel", "boot line"],
-        how: words::machine(&counts.key, counts.layouts),
+        how: words::of_counts(counts),
         again: again::of_counts(rows, comparison.threshold_percent, counts),
         sections,
         warnings: comparison.warnings.clone(),

@@ -94,7 +94,7 @@ pub fn render(comparison: &Comparison, options: TextOptions) -> String {
         for SideLine { side, what, beside } in counts::sides(counts) {
             text += &page.paragraph(&format!("{side}: {what} {beside}"));
         }
-        text += &page.paragraph(&words::machine(&counts.key, counts.layouts));
+        text += &page.paragraph(&words::of_counts(counts));
     }
     for (title, lines) in SECTIONS {
         let rows: Vec<Vec<String>> =
