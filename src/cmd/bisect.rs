@@ -13,6 +13,7 @@ use crate::cmd::note::note;
 use crate::flow::Error;
 use crate::flow::bisect::{self, Search};
 use crate::plan::ExperimentMethod;
+use crate::text::shell_path;
 
 /// Find the commits, options, patches or parameters that carry a difference.
 ///
@@ -107,12 +108,12 @@ fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error>
             return Ok(Exit::Cancelled);
         }
         Search::Nothing(nothing) => {
-            note!("ktax: everything is in {}", out.display());
+            note!("ktax: everything is in {}", shell_path(out));
             return Ok(Exit::of_measuring([nothing.comparison()]));
         }
         Search::Found(bisection) => bisection,
     };
-    note!("ktax: everything is in {}", out.display());
+    note!("ktax: everything is in {}", shell_path(out));
     let mut found = bisection.found.iter().flatten();
     let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })

@@ -83,7 +83,7 @@ fn measure(
     let named: Vec<Named<'_>> = named.collect();
     let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
     args.output.print_all(&named)?;
-    note!("ktax: everything is in {}", out.display());
+    note!("ktax: everything is in {}", shell_path(out));
     dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
     if args.explain_noise {
         let mut each = dirs.iter().zip(&comparisons);
@@ -120,7 +120,10 @@ pub fn may_be_repeated(comparison: &Comparison) -> bool {
 /// Says how to run again what failed because of this host; what a guest did is not run again.
 pub fn say_how_to_repeat(root: &Path, comparison: &Comparison) {
     if may_be_repeated(comparison) {
-        note!("ktax: run what failed again with `ktax run {}`", shell_path(root));
+        let failures = comparison.rows.iter().flat_map(|row| &row.failures);
+        let longer = failures.filter_map(|failed| failed.failure.longer_limit_s()).max();
+        let more = longer.map_or(String::new(), |s| format!(" --time-limit {s}"));
+        note!("ktax: run what failed again with `ktax run {}{more}`", shell_path(root));
     }
 }
 

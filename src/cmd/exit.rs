@@ -16,7 +16,7 @@ pub enum Exit {
     Slower = 3,
     /// Too few boots, or different work.
     Inconclusive = 4,
-    /// A guest could not be run.
+    /// A boot or a run failed.
     NotRun = 69,
     /// The machine failed, or is in use: another try may end well.
     TryAgain = 75,

@@ -46,7 +46,7 @@ A ledger file:
 
 Exit status:
   0  all were measured, also if slower  4   too few boots, or different work
-  1  ktax or its host failed            69  a guest could not be run, or an addition not built
+  1  ktax or its host failed            69  a boot or a run failed, or an addition not built
   2  usage error                        130 stopped by Ctrl-C; the same --out resumes";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
@@ -71,7 +71,7 @@ fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;
-    note!("ktax: everything is in {}", out.display());
+    note!("ktax: everything is in {}", shell_path(out));
     if ranked.comparisons.iter().any(may_be_repeated) {
         note!("ktax: run what failed again with `{again}`");
     }

@@ -77,7 +77,7 @@ Environment:
 
 Exit status:
   0  no slowdown detected         4   inconclusive: too few boots, or different work
-  1  ktax or its host failed      69  a guest could not be run
+  1  ktax or its host failed      69  a boot or a run failed
   2  usage or plan error          75  a shard of a campaign: run it again
   3  slowdown above the threshold 130 stopped by Ctrl-C; `ktax run DIR` resumes";
 

@@ -170,7 +170,11 @@ pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        other => other.map(|()| true),
+        Err(error) => {
+            let text = format!("cannot print: {error}; free space there, or print elsewhere");
+            Err(std::io::Error::new(error.kind(), text))
+        }
+        Ok(()) => Ok(true),
     }
 }
 

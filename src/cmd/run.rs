@@ -11,6 +11,7 @@ use crate::cmd::note::note;
 use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::Side;
 use crate::rundir::AnyRunDir;
+use crate::text::shell_path;
 
 /// Run the boots of a plan that have no results yet, and end as `ktax compare` does.
 #[derive(Debug, clap::Args)]
@@ -82,7 +83,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
         Ended::Complete => {
             let comparison = flow::result(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;
-            note!("ktax: everything is in {}", dir.root().display());
+            note!("ktax: everything is in {}", shell_path(dir.root()));
             say_how_to_repeat(dir.root(), &comparison);
             if args.explain_noise {
                 say_what_is_noisy(dir, &comparison, session)?;

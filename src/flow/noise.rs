@@ -33,6 +33,9 @@ pub fn explain_noise(
     let rows: Vec<&Row> = comparison.rows.iter().filter(is_program).collect();
     let noisy: Vec<&&Row> = rows.iter().filter(|row| is_noisy(row)).collect();
     if noisy.is_empty() {
+        if !rows.is_empty() && plan.layouts.len() < 2 {
+            return Ok(vec!["noise is between layouts; measure with --layouts 2 or more".into()]);
+        }
         let said = if rows.is_empty() { "there is no program" } else { "no program is noisy" };
         return Ok(vec![format!("{said}; there is nothing to explain")]);
     }
@@ -122,7 +125,7 @@ fn sentence(row: &str, difference: &TraceDifference) -> String {
 /// As the kernel names it.
 fn name(number: u16) -> String {
     match Sysno::new(number.into()) {
-        _ if number == TracedCall::RDTSC => "rdtsc".to_owned(),
+        _ if number == TracedCall::RDTSC => "the clock (rdtsc)".to_owned(),
         Some(call) => call.name().to_owned(),
         None => format!("system call {number}"),
     }
@@ -141,7 +144,8 @@ mod tests {
         };
         let few = [(318, 1), (228, 7), (511, 1), (510, 1)];
         let said = sentence("program:a", &difference(&few, &[]));
-        let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, rdtsc 1 time";
+        let named = "clock_gettime 7 times, getrandom 1 time, system call 510 1 time, the clock \
+            (rdtsc) 1 time";
         assert_eq!(said, format!("program:a: two layouts gave it something else by {named}"));
         let said = sentence("program:a", &difference(&few, &[202]));
         assert!(said.ends_with("; its runs went apart at futex"), "{said}");

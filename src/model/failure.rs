@@ -118,14 +118,25 @@ impl Failure {
         Failure::Mute { after: Box::new(self) }
     }
 
+    /// The limit in seconds to try again with, if one in real or CPU time was reached.
+    pub fn longer_limit_s(&self) -> Option<u64> {
+        match self {
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
+                Some(limit_s.saturating_mul(5))
+            }
+            Failure::Mute { after } => after.longer_limit_s(),
+            _ => None,
+        }
+    }
+
     /// What to do next.
     pub fn next_step(&self) -> Cow<'static, str> {
         let fixed = match self {
-            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
-                let more = limit_s.saturating_mul(5);
+            Failure::RealTime { .. } | Failure::CpuTime { .. } => {
+                let more = self.longer_limit_s().unwrap_or(0);
                 return format!(
-                    "resume the run with more time, --time-limit {more}; if it hangs, run the \
-                     command in argv by hand to watch it"
+                    "resume the run with more time, --time-limit {more}; if it hangs, run argv of \
+                     the boot's directory by hand to watch it"
                 )
                 .into();
             }
@@ -133,8 +144,8 @@ impl Failure {
                 "read serial.log or runs/ROW.serial.log in the boot's directory"
             }
             Failure::VirtualTime { .. } => {
-                "read serial.log or runs/ROW.serial.log in the boot's directory, or run the \
-                 command in argv by hand to watch it"
+                "let a program wait less; for all else, read serial.log or runs/ROW.serial.log in \
+                 the boot's directory, or run its argv by hand to watch it"
             }
             Failure::Silent { .. } => {
                 "read serial.log or runs/ROW.serial.log in the boot's directory, and check that \
@@ -147,13 +158,13 @@ impl Failure {
             }
             Failure::Garbled { .. } => "read runs/ROW.wire.log in the boot's directory",
             Failure::Flood { .. } => "remove the workload, or make its program print less",
-            Failure::Refused { .. } => "enable what the message names, or remove the workload",
+            Failure::Refused { message } => of_refusal(message),
             Failure::Program { message } => of_program(message),
             Failure::WrongWork { .. } => "compare the work signatures in comparison.json",
             Failure::WrongKernel { .. } => "plan again, because the kernel file has changed",
             Failure::NoQemu { .. } => "run `ktax doctor`",
             Failure::QemuDied { .. } => {
-                "run the command in argv by hand; `ktax doctor` checks QEMU"
+                "run argv of the boot's directory by hand; `ktax doctor` checks QEMU"
             }
             Failure::QemuLost { .. } => {
                 "find out what ended it (`dmesg` names what the kernel killed for memory; --jobs 1 \
@@ -222,6 +233,15 @@ fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
 }
 
+/// What helps a workload that said this, or before which the guest said it.
+fn of_refusal(message: &str) -> &'static str {
+    if message.contains("failed the set-up") {
+        "correct the commands of --setup (`setup`), which run before all rows"
+    } else {
+        "enable what the message names, or remove the workload"
+    }
+}
+
 /// What helps a program that said this, or of which the guest said it.
 fn of_program(message: &str) -> &'static str {
     let begins = |with: &str| message.starts_with(with);
@@ -240,5 +260,18 @@ fn of_program(message: &str) -> &'static str {
         "correct the commands of --prepare"
     } else {
         "correct the command, or name what it needs with --file"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_was_reached_is_longer_the_next_time() {
+        let reached = Failure::CpuTime { limit_s: 8 };
+        assert!(reached.next_step().contains("--time-limit 40;"));
+        assert_eq!(reached.mute().longer_limit_s(), Some(40));
+        assert_eq!(Failure::VirtualTime { limit_s: 8 }.longer_limit_s(), None);
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -36,6 +36,9 @@ pub struct ExperimentFile {
     /// What its files define; who reads the file reads them.
     #[serde(skip)]
     pub definitions: Vec<Definition>,
+    /// The rows of all its programs, of which some were chosen.
+    #[serde(skip)]
+    pub all_programs: BTreeSet<String>,
     /// The kernel's modules that each guest loads, with their parameters.
     pub modules: Vec<String>,
     /// A file system for the guest's files.

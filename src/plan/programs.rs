@@ -1,5 +1,7 @@
 //! Programs of the user's, and of workload files, as rows.
 
+use std::collections::BTreeSet;
+
 use super::error::PlanError;
 use super::file::ExperimentFile;
 use super::program::{ProgramKeys, program};
@@ -23,6 +25,7 @@ impl ExperimentFile {
         let known = programs(&self.program)?;
         let mut is_asked_for = known.iter().map(|it| names.contains(&it.name.as_str()));
         self.program.retain(|_| is_asked_for.next().unwrap_or(false));
+        self.all_programs = known.iter().map(UserProgram::row).collect();
         Ok(())
     }
 
@@ -33,12 +36,14 @@ impl ExperimentFile {
     pub fn check_programs(&self, names: &[&str]) -> Result<(), PlanError> {
         let known = programs(&self.program)?;
         if let Some(name) = names.iter().find(|name| known.iter().all(|it| it.name != **name)) {
-            let rows: Vec<String> = known.iter().map(UserProgram::row).collect();
+            let rows: BTreeSet<String> = known.iter().map(UserProgram::row).collect();
+            let rows: BTreeSet<String> = rows.union(&self.all_programs).cloned().collect();
+            let list = || Vec::from_iter(rows.clone()).join(", ");
             let reason = match rows.is_empty() {
                 true => format!(
                     "there is no program {name:?}, and none at all; remove -w program:{name}"
                 ),
-                false => format!("there is no program {name:?}; choose of {}", rows.join(", ")),
+                false => format!("there is no program {name:?}; choose of {}", list()),
             };
             return Err(PlanError::Program { reason });
         }
@@ -148,8 +153,9 @@ mod tests {
         file.choose_programs(&["three", "one"]).unwrap();
         assert_eq!(file.program, [keys("one"), keys("three")]);
         assert!(file.check_programs(&["three"]).is_ok());
-        let unknown = file.check_programs(&["two"]).unwrap_err().to_string();
-        assert!(unknown.contains("choose of program:one, program:three"), "{unknown}");
+        let unknown = file.check_programs(&["four"]).unwrap_err().to_string();
+        let all = "choose of program:one, program:three, program:two";
+        assert!(unknown.contains(all), "{unknown}");
         file.choose_programs(&["two"]).unwrap();
         assert!(file.program.is_empty());
     }

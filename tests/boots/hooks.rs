@@ -66,6 +66,9 @@ fn a_hook_that_fails_is_said_and_nothing_is_measured() {
     assert_eq!(ran.status, 69, "{}", ran.stderr);
     let failure = row(&comparison, "getppid").failures[0].failure.to_string();
     assert!(failure.contains("set-up") && failure.contains("expected 0: sorry"), "{failure}");
+    let report = run(ktax().arg("report").arg(dir.path().join("out"))).stdout;
+    let words: Vec<&str> = report.split_whitespace().collect();
+    assert!(words.join(" ").contains("correct the commands of --setup"), "{report}");
     let dir = scratch();
     let hook = ["--prepare", "false", "--", "true"];
     let (ran, comparison) = of(dir.path(), &hook);

@@ -148,3 +148,12 @@ fn the_usage_line_has_no_option_that_the_environment_gives() {
         assert!(usage.contains("[OPTIONS]") && !usage.contains("--"), "{said}");
     }
 }
+
+#[test]
+fn a_full_disk_behind_the_output_is_said() {
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let said = ktax().arg("experiments").stdout(full).output().unwrap();
+    let text = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{text}");
+    assert!(text.contains("cannot print: ") && text.contains("free space there"), "{text}");
+}

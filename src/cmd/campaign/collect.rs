@@ -34,7 +34,7 @@ pub struct Args {
 const EXIT: &str = "\
 Exit status:
   0  all was measured, also if slower   4   too few boots, or different work
-  1  a file was damaged, or the host    69  a guest could not be run
+  1  a file was damaged, or the host    69  a boot or a run failed
      failed                             130 stopped by Ctrl-C
   2  usage error, or a shard is missing";
 

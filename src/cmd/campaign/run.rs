@@ -32,7 +32,7 @@ pub struct Args {
 
 const EXIT: &str = "\
 Exit status:
-  0  done                           69  a guest could not be run: `ktax campaign status` says which
+  0  done                           69  a boot or a run failed: `ktax campaign status` says which
   2  usage error, or another QEMU   75  the machine failed, or is in use: try again, or on another
                                     130 stopped by Ctrl-C or SIGTERM; run the shard again";
 

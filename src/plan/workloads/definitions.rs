@@ -199,6 +199,10 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Definition, PlanError> {
     for (name, param) in &definition.params {
         param.check(name).map_err(refuse)?;
     }
-    definition.rows().map_err(|error| refuse(error.to_string()))?;
-    Ok(definition)
+    let rows = definition.rows().and_then(|rows| Ok([rows, definition.native_rows()?].concat()));
+    let rows = rows.map_err(|error| refuse(error.to_string()))?;
+    match rows.iter().find(|row| row.ops == 0) {
+        Some(row) => Err(refuse(format!("{} needs ops of at least 1", row.row))),
+        None => Ok(definition),
+    }
 }

@@ -175,6 +175,14 @@ mod tests {
     }
 
     #[test]
+    fn a_row_without_operations_is_refused() {
+        for ops in ["ops = 0", "ops = 10\nnative-ops = 0"] {
+            let refused = parse(&FORK.replace("ops = 10", ops), "fork.toml").unwrap_err();
+            assert!(refused.to_string().contains("needs ops of at least 1"), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_group_is_a_directory() {
         for (path, text) in super::super::definitions::BUILT_IN {
             let definition = parse(text, path).unwrap();
