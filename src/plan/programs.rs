@@ -11,7 +11,17 @@ use crate::text::shell_line;
 
 /// The programs, checked.
 pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanError> {
-    let programs: Vec<UserProgram> = keys.iter().map(program).collect::<Result<_, _>>()?;
+    let named = |(at, of): (usize, &ProgramKeys)| {
+        program(of).map_err(|error| match error {
+            PlanError::Program { reason } if keys.len() > 1 => {
+                let reason = format!("of {} programs, number {}: {reason}", keys.len(), at + 1);
+                PlanError::Program { reason }
+            }
+            other => other,
+        })
+    };
+    let programs: Vec<UserProgram> =
+        keys.iter().enumerate().map(named).collect::<Result<_, _>>()?;
     each_once(rows(&programs, &[]))?;
     Ok(programs)
 }
@@ -144,6 +154,14 @@ mod tests {
 
     fn keys(command: &str) -> ProgramKeys {
         ProgramKeys { command: vec![command.to_owned()], ..ProgramKeys::default() }
+    }
+
+    #[test]
+    fn of_several_programs_the_wrong_one_is_said() {
+        let refused = programs(&[keys("one"), keys("")]).unwrap_err().to_string();
+        assert!(refused.contains("of 2 programs, number 2: it has no command"), "{refused}");
+        let alone = programs(&[keys("")]).unwrap_err().to_string();
+        assert!(alone.contains(": it has no command"), "{alone}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
-use crate::model::{Effect, Failure, Metric, Row, RowFailure, Verdict, metric};
+use crate::model::{Effect, Failure, Metric, Row, RowFailure, UserProgram, Verdict, metric};
 
 /// The Metrics of the process beside the headline that changed.
 pub fn also_changed(rows: &[Row]) -> Section {
@@ -58,10 +58,17 @@ pub fn different_work(rows: &[Row]) -> Section {
     let differing = rows.iter().filter(|row| row.verdict == Verdict::DifferentWork);
     let notes = differing.flat_map(|row| {
         let parts = row.reason.as_deref().unwrap_or_default().split("; ");
-        parts.map(|text| Note { row: row.row.clone(), text: text.to_owned() })
+        parts.map(|text| Note { row: row.row.clone(), text: with_next_step(row, text) })
     });
     let title = "The sides did different work; these numbers do not compare:".to_owned();
     Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
+}
+
+fn with_next_step(row: &Row, text: &str) -> String {
+    match UserProgram::is_row(&row.row) && text.starts_with("stdout ") {
+        true => format!("{text}: a hash of what it printed, which --any-output leaves out"),
+        false => text.to_owned(),
+    }
 }
 
 /// Which Boot failed; or all that were spared together, since one of their Side had failed.

@@ -8,12 +8,12 @@ use crate::text::counted;
 const VERDICTS: [Verdict; 8] = [
     Verdict::Slower,
     Verdict::Faster,
-    Verdict::BelowThreshold,
-    Verdict::NoDetectedChange,
+    Verdict::Failed,
+    Verdict::DifferentWork,
     Verdict::TooFewBoots,
     Verdict::Inconclusive,
-    Verdict::DifferentWork,
-    Verdict::Failed,
+    Verdict::BelowThreshold,
+    Verdict::NoDetectedChange,
 ];
 
 /// `14 of 42 rows slower (worst write-1 +24.00 %), 1 faster, 27 unchanged (would have seen 0.10 to
