@@ -26,8 +26,6 @@ pub(super) fn add(
     program: &UserProgram,
     here: &Path,
 ) -> Result<PathBuf, ProgramError> {
-    tree.directory(Path::new(WORK))?;
-    tree.directory(Path::new("/tmp"))?;
     if let Some(root) = program.root.as_ref().map(|root| here.join(root)) {
         match root.is_dir() {
             true => tree.add(&root, Path::new("/"))?,
@@ -35,6 +33,8 @@ pub(super) fn add(
         }
         tree.is_root();
     }
+    tree.directory(Path::new(WORK))?;
+    tree.directory(Path::new("/tmp"))?;
     let command = program.command.first().map_or("", String::as_str);
     let arguments = program.command.get(1..).unwrap_or_default();
     called(tree, &shell::wrapped(command, arguments), here, 0)?;
@@ -213,7 +213,8 @@ fn is_of_the_user(argument: &Path, here: &Path) -> bool {
 /// Adds a file or directory where the program finds it by this name. What the user's own root
 /// directory has there stays.
 fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
-    if tree.has_root(&Path::new(WORK).join(path)) {
+    let at: PathBuf = Path::new(WORK).join(path).components().collect();
+    if at != Path::new(WORK) && tree.has_root(&at) {
         return Ok(());
     }
     if path.is_absolute() {
@@ -222,7 +223,6 @@ fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramEr
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(ProgramError::Outside { path: escape_path(path).to_string() });
     }
-    let at: PathBuf = Path::new(WORK).join(path).components().collect();
     tree.add(&here.join(path), &at)
 }
 
