@@ -9,11 +9,10 @@ use super::experiment::CountedArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
-use crate::cmd::note::note;
+use crate::cmd::note::{note, say_where};
 use crate::flow::Error;
 use crate::flow::bisect::{self, Search};
 use crate::plan::ExperimentMethod;
-use crate::text::shell_path;
 
 /// Find the commits, options, patches or parameters that carry a difference.
 ///
@@ -108,12 +107,12 @@ fn print(search: Search, out: &Path, output: &OutputArgs) -> Result<Exit, Error>
             return Ok(Exit::Cancelled);
         }
         Search::Nothing(nothing) => {
-            note!("ktax: everything is in {}", shell_path(out));
+            say_where(out);
             return Ok(Exit::of_measuring([nothing.comparison()]));
         }
         Search::Found(bisection) => bisection,
     };
-    note!("ktax: everything is in {}", shell_path(out));
+    say_where(out);
     let mut found = bisection.found.iter().flatten();
     let is_certain = found.all(|carrier| carrier.at == carrier.after + 1);
     Ok(if is_certain { Exit::Ok } else { Exit::Inconclusive })

@@ -5,7 +5,7 @@ use super::experiment::ExperimentArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
-use crate::cmd::note::note;
+use crate::cmd::note::{note, say_where};
 use crate::flow::remaining::Part;
 use crate::flow::{self, Error, Options, Session};
 use crate::model::Comparison;
@@ -83,7 +83,7 @@ fn measure(
     let named: Vec<Named<'_>> = named.collect();
     let named: Vec<&dyn Report> = named.iter().map(|one| one as &dyn Report).collect();
     args.output.print_all(&named)?;
-    note!("ktax: everything is in {}", shell_path(out));
+    say_where(&out);
     dirs.iter().zip(&comparisons).for_each(|(dir, it)| say_how_to_repeat(dir.root(), it));
     if args.explain_noise {
         let mut each = dirs.iter().zip(&comparisons);

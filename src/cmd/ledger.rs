@@ -7,7 +7,7 @@ use super::experiment::RowArgs;
 use super::host::{HostArgs, first_free};
 use super::output::OutputArgs;
 use super::terminal::Terminal;
-use crate::cmd::note::note;
+use crate::cmd::note::{note, say_where};
 use crate::flow::ledger::Ranked;
 use crate::flow::{self, Error};
 use crate::plan::Ledger;
@@ -71,7 +71,7 @@ fn print(args: &Args, ranked: Option<Ranked>, out: &Path, again: &str) -> Result
         return Ok(Exit::Cancelled);
     };
     args.output.print(&ranked.table)?;
-    note!("ktax: everything is in {}", shell_path(out));
+    say_where(out);
     if ranked.comparisons.iter().any(may_be_repeated) {
         note!("ktax: run what failed again with `{again}`");
     }

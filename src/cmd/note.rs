@@ -11,3 +11,8 @@ macro_rules! note {
 }
 
 pub(crate) use note;
+
+/// Says where the files of a run are.
+pub fn say_where(out: &std::path::Path) {
+    note!("ktax: everything is in {}", crate::text::shell_path(out));
+}

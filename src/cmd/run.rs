@@ -7,11 +7,10 @@ use super::exit::Exit;
 use super::host::HostArgs;
 use super::output::OutputArgs;
 use super::terminal::Terminal;
-use crate::cmd::note::note;
+use crate::cmd::note::{note, say_where};
 use crate::flow::{self, Ended, Error, Options, Session};
 use crate::model::Side;
 use crate::rundir::AnyRunDir;
-use crate::text::shell_path;
 
 /// Run the boots of a plan that have no results yet, and end as `ktax compare` does.
 #[derive(Debug, clap::Args)]
@@ -83,7 +82,7 @@ fn measure(args: &Args, dir: &AnyRunDir, session: &Session<'_>) -> Result<Exit, 
         Ended::Complete => {
             let comparison = flow::result(dir, Options { peek: false, ..options }, session)?;
             args.output.print(&comparison)?;
-            note!("ktax: everything is in {}", shell_path(dir.root()));
+            say_where(dir.root());
             say_how_to_repeat(dir.root(), &comparison);
             if args.explain_noise {
                 say_what_is_noisy(dir, &comparison, session)?;

@@ -121,9 +121,7 @@ impl Failure {
     /// The limit in seconds to try again with, if one in real or CPU time was reached.
     pub fn longer_limit_s(&self) -> Option<u64> {
         match self {
-            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
-                Some(limit_s.saturating_mul(5))
-            }
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => Some(longer(*limit_s)),
             Failure::Mute { after } => after.longer_limit_s(),
             _ => None,
         }
@@ -132,8 +130,8 @@ impl Failure {
     /// What to do next.
     pub fn next_step(&self) -> Cow<'static, str> {
         let fixed = match self {
-            Failure::RealTime { .. } | Failure::CpuTime { .. } => {
-                let more = self.longer_limit_s().unwrap_or(0);
+            Failure::RealTime { limit_s } | Failure::CpuTime { limit_s } => {
+                let more = longer(*limit_s);
                 return format!(
                     "resume the run with more time, --time-limit {more}; if it hangs, run argv of \
                      the boot's directory by hand to watch it"
@@ -231,6 +229,11 @@ impl Failure {
 
 fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
+}
+
+/// A limit in seconds that is worth a second try.
+fn longer(limit_s: u64) -> u64 {
+    limit_s.saturating_mul(5)
 }
 
 /// What helps a workload that said this, or before which the guest said it.

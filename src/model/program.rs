@@ -89,6 +89,12 @@ impl UserProgram {
         UserProgram::name_of(row).is_some()
     }
 
+    /// A file's path on this machine, and its place below the working directory if it says one:
+    /// `PATH` or `PATH:AT`.
+    pub fn path_and_place(file: &str) -> (&str, Option<&str>) {
+        file.split_once(':').map_or((file, None), |(path, at)| (path, Some(at)))
+    }
+
     /// The name of such a row's program.
     pub fn name_of(row: &str) -> Option<&str> {
         row.strip_prefix(ROW)

@@ -130,27 +130,25 @@ fn command(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
 fn files(files: &[String]) -> Result<(), PlanError> {
     let mut places = BTreeSet::new();
     for file in files {
-        let (path, at) =
-            file.split_once(':').map_or((&**file, None), |(path, at)| (path, Some(at)));
-        let names = Path::new(at.unwrap_or("")).components();
-        let names: PathBuf = names.filter(|part| *part != Component::CurDir).collect();
-        let mut parts = names.components();
-        let is_below = at.is_some_and(|_| parts.all(|part| matches!(part, Component::Normal(_))))
-            && names != Path::new("");
-        let shown = escape(file);
-        let reason = if path.is_empty() {
-            format!("its file {shown} has no path; write PATH or PATH:AT")
-        } else if at.is_some() && !is_below {
-            format!(
-                "its file {shown} would not be below /work; give a relative place without `..` \
-                 behind the colon"
-            )
-        } else if at.is_some() && !places.insert(names) {
-            format!("its file {shown} has the place of another; give it one of its own")
-        } else {
-            continue;
+        let refuse = |why: &str| {
+            let reason = format!("its file {} {why}", escape(file));
+            Err(PlanError::Program { reason })
         };
-        return Err(PlanError::Program { reason });
+        let (path, at) = UserProgram::path_and_place(file);
+        if path.is_empty() {
+            return refuse("has no path; write PATH or PATH:AT");
+        }
+        let Some(at) = at else { continue };
+        let parts = || Path::new(at).components().filter(|part| *part != Component::CurDir);
+        let is_below = parts().all(|part| matches!(part, Component::Normal(_)));
+        if parts().next().is_none() || !is_below {
+            return refuse(
+                "would not be below /work; give a relative place without `..` behind the colon",
+            );
+        }
+        if !places.insert(parts().collect::<PathBuf>()) {
+            return refuse("has the place of another; give it one of its own");
+        }
     }
     Ok(())
 }

@@ -46,14 +46,13 @@ impl ExperimentFile {
     pub fn check_programs(&self, names: &[&str]) -> Result<(), PlanError> {
         let known = programs(&self.program)?;
         if let Some(name) = names.iter().find(|name| known.iter().all(|it| it.name != **name)) {
-            let rows: BTreeSet<String> = known.iter().map(UserProgram::row).collect();
-            let rows: BTreeSet<String> = rows.union(&self.all_programs).cloned().collect();
-            let list = || Vec::from_iter(rows.clone()).join(", ");
+            let rows = known.iter().map(UserProgram::row).chain(self.all_programs.iter().cloned());
+            let rows = Vec::from_iter(rows.collect::<BTreeSet<_>>());
             let reason = match rows.is_empty() {
                 true => format!(
                     "there is no program {name:?}, and none at all; remove -w program:{name}"
                 ),
-                false => format!("there is no program {name:?}; choose of {}", list()),
+                false => format!("there is no program {name:?}; choose of {}", rows.join(", ")),
             };
             return Err(PlanError::Program { reason });
         }

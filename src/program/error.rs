@@ -67,7 +67,7 @@ pub enum ProgramError {
         "with {path} the files below /work exceed {mib} MiB, which is the size of the disk; give \
          it more `mib` in an experiment file, or fewer files"
     )]
-    SmallDisk { path: String, mib: u32 },
+    SmallDisk { path: String, mib: u64 },
     #[error("with {path} the program has more than {most} files; give fewer")]
     TooMany { path: String, most: usize },
     #[error("--env {text:?} is not NAME=VALUE; write it as --env LANG=C")]

@@ -31,7 +31,7 @@ pub(super) fn add(
             true => tree.add(&root, Path::new("/"))?,
             false => image::add(tree, &root)?,
         }
-        tree.is_root();
+        tree.end_root();
     }
     tree.directory(Path::new(WORK))?;
     tree.directory(Path::new("/tmp"))?;
@@ -43,13 +43,10 @@ pub(super) fn add(
         of_script(tree, Path::new(argument), here)?;
     }
     for file in &program.files {
-        let (path, at) = match file.split_once(':') {
-            Some((path, at)) => (path, Some(Path::new(WORK).join(at))),
-            None => (file.as_str(), None),
-        };
+        let (path, at) = UserProgram::path_and_place(file);
         let host = here.join(path);
         match at {
-            Some(at) => tree.add(&host, &at)?,
+            Some(at) => tree.add(&host, &Path::new(WORK).join(at))?,
             None => place(tree, Path::new(path), here)?,
         }
         runnable(tree, &host, here, Missing::Ignored, 0)?;
@@ -214,7 +211,7 @@ fn is_of_the_user(argument: &Path, here: &Path) -> bool {
 /// directory has there stays.
 fn place(tree: &mut GuestTree, path: &Path, here: &Path) -> Result<(), ProgramError> {
     let at: PathBuf = Path::new(WORK).join(path).components().collect();
-    if at != Path::new(WORK) && tree.has_root(&at) {
+    if at != Path::new(WORK) && tree.is_of_root(&at) {
         return Ok(());
     }
     if path.is_absolute() {

@@ -49,25 +49,24 @@ pub fn pack(
     most_bytes: u64,
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
-    let disk_mib = disk.map_or(0, |(disk, _)| disk.mib);
-    let on_disk_bytes = u64::from(disk_mib) << 20;
-    let mut room = Room { most_bytes, left_bytes: most_bytes, disk_mib, on_disk_bytes };
+    let mut memory = Room::of(most_bytes);
+    let mut on_disk = disk.map(|(disk, _)| Room::of(u64::from(disk.mib) << 20));
     let has_setup = programs.iter().chain(hooks).any(|program| program.setup.is_some());
     pack_with(cache, has_setup, |archive| {
         let mut placed = Vec::new();
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
-            add(archive, "program/disk", mkfs, (here, None), &mut room)?;
+            add(archive, "program/disk", mkfs, here, (&mut memory, None))?;
             archive.text("program/disk/device", 0o444, &start::device(disk))?;
         }
-        let hidden = disk.map(|_| Path::new("/tmp"));
         if let Some(hooks) = hooks {
-            add(archive, "program/rows", hooks, (here, hidden), &mut room)?;
+            add(archive, "program/rows", hooks, here, (&mut memory, on_disk.as_mut()))?;
         }
         for (number, program) in programs.iter().enumerate() {
             let directory = format!("program/{number}");
-            placed.extend(add(archive, &directory, program, (here, hidden), &mut room)?);
+            let rooms = (&mut memory, on_disk.as_mut());
+            placed.extend(add(archive, &directory, program, here, rooms)?);
         }
         Ok(placed)
     })
@@ -93,24 +92,35 @@ pub(super) fn pack_with(
     keep(scratch, &parent, cache)
 }
 
-/// How much fits into the guest, and how much of that is left.
+/// How much fits, and how much of that is left.
 struct Room {
     most_bytes: u64,
     left_bytes: u64,
-    /// How large the disk is, if there is one, and what is left of it; its file system needs some.
-    disk_mib: u32,
-    on_disk_bytes: u64,
 }
 
-/// Adds one program, and returns where its files are. Nothing can be in a directory that is hidden.
+impl Room {
+    fn of(most_bytes: u64) -> Room {
+        Room { most_bytes, left_bytes: most_bytes }
+    }
+
+    /// Takes some of it; `full` says that there is not so much, of how many MiB.
+    fn take(&mut self, bytes: u64, full: impl Fn(u64) -> ProgramError) -> Result<(), ProgramError> {
+        let left = self.left_bytes.checked_sub(bytes);
+        self.left_bytes = left.ok_or_else(|| full(self.most_bytes >> 20))?;
+        Ok(())
+    }
+}
+
+/// Adds one program, and returns where its files are. Where there is a disk, it has all that is in
+/// the working directory and hides /tmp; its file system needs some of it, too.
 fn add<W: Write>(
     archive: &mut Archive<W>,
     directory: &str,
     program: &UserProgram,
-    (here, hidden): (&Path, Option<&Path>),
-    room: &mut Room,
+    here: &Path,
+    (memory, on_disk): (&mut Room, Option<&mut Room>),
 ) -> Result<Vec<Placed>, ProgramError> {
-    let mut tree = GuestTree::new(room.most_bytes);
+    let mut tree = GuestTree::new(memory.most_bytes);
     let at = needs::add(&mut tree, program, here)?;
     let hooks = [("setup", &program.setup), ("prepare", &program.prepare)];
     let hooks = hooks.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
@@ -119,20 +129,16 @@ fn add<W: Write>(
         Ok((name, start::shell(&at, text)))
     });
     let hooks = hooks.collect::<Result<Vec<_>, ProgramError>>()?;
-    if let Some(path) = hidden.and_then(|directory| tree.first_below(directory)) {
-        return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
-    }
     let path = || escape(program.command.first().map_or("", String::as_str));
-    if hidden.is_some() {
-        let left = room.on_disk_bytes.checked_sub(tree.bytes_below(Path::new(super::WORK)));
-        let mib = room.disk_mib;
-        room.on_disk_bytes = left.ok_or_else(|| ProgramError::SmallDisk { path: path(), mib })?;
+    if let Some(on_disk) = on_disk {
+        if let Some(path) = tree.first_below(Path::new("/tmp")) {
+            return Err(ProgramError::Hidden { path: escape_path(path).to_string() });
+        }
+        let bytes = tree.bytes_below(Path::new(super::WORK));
+        on_disk.take(bytes, |mib| ProgramError::SmallDisk { path: path(), mib })?;
     }
     let bytes = archive.bytes_of(&tree, program.user);
-    room.left_bytes = room
-        .left_bytes
-        .checked_sub(bytes)
-        .ok_or_else(|| ProgramError::TooLarge { path: path(), most_mib: room.most_bytes >> 20 })?;
+    memory.take(bytes, |most_mib| ProgramError::TooLarge { path: path(), most_mib })?;
     let root = format!("{directory}/root");
     archive.directory(directory)?;
     archive.text(&format!("{directory}/words"), 0o444, &start::words(program, &at))?;

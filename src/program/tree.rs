@@ -79,33 +79,31 @@ impl GuestTree {
 
     /// What a path of the guest leads to: links are followed.
     pub fn look(&self, at: &Path) -> Option<&GuestNode> {
+        self.nodes.get(&self.end_of(at, true)?)
+    }
+
+    /// Where a path ends; a link at its end may be followed. None: there are too many links.
+    fn end_of(&self, at: &Path, follows_last: bool) -> Option<PathBuf> {
         let mut walk = Walk::along(at);
         while let Some(next) = walk.next() {
             match self.nodes.get(&next) {
-                Some(GuestNode::Link(target)) => walk.follow(target).then_some(())?,
+                Some(GuestNode::Link(target)) if follows_last || !walk.is_last() => {
+                    walk.follow(target).then_some(())?;
+                }
                 _ => walk.enter(next),
             }
         }
-        self.nodes.get(&walk.end())
+        Some(walk.end())
     }
 
     /// Says that what is here now is the user's own root directory.
-    pub fn is_root(&mut self) {
+    pub fn end_root(&mut self) {
         self.of_root = self.nodes.keys().cloned().collect();
     }
 
     /// Whether the user's own root directory has this, be it a link that leads nowhere.
-    pub fn has_root(&self, at: &Path) -> bool {
-        let mut walk = Walk::along(at);
-        while let Some(next) = walk.next() {
-            match self.nodes.get(&next) {
-                Some(GuestNode::Link(_)) if walk.is_last() => return self.of_root.contains(&next),
-                Some(GuestNode::Link(target)) if !walk.follow(target) => return true,
-                Some(GuestNode::Link(_)) => {}
-                _ => walk.enter(next),
-            }
-        }
-        self.of_root.contains(&walk.end())
+    pub fn is_of_root(&self, at: &Path) -> bool {
+        self.end_of(at, false).is_none_or(|end| self.of_root.contains(&end))
     }
 
     /// Puts something at a path, behind the links on the way to it.
