@@ -36,8 +36,7 @@ impl Printed {
                 is_table = false;
                 head.clear();
             } else if is_table {
-                let above = if head_is_added { above } else { "" };
-                add(&mut rows, above, line);
+                add(&mut rows, head_is_added.then_some(above), line);
             }
             // A ledger's tables stand below `stat, 3 334.96 instructions`.
             above = if line.ends_with(" instructions") { line } else { above };
@@ -68,8 +67,9 @@ impl Printed {
     }
 }
 
-/// Adds a row; or to the last one the end of its name, which is on a line of its own.
-fn add(rows: &mut Vec<(String, Vec<String>)>, above: &str, line: &str) {
+/// Adds a row; or to the last one the end of its name, which is on a line of its own. What a
+/// ledger's table is of, and costs in the base, stands above it: `stat, 3 334.96 instructions`.
+fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<&str>, line: &str) {
     let mut cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     let name = cells.next().unwrap_or_default();
     let cells: Vec<String> = cells.map(str::to_owned).collect();
@@ -77,7 +77,12 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: &str, line: &str) {
         Some((begin, _)) if line.starts_with("  ") && cells.is_empty() => begin.push_str(name),
         // A sentence below the table.
         _ if cells.is_empty() => {}
-        _ => rows.push((format!("{above} {name}").trim().to_owned(), cells)),
+        _ => {
+            let (of, base) = above.and_then(|it| it.split_once(", ")).unwrap_or_default();
+            let base = base.strip_suffix(" instructions").map(str::to_owned);
+            let cells = base.into_iter().chain(cells).collect();
+            rows.push((format!("{of} {name}").trim().to_owned(), cells));
+        }
     }
 }
 
@@ -94,7 +99,7 @@ fn rows_are_read_by_their_whole_names() {
     assert_eq!(read.row("pipe:ops=2").unwrap().join("|"), "1 200.50|+1.00|slower");
     let read =
         answer(&format!("{MARK}# stat, 3.0 instructions\n#\n# added\n# ───\n# pti  +8\n")).unwrap();
-    assert_eq!(read.row("stat, 3.0 instructions pti").unwrap().join("|"), "+8");
+    assert_eq!(read.row("stat pti").unwrap().join("|"), "3.0|+8");
     let read =
         Printed::of("Processes:\nTest Type  base  change\n              of\n──\nstat  1  2\n");
     assert_eq!(read.row("stat").unwrap().join("|"), "1|2");
