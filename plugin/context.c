@@ -20,73 +20,89 @@
 #include "context.h"
 
 #include "counters.h"
+#include "cpus.h"
 #include "region.h"
 #include "rep.h"
+#include "slices.h"
 #include "tasks.h"
 
 bool ktax_context_of_boot;
 int ktax_begins, ktax_ends;
 
-static struct ktax_task boot_task = { .user = true }; /* runs before the first switch */
-static struct ktax_task *task = &boot_task;
-static uint64_t user_at_switch; /* the user-mode count when a task without one was switched to */
-static bool in_stub;            /* the interrupt has begun in the stub that jumps to the function */
 static bool lost;
+
+static enum ktax_context context_of(const struct ktax_cpu *cpu)
+{
+    if (cpu->task->depth > 0) {
+        return CONTEXT_INTERRUPT;
+    }
+    return cpu->task->user ? CONTEXT_PROCESS : CONTEXT_PENDING;
+}
 
 static enum ktax_context context(void)
 {
-    if (task->depth > 0) {
-        return CONTEXT_INTERRUPT;
+    return context_of(ktax_cpu);
+}
+
+/* Each vCPU has a bucket of its own for what is pending. */
+void ktax_context_leave(const struct ktax_cpu *next)
+{
+    if (context() == CONTEXT_PENDING || context() != context_of(next)) {
+        ktax_flush(context());
     }
-    return task->user ? CONTEXT_PROCESS : CONTEXT_PENDING;
+}
+
+void ktax_context_wait(int slot, uint64_t n)
+{
+    ktax_region_wait(context(), slot, n);
 }
 
 /* At the end of a slice: has the task entered user mode? */
 static void settle_task(void)
 {
-    if (!task->user) {
-        task->user = ktax_count_of_user() != user_at_switch;
-        ktax_settle(task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
+    if (!ktax_cpu->task->user) {
+        ktax_cpu->task->user = ktax_count_of_user() != ktax_cpu->user_at_switch;
+        ktax_settle(ktax_cpu->task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
     }
 }
 
 /* After an interrupt a REP instruction continues; after a fault it starts again. */
 static void enter(uint64_t interrupted_rep)
 {
-    if (task->depth == 0) {
+    if (ktax_cpu->task->depth == 0) {
         ktax_flush(context());
     }
-    if (task->depth < KTAX_NESTING) {
-        task->interrupted_rep[task->depth] = interrupted_rep;
+    if (ktax_cpu->task->depth < KTAX_NESTING) {
+        ktax_cpu->task->interrupted_rep[ktax_cpu->task->depth] = interrupted_rep;
     }
-    task->depth++;
+    ktax_cpu->task->depth++;
 }
 
 void ktax_on_interrupt(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     (void)data;
-    if (!in_stub) {
+    if (!ktax_cpu->in_stub) {
         enter(ktax_rep_current());
     }
-    in_stub = false;
+    ktax_cpu->in_stub = false;
 }
 
 void ktax_on_stub(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     (void)data;
-    if (!in_stub) {
+    if (!ktax_cpu->in_stub) {
         enter(ktax_rep_current());
     }
-    in_stub = true;
+    ktax_cpu->in_stub = true;
 }
 
 void ktax_on_exception(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     (void)data;
-    if (task->depth > 0) {
+    if (ktax_cpu->task->depth > 0) {
         enter(0);
     }
 }
@@ -96,13 +112,14 @@ void ktax_on_iretq(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     ktax_counters->insns[(uintptr_t)data]++;
-    if (task->depth == 0) {
+    if (ktax_cpu->task->depth == 0) {
         return; /* from an exception or a syscall */
     }
-    task->depth--;
-    if (task->depth == 0) {
+    ktax_cpu->task->depth--;
+    if (ktax_cpu->task->depth == 0) {
         ktax_flush(CONTEXT_INTERRUPT);
     }
+    const struct ktax_task *task = ktax_cpu->task;
     if (task->depth < KTAX_NESTING && task->interrupted_rep[task->depth] != 0) {
         ktax_rep_resume(task->interrupted_rep[task->depth]);
     }
@@ -113,10 +130,10 @@ void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     (void)vcpu;
     (void)info;
     (void)data;
-    if (task == &boot_task) {
-        task = ktax_task_find(at);
-        *task = boot_task;
-        task->key = at;
+    if (ktax_cpu->task == &ktax_cpu->first_task) {
+        ktax_cpu->task = ktax_task_find(at);
+        *ktax_cpu->task = ktax_cpu->first_task;
+        ktax_cpu->task->key = at;
     }
 }
 
@@ -127,14 +144,14 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     (void)vcpu;
     (void)info;
     (void)data;
-    if (!(task->user && task->depth == 0 && next->user && next->depth == 0)) {
+    if (!(ktax_cpu->task->user && ktax_cpu->task->depth == 0 && next->user && next->depth == 0)) {
         ktax_flush(context());
         settle_task();
     }
-    task = next;
-    task->user = task->user || ktax_context_of_boot;
-    if (!task->user) {
-        user_at_switch = ktax_count_of_user();
+    ktax_cpu->task = next;
+    ktax_cpu->task->user = ktax_cpu->task->user || ktax_context_of_boot;
+    if (!ktax_cpu->task->user) {
+        ktax_cpu->user_at_switch = ktax_count_of_user();
     }
 }
 
@@ -144,8 +161,8 @@ void ktax_on_new_task(unsigned int vcpu, void *data)
     (void)vcpu;
     (void)data;
     ktax_flush(context());
-    task->user = ktax_context_of_boot;
-    task->depth = 0;
+    ktax_cpu->task->user = ktax_context_of_boot;
+    ktax_cpu->task->depth = 0;
 }
 
 void ktax_on_start(unsigned int vcpu, void *data)
@@ -158,11 +175,25 @@ void ktax_on_start(unsigned int vcpu, void *data)
 /* The markers run in user mode, where every interrupt has returned and the task is a process. */
 static void at_marker(void)
 {
-    lost = lost || task->depth > 0;
+    lost = lost || ktax_cpu->task->depth > 0;
     ktax_flush(context());
-    task->depth = 0;
-    task->user = true;
+    ktax_cpu->task->depth = 0;
+    ktax_cpu->task->user = true;
     ktax_settle(CONTEXT_PROCESS);
+}
+
+/* Other vCPUs are in the middle of something. */
+static void settle_others(void)
+{
+    struct ktax_cpu *own = ktax_cpu;
+
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        ktax_cpu = &ktax_cpus[i];
+        if (ktax_cpu != own) {
+            settle_task();
+        }
+    }
+    ktax_cpu = own;
 }
 
 void ktax_on_region_begin(unsigned int vcpu, void *data)
@@ -171,6 +202,7 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
     (void)data;
     at_marker();
     ktax_begins++;
+    ktax_slices_begin();
     ktax_region_begin();
 }
 
@@ -180,6 +212,7 @@ void ktax_on_region_end(unsigned int vcpu, void *data)
     (void)data;
     at_marker();
     ktax_ends += ktax_begins > 0;
+    settle_others();
     ktax_region_end();
 }
 

@@ -13,7 +13,7 @@ enum {
 };
 
 struct ktax_counters {
-    uint64_t total;             /* every dispatch */
+    uint64_t total;             /* every dispatch, if there is one vCPU */
     uint64_t insns[KTAX_SLOTS]; /* dispatches but REP iterations */
 };
 
@@ -34,12 +34,28 @@ const char *ktax_slot_name(int slot);
 /* A new slot of user mode, whose name is copied; SLOT_USER if there are too many. */
 int ktax_slot_of_user(const char *name);
 
-/* All dispatches of user mode so far but REP iterations. */
+/* All dispatches of user mode so far, of this vCPU; if there is one, without REP iterations. */
 uint64_t ktax_count_of_user(void);
 
-/* Makes each dispatch of the instruction add `n`. Register its callbacks before. */
-void ktax_count_total(struct qemu_plugin_insn *insn, unsigned n);
-void ktax_count_slot(struct qemu_plugin_insn *insn, int slot, unsigned n);
+/* How a stretch of instructions is counted. */
+struct ktax_stretch_count {
+    int slot;
+    bool user;
+    unsigned in_slot;
+    unsigned in_total;
+};
+
+/*
+ * Makes each dispatch of the instruction count. Register its callbacks before. `translator` is
+ * QEMU's index of the vCPU that translates, if there are several, or -1 while it is not known.
+ */
+void ktax_count(struct qemu_plugin_insn *insn, struct ktax_stretch_count count, int translator);
+
+/* The same with a block, of several vCPUs: adds, and calls if a counter is at least `limit`. */
+void ktax_counters_add_to_block(struct qemu_plugin_tb *tb, uint64_t *to, uint64_t n,
+                                int translator);
+void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, uint64_t *of,
+                             uint64_t limit, int translator);
 
 /* Copies at most `room` bytes of the instruction; returns how many. */
 size_t ktax_insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *to, size_t room);

@@ -55,5 +55,14 @@ enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size)
     if (is(bytes, size, "\x0f\x1f\x80\x02\x00\x54\x4b", 7, 7)) {
         return KIND_REGION_END;
     }
+    if (is(bytes, size, "\x0f\x1f\x80\x03\x00\x54\x4b", 7, 7)) {
+        return KIND_SLICES_BEGIN;
+    }
+    if (is(bytes, size, "\xf3\x90", 2, 2) || is(bytes, size, "\x0f\x01\xc9", 3, 3)) {
+        return KIND_PAUSE;
+    }
+    if (is(bytes, size, "\xf4", 1, 1)) {
+        return KIND_HALT;
+    }
     return KIND_PLAIN;
 }

@@ -13,8 +13,11 @@ enum ktax_kind {
     KIND_IRETQ,
     KIND_SAVE_STACK,   /* mov %rsp, disp32(%rdi) */
     KIND_LOAD_STACK,   /* mov disp32(%rsi), %rsp */
+    KIND_PAUSE,        /* pause, or mwait, which is one if there are several vCPUs */
+    KIND_HALT,
     KIND_REGION_BEGIN,
     KIND_REGION_END,
+    KIND_SLICES_BEGIN,
 };
 
 enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);

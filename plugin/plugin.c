@@ -6,11 +6,14 @@
  * archive=FILE and functions=FILE (both or none: the user's programs).
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
 #include "counters.h"
+#include "cpus.h"
 #include "report.h"
+#include "slices.h"
 #include "symbols.h"
 #include "user.h"
 #include "watch.h"
@@ -22,21 +25,17 @@
  */
 struct stretch {
     struct qemu_plugin_insn *first;
-    int slot;
-    unsigned in_slot;
-    unsigned in_total;
+    struct ktax_stretch_count count;
     bool open; /* may the next instruction join? */
+    int translator;
 };
 
 static void finish(struct stretch *stretch)
 {
-    if (stretch->in_slot > 0) {
-        ktax_count_slot(stretch->first, stretch->slot, stretch->in_slot);
+    if (stretch->count.in_total > 0) {
+        ktax_count(stretch->first, stretch->count, stretch->translator);
     }
-    if (stretch->in_total > 0) {
-        ktax_count_total(stretch->first, stretch->in_total);
-    }
-    *stretch = (struct stretch){ 0 };
+    *stretch = (struct stretch){ .translator = stretch->translator };
 }
 
 /*
@@ -64,25 +63,46 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
         .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
-    bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->slot &&
+    bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
                  !may_cross_page(address);
 
     if (!joins) {
         finish(stretch);
         stretch->first = handle;
-        stretch->slot = insn.slot;
+        stretch->count.slot = insn.slot;
+        stretch->count.user = !kernel;
     }
-    stretch->in_slot += watched == WATCH_NOTHING || watched == WATCH_CALLBACK;
-    stretch->in_total += watched != WATCH_MARKER;
+    stretch->count.in_slot += watched == WATCH_NOTHING || watched == WATCH_CALLBACK;
+    stretch->count.in_total += watched != WATCH_MARKER;
     stretch->open = watched < WATCH_COUNTED && ktax_completes(bytes, size, kernel);
+}
+
+/* May the context change in this block? */
+static bool has_turn(struct qemu_plugin_tb *tb)
+{
+    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        uint64_t address = qemu_plugin_insn_vaddr(insn);
+        struct ktax_function *function = address >> 63 ? ktax_symbols_find(address) : NULL;
+        uint8_t bytes[16];
+        size_t size = ktax_insn_bytes(insn, bytes, sizeof(bytes));
+        if ((function && function->role != ROLE_NONE) ||
+            ktax_watch_is_turn(ktax_decode(bytes, size))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t count = qemu_plugin_tb_n_insns(tb);
-    struct stretch stretch = { 0 };
+    struct stretch stretch = { .translator = -1 };
 
     (void)id;
+    if (!ktax_one_cpu()) {
+        stretch.translator = ktax_slices_watch(tb, has_turn(tb));
+    }
     if (count > 0 && !(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)) >> 63)) {
         ktax_user_block(tb);
     }
@@ -96,10 +116,11 @@ static void on_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
 {
     (void)id;
     (void)vcpu;
+    ktax_cpus_start();
     ktax_counters_start();
 }
 
-static void on_exit(qemu_plugin_id_t id, void *data)
+static void at_exit(qemu_plugin_id_t id, void *data)
 {
     (void)id;
     (void)data;
@@ -117,8 +138,12 @@ static bool accept_machine(const qemu_info_t *info)
     if (!info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
         return refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
     }
-    if (info->system.smp_vcpus != 1 || info->system.max_vcpus != 1) {
-        return refuse("counts one vCPU only; run QEMU with -smp 1");
+    if (info->system.smp_vcpus != info->system.max_vcpus) {
+        return refuse("counts vCPUs that are there from the start; run QEMU with -smp N");
+    }
+    if (!ktax_cpus_init(info->system.smp_vcpus)) {
+        return refuse("cannot tell that many vCPUs of this QEMU apart; run QEMU 10.0 with -smp 32 "
+                      "at most");
     }
     return true;
 }
@@ -139,11 +164,15 @@ static bool read_arguments(int argc, char **argv)
             archive = argv[i] + 8;
         } else if (strncmp(argv[i], "functions=", 10) == 0) {
             functions = argv[i] + 10;
+        } else if (strncmp(argv[i], "quantum=", 8) == 0) {
+            ktax_quantum = strtoull(argv[i] + 8, NULL, 10);
+        } else if (strncmp(argv[i], "jitter=", 7) == 0) {
+            ktax_jitter = strtoull(argv[i] + 7, NULL, 10);
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE");
+                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED");
         }
     }
     if (!out) {
@@ -160,12 +189,16 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     if (!accept_machine(info) || !read_arguments(argc, argv)) {
         return 1;
     }
+    if (!ktax_one_cpu() && !ktax_slices_init()) {
+        refuse("schedules several vCPUs by quantum=N, and that needs QEMU 10.0");
+        return 1;
+    }
     if (!ktax_counters_init()) {
         refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
         return 1;
     }
     qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-    qemu_plugin_register_atexit_cb(id, on_exit, NULL);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
     return 0;
 }

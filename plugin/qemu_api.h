@@ -41,9 +41,10 @@ typedef struct {
     size_t offset;
 } qemu_plugin_u64;
 
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0, QEMU_PLUGIN_CB_R_REGS = 1 };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
+enum qemu_plugin_cond { QEMU_PLUGIN_COND_GE = 7 };
 
 typedef void (*qemu_plugin_tb_fn)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_vcpu_fn)(qemu_plugin_id_t id, unsigned int vcpu);
@@ -61,6 +62,10 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin
                                       enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
                                       void *data);
 
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn,
+                                          enum qemu_plugin_cb_flags flags, void *data);
+
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
@@ -85,6 +90,40 @@ KTAX_WEAK void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_p
 KTAX_WEAK struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t size);
 KTAX_WEAK void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score,
                                             unsigned int vcpu);
+
+KTAX_WEAK void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb,
+                                                                 enum qemu_plugin_op op,
+                                                                 qemu_plugin_u64 to, uint64_t imm);
+KTAX_WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
+                                                         qemu_plugin_exec_fn fn,
+                                                         enum qemu_plugin_cb_flags flags,
+                                                         enum qemu_plugin_cond cond,
+                                                         qemu_plugin_u64 of, uint64_t imm,
+                                                         void *data);
+
+/* API 2 and later: registers, in arrays of GLib. */
+struct qemu_plugin_register;
+typedef struct {
+    struct qemu_plugin_register *handle;
+    const char *name;
+    const char *feature;
+} qemu_plugin_reg_descriptor;
+typedef struct {
+    char *data;
+    unsigned len;
+} GArray;
+typedef struct {
+    uint8_t *data;
+    unsigned len;
+} GByteArray;
+KTAX_WEAK GArray *qemu_plugin_get_registers(void);
+KTAX_WEAK int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *to);
+KTAX_WEAK GByteArray *g_byte_array_new(void);
+KTAX_WEAK GByteArray *g_byte_array_set_size(GByteArray *array, unsigned length);
+
+/* API 4 (QEMU 9.2): the clock. */
+KTAX_WEAK const void *qemu_plugin_request_time_control(void);
+KTAX_WEAK void qemu_plugin_update_ns(const void *handle, int64_t ns);
 
 /* Never called; its presence says that this is QEMU 9.1 or later. */
 KTAX_WEAK void qemu_plugin_register_vcpu_insn_exec_cond_cb(void);

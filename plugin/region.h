@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "slices.h"
+
 /* The order is that of the profile's lines. */
 enum ktax_context {
     CONTEXT_PROCESS,
@@ -21,6 +23,9 @@ struct ktax_region {
     /* [context * slots + slot] */
     uint64_t *insns;
     uint64_t *reps;
+    uint64_t *waits;
+    uint64_t *idles; /* [slot] */
+    struct ktax_parallel parallel;
 };
 
 enum { KTAX_REGIONS = 64 };
@@ -33,6 +38,9 @@ void ktax_region_end(void);
 
 /* Gives everything counted since the last flush to this context. Nothing to do outside a region. */
 void ktax_flush(enum ktax_context context);
+
+/* Time of several vCPUs that waited for another one in this slot. */
+void ktax_region_wait(enum ktax_context context, int slot, uint64_t n);
 
 /* Gives what is pending to this context. */
 void ktax_settle(enum ktax_context context);

@@ -2,9 +2,12 @@
 #include "rep.h"
 
 #include "counters.h"
+#include "cpus.h"
 
-static uint64_t last_site;
-static uint64_t last_total; /* before the last site was counted */
+static uint64_t total(void)
+{
+    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_total();
+}
 
 uint64_t ktax_rep_site(uint64_t address, int slot)
 {
@@ -13,13 +16,13 @@ uint64_t ktax_rep_site(uint64_t address, int slot)
 
 uint64_t ktax_rep_current(void)
 {
-    return ktax_counters->total == last_total + 1 ? last_site : 0;
+    return total() == ktax_cpu->rep_total + 1 ? ktax_cpu->rep_site : 0;
 }
 
 void ktax_rep_resume(uint64_t site)
 {
-    last_site = site;
-    last_total = ktax_counters->total;
+    ktax_cpu->rep_site = site;
+    ktax_cpu->rep_total = total();
 }
 
 void ktax_on_rep(unsigned int vcpu, void *data)

@@ -10,6 +10,7 @@
 
 #include "context.h"
 #include "counters.h"
+#include "cpus.h"
 #include "region.h"
 #include "watch.h"
 
@@ -17,6 +18,7 @@ struct row {
     const char *name;
     uint64_t insns;
     uint64_t reps;
+    uint64_t waits;
 };
 
 static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
@@ -52,8 +54,9 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
     for (int slot = 0; slot < region->slots; slot++) {
         uint64_t insns = region->insns[context * region->slots + slot];
         uint64_t reps = region->reps[context * region->slots + slot];
+        uint64_t waits = region->waits[context * region->slots + slot];
         if (insns != 0 || reps != 0) {
-            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps };
+            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps, waits };
         }
     }
     qsort(rows, (size_t)count, sizeof(*rows), by_name);
@@ -61,11 +64,30 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
         if (merged > 0 && strcmp(rows[merged - 1].name, rows[i].name) == 0) {
             rows[merged - 1].insns += rows[i].insns;
             rows[merged - 1].reps += rows[i].reps;
+            rows[merged - 1].waits += rows[i].waits;
         } else {
             rows[merged++] = rows[i];
         }
     }
     return merged;
+}
+
+static void write_parallel(const struct ktax_region *region)
+{
+    const struct ktax_parallel *of = &region->parallel;
+
+    for (int slot = 0; slot < region->slots; slot++) {
+        if (region->idles[slot] != 0) {
+            fprintf(file, "idle\t%" PRIu64 "\t%s\n", region->idles[slot], ktax_slot_name(slot));
+        }
+    }
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        fprintf(file, "cpu\t%d\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", i, of->times[i].work,
+                of->times[i].wait, of->times[i].idle);
+    }
+    fprintf(file, "makespan\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", of->makespan, of->rounds,
+            of->kicks);
+    fprintf(file, "trace\t%016" PRIx64 "\n", of->trace);
 }
 
 static bool write_region(const struct ktax_region *region, int number)
@@ -81,7 +103,14 @@ static bool write_region(const struct ktax_region *region, int number)
         for (int i = 0; i < count; i++) {
             fprintf(file, "fn\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", context_names[context],
                     rows[i].insns, rows[i].reps, rows[i].name);
+            if (rows[i].waits != 0) {
+                fprintf(file, "wait\t%s\t%" PRIu64 "\t%s\n", context_names[context],
+                        rows[i].waits, rows[i].name);
+            }
         }
+    }
+    if (!ktax_one_cpu()) {
+        write_parallel(region);
     }
     free(rows);
     return true;

@@ -2,7 +2,9 @@
 #include "watch.h"
 
 #include "context.h"
+#include "cpus.h"
 #include "rep.h"
+#include "slices.h"
 #include "tasks.h"
 
 /* What has been translated of __switch_to_asm. */
@@ -76,10 +78,52 @@ static enum ktax_watch watch_rep(const struct ktax_insn *insn)
     return call_to_count(insn, ktax_on_rep, ktax_rep_site(insn->address, insn->slot));
 }
 
+static void on_pause(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    ktax_slices_pause((int)(uintptr_t)data);
+}
+
+static void on_halt(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    ktax_slices_halt((int)(uintptr_t)data);
+}
+
+static void on_slices_begin(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    (void)data;
+    if (!ktax_one_cpu()) {
+        ktax_slices_restart();
+    }
+}
+
+/* Where one of several vCPUs waits. */
+static enum ktax_watch watch_wait(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
+{
+    void *slot = (void *)(uintptr_t)insn->slot;
+
+    if (ktax_one_cpu()) {
+        return WATCH_NOTHING;
+    }
+    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, slot);
+    return WATCH_CALLBACK;
+}
+
+bool ktax_watch_is_turn(enum ktax_kind kind)
+{
+    return kind == KIND_IRETQ || kind == KIND_PAUSE || kind == KIND_HALT ||
+           kind == KIND_REGION_BEGIN || kind == KIND_REGION_END || kind == KIND_SLICES_BEGIN;
+}
+
 enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn)
 {
     if (insn->kind == KIND_REP) {
         return watch_rep(insn);
+    }
+    if (insn->kind == KIND_PAUSE || insn->kind == KIND_HALT) {
+        return watch_wait(insn, insn->kind == KIND_PAUSE ? on_pause : on_halt);
     }
     if (insn->kind == KIND_IRETQ && ktax_symbols_in_entry(insn->address)) {
         return call_to_count(insn, ktax_on_iretq, (uint64_t)insn->slot);
@@ -96,8 +140,13 @@ enum ktax_watch ktax_watch_user(const struct ktax_insn *insn)
     case KIND_REGION_END:
         call(insn, ktax_on_region_end);
         return WATCH_MARKER;
+    case KIND_SLICES_BEGIN:
+        call(insn, on_slices_begin);
+        return WATCH_MARKER;
     case KIND_REP:
         return watch_rep(insn);
+    case KIND_PAUSE:
+        return watch_wait(insn, on_pause);
     default:
         return WATCH_NOTHING;
     }

@@ -30,6 +30,9 @@ enum ktax_watch {
 enum ktax_watch ktax_watch_user(const struct ktax_insn *insn);
 enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn);
 
+/* May the context change at such an instruction, or does a slice end? */
+bool ktax_watch_is_turn(enum ktax_kind kind);
+
 /* Why kthreads or interrupts could not be kept apart, or NULL. */
 const char *ktax_kthread_split_failed(void);
 const char *ktax_interrupt_split_failed(void);

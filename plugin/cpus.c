@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cpus.h"
+
+#include <string.h>
+
+/* Until a boot has made the areas, the first vCPU uses one within the kernel's image. */
+#define IMAGE UINT64_C(0xffffffff80000000)
+
+int ktax_cpu_count = 1;
+struct ktax_cpu ktax_cpus[KTAX_CPUS];
+struct ktax_cpu *ktax_cpu = &ktax_cpus[0];
+
+struct ktax_running ktax_running = { .used = KTAX_LIMIT };
+struct ktax_running ktax_booked = { .used = KTAX_LIMIT };
+
+static struct qemu_plugin_register *gs_base;
+static struct qemu_plugin_register *kernel_gs_base;
+static GByteArray *bytes;
+
+bool ktax_cpus_init(int count)
+{
+    ktax_cpu_count = count;
+    for (int i = 0; i < KTAX_CPUS; i++) {
+        ktax_cpus[i].index = -1;
+        ktax_cpus[i].task = &ktax_cpus[i].first_task;
+    }
+    /* A vCPU alone executes the guest program; of several most are idle. */
+    ktax_cpus[0].first_task.user = ktax_one_cpu();
+    return ktax_one_cpu() || (count <= KTAX_CPUS && qemu_plugin_get_registers &&
+                              qemu_plugin_read_register && g_byte_array_new &&
+                              g_byte_array_set_size);
+}
+
+void ktax_cpus_start(void)
+{
+    if (ktax_one_cpu() || bytes) {
+        return;
+    }
+    GArray *registers = qemu_plugin_get_registers();
+    const qemu_plugin_reg_descriptor *all = (const qemu_plugin_reg_descriptor *)registers->data;
+
+    bytes = g_byte_array_new();
+    for (unsigned i = 0; i < registers->len; i++) {
+        if (strcmp(all[i].name, "gs_base") == 0) {
+            gs_base = all[i].handle;
+        } else if (strcmp(all[i].name, "k_gs_base") == 0) {
+            kernel_gs_base = all[i].handle;
+        }
+    }
+}
+
+static uint64_t value_of(struct qemu_plugin_register *handle)
+{
+    uint64_t value = 0;
+
+    g_byte_array_set_size(bytes, 0);
+    if (handle && qemu_plugin_read_register(handle, bytes) == sizeof(value)) {
+        memcpy(&value, bytes->data, sizeof(value));
+    }
+    return value;
+}
+
+struct ktax_cpu *ktax_cpus_read(void)
+{
+    uint64_t base = value_of(gs_base);
+
+    /* In user mode, and on the first instructions of an entry, the kernel's base is swapped out. */
+    if (!(base >> 63)) {
+        base = value_of(kernel_gs_base);
+    }
+    if (!(base >> 63) || base >= IMAGE) {
+        return NULL;
+    }
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        if (ktax_cpus[i].base == 0) {
+            ktax_cpus[i].base = base;
+        }
+        if (ktax_cpus[i].base == base) {
+            return &ktax_cpus[i];
+        }
+    }
+    return NULL;
+}
+
+uint64_t ktax_cpus_total(void)
+{
+    return ktax_cpu->total + ktax_running.used - ktax_booked.used;
+}
+
+uint64_t ktax_cpus_user(void)
+{
+    return ktax_cpu->user + ktax_running.user - ktax_booked.user;
+}
+
+uint64_t ktax_cpus_total_of_all(void)
+{
+    uint64_t total = ktax_running.used - ktax_booked.used;
+
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        total += ktax_cpus[i].total;
+    }
+    return total;
+}
