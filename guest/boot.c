@@ -109,6 +109,7 @@ void hello(void)
 		SAY("build-id ", hex);
 	if (getrandom(NULL, 0, GRND_NONBLOCK) != 0)
 		SAY("unseeded");
+	cpus_stop();
 	quiet(busy);
 	SAY("ready");
 }

@@ -14,6 +14,10 @@ void hello(void);
 void disk(void);
 void disk_settle(void);                 /* after the set-up */
 
+/* cpus.c */
+void cpus_stop(void);  /* before the Snapshot */
+void cpus_start(void); /* before each run */
+
 /* hooks.c: what the user lets run besides */
 struct rooted;
 void hooks_setup(void);                  /* before the Snapshot; what fails is said, as above */

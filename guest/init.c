@@ -30,6 +30,8 @@ static void run(const struct order *o)
 	if (!w)
 		reject("no such workload in this guest");
 	SAY("start ", o->name);
+	if (strcmp(o->name, "symbols"))
+		cpus_start();
 	if (strcmp(o->name, "program") && strcmp(o->name, "symbols"))
 		hooks_prepare_rows();
 	delay(o->phase);

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
 use super::host::HostArgs;
@@ -7,6 +7,7 @@ use super::terminal::Terminal;
 use crate::flow::Error;
 use crate::flow::doctor::{self, Check};
 use crate::report;
+use crate::text::shell_path;
 
 /// Check what this machine can and cannot do, and print how to fix it.
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,10 @@ pub struct Args {
     /// Restore the settings of this machine that a killed ktax left changed; check nothing
     #[arg(long)]
     restore: bool,
+    /// Unpack the newer QEMU of this distribution's backports into DIR, beside the installed one;
+    /// check nothing
+    #[arg(long, value_name = "DIR", conflicts_with = "restore")]
+    newer_qemu: Option<PathBuf>,
     /// Boot this bzImage to test KVM, within 20 s or --time-limit [default: the newest kernel in
     /// the cache]
     #[arg(long, value_name = "FILE")]
@@ -39,6 +44,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     if args.restore {
         return restore(args.json);
     }
+    if let Some(dir) = &args.newer_qemu {
+        return newer_qemu(dir, args.json);
+    }
     let terminal = Terminal::new();
     let session = args.host.session(&terminal)?;
     let Some(findings) = doctor::look(args.kernel.as_deref(), args.host.cache_size, &session)?
@@ -58,6 +66,19 @@ fn restore(json: bool) -> Result<Exit, Error> {
     write_stdout(&match json {
         true => report::to_json(&replayed)?,
         false => format!("{replayed}\n"),
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn newer_qemu(dir: &Path, json: bool) -> Result<Exit, Error> {
+    let qemu = doctor::newer_qemu(dir)?;
+    write_stdout(&match json {
+        true => report::to_json(&qemu)?,
+        false => format!(
+            "QEMU {}; use it with `export KTAX_QEMU={}`\n",
+            qemu.version,
+            shell_path(&qemu.program)
+        ),
     })?;
     Ok(Exit::Ok)
 }

@@ -20,6 +20,10 @@ pub const LATE_TIMER: &str = "no_timer_check";
 /// without end.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
+/// The same for several CPUs. When the buffer of translated code is full depends on the host's
+/// memory, unless its size is fixed; and then the slice ends.
+const TRANSLATOR_OF_SEVERAL: &str = "tcg,thread=single,tb-size=512";
+
 /// The port of the wire: `docs/wire.md`.
 const WIRE_PORT: u16 = 0x5e9;
 
@@ -50,6 +54,9 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// What is counted.
     pub region: Region,
+    /// Of several CPUs: how many instructions each executes in turn, and the seed by which that
+    /// varies.
+    pub slices: Option<(u32, u32)>,
 }
 
 /// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
@@ -59,7 +66,13 @@ pub struct Plugin<'a> {
 pub fn boot_line(request: &Request) -> String {
     let padding = "x".repeat(request.layout.padding as usize);
     let own = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
-    format!("{own} ktax.pad={padding} {}", request.boot_line).trim_end().to_owned()
+    // The guest stops all CPUs but one before its freeze. When it starts them again, real ones
+    // would need 10 ms each, and be asked whether their clocks agree: here all have one.
+    let cpus = match request.machine.cpus {
+        1 => String::new(),
+        cpus => format!(" ktax.cpus={cpus} cpu_init_udelay=0 tsc=reliable"),
+    };
+    format!("{own} ktax.pad={padding}{cpus} {}", request.boot_line).trim_end().to_owned()
 }
 
 /// A VM that boots until its freeze, with its memory in a file.
@@ -130,10 +143,11 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
 }
 
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
+    let cpus = request.machine.cpus;
     [
-        // One vCPU on one thread: with several, counts are not exact.
-        ["-accel", TRANSLATOR].map(String::from),
-        ["-smp", "1"].map(String::from),
+        // One thread for all CPUs: with several, counts are not exact.
+        ["-accel".into(), if cpus == 1 { TRANSLATOR } else { TRANSLATOR_OF_SEVERAL }.into()],
+        ["-smp".into(), cpus.to_string()],
         ["-cpu".into(), request.machine.cpu.clone()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
         ["-icount", "shift=0,sleep=off"].map(String::from),
@@ -201,7 +215,11 @@ fn plugin_option(plugin: &Plugin) -> String {
         let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
         format!(",archive={archive},functions={functions}")
     });
-    format!("{library},symbols={symbols},out={profile}{region}{programs}")
+    // Without a seed each slice would be as long as the quantum.
+    let slices = plugin.slices.map_or(String::new(), |(quantum, seed)| {
+        format!(",quantum={quantum},jitter={}", u64::from(seed) + 1)
+    });
+    format!("{library},symbols={symbols},out={profile}{region}{programs}{slices}")
 }
 
 /// Escapes a value of QEMU's option lists, in which a comma is written twice.

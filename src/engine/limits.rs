@@ -67,6 +67,14 @@ impl Limits {
         Limits { is_counted: false, ..self }
     }
 
+    /// These limits, for a machine with so many CPUs. QEMU's main thread answers when it is asked
+    /// for the virtual clock, and where several CPUs are idle it matters when that thread awakes.
+    #[must_use]
+    pub fn of_cpus(self, cpus: u32) -> Limits {
+        let virtual_grace = if cpus == 1 { self.virtual_grace } else { self.time };
+        Limits { virtual_grace, ..self }
+    }
+
     /// These limits, for a trial.
     #[must_use]
     pub fn of_a_trial(self) -> Limits {

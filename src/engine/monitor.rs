@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use qapi::qmp::{
-    self, CpuInfoFast, MigrationCapability, MigrationCapabilityStatus, MigrationStatus, RunState,
+    self, CpuInfoFast, MigrateSetParameters, MigrationCapability, MigrationCapabilityStatus,
+    MigrationStatus, RunState,
 };
 use qapi::{Command, Qmp, Stream};
 
@@ -112,6 +113,10 @@ impl Monitor {
 
     /// Reads the device state from a file descriptor that QEMU inherited; returns when it is read.
     pub fn receive_state(&mut self, uri: String, poll: Duration) -> io::Result<()> {
+        // QEMU would tell a network five times where the machine is now, by a timer in real time.
+        // A CPU's slice ends when any timer is due: with several CPUs that changes what follows.
+        let quiet = MigrateSetParameters { announce_rounds: Some(0), ..Default::default() };
+        self.execute(qmp::migrate_set_parameters(quiet))?;
         let uri = Some(uri);
         self.execute(qmp::migrate_incoming { channels: None, exit_on_error: None, uri })?;
         while self.status()? == RunState::inmigrate {

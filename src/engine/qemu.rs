@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::model::Blame;
@@ -10,6 +11,9 @@ use crate::text::{escape_bytes, nearest, shell_path};
 
 /// The oldest QEMU with the plugins and the icount that ktax needs.
 const OLDEST: (u32, u32) = (7, 2);
+
+/// The oldest QEMU with a plugin that may end a CPU's slice.
+const OLDEST_OF_SEVERAL_CPUS: (u32, u32) = (10, 0);
 
 /// Why ktax has no QEMU to run guests on. Each message ends with the next step.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -23,6 +27,12 @@ pub enum QemuError {
     Unknown { program: String, said: String },
     #[error("QEMU {found} is too old: ktax needs 7.2 or later; name another QEMU with --qemu")]
     TooOld { found: String },
+    #[error(
+        "--cpus {cpus} (machine.cpus) needs QEMU 10.0 or later, and this is {found}: Debian 13 has \
+         it, and on Debian 12 `ktax doctor --newer-qemu DIR` unpacks that of backports beside \
+         the installed one; name it with --qemu"
+    )]
+    OneCpu { cpus: u32, found: String },
     #[error(
         "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{}; `{} -cpu help` lists \
          its models",
@@ -43,7 +53,7 @@ impl QemuError {
 }
 
 /// A QEMU of known version.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Qemu {
     /// The program.
     pub program: PathBuf,
@@ -81,6 +91,23 @@ impl Qemu {
 }
 
 impl Qemu {
+    /// Whether it can count with several CPUs.
+    pub fn has_several_cpus(&self) -> bool {
+        number(&self.version) >= Some(OLDEST_OF_SEVERAL_CPUS)
+    }
+
+    /// Refuses more CPUs than this QEMU can count with.
+    ///
+    /// # Errors
+    ///
+    /// They are several, and it is older than 10.0.
+    pub fn check_cpus(&self, cpus: u32) -> Result<(), QemuError> {
+        match cpus == 1 || self.has_several_cpus() {
+            true => Ok(()),
+            false => Err(QemuError::OneCpu { cpus, found: self.version.clone() }),
+        }
+    }
+
     /// Refuses a CPU model that this QEMU does not list; features behind the name are its own
     /// business. A QEMU that lists nothing is asked when it boots.
     ///

@@ -29,6 +29,7 @@ pub(super) fn plan(
     };
     let qemu = Qemu::find(session.qemu.as_deref())?;
     qemu.check_cpu(&machine.cpu)?;
+    qemu.check_cpus(machine.cpus)?;
     let guest = workloads::guest(of.workloads_from.as_deref(), session)?;
     let (hooks, disk) = (of.hooks.as_deref(), of.disk.as_ref());
     let packed = programs::pack(&of.programs, hooks, disk, machine.memory_mib, session)?;
@@ -94,7 +95,7 @@ pub(super) fn with_boots<T>(
     let images = Sides::try_from_fn(image)?;
     let modules = |side| programs::modules(&plan.key.modules, kernels.get(side), session);
     let modules = Sides::try_from_fn(modules)?;
-    let limits = session.limits.clone();
+    let limits = session.limits.clone().of_cpus(plan.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let setup = CountsSetup { qemu, cache, limits, cancel, guest, programs: packed };

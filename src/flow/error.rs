@@ -49,6 +49,8 @@ pub enum Error {
         escape(.path)
     )]
     Unwritable { path: String, reason: io::Error },
+    #[error("--newer-qemu {path} has other files, or is one; name a new directory")]
+    NotEmpty { path: String },
     #[error(
         "no experiment or ledger is called {name:?}{}; `ktax experiments` lists them",
         .near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
@@ -199,6 +201,7 @@ impl Error {
             Error::Usage(_) | Error::Unreadable { .. } | Error::Unwritable { .. } => Blame::User,
             Error::NotBuiltIn { .. } | Error::NothingToExplain => Blame::User,
             Error::NoPage { .. }
+            | Error::NotEmpty { .. }
             | Error::NoResult { .. }
             | Error::NoComparison { .. }
             | Error::NoRow { .. } => Blame::User,

@@ -111,6 +111,8 @@ fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error>
         qemu: qemu.version.clone(),
         machine: host.name().to_owned(),
         cpu: "host".to_owned(),
+        cpus: 1,
+        quantum: None,
         memory_mib: 0,
         guest,
         programs: String::new(),

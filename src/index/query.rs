@@ -207,7 +207,9 @@ impl Index {
               (SELECT coalesce(group_concat(whole, ' '), '') FROM (SELECT whole FROM value \
                 WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
               coalesce(json_extract(conditions.json, '$.key.modules'), '[]'), \
-              coalesce(json_extract(conditions.json, '$.key.programs'), '') \
+              coalesce(json_extract(conditions.json, '$.key.programs'), ''), \
+              coalesce(json_extract(conditions.json, '$.key.cpus'), 1), \
+              json_extract(conditions.json, '$.key.quantum') \
             FROM measurement JOIN workload ON workload.id = measurement.workload \
             JOIN subject ON subject.id = measurement.subject \
             JOIN kernel ON kernel.id = subject.kernel \
@@ -224,7 +226,12 @@ impl Index {
                 ops: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(1),
                 qemu: row.get(10)?,
                 guest: row.get(11)?,
-                machine: Machine { memory_mib: row.get(12)?, cpu: row.get(13)? },
+                machine: Machine {
+                    memory_mib: row.get(12)?,
+                    cpu: row.get(13)?,
+                    cpus: row.get(20)?,
+                    quantum: row.get(21)?,
+                },
                 seed: row.get::<_, String>(14)?.parse().unwrap_or(0),
                 signature: row.get(15)?,
                 raw: counts(row.get(16)?),

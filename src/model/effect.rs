@@ -52,4 +52,15 @@ pub struct FunctionDelta {
     pub delta: f64,
     /// REP iterations per operation, change minus base.
     pub rep_delta: f64,
+    /// Of several CPUs: what they waited for each other there, each Side.
+    #[serde(default = "no_wait", skip_serializing_if = "is_no_wait")]
+    pub wait: Sides<u64>,
+}
+
+fn no_wait() -> Sides<u64> {
+    Sides { base: 0, change: 0 }
+}
+
+fn is_no_wait(wait: &Sides<u64>) -> bool {
+    *wait == no_wait()
 }

@@ -70,6 +70,9 @@ pub enum Failure {
     /// A setting of the running kernel could not be changed or restored.
     #[error("{reason}")]
     Setting { reason: String },
+    /// Two Runs from one Snapshot, with several CPUs, did not execute the same.
+    #[error("two runs of it from one snapshot executed different instructions")]
+    NotRepeated,
     /// The plugin's profile is not of its format, or does not add up.
     #[error("the plugin's profile cannot be used: {reason}")]
     Profile { reason: String },
@@ -99,7 +102,8 @@ impl Failure {
             | Failure::Refused { .. }
             | Failure::Program { .. }
             | Failure::WrongWork { .. }
-            | Failure::WrongKernel { .. } => false,
+            | Failure::WrongKernel { .. }
+            | Failure::NotRepeated => false,
         }
     }
 
@@ -183,6 +187,7 @@ impl Failure {
                  then resume the run"
             }
             Failure::Setting { .. } => "then resume the run",
+            Failure::NotRepeated => DOES_NOT_REPEAT,
             Failure::Profile { .. } => "run `ktax doctor`, and report this with the run directory",
         };
         fixed.into()
@@ -226,6 +231,10 @@ impl Failure {
         fixed.into()
     }
 }
+
+const DOES_NOT_REPEAT: &str = "resume the run; if it fails again, this QEMU does not repeat with \
+                               several CPUs: name another one with --qemu, such as 10.0, and plan \
+                               again";
 
 fn or_empty(prefix: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{prefix}{text}") }

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-use super::Side;
+use super::subject::{is_one, one};
+use super::{Machine, Side};
 
 /// One deterministic perturbation of a Boot that no honest result may depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +54,12 @@ pub struct Key {
     pub cpu: String,
     /// Guest memory in MiB.
     pub memory_mib: u32,
+    /// How many CPUs the guest has.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cpus: u32,
+    /// How many instructions each of several CPUs executes in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<u32>,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
     /// SHA-256 of the user's programs with all that they need; empty where there are none.
@@ -61,4 +68,12 @@ pub struct Key {
     /// The kernel's modules that are loaded, each with its parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
+}
+
+impl Key {
+    /// The shape of the computer.
+    pub fn shape(&self) -> Machine {
+        let Key { cpu, memory_mib, cpus, quantum, .. } = self.clone();
+        Machine { cpu, memory_mib, cpus, quantum }
+    }
 }

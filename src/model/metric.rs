@@ -9,8 +9,10 @@ pub struct Metric {
     pub unit: &'static str,
     /// Whose counts it reads.
     pub context: Context,
-    /// Which of the two counts it reads.
+    /// Which of the counts it reads.
     pub count: fn(&Counts) -> u64,
+    /// Whether there is such a thing, and it decides, only with several CPUs.
+    pub of_several: bool,
     /// Whose counts a difference must be a share of to matter.
     pub whole_of: Context,
     /// What of them.
@@ -20,7 +22,20 @@ pub struct Metric {
 impl Metric {
     /// The Region's raw count.
     pub fn raw(&self, sample: &Sample) -> u64 {
-        sample.counts.get(&self.context).map_or(0, self.count)
+        match &sample.parallel {
+            Some(parallel) if self.name == MAKESPAN => parallel.makespan,
+            _ => sample.counts.get(&self.context).map_or(0, self.count),
+        }
+    }
+
+    /// Whether functions carry it.
+    pub fn is_of_functions(&self) -> bool {
+        self.name != MAKESPAN
+    }
+
+    /// Whether there is such a thing in this Sample.
+    pub fn is_in(&self, sample: &Sample) -> bool {
+        !self.of_several || sample.parallel.is_some()
     }
 
     /// What a difference of raw counts must be a share of to matter.
@@ -40,7 +55,8 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    Metric { name, unit, context, count, whole_of: context, whole: count }
+    let of_several = false;
+    Metric { name, unit, context, count, of_several, whole_of: context, whole: count }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
@@ -50,13 +66,30 @@ const fn of_all_work(metric: Metric) -> Metric {
     Metric { whole_of: Context::Process, whole, ..metric }
 }
 
+const fn of_several(name: &'static str, context: Context, count: fn(&Counts) -> u64) -> Metric {
+    let metric = exact(name, "instructions", context, count);
+    Metric { of_several: true, ..of_all_work(metric) }
+}
+
+/// The length of all rounds, which is what the user of several CPUs waits for.
+pub const MAKESPAN: &str = "makespan";
+
+/// What CPUs waited for each other.
+pub const SPIN_WAIT: &str = "spin-wait";
+
+/// What CPUs had nothing to do.
+pub const IDLE: &str = "idle";
+
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first in process context that changed.
-pub const METRICS: [Metric; 4] = [
+pub const METRICS: [Metric; 7] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
     of_all_work(exact("kthread", "instructions", Context::Kthread, |c| c.instructions)),
+    of_several(MAKESPAN, Context::Process, |_| 0),
+    of_several(SPIN_WAIT, Context::Process, |c| c.wait),
+    of_several(IDLE, Context::Kthread, |c| c.idle),
 ];
 
 /// The Metric of that name.
@@ -70,7 +103,11 @@ mod tests {
 
     #[test]
     fn what_interrupts_and_threads_do_matters_as_a_share_of_what_the_process_does() {
-        let counts = |instructions, rep_iterations| Counts { instructions, rep_iterations };
+        let counts = |instructions, rep_iterations| Counts {
+            instructions,
+            rep_iterations,
+            ..Counts::default()
+        };
         let sample = Sample {
             ops: 1,
             counts: [(Context::Process, counts(20_000_000, 5)), (Context::Kthread, counts(44, 0))]
@@ -80,9 +117,10 @@ mod tests {
             signature: Default::default(),
             values: Default::default(),
             notes: Vec::new(),
+            parallel: None,
         };
         let background: Vec<&Metric> = METRICS.iter().filter(|it| it.is_background()).collect();
-        assert_eq!(background.len(), 2);
+        assert_eq!(background.len(), 3);
         assert!(background.iter().all(|metric| metric.whole(&sample) == 20_000_005));
         assert_eq!(METRICS[0].whole(&sample), 20_000_000);
     }

@@ -21,6 +21,7 @@ mod ledger;
 mod measurement;
 mod metric;
 mod native;
+mod parallel;
 mod plan;
 mod program;
 mod run;
@@ -60,8 +61,9 @@ pub use ledger::{
     LedgerMetric, LedgerRow, LedgerTable,
 };
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
-pub use metric::{METRICS, Metric, metric};
+pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
+pub use parallel::{CpuTime, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
@@ -73,7 +75,7 @@ pub use stat::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
     StatRow, StatTable,
 };
-pub use subject::{Machine, Side, Sides, Subject};
+pub use subject::{Machine, QUANTUM, Side, Sides, Subject};
 pub use times::{
     AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio, RunsOn,
     TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Signature};
+use super::{Failure, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,6 +38,25 @@ pub struct Counts {
     pub instructions: u64,
     /// Repeats of REP string instructions.
     pub rep_iterations: u64,
+    /// What one of several CPUs waited for another one, in instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wait: u64,
+    /// What one of several CPUs had nothing to do, in instructions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.instructions += more.instructions;
+        self.rep_iterations += more.rep_iterations;
+        self.wait += more.wait;
+        self.idle += more.idle;
+    }
 }
 
 /// The counts of one Region.
@@ -60,6 +79,9 @@ pub struct Sample {
     /// What the plugin could not keep apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Of several CPUs: where their time went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Parallel>,
 }
 
 /// A Sample, or why there is none.

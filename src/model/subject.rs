@@ -42,6 +42,11 @@ impl<T> Sides<T> {
         }
     }
 
+    /// What `make` makes of each value.
+    pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Sides<U> {
+        Sides { base: make(self.base), change: make(self.change) }
+    }
+
     /// The value of one Side, to be changed.
     pub fn get_mut(&mut self, side: Side) -> &mut T {
         match side {
@@ -69,11 +74,37 @@ pub struct Machine {
     pub cpu: String,
     /// Guest memory in MiB.
     pub memory_mib: u32,
+    /// How many CPUs it has.
+    #[serde(skip_serializing_if = "is_one")]
+    pub cpus: u32,
+    /// How many instructions each of several CPUs executes in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<u32>,
+}
+
+impl Machine {
+    /// Layouts per Side, where nothing else is asked for. In which order several CPUs execute
+    /// is the largest noise of all, and a row of theirs has more Metrics that can decide it.
+    pub fn usual_layouts(&self) -> u32 {
+        if self.cpus == 1 { 5 } else { 7 }
+    }
+}
+
+/// The quantum of several CPUs, where nothing else is asked for.
+pub const QUANTUM: u32 = 2000;
+
+/// Most machines have one CPU, and files say nothing of it.
+pub(super) fn is_one(cpus: &u32) -> bool {
+    *cpus == 1
+}
+
+pub(super) fn one() -> u32 {
+    1
 }
 
 impl Default for Machine {
     fn default() -> Self {
-        Machine { cpu: "max".into(), memory_mib: 512 }
+        Machine { cpu: "max".into(), memory_mib: 512, cpus: one(), quantum: None }
     }
 }
 

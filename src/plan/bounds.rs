@@ -22,7 +22,13 @@ pub const MOST_PAIRS: RangeInclusive<u32> = 20..=10_000;
 /// How often a row runs in a timed Boot.
 pub const LOOPS: RangeInclusive<u32> = 1..=1000;
 
-/// vCPUs of a timed guest.
+/// CPUs of a counted guest.
+pub const CPUS: RangeInclusive<u32> = 1..=32;
+
+/// Instructions that each of several CPUs executes in turn.
+pub const QUANTUM: RangeInclusive<u32> = 20..=1_000_000_000;
+
+/// CPUs of a timed guest.
 pub const VCPUS: RangeInclusive<u32> = 1..=255;
 
 /// CPUs that those run on.

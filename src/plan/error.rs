@@ -146,6 +146,13 @@ pub enum PlanError {
         with_flag("machine.memory_mib"), MEMORY_MIB.start(), MEMORY_MIB.end()
     )]
     Memory { memory_mib: u32 },
+    #[error(
+        "--quantum (machine.quantum) only applies to several CPUs; write --cpus 4 (machine.cpus), \
+         or remove it"
+    )]
+    OneCpu,
+    #[error("{row} runs on {wanted} CPUs; write --cpus {wanted} (machine.cpus)")]
+    TooFewCpus { row: String, wanted: u64 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]
     BootLine { length: usize },
     #[error("KVM has no feature {name:?}{}; it has {known}", hint(.near))]

@@ -110,9 +110,12 @@ pub struct MachineKeys {
     pub cpu: Option<String>,
     /// Memory in MiB.
     pub memory_mib: Option<u32>,
-    /// Number of vCPUs.
-    pub vcpus: Option<u32>,
-    /// How many CPUs of this machine the vCPUs run on.
+    /// How many CPUs the guest has.
+    #[serde(alias = "vcpus")]
+    pub cpus: Option<u32>,
+    /// How many instructions each of several CPUs executes in turn.
+    pub quantum: Option<u32>,
+    /// How many CPUs of this machine those run on.
     pub cores: Option<u32>,
     /// What executes the guest's instructions.
     pub accelerator: Option<Accelerator>,

@@ -1,7 +1,7 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 36] = [
+const FLAGS: [(&str, &str); 37] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
@@ -25,7 +25,8 @@ const FLAGS: [(&str, &str); 36] = [
     ("sweep", "--sweep"),
     ("machine.cpu", "--cpu"),
     ("machine.memory_mib", "--memory"),
-    ("machine.vcpus", "--vcpus"),
+    ("machine.cpus", "--cpus"),
+    ("machine.quantum", "--quantum"),
     ("machine.cores", "--cores"),
     ("base.bare_metal", "--bare-metal"),
     ("base.boot_line", "--base-boot-line"),

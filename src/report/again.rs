@@ -1,13 +1,12 @@
 //! The command line that makes a comparison again.
 
 use crate::model::{
-    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine, Row,
-    Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine,
+    QUANTUM, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
-/// What `ktax compare` has where nothing else is asked for: layouts of counts, loops and pairs of
-/// times, the seed of both.
-const LAYOUTS: usize = 5;
+/// What `ktax compare` has where nothing else is asked for: loops and pairs of times, the seed of
+/// both.
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
@@ -45,13 +44,13 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.kernels(kernel(Side::Base), kernel(Side::Change));
     words.of_source(&change.subject);
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
-    let (cpu, memory_mib) = (counts.key.cpu.clone(), counts.key.memory_mib);
-    words.machine(&Machine { cpu, memory_mib });
+    let machine = counts.key.shape();
+    words.machine(&machine);
     counts.disk.iter().for_each(|disk| words.option("--disk", &disk.fs));
     counts.key.modules.iter().skip(of_disk).for_each(|module| words.option("--module", module));
     counts.workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
     words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
-    words.counting(counts.layouts, counts.seed, threshold_percent);
+    words.counting(&machine, counts.layouts, counts.seed, threshold_percent);
     counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
     users.into_iter().for_each(|program| words.program(program));
     words.0
@@ -69,7 +68,7 @@ pub fn of_point(line: &HistoryLine, point: &HistoryPoint, threshold_percent: f64
     words.boot_lines(&anchor.boot_line, &point.boot_line);
     words.machine(&asked.machine);
     words.option("-w", &line.row);
-    words.counting(asked.layouts, asked.seed, threshold_percent);
+    words.counting(&asked.machine, asked.layouts, asked.seed, threshold_percent);
     words.0
 }
 
@@ -120,7 +119,7 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
             "--memory",
             plan.machine.memory_mib,
         );
-        words.unless(plan.machine.vcpus == usual.vcpus, "--vcpus", plan.machine.vcpus);
+        words.unless(plan.machine.cpus == usual.cpus, "--cpus", plan.machine.cpus);
         plan.machine.cores.iter().for_each(|cores| words.option("--cores", cores));
     } else {
         let set = |subject: &TimedSubject| settings(subject);
@@ -216,10 +215,13 @@ impl Words {
         let usual = Machine::default();
         self.unless(machine.cpu == usual.cpu, "--cpu", &machine.cpu);
         self.unless(machine.memory_mib == usual.memory_mib, "--memory", machine.memory_mib);
+        self.unless(machine.cpus == usual.cpus, "--cpus", machine.cpus);
+        let quantum = machine.quantum.filter(|quantum| *quantum != QUANTUM);
+        quantum.iter().for_each(|quantum| self.option("--quantum", quantum));
     }
 
-    fn counting(&mut self, layouts: usize, seed: u64, threshold_percent: f64) {
-        self.unless(layouts == LAYOUTS, "--layouts", layouts);
+    fn counting(&mut self, machine: &Machine, layouts: usize, seed: u64, threshold_percent: f64) {
+        self.unless(layouts == machine.usual_layouts() as usize, "--layouts", layouts);
         self.unless(seed == SEED, "--seed", seed);
         self.unless(threshold_percent == THRESHOLD_PERCENT, "--threshold", threshold_percent);
     }

@@ -1,7 +1,7 @@
 //! The answer of a comparison in one sentence, which stands first on its page.
 
 use super::{effect, number, verdict};
-use crate::model::{Row, Verdict};
+use crate::model::{MAKESPAN, Row, SPIN_WAIT, Verdict};
 use crate::text::counted;
 
 /// In the order in which they are said.
@@ -77,7 +77,12 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
     // What is new has no percentage, and is more than any.
     let size = |row: &Row| percent(row).map_or(f64::INFINITY, |percent| sign * percent);
     let row = rows.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let unit = if verdict::is_by_rep(row) { " REP iterations" } else { "" };
+    let unit = match row.deciding().map_or("", |effect| &effect.metric) {
+        verdict::REP => " REP iterations",
+        MAKESPAN => " makespan",
+        SPIN_WAIT => " spin-wait",
+        _ => "",
+    };
     let changed = match percent(row) {
         None => format!("new{unit}"),
         known => format!("{} %{unit}", number::percent(known)),

@@ -7,6 +7,7 @@
 
 mod again;
 mod bisection;
+mod carried;
 mod changes;
 mod comparison;
 mod counts;

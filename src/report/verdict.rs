@@ -1,6 +1,6 @@
 //! Verdicts of counts, which two Metrics may decide.
 
-use crate::model::{Effect, Row, Verdict};
+use crate::model::{Effect, MAKESPAN, Row, SPIN_WAIT, Verdict};
 
 use super::view::Cell;
 
@@ -19,6 +19,9 @@ pub fn of_row(row: &Row) -> Cell {
 pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell {
     match rep {
         _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
+        _ if [MAKESPAN, SPIN_WAIT].contains(&decided_by) && verdict.is_change() => {
+            Cell::verdict(verdict, &format!(" ({decided_by})"))
+        }
         Some(rep) if rep.is_change() && verdict.is_change() && rep != verdict => {
             Cell::verdict(verdict, &format!(", REP {}", rep.text()))
         }

@@ -18,6 +18,8 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         key.cpu.clone(),
         format!("{} MiB", number::whole(key.memory_mib.into())),
     ];
+    words.extend((key.cpus > 1).then(|| format!("{} CPUs", key.cpus)));
+    words.extend(key.quantum.map(|n| format!("quantum {}", number::whole(n.into()))));
     if !key.modules.is_empty() {
         let names = key.modules.iter().map(|module| module_and_parameters(module).0);
         let names: Vec<&str> = names.collect();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::model::{Context, Counts, Profile, ProfileLine};
+use crate::model::{Context, Counts, CpuTime, Parallel, Profile, ProfileLine};
 
 /// Why a profile is refused. `line` counts from 1.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -24,7 +24,12 @@ pub enum ProfileError {
     Truncated,
     #[error("the functions add up to {sum}, the total is {total}")]
     Sum { sum: u64, total: u64 },
+    #[error("the times of its CPUs do not add up")]
+    Time,
 }
+
+/// As many as the plugin tells apart.
+const MOST_CPUS: usize = 32;
 
 /// A profile that adds up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub struct Parsed {
     pub total: u64,
     /// What could not be kept apart, and why.
     pub notes: Vec<String>,
+    /// Of several CPUs: where their time went.
+    pub parallel: Option<Parallel>,
 }
 
 impl Parsed {
@@ -42,75 +49,139 @@ impl Parsed {
     pub fn counts(&self) -> BTreeMap<Context, Counts> {
         let mut counts: BTreeMap<Context, Counts> = BTreeMap::new();
         for line in &self.profile.lines {
-            let sum = counts.entry(line.context).or_default();
-            sum.instructions += line.counts.instructions;
-            sum.rep_iterations += line.counts.rep_iterations;
+            *counts.entry(line.context).or_default() += line.counts;
         }
         counts
     }
 }
 
-/// Parses one profile and checks that its functions add up to its total.
+/// Parses one profile and checks that its functions add up to its total, and its CPUs' times to
+/// theirs.
 pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
-    let mut parsed = Parsed { profile: Profile::default(), total: 0, notes: Vec::new() };
-    let (mut regions, mut sum, mut total, mut ended) = (0u64, 0u64, None, false);
+    let mut read = Read::default();
     let mut fields = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let malformed = || ProfileError::Line { line: number + 1 };
         fields.clear();
         fields.extend(line.split('\t'));
+        let malformed = ProfileError::Line { line: number + 1 };
         match (number, fields.as_slice()) {
             (0, ["ktax-profile", "1"]) => {}
-            (0, _) => return Err(malformed()),
-            _ if ended => return Err(malformed()),
-            (_, ["api", version]) => drop(decimal(version).ok_or_else(malformed)?),
+            (0, _) => return Err(malformed),
+            _ if read.ended => return Err(malformed),
             (_, ["markers", begins, ends]) => {
-                let [Some(begins), Some(ends)] = [begins, ends].map(|n| decimal(n)) else {
-                    return Err(malformed());
+                let (Some(begins), Some(ends)) = (decimal(begins), decimal(ends)) else {
+                    return Err(malformed);
                 };
                 return Err(ProfileError::Markers { begins, ends });
             }
-            (_, ["region", _]) => regions += 1,
-            (_, ["total", n]) if total.is_none() || regions > 1 => {
-                total = Some(decimal(n).ok_or_else(malformed)?);
-            }
-            (_, ["split", what, why]) => parsed.notes.push(format!("{what}: {why}")),
-            (_, ["fn", rest @ ..]) => {
-                let line = function(rest).ok_or_else(malformed)?;
-                sum = [line.counts.instructions, line.counts.rep_iterations]
-                    .iter()
-                    .try_fold(sum, |sum, n| sum.checked_add(*n))
-                    .ok_or_else(malformed)?;
-                parsed.profile.lines.push(line);
-            }
-            (_, ["end"]) => ended = true,
-            _ => return Err(malformed()),
+            (_, fields) => read.line(fields).ok_or(malformed)?,
         }
     }
-    match (ended, regions, total) {
+    match (read.ended, read.regions, read.total) {
         (false, ..) => Err(ProfileError::Truncated),
         (true, 1, None) => Err(ProfileError::NoTotal),
-        (true, 1, Some(total)) if sum == total => Ok(Parsed { total, ..parsed }),
-        (true, 1, Some(total)) => Err(ProfileError::Sum { sum, total }),
+        (true, 1, Some(total)) => read.checked(total),
         (true, regions, _) => Err(ProfileError::Regions { regions }),
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Read {
+    lines: Vec<ProfileLine>,
+    notes: Vec<String>,
+    regions: u64,
+    total: Option<u64>,
+    sum: u64,
+    parallel: Parallel,
+    ended: bool,
+}
+
+impl Read {
+    /// `None` where it is not of the format.
+    fn line(&mut self, fields: &[&str]) -> Option<()> {
+        match fields {
+            ["api", version] => decimal(version).map(drop)?,
+            ["region", _] => {
+                self.regions += 1;
+                self.parallel = Parallel::default();
+            }
+            ["total", n] if self.total.is_none() || self.regions > 1 => {
+                self.total = Some(decimal(n)?);
+            }
+            ["split", what, why] => self.notes.push(format!("{what}: {why}")),
+            ["fn" | "wait" | "idle", ..] => {
+                let line = function(fields)?;
+                let Counts { instructions, rep_iterations, wait, idle } = line.counts;
+                self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
+                wait.checked_add(idle)?;
+                self.lines.push(line);
+            }
+            ["cpu", index, work, wait, idle] => {
+                let cpus = &mut self.parallel.cpus;
+                (decimal(index)? == cpus.len() as u64 && cpus.len() < MOST_CPUS).then_some(())?;
+                let [work, wait, idle] = [decimal(work)?, decimal(wait)?, decimal(idle)?];
+                cpus.push(CpuTime { work, wait, idle });
+            }
+            ["makespan", length, rounds, kicks] => {
+                let [makespan, rounds, kicks] =
+                    [decimal(length)?, decimal(rounds)?, decimal(kicks)?];
+                self.parallel = Parallel { makespan, rounds, kicks, ..self.parallel.clone() };
+            }
+            ["trace", hash] => {
+                let is_hash = hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+                is_hash.then(|| (*hash).clone_into(&mut self.parallel.trace))?;
+            }
+            ["end"] => self.ended = true,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
+        let Read { lines, notes, sum, parallel, .. } = self;
+        if sum != total {
+            return Err(ProfileError::Sum { sum, total });
+        }
+        let of_lines = |of: fn(&Counts) -> u64| {
+            lines.iter().fold(0_u64, |sum, line| sum.saturating_add(of(&line.counts)))
+        };
+        let CpuTime { work, wait, idle } = parallel.sum();
+        let found = [of_lines(|counts| counts.wait), of_lines(|counts| counts.idle)];
+        let is_alone = parallel == Parallel::default();
+        let work = if is_alone { total } else { work };
+        if [total, found[0], found[1]] != [work, wait, idle] || !parallel.adds_up() {
+            return Err(ProfileError::Time);
+        }
+        let parallel = (!is_alone).then_some(parallel);
+        Ok(Parsed { profile: Profile { lines }, total, notes, parallel })
     }
 }
 
 /// What a line of a profile says of a function, if it is of one.
 pub fn of_function(line: &str) -> Option<ProfileLine> {
-    function(&line.strip_prefix("fn\t")?.split('\t').collect::<Vec<_>>())
+    function(&line.split('\t').collect::<Vec<_>>())
 }
 
 fn function(fields: &[&str]) -> Option<ProfileLine> {
-    let [context, instructions, rep_iterations, function] = fields else { return None };
-    let context = Context::ALL.into_iter().find(|known| known.name() == *context)?;
-    let counts =
-        Counts { instructions: decimal(instructions)?, rep_iterations: decimal(rep_iterations)? };
-    is_function_name(function).then(|| ProfileLine {
-        context,
-        function: (*function).to_owned(),
-        counts,
-    })
+    let none = Counts::default();
+    let (context, counts, function) = match fields {
+        ["fn", context, instructions, rep_iterations, function] => {
+            let [instructions, rep_iterations] = [decimal(instructions)?, decimal(rep_iterations)?];
+            (*context, Counts { instructions, rep_iterations, ..none }, function)
+        }
+        ["wait", context, wait, function] => {
+            (*context, Counts { wait: decimal(wait)?, ..none }, function)
+        }
+        // Only the task of a CPU that has nothing to do halts it.
+        ["idle", idle, function] => {
+            (Context::Kthread.name(), Counts { idle: decimal(idle)?, ..none }, function)
+        }
+        _ => return None,
+    };
+    let context = Context::ALL.into_iter().find(|known| known.name() == context)?;
+    let name = is_function_name(function).then(|| (*function).to_owned())?;
+    Some(ProfileLine { context, function: name, counts })
 }
 
 fn is_function_name(name: &str) -> bool {
@@ -130,3 +201,7 @@ fn is_function_name(name: &str) -> bool {
 fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
+
+#[cfg(test)]
+#[path = "profile_tests.rs"]
+mod tests;

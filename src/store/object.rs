@@ -107,7 +107,9 @@ pub fn check(measurement: &Measurement) -> Result<(), String> {
     }
     for layout in layouts {
         let parsed = parse(&layout.profile).map_err(|error| error.to_string())?;
-        if parsed.total != layout.sample.total || parsed.counts() != layout.sample.counts {
+        let sample = &layout.sample;
+        let is_same = parsed.total == sample.total && parsed.parallel == sample.parallel;
+        if !is_same || parsed.counts() != sample.counts {
             return Err("its functions do not add up to its counts".to_owned());
         }
     }

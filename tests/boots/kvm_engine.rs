@@ -36,7 +36,7 @@ fn engine(cache: &Path, limit_s: u64, cancel: &Cancel) -> Kvm {
         shape: TimedMachine {
             cpu: "max".into(),
             memory_mib: 256,
-            vcpus: 1,
+            cpus: 1,
             cores: None,
             accelerator: Accelerator::Tcg,
         },

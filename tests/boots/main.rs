@@ -6,6 +6,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod controls;
+mod cpus;
 mod disk;
 mod docs;
 mod failures;

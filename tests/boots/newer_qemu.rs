@@ -7,7 +7,7 @@ use crate::common::{Need, compare, require, row, scratch};
 use ktax::model::Verdict;
 
 #[track_caller]
-fn newer() -> Option<PathBuf> {
+pub fn newer() -> Option<PathBuf> {
     let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
     let program = unpacked.join("qemu-system-x86_64");
     let why = "no newer QEMU here; `make newer-qemu` fetches it";

@@ -39,7 +39,7 @@ const TIMES: &str = "timed engines (host and kvm)";
 const GUESTS: &str = "guests of a KVM host";
 
 /// Keys outside of the Subjects, a value of each, and what it applies to.
-const KEYS: [(&str, &str, &[&str]); 15] = [
+const KEYS: [(&str, &str, &[&str]); 16] = [
     ("layouts", "3", &[COUNTS, GUESTS]),
     ("pairs", "20", &[TIMES]),
     ("most_pairs", "40", &[TIMES]),
@@ -52,7 +52,8 @@ const KEYS: [(&str, &str, &[&str]); 15] = [
     ("host_patches", "[\"a.patch\"]", &[GUESTS]),
     ("machine.cpu", "\"max\"", &[COUNTS, TIMES]),
     ("machine.memory_mib", "512", &[COUNTS, TIMES]),
-    ("machine.vcpus", "1", &[TIMES]),
+    ("machine.cpus", "1", &[COUNTS, TIMES]),
+    ("machine.quantum", "500", &[COUNTS]),
     ("machine.cores", "1", &[TIMES]),
     ("machine.accelerator", "\"kvm\"", &[TIMES]),
 ];
@@ -65,7 +66,8 @@ fn named(key: &str) -> String {
         "allow_differences" => "--allow-differences",
         "machine.cpu" => "--cpu",
         "machine.memory_mib" => "--memory",
-        "machine.vcpus" => "--vcpus",
+        "machine.cpus" => "--cpus",
+        "machine.quantum" => "--quantum",
         "machine.cores" => "--cores",
         "base.bare_metal" => "--bare-metal",
         "change.config" => "--config",

@@ -20,7 +20,7 @@ fn a_number_out_of_bounds_is_refused_with_the_bounds_of_its_option() {
         ("--pairs", "from 10 to 10000"),
         ("--most-pairs", "from 20 to 10000"),
         ("--loops", "from 1 to 1000"),
-        ("--vcpus", "from 1 to 255"),
+        ("--cpus", "from 1 to 255"),
         ("--cores", "from 1 to 1023"),
         ("--memory", "from 128 to 65536"),
         ("--seed", "from 0 to 18446744073709551615"),

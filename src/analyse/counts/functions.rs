@@ -33,6 +33,23 @@ pub(super) fn read(
     Ok(deltas(&base, &change, workload.ops, metric))
 }
 
+/// What CPUs waited for each other in each function, of one pair of Runs.
+pub(super) fn waits(
+    runs: &dyn CountsRuns,
+    workload: &Workload,
+    pair: &Pair,
+) -> Result<Sides<BTreeMap<String, u64>>> {
+    Sides::try_from_fn(|side| {
+        let mut waits: BTreeMap<String, u64> = BTreeMap::new();
+        for line in runs.profile(pair.steps.get(side), &workload.row)?.lines {
+            if line.counts.wait > 0 {
+                *waits.entry(plain(&line.function).to_owned()).or_default() += line.counts.wait;
+            }
+        }
+        Ok(waits)
+    })
+}
+
 /// Both numbers, if the profile does not add up to the Sample.
 fn add_up(
     profile: &Profile,
@@ -57,10 +74,10 @@ fn of_context<'a>(
 fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<FunctionDelta> {
     let mut functions: BTreeMap<&str, Sides<Counts>> = BTreeMap::new();
     for (function, counts) in of_context(base, metric) {
-        add(&mut functions.entry(function).or_insert_with(none).base, counts);
+        functions.entry(function).or_insert_with(none).base += counts;
     }
     for (function, counts) in of_context(change, metric) {
-        add(&mut functions.entry(function).or_insert_with(none).change, counts);
+        functions.entry(function).or_insert_with(none).change += counts;
     }
     functions.retain(|_, sides| sides.base != sides.change);
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
@@ -85,16 +102,12 @@ fn delta(
         rep_iterations: Sides { base: base.rep_iterations, change: change.rep_iterations },
         delta: per_op(base.instructions, change.instructions),
         rep_delta: per_op(base.rep_iterations, change.rep_iterations),
+        wait: Sides { base: base.wait, change: change.wait },
     }
 }
 
 fn none() -> Sides<Counts> {
     Sides { base: Counts::default(), change: Counts::default() }
-}
-
-fn add(sum: &mut Counts, counts: Counts) {
-    sum.instructions += counts.instructions;
-    sum.rep_iterations += counts.rep_iterations;
 }
 
 /// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
@@ -120,7 +133,7 @@ mod tests {
 
     fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
         let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {
-            let counts = Counts { instructions, rep_iterations };
+            let counts = Counts { instructions, rep_iterations, ..Counts::default() };
             ProfileLine { context, function: function.to_owned(), counts }
         };
         Profile { lines: lines.iter().map(line).collect() }

@@ -83,7 +83,16 @@ mod tests {
     fn sample(asleep: u64, notes: &[&str]) -> Sample {
         let (counts, signature, values) = Default::default();
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
-        Sample { ops: 1, counts, total: 1000, tsc: 1000 + asleep, signature, values, notes }
+        Sample {
+            ops: 1,
+            counts,
+            total: 1000,
+            tsc: 1000 + asleep,
+            signature,
+            values,
+            notes,
+            parallel: None,
+        }
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::{growth, lost, one_image, parameters, settled, work};
 use crate::model::{
-    Comparison, ComparisonMethod, Context, CountsComparison, CountsEvidence, CountsPlan, Effect,
-    Evidence, Growth, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
-    Verdict, Warning, Workload,
+    Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
+    Growth, MAKESPAN, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
+    Verdict, Warning, Workload, metric,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -119,7 +119,8 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     };
     let threshold = runs.plan().threshold_percent;
     let mut effects = Vec::with_capacity(METRICS.len());
-    for metric in &METRICS {
+    let metrics = || METRICS.iter().filter(|metric| metric.is_in(&pairs[0].samples.base));
+    for metric in metrics() {
         let values = Values {
             metric: metric.name,
             samples: Sides::of(|side| raw(metric, &pairs, side)),
@@ -137,15 +138,19 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
         let reason = Some(different_work.join("; "));
         return Ok(Row { reason, ..of(workload, Verdict::DifferentWork, evidence) });
     }
-    for (effect, metric) in effects.iter_mut().zip(&METRICS) {
-        if effect.verdict.is_change() {
+    for (effect, metric) in effects.iter_mut().zip(metrics()) {
+        if effect.verdict.is_change() && metric.is_of_functions() {
             let pair = pair_of(effect, &pairs);
             effect.functions = functions::read(runs, workload, pair, metric)?;
         }
     }
     let (verdict, decided_by) = decide(&effects);
     let seen = seen(workload, &effects, &pairs);
-    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen }))
+    let makespan = effects.iter().find(|effect| effect.metric == MAKESPAN);
+    let waits = makespan
+        .map(|effect| functions::waits(runs, workload, pair_of(effect, &pairs)))
+        .transpose()?;
+    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen, waits }))
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
@@ -165,11 +170,13 @@ fn of(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
 }
 
 /// A row changed if its headline did, or else its REP iterations in process context: clearing and
-/// copying memory is work that hardware retires as a single instruction. Other Contexts are shown
-/// and decide nothing.
+/// copying memory is work that hardware retires as a single instruction; or else, of several CPUs,
+/// the time that they took and what they waited for each other. Other Contexts are shown and decide
+/// nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
-    let in_process = effects.iter().zip(&METRICS).filter(|(_, m)| m.context == Context::Process);
-    let changed = in_process.map(|(effect, _)| effect).find(|effect| effect.verdict.is_change());
+    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(|it| !it.is_background());
+    let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
+    let changed = changed.find(|effect| decides(effect));
     match changed.or(effects.first()) {
         Some(effect) => (effect.verdict, effect.metric.clone()),
         None => (Verdict::TooFewBoots, String::new()),

@@ -10,7 +10,7 @@ use super::rows::RowArgs;
 use crate::cmd::choice::{experiment, number};
 use crate::flow::{self, Error};
 use crate::model::RunsOn;
-use crate::plan::bounds::MEMORY_MIB;
+use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{self, DiskKeys, ExperimentFile, SubjectKeys};
 use crate::text::shell_path;
 
@@ -59,6 +59,15 @@ pub struct SharedArgs {
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(MEMORY_MIB))]
     memory: Option<u32>,
+    /// Give the guest N CPUs [default: 1]
+    #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
+    #[arg(help_heading = "Subjects", value_parser = number(VCPUS))]
+    cpus: Option<u32>,
+    /// Let each of several CPUs execute N instructions in turn: fewer make contention finer and
+    /// the run longer [default: 2000]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
+    #[arg(value_parser = number(QUANTUM))]
+    quantum: Option<u32>,
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
@@ -120,6 +129,8 @@ impl SharedArgs {
         }
         set(&mut file.machine.cpu, &self.cpu);
         set(&mut file.machine.memory_mib, &self.memory);
+        set(&mut file.machine.cpus, &self.cpus);
+        set(&mut file.machine.quantum, &self.quantum);
         file.modules.extend(self.module.clone());
         if let Some(fs) = &self.disk {
             file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });

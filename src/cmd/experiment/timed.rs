@@ -7,7 +7,7 @@ use crate::cmd::choice::{number, workload};
 use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::Error;
 use crate::model::RunsOn;
-use crate::plan::bounds::{CORES, LOOPS, MOST_PAIRS, PAIRS, VCPUS};
+use crate::plan::bounds::{CORES, LOOPS, MOST_PAIRS, PAIRS};
 use crate::plan::{ExperimentFile, ParamValue, SubjectKeys};
 
 /// The flags of timed engines.
@@ -28,11 +28,8 @@ pub struct TimedArgs {
     /// Compare the guest with this machine itself, without virtualization
     #[arg(long)]
     bare_metal: bool,
-    /// Give each guest N vCPUs [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = number(VCPUS))]
-    vcpus: Option<u32>,
-    /// Run the vCPUs on N quiet CPUs; fewer than vCPUs is overcommit [default: one for each vCPU]
+    /// Run the guest's CPUs on N quiet ones of this machine; fewer than its own is overcommit
+    /// [default: one for each]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = number(CORES))]
     cores: Option<u32>,
@@ -73,12 +70,12 @@ impl TimedArgs {
         if let Some(engine) = self.engine {
             file.engine = Some(engine);
         }
-        let is_of_guests = self.bare_metal || self.vcpus.is_some() || self.cores.is_some();
+        let is_of_guests = self.bare_metal || self.cores.is_some();
         let here = file.engine.filter(|it| it.runs_on == RunsOn::RunningKernel);
         if let Some(engine) = here.filter(|_| is_of_guests) {
             return Err(Error::usage(format!(
-                "--bare-metal, --vcpus and --cores only apply to the kvm engine, and this is the \
-                 {} engine; remove them, or use --engine kvm",
+                "--bare-metal and --cores only apply to the kvm engine, and this is the {} \
+                 engine; remove them, or use --engine kvm",
                 engine.name
             )));
         }
@@ -86,7 +83,6 @@ impl TimedArgs {
         let change = |text: &String| set("--change-set", file.change_mut(), text);
         self.change_set.iter().try_for_each(change)?;
         file.base.bare_metal |= self.bare_metal;
-        file.machine.vcpus = self.vcpus.or(file.machine.vcpus);
         file.machine.cores = self.cores.or(file.machine.cores);
         file.pairs = self.pairs.or(file.pairs);
         file.most_pairs = self.most_pairs.or(file.most_pairs);

@@ -78,7 +78,7 @@ impl Exact {
         let region = Region::Marked;
         let library = &tools.payload.plugin;
         let (symbols, profile) = (&*symbols, &*profile);
-        let plugin = Plugin { library, symbols, programs: None, profile, region };
+        let plugin = Plugin { library, symbols, programs: None, profile, region, slices: None };
         let args = |control| argv::no_machine(&plugin, control);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
@@ -93,6 +93,8 @@ impl Exact {
             machine: argv::MACHINE.into(),
             cpu: machine.cpu.clone(),
             memory_mib: machine.memory_mib,
+            cpus: machine.cpus,
+            quantum: machine.quantum,
             guest: payload::guest_sha256(),
             programs: String::new(),
             modules: Vec::new(),

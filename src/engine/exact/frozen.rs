@@ -152,7 +152,9 @@ impl<'a> ExactBoot<'a> {
     fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
         let Tools { payload, programs, .. } = self.tools;
         let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
-        Plugin { library, symbols, programs: programs.as_ref(), profile, region }
+        let Request { machine, layout, .. } = &self.request;
+        let slices = machine.quantum.map(|quantum| (quantum, layout.seed));
+        Plugin { library, symbols, programs: programs.as_ref(), profile, region, slices }
     }
 
     /// Waits until the guest is done, and reads its output.

@@ -149,6 +149,7 @@ pub(super) fn key(tools: &Tools, request: &Request) -> String {
     let boot_line = argv::boot_line(request);
     let memory_mib = request.machine.memory_mib.to_string();
     let seed = request.layout.seed.to_string();
+    let cpus = format!("{} CPUs", request.machine.cpus);
     let mut parts = vec![
         request.image_sha256.as_str(),
         &tools.guest_sha256,
@@ -159,6 +160,7 @@ pub(super) fn key(tools: &Tools, request: &Request) -> String {
         &memory_mib,
         &seed,
     ];
+    parts.extend((request.machine.cpus > 1).then_some(&*cpus));
     parts.extend(tools.archives(request).map(|packed| packed.sha256.as_str()));
     sha256_of_parts(&parts)
 }

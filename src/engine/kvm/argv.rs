@@ -48,7 +48,7 @@ pub fn boot(
     };
     let mut args: Vec<String> = [
         ["-accel".into(), accelerator.into()],
-        ["-smp".into(), shape.vcpus.to_string()],
+        ["-smp".into(), shape.cpus.to_string()],
         ["-cpu".into(), shape.cpu.clone()],
         ["-M".into(), format!("{MACHINE},memory-backend=ram")],
         ["-m".into(), mib.to_string()],
@@ -75,7 +75,7 @@ mod tests {
 
     fn args(accelerator: Accelerator, boot_line: &str) -> Vec<String> {
         let cpu = "host,-x2apic".into();
-        let shape = TimedMachine { cpu, memory_mib: 256, vcpus: 2, cores: None, accelerator };
+        let shape = TimedMachine { cpu, memory_mib: 256, cpus: 2, cores: None, accelerator };
         let [orders, wire, console, stderr] =
             ["/r/a,b", "/r/wire", "/r/log", "/r/err"].map(Into::into);
         let files = VmFiles { orders, wire, console, stderr };

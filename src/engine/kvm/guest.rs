@@ -181,7 +181,7 @@ impl Kvm {
             (fact::ACCELERATOR.into(), shape.accelerator.name().into()),
             (fact::CPU.into(), shape.cpu.clone()),
             (fact::GUEST_MEMORY.into(), format!("{} MiB", shape.memory_mib)),
-            (fact::VCPUS.into(), shape.vcpus.to_string()),
+            (fact::VCPUS.into(), shape.cpus.to_string()),
         ]);
         if let Some(id) = &hello.build_id {
             facts.insert(fact::BUILD_ID.into(), id.clone());

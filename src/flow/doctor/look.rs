@@ -32,7 +32,7 @@ pub fn look(
     let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache, budget)];
     if let Ok(qemu) = &qemu {
         findings.push(look_at_engine(qemu.clone(), session));
-        findings.push(others::newer_qemu(qemu));
+        findings.extend([others::newer_qemu(qemu), others::several_cpus(qemu)]);
     }
     findings.extend([look_at_packages(), others::network(), look_at_machine(session.jobs)]);
     findings.push(cpus::look());

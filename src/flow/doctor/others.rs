@@ -116,6 +116,20 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     v4.or_else(|| routes_6.lines().map(words).find(is_v6)?.pop())
 }
 
+/// Whether guests with several CPUs can be counted.
+pub(super) fn several_cpus(qemu: &Qemu) -> Check {
+    match qemu.has_several_cpus() {
+        true => optional("--cpus", true, "guests with several CPUs can be counted".into(), ""),
+        false => optional(
+            "--cpus",
+            false,
+            "counting guests with several CPUs needs QEMU 10".into(),
+            "name that of Debian 13 with --qemu, or unpack that of Debian 12's backports with \
+             `ktax doctor --newer-qemu DIR`",
+        ),
+    }
+}
+
 /// What a newer QEMU would add.
 pub(super) fn newer_qemu(qemu: &Qemu) -> Check {
     let major = qemu.version.split('.').next().and_then(|major| major.parse::<u32>().ok());

@@ -71,7 +71,7 @@ fn chosen(
     machine: &TimedMachine,
 ) -> Result<Vec<u32>, CpuError> {
     let (there, allowed) = (here.shares.len(), here.allowed.len());
-    let cores = machine.cores.unwrap_or(machine.vcpus) as usize;
+    let cores = machine.cores.unwrap_or(machine.cpus) as usize;
     if machine.cores.is_some() && cores > allowed {
         return Err(match allowed < there {
             false => CpuError::TooFew { cores, there: allowed },
@@ -108,8 +108,8 @@ mod tests {
         Here { shares: busy.iter().map(share).collect(), allowed: allowed.to_vec() }
     }
 
-    fn machine(vcpus: u32, cores: Option<u32>) -> TimedMachine {
-        TimedMachine { vcpus, cores, ..TimedMachine::default() }
+    fn machine(cpus: u32, cores: Option<u32>) -> TimedMachine {
+        TimedMachine { cpus, cores, ..TimedMachine::default() }
     }
 
     #[test]

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
@@ -16,6 +18,10 @@ pub struct CountsEvidence {
     /// switches; and the numbers that a program of the user's printed. Absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Sides<Signature>>,
+    /// Of several CPUs: what they waited for each other in each function, in instructions of the
+    /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Sides<BTreeMap<String, u64>>>,
 }
 
 /// What was compared.

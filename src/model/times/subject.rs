@@ -95,8 +95,9 @@ pub struct TimedMachine {
     pub cpu: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Number of vCPUs.
-    pub vcpus: u32,
+    /// How many CPUs it has: vCPUs, as files say.
+    #[serde(rename = "vcpus")]
+    pub cpus: u32,
     /// On so many CPUs of this machine, the quiet ones; fewer than vCPUs is overcommit. Absent: as
     /// many as vCPUs, or all that there are.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +109,6 @@ pub struct TimedMachine {
 impl Default for TimedMachine {
     fn default() -> Self {
         let accelerator = Accelerator::Kvm;
-        TimedMachine { cpu: "host".into(), memory_mib: 512, vcpus: 1, cores: None, accelerator }
+        TimedMachine { cpu: "host".into(), memory_mib: 512, cpus: 1, cores: None, accelerator }
     }
 }

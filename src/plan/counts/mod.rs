@@ -1,9 +1,9 @@
 //! Experiments that count instructions.
 
 use super::asked::Experiment;
-use super::bounds::MEMORY_MIB;
+use super::bounds::{self, CPUS, MEMORY_MIB};
 use super::disk;
-use super::error::{PlanError, printable_line};
+use super::error::{PlanError, printable_line, range};
 use super::file::ExperimentFile;
 use super::layouts;
 use super::program::hooks;
@@ -13,7 +13,7 @@ use super::workloads::{
 };
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
-    CountsPlan, Disk, Identity, Key, Machine, Plan, Sides, Subject, UserProgram, Workload,
+    CountsPlan, Disk, Identity, Key, Machine, Plan, QUANTUM, Sides, Subject, UserProgram, Workload,
 };
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -53,7 +53,7 @@ impl CountsExperiment {
     pub fn between(base: Subject, change: Subject) -> CountsExperiment {
         CountsExperiment {
             engine: &ENGINES[0],
-            layouts: layouts::DEFAULT,
+            layouts: Machine::default().usual_layouts(),
             workloads: None,
             workloads_from: None,
             definitions: Vec::new(),
@@ -77,7 +77,12 @@ impl CountsExperiment {
         let machine = Machine {
             cpu: file.machine.cpu.clone().unwrap_or(usual.cpu),
             memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
+            cpus: file.machine.cpus.unwrap_or(usual.cpus),
+            quantum: file.machine.quantum,
         };
+        let several = machine.cpus > 1;
+        let quantum = machine.quantum.or(several.then_some(QUANTUM));
+        let machine = Machine { quantum, ..machine };
         let (defined, workloads) =
             programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk = file.disk.as_ref().map(disk::disk).transpose()?;
@@ -85,7 +90,7 @@ impl CountsExperiment {
             modules: disk::modules(disk.as_ref(), &file.modules),
             disk,
             engine: file.engine.unwrap_or(&ENGINES[0]),
-            layouts: file.layouts.unwrap_or(layouts::DEFAULT),
+            layouts: file.layouts.unwrap_or(machine.usual_layouts()),
             workloads,
             workloads_from: file.workloads_from.clone(),
             definitions: file.definitions.clone(),
@@ -106,6 +111,12 @@ impl CountsExperiment {
             let reason = "hooks run beside rows that are no programs, and there is none: write \
                           setup and prepare into its [[program]] or [run]";
             return Err(PlanError::Program { reason: reason.into() });
+        }
+        let Machine { cpus, quantum, .. } = self.machine;
+        range("machine.cpus", cpus, CPUS)?;
+        range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
+        if cpus == 1 && quantum.is_some() {
+            return Err(PlanError::OneCpu);
         }
         if !MEMORY_MIB.contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
@@ -142,7 +153,19 @@ impl CountsExperiment {
             rows.extend(selected);
         }
         check_memory(&rows, u64::from(machine.memory_mib) << 20)?;
+        check_cpus(&rows, machine.cpus)?;
         each_once(rows)
+    }
+}
+
+/// Refuses rows that run on more CPUs than there are; the largest is named.
+fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
+    let wanted = |row: &&Workload| row.params.get("cpus").copied().unwrap_or(0);
+    match rows.iter().max_by_key(wanted) {
+        Some(row) if wanted(&row) > u64::from(cpus) => {
+            Err(PlanError::TooFewCpus { row: row.row.clone(), wanted: wanted(&row) })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -171,5 +194,44 @@ impl Experiment<CountsExperiment> {
             steps,
         };
         Ok(self.plan_of(method))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(machine: &str) -> Result<CountsExperiment, PlanError> {
+        let text = format!(
+            "title = \"t\"\nworkloads = [\"scale:cpus=4\"]\nmachine = {{ {machine} }}\n\
+             [base]\nkernel = \"a\"\n[change]\nkernel = \"b\"\n"
+        );
+        CountsExperiment::of(&ExperimentFile::parse(&text, "t.toml")?)
+    }
+
+    #[test]
+    fn several_cpus_have_a_quantum_and_more_layouts() {
+        let one = experiment("").unwrap();
+        assert_eq!((one.machine.quantum, one.layouts), (None, 5));
+        // The name that timed guests had for it.
+        for key in ["cpus = 4", "vcpus = 4"] {
+            let four = experiment(key).unwrap();
+            assert_eq!((four.machine.quantum, four.layouts), (Some(QUANTUM), 7));
+            assert_eq!(four.rows().unwrap().len(), 1);
+        }
+        assert_eq!(experiment("cpus = 4, quantum = 500").unwrap().machine.quantum, Some(500));
+    }
+
+    #[test]
+    fn too_few_and_too_many_cpus_are_refused() {
+        let refused = |machine: &str| match experiment(machine) {
+            Ok(experiment) => experiment.rows().unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        let said = refused("cpus = 2");
+        assert_eq!(said, "scale:cpus=4 runs on 4 CPUs; write --cpus 4 (machine.cpus)");
+        assert!(refused("cpus = 33").contains("(machine.cpus) must be 1 to 32, not 33"));
+        assert!(refused("cpus = 4, quantum = 3").contains("(machine.quantum) must be 20"));
+        assert!(refused("quantum = 500").contains("only applies to several CPUs"));
     }
 }

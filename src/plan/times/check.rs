@@ -18,8 +18,8 @@ impl TimesExperiment {
             let engine = self.engine.name;
             return Err(PlanError::NotOfEngine { what: "a [machine] table", engine });
         }
-        let TimedMachine { memory_mib, vcpus, cores, .. } = self.machine;
-        range("machine.vcpus", vcpus, VCPUS)?;
+        let TimedMachine { memory_mib, cpus, cores, .. } = self.machine;
+        range("machine.cpus", cpus, VCPUS)?;
         range("machine.cores", cores.unwrap_or(1), CORES)?;
         if !MEMORY_MIB.contains(&memory_mib) {
             return Err(PlanError::Memory { memory_mib });

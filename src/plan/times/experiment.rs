@@ -71,7 +71,7 @@ impl TimesExperiment {
         let (machine, keys) = (&mut experiment.machine, &file.machine);
         set(&mut machine.cpu, &keys.cpu);
         set(&mut machine.memory_mib, &keys.memory_mib);
-        set(&mut machine.vcpus, &keys.vcpus);
+        set(&mut machine.cpus, &keys.cpus);
         machine.cores = keys.cores;
         set(&mut machine.accelerator, &keys.accelerator);
         experiment.base = subject(&file.base);

@@ -43,7 +43,7 @@ impl TimesExperiment {
     /// The same on both Sides.
     fn set(&mut self, name: &str, value: &ParamValue) {
         match (name, cpus(value)) {
-            ("vcpus", Some(number)) => self.machine.vcpus = number,
+            ("cpus" | "vcpus", Some(number)) => self.machine.cpus = number,
             ("cores", number @ Some(_)) => self.machine.cores = number,
             _ => {
                 for subject in [&mut self.base, &mut self.change] {
@@ -114,7 +114,7 @@ fn is_setting(name: &str) -> bool {
 }
 
 fn is_of_guests(name: &str) -> bool {
-    matches!(name, "vcpus" | "cores")
+    matches!(name, "cpus" | "vcpus" | "cores")
 }
 
 /// A number of CPUs; whether there can be so many is checked with the machine.

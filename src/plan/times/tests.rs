@@ -96,23 +96,23 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
         (FILE, "thp = [\"\"]", "a value is missing"),
         (FILE, "pages = []", "a value is missing"),
         (FILE, "thp = [\"never\", \"never\"]", "given twice"),
-        (FILE, "vcpus = [1, 2]", "host engine"),
+        (FILE, "cpus = [1, 2]", "host engine"),
         (FILE, "cores = [1, 2]", "host engine"),
         (&kvm, "thp = [\"never\"]", "kvm engine"),
         (&kvm, "governor = [\"powersave\"]", "kvm engine"),
         (&kvm, "\"vm.swappiness\" = [1, 2]", "kvm engine"),
         (&kvm, "cores = [\"one\"]", "is not a number of CPUs"),
-        (&kvm, "vcpus = [1, 4294967296]", "is not a number of CPUs"),
-        (&kvm, "vcpus = [1, 300]", "(machine.vcpus) must be 1 to 255, not 300"),
+        (&kvm, "cpus = [1, 4294967296]", "is not a number of CPUs"),
+        (&kvm, "cpus = [1, 300]", "(machine.cpus) must be 1 to 255, not 300"),
     ] {
         let text = format!("{file}[sweep]\n{sweep}\n");
         let error = read(&text).and_then(|it| it.of_settings()).unwrap_err().to_string();
         assert!(error.contains(said), "{sweep}: {error}");
         assert!(error.contains("; "), "no next step: {error}");
     }
-    let text = format!("{kvm}[sweep]\nvcpus = [1, 2]\ncores = [1]\n");
+    let text = format!("{kvm}[sweep]\ncpus = [1, 2]\ncores = [1]\n");
     let runs = read(&text).unwrap().of_settings().unwrap();
-    let shapes = runs.iter().map(|(_, run)| (run.method.machine.vcpus, run.method.machine.cores));
+    let shapes = runs.iter().map(|(_, run)| (run.method.machine.cpus, run.method.machine.cores));
     assert_eq!(shapes.collect::<Vec<_>>(), [(1, Some(1)), (2, Some(1))]);
 }
 
@@ -139,8 +139,8 @@ fn mistakes_are_named() {
         ("workloads = [\"pipe\", \"fork-pages:pages=16\"]\n", "", "name rows with -w"),
         (
             "[base]",
-            "[machine]\nvcpus = 2\n[base]",
-            "(machine.vcpus) only applies to the kvm engine",
+            "[machine]\ncpus = 2\n[base]",
+            "(machine.cpus) only applies to the exact engine and the kvm engine",
         ),
         ("taskset", "task\\u001bset", "printable"),
     ] {

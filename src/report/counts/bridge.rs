@@ -1,9 +1,10 @@
 //! The bridge from base to change: bars whose printed numbers add up to the last digit.
 
-use super::functions::{counts, from_to};
+use super::functions::from_to;
 use crate::model::{Effect, FunctionDelta, Row};
+use crate::report::carried::Carried;
+use crate::report::number;
 use crate::report::view::{BarKind, Bridge, BridgeBar};
-use crate::report::{number, verdict};
 use crate::text::counted;
 
 /// What the counts of a region are rounded to, per operation: printed values are multiples of it.
@@ -47,17 +48,17 @@ impl Grain {
 /// A bar's number is the difference of two rounded sums, so that the numbers add up whatever the
 /// rounding does to one of them.
 pub fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
-    let is_rep = verdict::is_rep(effect);
+    let by = Carried::of(effect);
     let base = i128::from(*effect.samples.base.get(effect.layout)?);
     let change = i128::from(*effect.samples.change.get(effect.layout)?);
-    let carried: i128 = effect.functions.iter().map(|one| carried(one, is_rep)).sum();
+    let carried: i128 = effect.functions.iter().map(|one| carried(one, by)).sum();
     if effect.functions.is_empty() || base + carried != change {
         return None;
     }
     let grain = Grain::of(row.ops, effect.delta);
     let mut bars = vec![side("base", base, base, &grain)];
     let mut at = base;
-    for part in parts(effect, is_rep, row.ops, most) {
+    for part in parts(effect, by, row, most) {
         let (from, to) = (at, at + part.carries);
         at = to;
         bars.push(BridgeBar {
@@ -70,11 +71,7 @@ pub fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
         });
     }
     bars.push(side("change", change, base, &grain));
-    let (unit, other) = match is_rep {
-        true => ("REP iterations", "instructions"),
-        false => ("instructions", "REP"),
-    };
-    Some(Bridge { unit, other, bars })
+    Some(Bridge { unit: by.unit(), other: by.other().short(), bars })
 }
 
 fn side(name: &str, count: i128, base: i128, grain: &Grain) -> BridgeBar {
@@ -99,34 +96,34 @@ struct Part {
 }
 
 /// The largest functions, and all others as one.
-fn parts(effect: &Effect, is_rep: bool, ops: u64, most: usize) -> Vec<Part> {
-    let beside = |one: &FunctionDelta| if is_rep { one.delta } else { one.rep_delta };
+fn parts(effect: &Effect, by: Carried, row: &Row, most: usize) -> Vec<Part> {
+    let beside = |one: &FunctionDelta| by.other().delta(one, row);
     let part = |one: &FunctionDelta| Part {
         name: one.function.clone(),
-        kind: kind(one, is_rep),
-        carries: carried(one, is_rep),
-        from_to: from_to(one, is_rep, ops),
+        kind: kind(one, by),
+        carries: carried(one, by),
+        from_to: from_to(one, by, row.ops),
         other: beside(one),
     };
     let (shown, others) = effect.functions.split_at(effect.functions.len().min(most));
     let rest = (!others.is_empty()).then(|| Part {
         name: format!("… {}", counted(others.len(), "more function")),
         kind: BarKind::Both,
-        carries: others.iter().map(|one| carried(one, is_rep)).sum(),
+        carries: others.iter().map(|one| carried(one, by)).sum(),
         from_to: String::new(),
         other: others.iter().map(beside).sum(),
     });
     shown.iter().map(part).chain(rest).collect()
 }
 
-fn carried(function: &FunctionDelta, is_rep: bool) -> i128 {
-    let of = counts(function, is_rep);
+fn carried(function: &FunctionDelta, by: Carried) -> i128 {
+    let of = by.counts(function);
     i128::from(of.change) - i128::from(of.base)
 }
 
 /// Whether both Sides execute it.
-fn kind(function: &FunctionDelta, is_rep: bool) -> BarKind {
-    match (counts(function, is_rep).base, counts(function, is_rep).change) {
+fn kind(function: &FunctionDelta, by: Carried) -> BarKind {
+    match (by.counts(function).base, by.counts(function).change) {
         (0, 1..) => BarKind::New,
         (1.., 0) => BarKind::Gone,
         _ => BarKind::Both,

@@ -3,6 +3,7 @@
 use super::bridge::bridge;
 use super::functions::headline;
 use crate::model::{Comparison, CountsComparison, Effect, Row, Side, metric};
+use crate::report::carried::Carried;
 use crate::report::view::{Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table};
 use crate::report::{again, changes, effect, number, verdict};
 
@@ -83,7 +84,7 @@ fn dots(row: &Row, effect: &Effect) -> Section {
     let per_op = |count: &u64| *count as f64 / row.ops.max(1) as f64;
     let both = effect.samples.base.iter().zip(&effect.samples.change);
     let layouts = both.map(|(base, change)| (per_op(base), per_op(change))).collect();
-    let unit = if verdict::is_rep(effect) { "REP iterations" } else { "instructions" };
+    let unit = Carried::of(effect).unit();
     if let Some(value) = only_value(effect) {
         let value = number::count(per_op(&value));
         return Section::Sentences(vec![format!("Each layout has {value} {unit} on both sides.")]);

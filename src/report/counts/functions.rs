@@ -1,41 +1,36 @@
-use crate::model::{Effect, FunctionDelta, Row, Sides};
+use crate::model::{Effect, FunctionDelta, MAKESPAN, Row};
+use crate::report::carried::Carried;
 use crate::report::view::{FunctionLine, Functions, Section};
-use crate::report::{effect, number, verdict};
+use crate::report::{effect, number};
 
 /// For every changed row the functions that carry the difference.
 pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
+    // No function carries a makespan.
+    let changed = changed.filter(|(row, of)| row.verdict.is_change() && of.metric != MAKESPAN);
     changed.map(|(row, effect)| Section::Functions(functions_of(row, effect)))
 }
 
 fn functions_of(row: &Row, effect: &Effect) -> Functions {
-    let is_rep = verdict::is_rep(effect);
+    let carried = Carried::of(effect);
     let line = |function: &FunctionDelta| {
-        let (delta, other) = match is_rep {
-            true => (function.rep_delta, function.delta),
-            false => (function.delta, function.rep_delta),
-        };
-        let from_to = from_to(function, is_rep, row.ops);
+        let [delta, other] = [carried, carried.other()].map(|it| it.delta(function, row));
+        let from_to = from_to(function, carried, row.ops);
         FunctionLine { function: function.function.clone(), delta, from_to, other }
     };
     Functions {
         row: row.row.clone(),
         effect: headline(effect),
         operation: row.operation.clone(),
-        other: if is_rep { "instructions" } else { "REP" },
+        other: carried.other().short(),
         is_whole: false,
         lines: effect.functions.iter().map(line).collect(),
     }
 }
 
-/// The region's counts that decide: REP iterations or instructions.
-pub fn counts(function: &FunctionDelta, is_rep: bool) -> &Sides<u64> {
-    if is_rep { &function.rep_iterations } else { &function.instructions }
-}
-
-/// The same per operation: `25.00 → 168.00`.
-pub fn from_to(function: &FunctionDelta, is_rep: bool, ops: u64) -> String {
-    let of = counts(function, is_rep);
+/// The counts that decide, per operation: `25.00 → 168.00`.
+pub fn from_to(function: &FunctionDelta, carried: Carried, ops: u64) -> String {
+    let of = carried.counts(function);
     let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
     format!("{} → {}", per_op(of.base), per_op(of.change))
 }
@@ -49,6 +44,9 @@ pub fn headline(of: &Effect) -> String {
         format!("over layouts {} %", effect::over_layouts(of))
     };
     let (delta, percent) = (number::delta(of.delta), number::percent(of.percent));
-    let unit = if verdict::is_rep(of) { "REP iterations" } else { "instructions" };
+    let unit = match of.metric.as_str() {
+        MAKESPAN => "instructions of makespan",
+        _ => Carried::of(of).unit(),
+    };
     format!("{delta} {unit} ({percent} %, {layouts})")
 }

@@ -4,6 +4,8 @@ mod bridge;
 mod details;
 mod functions;
 mod overall;
+mod parallel;
+mod scalability;
 mod sides;
 mod table;
 mod view;

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::Row;
+use crate::report::carried::Carried;
+use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
-use crate::report::{number, verdict};
 use crate::text::counted;
 
 /// So many functions are shown; the rows below have all of theirs.
@@ -27,17 +28,17 @@ const COLUMNS: [(&str, Kind); 5] = [
 /// so what is added up is in percent of each row's base. Where REP iterations decided, those are
 /// the base; such functions come last. A row alone says it itself.
 pub fn overall(rows: &[Row]) -> Option<Section> {
-    let mut functions: BTreeMap<(&str, bool), Vec<Part<'_>>> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, Carried), Vec<Part<'_>>> = BTreeMap::new();
     let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
-    let mut counts = [0_u32; 2];
+    let mut counts = [0_u32; 3];
     for (row, effect) in changed {
-        let is_rep = verdict::is_rep(effect);
-        counts[usize::from(is_rep)] += 1;
+        let by = Carried::of(effect);
+        counts[by as usize] += 1;
         for function in &effect.functions {
-            let delta = if is_rep { function.rep_delta } else { function.delta };
+            let delta = by.delta(function, row);
             let part = (row.row.as_str(), delta / effect.base * 100.0);
-            functions.entry((&function.function, is_rep)).or_default().push(part);
+            functions.entry((&function.function, by)).or_default().push(part);
         }
     }
     let count = counts.iter().sum::<u32>();
@@ -47,15 +48,15 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     let sum = |parts: &[Part<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
     let mut all: Vec<_> = functions.into_iter().collect();
     all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
-    let of_kind = |rep: bool| all.iter().filter(move |((_, is_rep), _)| *is_rep == rep).take(SHOWN);
-    let lines = of_kind(false).chain(of_kind(true)).map(|((function, is_rep), parts)| {
+    let of_kind = |by: Carried| all.iter().filter(move |((_, of), _)| *of == by).take(SHOWN);
+    let lines = Carried::ALL.into_iter().flat_map(of_kind).map(|((function, by), parts)| {
         let size = |percent: f64| percent.abs();
         let (row, largest) = parts
             .iter()
             .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
             .expect("a function is there because a row has it");
-        let mean = number::percent(Some(sum(parts) / f64::from(counts[usize::from(*is_rep)])));
-        let name = format!("{function}{}", if *is_rep { " (REP)" } else { "" });
+        let mean = number::percent(Some(sum(parts) / f64::from(counts[*by as usize])));
+        let name = format!("{function}{}", by.mark());
         let largest = number::percent(Some(*largest));
         Line::of([mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from))
     });

@@ -1,4 +1,5 @@
 use crate::model::Row;
+use crate::report::carried::Carried;
 use crate::report::view::{Cell, Kind, Line, Table};
 use crate::report::{effect, number, verdict};
 use crate::stats::tables::share_percent;
@@ -54,6 +55,6 @@ fn line(row: &Row) -> Line {
 fn carried(row: &Row) -> Option<String> {
     let effect = row.deciding()?;
     let first = effect.functions.first()?;
-    let delta = if verdict::is_rep(effect) { first.rep_delta } else { first.delta };
+    let delta = Carried::of(effect).delta(first, row);
     Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))
 }

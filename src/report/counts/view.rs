@@ -1,6 +1,8 @@
 use super::details::details;
 use super::functions::functions;
 use super::overall::overall;
+use super::parallel::parallel;
+use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
 use crate::model::{Comparison, CountsComparison, metric};
@@ -14,7 +16,10 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let growth = counts.growth.iter().map(words::growth).collect();
     let mut sections = vec![forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS)];
     sections.extend(overall(rows));
-    sections.extend([Section::table(table(rows)), details(comparison, counts)]);
+    sections.push(Section::table(table(rows)));
+    sections.extend(scalability(rows));
+    sections.extend(parallel(rows, counts));
+    sections.push(details(comparison, counts));
     sections.extend(curves::curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));

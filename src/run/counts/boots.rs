@@ -30,6 +30,8 @@ struct CountsBoot<'a> {
     workloads: &'a [Workload],
     layout: &'a Layout,
     virtual_s: u64,
+    /// With several CPUs: each row runs twice, and must execute the same.
+    is_repeated: bool,
 }
 
 impl Boots for CountsBoots<'_> {
@@ -61,7 +63,9 @@ impl Boots for CountsBoots<'_> {
             return Err(Failure::Refused { message: in_words(message, names) }.into());
         }
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
-        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s: self.virtual_s }))
+        let is_repeated = plan.machine.cpus > 1 && step.layout == 0;
+        let virtual_s = self.virtual_s;
+        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s, is_repeated }))
     }
 }
 
@@ -97,10 +101,15 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     /// A garbled answer is kept for whoever has to mend the workload.
     fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
         let workload = &self.workloads[row];
-        let answer = match workload.region {
+        let run = || match workload.region {
             Region::Marked => self.frozen.run(order),
             Region::Boot => self.frozen.run_boot(order),
-        }?;
+        };
+        let answer = run()?;
+        // The profile has a hash of what each CPU executed when.
+        if self.is_repeated && run()?.profile != answer.profile {
+            return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
+        }
         Ok(match measure(&answer, workload, self.virtual_s) {
             Ok(Measured { sample, profile }) => Made {
                 outcome: Outcome::Measured(sample),

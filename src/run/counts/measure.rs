@@ -55,14 +55,16 @@ pub fn measure(
         let message = "it printed that it did 0 operations".to_owned();
         return Err(Failure::Program { message });
     }
+    let counts = parsed.counts();
     let sample = Sample {
         ops,
-        counts: parsed.counts(),
+        counts,
         total: parsed.total,
         tsc,
         signature: done.signature,
         values: done.values,
         notes: parsed.notes.clone(),
+        parallel: parsed.parallel,
     };
     Ok(Measured { sample, profile: answer.profile.clone() })
 }

@@ -23,6 +23,10 @@ pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> 
         Err("a layout's padding is above 4096")
     } else if !(128..=65536).contains(&plan.machine.memory_mib) {
         Err("the memory is not of 128 to 65536 MiB")
+    } else if !(1..=32).contains(&plan.machine.cpus) {
+        Err("the CPUs are not 1 to 32")
+    } else if plan.machine.quantum == Some(0) {
+        Err("the quantum is 0")
     } else if !texts(plan).all(is_printable) {
         Err("a text has control characters")
     } else {

@@ -153,7 +153,7 @@ fn cpus_that_ktax_may_not_use_are_not_used() {
 fn guests_and_bare_metal_share_the_one_cpu_that_ktax_may_use() {
     let cpu = *allowed_cpus().unwrap().last().unwrap();
     let sides = format!("[base]\nbare_metal = true\n[change]\nkernel = \"{KERNEL}\"\n");
-    let (comparison, pairs, _) = compared_by(on_cpu(cpu), &format!("vcpus = 2\n{sides}"));
+    let (comparison, pairs, _) = compared_by(on_cpu(cpu), &format!("cpus = 2\n{sides}"));
     assert_eq!(comparison.pairs, 1, "{comparison:?}");
     let boots = &pairs.last().unwrap().boots;
     assert_eq!(boots.base.facts[fact::AFFINITY], cpu.to_string());

@@ -117,6 +117,8 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
         machine: "kvm".into(),
         cpu: "host".into(),
         memory_mib: 0,
+        cpus: 1,
+        quantum: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

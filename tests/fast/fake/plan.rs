@@ -19,6 +19,8 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
             machine: "pc-q35-7.2".into(),
             cpu: "max".into(),
             memory_mib: 512,
+            cpus: 1,
+            quantum: None,
             guest: "9".repeat(64),
             programs: String::new(),
             modules: Vec::new(),

@@ -50,8 +50,9 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
 fn sample(text: &str, signature: Signature) -> Sample {
     let parsed = profile::parse(text).unwrap();
     let counts = parsed.counts();
-    let (total, notes) = (parsed.total, parsed.notes);
-    Sample { ops: OPS, counts, total, tsc: total, signature, values: Signature::new(), notes }
+    let (total, notes, parallel) = (parsed.total, parsed.notes, parsed.parallel);
+    let values = Signature::new();
+    Sample { ops: OPS, counts, total, tsc: total, signature, values, notes, parallel }
 }
 
 /// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.
@@ -101,6 +102,8 @@ pub fn key() -> Key {
         machine: "pc-q35-7.2".into(),
         cpu: "max".into(),
         memory_mib: 512,
+        cpus: 1,
+        quantum: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

@@ -46,6 +46,8 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
         machine: "pc-q35-7.2".into(),
         cpu: "max".into(),
         memory_mib: 512,
+        cpus: 1,
+        quantum: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),
@@ -86,6 +88,7 @@ fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
         signature: Signature::from([("calls".to_owned(), OPS)]),
         values: Signature::new(),
         notes: Vec::new(),
+        parallel: None,
     };
     MeasuredLayout { boot: Boot::default(), sample, profile: text }
 }

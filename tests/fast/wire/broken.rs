@@ -59,6 +59,9 @@ const GETPPID: Call = all(110);
 const GETUID: Call = all(102);
 const GETPGID: Call = all(121);
 const FUTEX: Call = all(202);
+const OPEN: Call = all(2);
+/// For the value 1, with which no semaphore of the C library waits.
+const WAIT_IN_VAIN: Call = (202, Some((2, SeccompCmpOp::Eq, 1)));
 const GETDENTS: Call = all(217);
 const TGKILL: Call = all(234);
 const OPENAT: Call = all(257);
@@ -104,6 +107,7 @@ const WORK: &[(&[&str], &[Call])] = &[
     (&["high-systime-job"], &[FORK, READ, CREAT, LINK, GETDENTS, SHMAT, KILL, SOCKET, TIMES]),
     (&["micro-names"], &[OPENAT, GETDENTS]),
     (&["micro-tasks"], &[READ, YIELD, TGKILL, GETPGID, FORK]),
+    (&["scale"], &[GETPPID, MADVISE, MUNMAP, DUP, OPEN, READ, FORK, TGKILL, WAIT_IN_VAIN]),
 ];
 
 /// Rows that no refused call can keep from their work, because it is in user mode (a futex without

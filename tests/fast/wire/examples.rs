@@ -31,18 +31,22 @@ fn examples(document: &str) -> Vec<(String, String)> {
 
 /// The one example under a heading that begins like this.
 fn example(heading: &str) -> String {
-    let mut all = examples(&document());
-    all.retain(|(found, _)| found.starts_with(heading));
+    let mut all = all(heading);
     assert_eq!(all.len(), 1, "{heading}");
-    all.remove(0).1
+    all.remove(0)
+}
+
+fn all(heading: &str) -> Vec<String> {
+    let all = examples(&document()).into_iter();
+    all.filter(|(found, _)| found.starts_with(heading)).map(|(_, text)| text).collect()
 }
 
 #[test]
 fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
-    let [answer, rest] = ["Answer", "Programs"];
-    let wanted = ["Hello", "Order", answer, answer, answer, answer, rest, "Profile"];
+    let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
+    let wanted = ["Hello", "Order", answer, answer, answer, answer, rest, profile, profile];
     assert_eq!(headings, wanted);
 }
 
@@ -122,9 +126,10 @@ fn the_answers_are_parsed() {
 
 #[test]
 fn the_profile_adds_up() {
-    let parsed = profile::parse(&example("Profile")).unwrap();
-    assert_eq!(parsed.profile.lines.len(), 4);
-    assert_eq!(parsed.counts().len(), 2);
+    let profiles = all("Profile");
+    let [one, several] = [0, 1].map(|at| profile::parse(&profiles[at]).unwrap());
+    assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
+    assert_eq!(several.parallel.unwrap().cpus.len(), 2);
 }
 
 #[test]

@@ -1,0 +1,47 @@
+use serde::{Deserialize, Serialize};
+
+/// Where the time of one of several CPUs went, in instructions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuTime {
+    /// It executed.
+    pub work: u64,
+    /// It waited for another CPU: what a PAUSE left of its slices.
+    pub wait: u64,
+    /// It had nothing to do.
+    pub idle: u64,
+}
+
+/// What several CPUs did in a Region. Each executes a slice in turn; a round is as long as its
+/// longest slice.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parallel {
+    /// The CPUs, each of which has the makespan as its time.
+    pub cpus: Vec<CpuTime>,
+    /// The length of all rounds, in instructions.
+    pub makespan: u64,
+    /// How many rounds there were.
+    pub rounds: u64,
+    /// How many slices the quantum ended.
+    pub kicks: u64,
+    /// A hash of what was executed, in which order and by which CPU.
+    pub trace: String,
+}
+
+impl Parallel {
+    /// All CPUs together.
+    pub fn sum(&self) -> CpuTime {
+        self.cpus.iter().fold(CpuTime::default(), |sum, cpu| CpuTime {
+            work: sum.work.saturating_add(cpu.work),
+            wait: sum.wait.saturating_add(cpu.wait),
+            idle: sum.idle.saturating_add(cpu.idle),
+        })
+    }
+
+    /// Whether each CPU's time is the makespan.
+    pub fn adds_up(&self) -> bool {
+        let time = |cpu: &CpuTime| cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle);
+        self.cpus.iter().all(|cpu| time(cpu) == Some(self.makespan))
+    }
+}

@@ -1,0 +1,79 @@
+//! What a Metric of counts is of each function.
+
+use crate::model::{Effect, FunctionDelta, Row, SPIN_WAIT, Sides};
+
+use super::verdict;
+
+/// What functions carry of an Effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carried {
+    /// What they execute.
+    Instructions,
+    /// How often they repeat string instructions.
+    Rep,
+    /// What CPUs wait in them.
+    Wait,
+}
+
+impl Carried {
+    /// All, in the order in which they are printed.
+    pub const ALL: [Carried; 3] = [Carried::Instructions, Carried::Rep, Carried::Wait];
+
+    /// Of this Effect.
+    pub fn of(effect: &Effect) -> Carried {
+        match effect.metric.as_str() {
+            verdict::REP => Carried::Rep,
+            SPIN_WAIT => Carried::Wait,
+            _ => Carried::Instructions,
+        }
+    }
+
+    /// A function's count in the Region, each Side.
+    pub fn counts(self, function: &FunctionDelta) -> &Sides<u64> {
+        match self {
+            Carried::Instructions => &function.instructions,
+            Carried::Rep => &function.rep_iterations,
+            Carried::Wait => &function.wait,
+        }
+    }
+
+    /// The same per operation, change minus base.
+    pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
+        let Sides { base, change } = self.counts(function);
+        (*change as f64 - *base as f64) / row.ops.max(1) as f64
+    }
+
+    /// What is shown beside it.
+    pub fn other(self) -> Carried {
+        match self {
+            Carried::Instructions => Carried::Rep,
+            Carried::Rep | Carried::Wait => Carried::Instructions,
+        }
+    }
+
+    /// What is counted.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Carried::Instructions => "instructions",
+            Carried::Rep => "REP iterations",
+            Carried::Wait => "instructions of spin-wait",
+        }
+    }
+
+    /// The same where there is little room.
+    pub fn short(self) -> &'static str {
+        match self {
+            Carried::Instructions => "instructions",
+            Carried::Rep => "REP",
+            Carried::Wait => "spin-wait",
+        }
+    }
+
+    /// What is written behind a function; nothing of instructions.
+    pub fn mark(self) -> String {
+        match self {
+            Carried::Instructions => String::new(),
+            other => format!(" ({})", other.short()),
+        }
+    }
+}

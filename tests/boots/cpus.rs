@@ -1,0 +1,109 @@
+//! Several CPUs: what they execute repeats to the last byte, whatever else this machine does, and
+//! what does not repeat is a failure and no number.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
+use crate::newer_qemu::newer;
+use ktax::model::{Comparison, Failure, MAKESPAN, Outcome, Run, SPIN_WAIT, Verdict};
+
+/// Its processes wait for each other and for locks.
+const CONTENDED: &str = "messaging:channel=pipe,workers=process";
+
+const FOUR: [&str; 6] = ["-w", CONTENDED, "--cpus", "4", "--layouts", "1"];
+
+fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
+    let qemu = qemu.display().to_string();
+    compare(out, ["", "mitigations=off"], &[&FOUR, more, &["--qemu", &qemu]].concat())
+}
+
+fn samples(out: &Path) -> Vec<(Run, String)> {
+    let all = measurements(out);
+    let runs = all.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "json"));
+    let both = runs.map(|(path, content)| {
+        let profile = fs::read_to_string(out.join(path.with_extension("profile.tsv")));
+        (serde_json::from_slice(content).unwrap(), profile.unwrap_or_default())
+    });
+    both.collect()
+}
+
+#[test]
+fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let mut results = Vec::new();
+    for (name, loops) in [("quiet", 0), ("loaded", 2)] {
+        let _loops = Loops::start(loops);
+        let out = dir.path().join(name);
+        fs::create_dir(&out).unwrap();
+        let cache = own_cache(&out).display().to_string();
+        let (ran, comparison) = with_four(&out.join("out"), &qemu, &["--cache", &cache]);
+        assert_eq!(ran.status, 4, "{}", ran.stderr); // one layout is too few
+        let row = row(&comparison, CONTENDED);
+        assert_eq!(row.verdict, Verdict::TooFewBoots);
+        let found = |name: &str| row.effects().iter().find(|of| of.metric == name).unwrap().base;
+        assert!(found(MAKESPAN) > 0.0 && found(SPIN_WAIT) > 0.0, "{row:?}");
+        let page = run(ktax().arg("report").arg(out.join("out"))).stdout;
+        assert!(page.contains("The time of 4 CPUs, per operation"), "{page}");
+        results.push(measurements(&out.join("out")));
+    }
+    assert!(results[0] == results[1]);
+    for (run, profile) in samples(&dir.path().join("quiet/out")) {
+        let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
+        let parallel = sample.parallel.unwrap();
+        assert_eq!(parallel.cpus.len(), 4);
+        // By hand, not by the reader that refuses the file if it does not add up.
+        let sum = |kind: &str, fields: &[usize]| -> u64 {
+            let lines = profile.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+            let of = lines.filter(|line| line[0] == kind);
+            of.flat_map(|line| fields.iter().map(move |at| line[*at].parse::<u64>().unwrap())).sum()
+        };
+        assert_eq!(sum("fn", &[2, 3]), sample.total);
+        assert_eq!(sum("cpu", &[2]), sample.total);
+        assert_eq!(sum("wait", &[2]), sum("cpu", &[3]));
+        assert_eq!(sum("idle", &[1]), sum("cpu", &[4]));
+        assert_eq!(sum("cpu", &[2, 3, 4]), 4 * parallel.makespan);
+    }
+}
+
+/// A QEMU that gives its plugin another seed each time.
+fn forgetful(dir: &Path, qemu: &Path) -> PathBuf {
+    let script = dir.join("qemu");
+    let text = format!(
+        "#!/bin/sh\nfor word; do\n  shift\n  case $word in *,jitter=*) word=${{word%=*}}=$$;; \
+         esac\n  set -- \"$@\" \"$word\"\ndone\nexec '{}' \"$@\"\n",
+        qemu.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script
+}
+
+#[test]
+fn what_does_not_repeat_is_a_failure() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let (ran, comparison) = with_four(&out, &forgetful(dir.path(), &qemu), &[]);
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let failures = &row(&comparison, CONTENDED).failures;
+    assert_eq!(failures.len(), 2, "{failures:?}");
+    assert!(failures.iter().all(|it| it.failure == Failure::NotRepeated), "{failures:?}");
+}
+
+#[test]
+fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
+    let dir = scratch();
+    let old = dir.path().join("qemu");
+    fs::write(&old, "#!/bin/sh\necho QEMU emulator version 9.2.1 '(Debian)'\n").unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    let old = old.display().to_string();
+    let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
+    let ran = run(ktax().args(kernel).args(FOUR).args(["--qemu", &old]));
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+    let said = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
+                Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
