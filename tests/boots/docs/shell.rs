@@ -23,6 +23,11 @@ impl Shell {
         for name in ["experiments", "ledgers", "kernels", "tests", "README.md"] {
             symlink(root().join(name), dir.path().join(name)).unwrap();
         }
+        // What `ktax doctor --newer-qemu qemu-10` would unpack.
+        let newer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
+        if newer.is_dir() {
+            symlink(newer, dir.path().join("qemu-10")).unwrap();
+        }
         Shell { dir }
     }
 
