@@ -1,6 +1,6 @@
 //! What a Metric of counts is of each function.
 
-use crate::model::{Effect, FunctionDelta, Row, SPIN_WAIT, Sides};
+use crate::model::{Effect, FunctionDelta, MAKESPAN, METRICS, Row, SPIN_WAIT, Sides};
 
 use super::verdict;
 
@@ -16,9 +16,6 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// All, in the order in which they are printed.
-    pub const ALL: [Carried; 3] = [Carried::Instructions, Carried::Rep, Carried::Wait];
-
     /// Of this Effect.
     pub fn of(effect: &Effect) -> Carried {
         match effect.metric.as_str() {
@@ -76,4 +73,17 @@ impl Carried {
             other => format!(" ({})", other.short()),
         }
     }
+}
+
+/// The Effect whose functions explain the row's verdict. No function carries a makespan: there it
+/// is what changed most of what the CPUs executed and what they waited.
+pub fn carrying(row: &Row) -> Option<&Effect> {
+    let deciding = row.deciding()?;
+    if deciding.metric != MAKESPAN {
+        return Some(deciding);
+    }
+    let is_of_cpus = |effect: &&Effect| [METRICS[0].name, SPIN_WAIT].contains(&&*effect.metric);
+    let changed = row.effects().iter().filter(|effect| !effect.functions.is_empty());
+    let changed = changed.filter(|effect| deciding.verdict.is_change() && is_of_cpus(effect));
+    changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
 }

@@ -1,6 +1,6 @@
 //! Verdicts of counts, which two Metrics may decide.
 
-use crate::model::{Effect, MAKESPAN, Row, SPIN_WAIT, Verdict};
+use crate::model::{Effect, MAKESPAN, METRICS, Row, SPIN_WAIT, Verdict};
 
 use super::view::Cell;
 
@@ -12,6 +12,10 @@ pub const REP: &str = "rep-iterations";
 pub fn of_row(row: &Row) -> Cell {
     let rep = row.effects().iter().find(|effect| is_rep(effect));
     let decided_by = row.counts().map_or("", |counts| &counts.decided_by);
+    let headline = row.effects().first().map_or("", |effect| &effect.metric);
+    if headline == MAKESPAN && decided_by == METRICS[0].name && row.verdict.is_change() {
+        return Cell::verdict(row.verdict, " (instructions)");
+    }
     of_both(row.verdict, decided_by, rep.map(|rep| rep.verdict))
 }
 
@@ -19,8 +23,8 @@ pub fn of_row(row: &Row) -> Cell {
 pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell {
     match rep {
         _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
-        _ if [MAKESPAN, SPIN_WAIT].contains(&decided_by) && verdict.is_change() => {
-            Cell::verdict(verdict, &format!(" ({decided_by})"))
+        _ if decided_by == SPIN_WAIT && verdict.is_change() => {
+            Cell::verdict(verdict, " (spin-wait)")
         }
         Some(rep) if rep.is_change() && verdict.is_change() && rep != verdict => {
             Cell::verdict(verdict, &format!(", REP {}", rep.text()))

@@ -46,7 +46,7 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
         let found = |name: &str| row.effects().iter().find(|of| of.metric == name).unwrap().base;
         assert!(found(MAKESPAN) > 0.0 && found(SPIN_WAIT) > 0.0, "{row:?}");
         let page = run(ktax().arg("report").arg(out.join("out"))).stdout;
-        assert!(page.contains("The time of 4 CPUs, per operation"), "{page}");
+        assert!(page.contains("4 CPUs together, insn per operation"), "{page}");
         results.push(measurements(&out.join("out")));
     }
     assert!(results[0] == results[1]);

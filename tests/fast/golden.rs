@@ -3,6 +3,7 @@
 
 mod again;
 mod cases;
+mod cpus;
 mod elsewhere;
 mod exits;
 pub mod fixtures;

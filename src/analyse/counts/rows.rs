@@ -119,7 +119,7 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     };
     let threshold = runs.plan().threshold_percent;
     let mut effects = Vec::with_capacity(METRICS.len());
-    let metrics = || METRICS.iter().filter(|metric| metric.is_in(&pairs[0].samples.base));
+    let metrics = || metrics_of(&pairs[0].samples.base);
     for metric in metrics() {
         let values = Values {
             metric: metric.name,
@@ -169,10 +169,17 @@ fn of(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
     Row::of(workload, verdict, Evidence::Counts(evidence))
 }
 
-/// A row changed if its headline did, or else its REP iterations in process context: clearing and
-/// copying memory is work that hardware retires as a single instruction; or else, of several CPUs,
-/// the time that they took and what they waited for each other. Other Contexts are shown and decide
-/// nothing.
+/// All Metrics of a row, the headline first: of several CPUs that is the makespan.
+fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
+    let all = || METRICS.iter().filter(|metric| metric.is_in(sample));
+    let is_makespan = |metric: &&Metric| metric.name == MAKESPAN;
+    all().filter(is_makespan).chain(all().filter(move |metric| !is_makespan(metric)))
+}
+
+/// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP
+/// iterations in process context: clearing and copying memory is work that hardware retires as a
+/// single instruction; or else what several CPUs waited for each other. Other Contexts are shown
+/// and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
     let decides = |effect: &Effect| metric(&effect.metric).is_some_and(|it| !it.is_background());
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());

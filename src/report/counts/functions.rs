@@ -1,13 +1,11 @@
 use crate::model::{Effect, FunctionDelta, MAKESPAN, Row};
-use crate::report::carried::Carried;
+use crate::report::carried::{Carried, carrying};
 use crate::report::view::{FunctionLine, Functions, Section};
 use crate::report::{effect, number};
 
 /// For every changed row the functions that carry the difference.
 pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
-    let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
-    // No function carries a makespan.
-    let changed = changed.filter(|(row, of)| row.verdict.is_change() && of.metric != MAKESPAN);
+    let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
     changed.map(|(row, effect)| Section::Functions(functions_of(row, effect)))
 }
 

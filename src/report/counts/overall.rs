@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::Row;
-use crate::report::carried::Carried;
+use crate::report::carried::{Carried, carrying};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::text::counted;
@@ -29,9 +29,11 @@ const COLUMNS: [(&str, Kind); 5] = [
 /// the base; such functions come last. A row alone says it itself.
 pub fn overall(rows: &[Row]) -> Option<Section> {
     let mut functions: BTreeMap<(&str, Carried), Vec<Part<'_>>> = BTreeMap::new();
-    let changed = rows.iter().filter_map(|row| Some((row, row.deciding()?)));
+    let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
+    // What CPUs waited may be many times what it was.
+    let changed = changed.filter(|(_, effect)| Carried::of(effect) != Carried::Wait);
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
-    let mut counts = [0_u32; 3];
+    let mut counts = [0_u32; 2];
     for (row, effect) in changed {
         let by = Carried::of(effect);
         counts[by as usize] += 1;
@@ -49,17 +51,21 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     let mut all: Vec<_> = functions.into_iter().collect();
     all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
     let of_kind = |by: Carried| all.iter().filter(move |((_, of), _)| *of == by).take(SHOWN);
-    let lines = Carried::ALL.into_iter().flat_map(of_kind).map(|((function, by), parts)| {
-        let size = |percent: f64| percent.abs();
-        let (row, largest) = parts
-            .iter()
-            .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
-            .expect("a function is there because a row has it");
-        let mean = number::percent(Some(sum(parts) / f64::from(counts[*by as usize])));
-        let name = format!("{function}{}", by.mark());
-        let largest = number::percent(Some(*largest));
-        Line::of([mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from))
-    });
+    let lines = [Carried::Instructions, Carried::Rep].into_iter().flat_map(of_kind).map(
+        |((function, by), parts)| {
+            let size = |percent: f64| percent.abs();
+            let (row, largest) = parts
+                .iter()
+                .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
+                .expect("a function is there because a row has it");
+            let mean = number::percent(Some(sum(parts) / f64::from(counts[*by as usize])));
+            let name = format!("{function}{}", by.mark());
+            let largest = number::percent(Some(*largest));
+            Line::of(
+                [mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from),
+            )
+        },
+    );
     let lines: Vec<Line> = lines.collect();
     Some(Section::Table {
         title: format!(

@@ -1,14 +1,14 @@
 //! Where the time of several CPUs went.
 
-use crate::model::{CountsComparison, Effect, IDLE, MAKESPAN, Row, SPIN_WAIT, Side};
+use crate::model::{CountsComparison, Effect, IDLE, MAKESPAN, METRICS, Row, SPIN_WAIT, Side};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::stats::tables::share_percent;
 
 const COLUMNS: [(&str, Kind); 8] = [
     ("workload", Kind::Row),
-    ("base makespan", Kind::Number),
-    ("change makespan", Kind::Number),
+    ("base executed", Kind::Number),
+    ("change executed", Kind::Number),
     ("delta %", Kind::Number),
     ("base wait %", Kind::Number),
     ("change wait %", Kind::Number),
@@ -16,27 +16,28 @@ const COLUMNS: [(&str, Kind); 8] = [
     ("change idle %", Kind::Number),
 ];
 
-const MEANING: &str = "makespan: how long an operation takes, in instructions of the CPU that \
-                       executed most in each round; wait %: what process context waited for other \
-                       CPUs, and idle %: what the CPUs had nothing to do, in percent of all CPUs' \
-                       time.";
+const MEANING: &str = "executed: instructions in process context; wait %: what process context \
+                       waited for other CPUs, and idle %: what the CPUs had nothing to do, in \
+                       percent of all CPUs' time, which is the makespan of each.";
 
-/// The makespan of each row, and the shares of it that were waited and idle; nothing of one CPU.
+/// What the CPUs executed, and the shares of their time that they waited and were idle; nothing of
+/// one CPU.
 pub fn parallel(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     let cpus = counts.key.cpus;
     let lines: Vec<Line> = rows.iter().filter_map(|row| line(row, cpus)).collect();
     (!lines.is_empty()).then(|| Section::Table {
-        title: format!("The time of {cpus} CPUs, per operation:"),
+        title: format!("{cpus} CPUs together, insn per operation:"),
         table: Table { gives_way: vec![vec![2], vec![6], vec![7]], ..Table::of(COLUMNS) }
             .with(lines),
         notes: vec![MEANING.to_owned()],
     })
 }
 
-/// Each of its numbers is of the layout with the median makespan.
+/// Its shares are of the layout with the median makespan.
 fn line(row: &Row, cpus: u32) -> Option<Line> {
     let of = |name: &str| row.effects().iter().find(|effect| effect.metric == name);
     let (makespan, waits, idles) = (of(MAKESPAN)?, of(SPIN_WAIT)?, of(IDLE)?);
+    let executed = of(METRICS[0].name)?;
     let share = |part: &Effect, side: Side| {
         let at = |effect: &Effect| effect.samples.get(side)[makespan.layout] as f64;
         number::with_decimals(share_percent(at(part), at(makespan) * f64::from(cpus)), 1, false)
@@ -44,9 +45,9 @@ fn line(row: &Row, cpus: u32) -> Option<Line> {
     let [base, change] = Side::BOTH;
     let cells = [
         row.row.clone(),
-        number::count(makespan.base),
-        number::count(makespan.change),
-        number::percent(makespan.percent),
+        number::count(executed.base),
+        number::count(executed.change),
+        number::percent(executed.percent),
         share(waits, base),
         share(waits, change),
         share(idles, base),

@@ -43,7 +43,7 @@ pub fn scalability(rows: &[Row]) -> Option<Section> {
     let lines: Vec<Line> = lines.collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: "What each CPU does where more of them do it:".to_owned(),
-        table: Table { gives_way: vec![vec![2], vec![3], vec![4]], ..Table::of(COLUMNS) }
+        table: Table { gives_way: vec![vec![2], vec![3], vec![6], vec![4]], ..Table::of(COLUMNS) }
             .with(lines),
         notes: vec![MEANING.to_owned()],
     })

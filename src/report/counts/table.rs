@@ -1,5 +1,5 @@
 use crate::model::Row;
-use crate::report::carried::Carried;
+use crate::report::carried::{Carried, carrying};
 use crate::report::view::{Cell, Kind, Line, Table};
 use crate::report::{effect, number, verdict};
 use crate::stats::tables::share_percent;
@@ -53,7 +53,7 @@ fn line(row: &Row) -> Line {
 
 /// `security_task_alloc 35 %`: of what decided.
 fn carried(row: &Row) -> Option<String> {
-    let effect = row.deciding()?;
+    let effect = carrying(row)?;
     let first = effect.functions.first()?;
     let delta = Carried::of(effect).delta(first, row);
     Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))

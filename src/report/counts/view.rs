@@ -40,14 +40,19 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     }
 }
 
+const OF_ONE_CPU: &str =
+    "insn: instructions per operation in process context, counted exactly; they are not time.";
+const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: how long several \
+                               CPUs need for it if each instruction takes the same time; counted \
+                               exactly.";
+
 /// What the numbers are.
 fn legend(comparison: &Comparison, layouts: usize) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
-    let numbers = [
-        "insn: instructions per operation in process context, counted exactly; they are not time.",
-        "base, change and delta are of the layout with the median delta.",
-    ];
+    let several = comparison.counts().is_some_and(|counts| counts.key.cpus > 1);
+    let insn = if several { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
+    let numbers = [insn, "base, change and delta are of the layout with the median delta."];
     Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
         .with(words::over_layouts(comparison.threshold_percent, layouts))
         .with(rep)

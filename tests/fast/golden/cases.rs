@@ -8,6 +8,7 @@ use ktax::model::{
     RowFailure, Side, Signature, Verdict, Warning,
 };
 
+use super::cpus::several;
 use super::fixtures::{Line, Made, run_dir};
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
@@ -43,6 +44,7 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("hostile", hostile()),
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
             ("small", made("Half of the threshold", 5, &[SMALL])),
+            ("cpus", several()),
         ]
     })
 }

@@ -47,7 +47,7 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
     dir
 }
 
-fn sample(text: &str, signature: Signature) -> Sample {
+pub fn sample(text: &str, signature: Signature) -> Sample {
     let parsed = profile::parse(text).unwrap();
     let counts = parsed.counts();
     let (total, notes, parallel) = (parsed.total, parsed.notes, parsed.parallel);

@@ -1,0 +1,74 @@
+//! Rows of several CPUs: the change has a lock for which four CPUs wait.
+
+use ktax::analyse::counts;
+use ktax::model::{Boot, Comparison, Machine, Outcome, QUANTUM, Run, Side, Signature};
+use ktax::rundir::RunDir;
+
+use super::fixtures::{Made, OPS, plan, sample};
+
+const MACHINE_CPUS: u64 = 4;
+
+const ROWS: [(&str, u64); 3] = [
+    ("scale:call=dup,cpus=1,objects=shared", 1),
+    ("scale:call=dup,cpus=2,objects=shared", 2),
+    ("scale:call=dup,cpus=4,objects=shared", 4),
+];
+
+pub fn several() -> Comparison {
+    let made: Vec<Made> = ROWS.iter().map(|(row, _)| (*row, "one call", nothing as _)).collect();
+    let mut plan = plan("A lock around dup", 7, &made);
+    let method = &mut plan.method;
+    method.machine =
+        Machine { cpus: MACHINE_CPUS as u32, quantum: Some(QUANTUM), ..Machine::default() };
+    method.key.cpus = method.machine.cpus;
+    method.key.quantum = method.machine.quantum;
+    for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
+        workload.params.insert("cpus".into(), cpus);
+    }
+    let root = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&root.path().join("run"), plan).unwrap();
+    let _lock = dir.lock().unwrap();
+    for step in &dir.plan().method.steps {
+        dir.prepare(step).unwrap();
+        dir.write_boot(step, &Boot::default()).unwrap();
+        for (row, cpus) in ROWS {
+            let text = profile_text(step.side, step.layout as u64, cpus);
+            let outcome = Outcome::Measured(sample(&text, Signature::new()));
+            let run = Run { row: row.to_owned(), outcome };
+            dir.write_run(step, &run, Some(&text)).unwrap();
+        }
+    }
+    counts(&dir).unwrap()
+}
+
+fn nothing(
+    _: Side,
+    _: usize,
+) -> Result<(Vec<super::fixtures::Line>, Signature), ktax::model::Failure> {
+    unreachable!("its profiles are made here")
+}
+
+/// Each CPU that works does the same, and those that do not are idle meanwhile.
+fn profile_text(side: Side, layout: u64, cpus: u64) -> String {
+    let (locked, waits) = match side {
+        Side::Base => (0, 10 * (cpus - 1)),
+        Side::Change => (20, 400 * (cpus - 1)),
+    };
+    let (call, lock) = (OPS * 900 + layout * cpus, OPS * locked);
+    let (total, waits) = (call + lock, OPS * waits);
+    let makespan = (total + waits) / cpus;
+    let idle = (MACHINE_CPUS - cpus) * makespan;
+    let mut text = format!("ktax-profile\t1\napi\t4\nregion\t1\ntotal\t{total}\n");
+    text += &format!("fn\tprocess\t{call}\t0\tksys_dup\n");
+    text += &format!("fn\tprocess\t{lock}\t0\t_raw_spin_lock\n");
+    let function = "native_queued_spin_lock_slowpath";
+    text += &format!("wait\tprocess\t{waits}\t{function}\nidle\t{idle}\tnative_safe_halt\n");
+    for cpu in 0..MACHINE_CPUS {
+        let (work, wait) = (total / cpus, waits / cpus);
+        text += &match cpu < cpus {
+            true => format!("cpu\t{cpu}\t{work}\t{wait}\t{}\n", makespan - work - wait),
+            false => format!("cpu\t{cpu}\t0\t0\t{makespan}\n"),
+        };
+    }
+    text + &format!("makespan\t{makespan}\t100\t90\ntrace\t56f4e621a1079e22\nend\n")
+}
