@@ -10,7 +10,9 @@
  */
 #include "slices.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "context.h"
 #include "counters.h"
@@ -177,6 +179,11 @@ static void on_first(unsigned int vcpu, void *data)
     struct ktax_cpu *translator = data;
 
     if (translator) {
+        if (translator->index >= 0 && translator->index != (int)vcpu) {
+            fputs("ktax plugin: this QEMU gives the index of the vCPU that executes, which this "
+                  "plugin does not expect; run QEMU 10.0\n", stderr);
+            _exit(1);
+        }
         translator->index = (int)vcpu;
     }
     if (ktax_running.used >= KTAX_LIMIT) {

@@ -202,8 +202,12 @@ fn is_near(told: &[String], again: &[String]) -> bool {
     }
 }
 
-/// The two ends of a range, and who carries most.
+/// The two ends of a range, who carries most, and a ledger's instructions, which stand beside their
+/// percent.
 fn may_move_more(one: &str, other: &str) -> bool {
+    if one.ends_with(" insn") && other.ends_with(" insn") {
+        return true;
+    }
     let is_range = |text: &str| text.contains('…');
     let is_carrier = |text: &str| text.ends_with(" %") && number(text).is_none();
     let is_of_range = |text: &str| is_range(text) || number(text).is_some();
@@ -233,6 +237,9 @@ fn near_is_not_far() {
     // Of a ledger: no ranges.
     let told = "3 334.96|+162.02|+48.95|0.10|slower";
     assert!(near(told, "3 334.97|+162.03|+48.95|0.10|slower"));
+    let told = "3 331.96|+114.29|+19.55 insn|+0.59|0.20|+4 096.00|slower";
+    assert!(near(told, "3 334.96|+114.12|+17.00 insn|+0.51|0.21|+4 096.00|slower"));
+    assert!(!near(told, "3 334.96|+114.12|+34.00 insn|+1.02|0.21|+4 096.00|slower"));
     assert!(!near(told, "3 334.97|+172.03|+51.95|0.10|slower"));
 }
 

@@ -25,18 +25,19 @@ impl Printed {
     pub fn of(text: &str) -> Printed {
         // A head may have several lines, and its names stand in any of them.
         let (mut rows, mut head, mut above) = (Vec::new(), Vec::new(), "");
-        let (mut is_table, mut head_is_added) = (false, false);
+        let (mut is_table, mut head_is_added, mut units) = (false, false, "");
         for line in text.lines() {
             if line.starts_with('─') {
                 // Tables of functions have other heads, and a ledger's first table has no counts.
                 let has = |name: &str| head.iter().any(|line: &&str| line.starts_with(name));
                 head_is_added = has("added") && !above.is_empty();
                 is_table = head_is_added || HEADS.iter().any(|name| has(name));
+                units = head.last().copied().unwrap_or_default();
             } else if line.is_empty() {
                 is_table = false;
                 head.clear();
             } else if is_table {
-                add(&mut rows, head_is_added.then_some(above), line);
+                add(&mut rows, head_is_added.then_some((above, units)), line);
             }
             // A ledger's tables stand below `stat, 3 334.96 instructions`.
             above = if line.ends_with(" instructions") { line } else { above };
@@ -69,7 +70,8 @@ impl Printed {
 
 /// Adds a row; or to the last one the end of its name, which is on a line of its own. What a
 /// ledger's table is of, and costs in the base, stands above it: `stat, 3 334.96 instructions`.
-fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<&str>, line: &str) {
+/// Its second line of heads has the units; what is in instructions says so.
+fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<(&str, &str)>, line: &str) {
     let mut cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     let name = cells.next().unwrap_or_default();
     let cells: Vec<String> = cells.map(str::to_owned).collect();
@@ -78,9 +80,15 @@ fn add(rows: &mut Vec<(String, Vec<String>)>, above: Option<&str>, line: &str) {
         // A sentence below the table.
         _ if cells.is_empty() => {}
         _ => {
-            let (of, base) = above.and_then(|it| it.split_once(", ")).unwrap_or_default();
+            let (title, units) = above.unwrap_or_default();
+            let (of, base) = title.split_once(", ").unwrap_or_default();
             let base = base.strip_suffix(" instructions").map(str::to_owned);
-            let cells = base.into_iter().chain(cells).collect();
+            let units = units.split_whitespace().skip(1).chain(std::iter::repeat(""));
+            let named = cells.into_iter().zip(units).map(|(cell, unit)| match unit {
+                "insn" => format!("{cell} insn"),
+                _ => cell,
+            });
+            let cells = base.into_iter().chain(named).collect();
             rows.push((format!("{of} {name}").trim().to_owned(), cells));
         }
     }
@@ -98,8 +106,9 @@ fn rows_are_read_by_their_whole_names() {
     assert_eq!(read.rows().len(), 2);
     assert_eq!(read.row("pipe:ops=2").unwrap().join("|"), "1 200.50|+1.00|slower");
     let read =
-        answer(&format!("{MARK}# stat, 3.0 instructions\n#\n# added\n# ───\n# pti  +8\n")).unwrap();
-    assert_eq!(read.row("stat pti").unwrap().join("|"), "3.0|+8");
+        answer(&format!("{MARK}# stat, 3.0 instructions\n#\n# added  insn\n# ───\n# pti  +8\n"))
+            .unwrap();
+    assert_eq!(read.row("stat pti").unwrap().join("|"), "3.0|+8 insn");
     let read =
         Printed::of("Processes:\nTest Type  base  change\n              of\n──\nstat  1  2\n");
     assert_eq!(read.row("stat").unwrap().join("|"), "1|2");
