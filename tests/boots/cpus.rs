@@ -107,3 +107,22 @@ fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
                 Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
+
+#[test]
+fn a_newer_qemu_is_unpacked_into_a_new_directory_only() {
+    let dir = scratch();
+    fs::write(dir.path().join("mine"), "").unwrap();
+    let unpack = |at: &Path| run(ktax().args(["doctor", "--newer-qemu"]).arg(at));
+    for place in [dir.path().to_owned(), dir.path().join("mine")] {
+        let ran = unpack(&place);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("has other files, or is one; name a new directory\n"));
+    }
+    assert!(dir.path().join("mine").is_file());
+    // What `make newer-qemu` has unpacked is not fetched again.
+    let Some(qemu) = newer() else { return };
+    let ran = unpack(qemu.parent().unwrap());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("QEMU 10"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("use it with `export KTAX_QEMU=/"), "{}", ran.stdout);
+}
