@@ -37,7 +37,10 @@ fn mistakes_are_refused_with_the_next_step() {
             "--cpu (machine.cpu) only applies",
         ),
         (&["--engine", "host", "--memory", "512", "-w", "getppid"], "memory_mib) only applies to"),
-        (&["--engine", "host", "--cores", "1", "-w", "getppid"], "only apply to the kvm engine"),
+        (
+            &["--engine", "host", "--vcpus", "1", "-w", "getppid"],
+            "--cpus (machine.cpus) only applies to the exact engine and the kvm engine",
+        ),
         (&["--engine", "host", "--cores", "1", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--bare-metal", "-w", "getppid"], "only apply to the kvm engine"),
         (&["--engine", "host", "--base-boot-line", "quiet", "-w", "getppid"], "boot_line"),
