@@ -2,9 +2,9 @@
 //! what does not repeat is a failure and no number.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::common::files::script;
 use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
 use crate::newer_qemu::newer;
 use ktax::model::{Comparison, Failure, MAKESPAN, Outcome, Run, SPIN_WAIT, Verdict};
@@ -70,15 +70,13 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
 
 /// A QEMU that gives its plugin another seed each time.
 fn forgetful(dir: &Path, qemu: &Path) -> PathBuf {
-    let script = dir.join("qemu");
     let text = format!(
         "#!/bin/sh\nfor word; do\n  shift\n  case $word in *,jitter=*) word=${{word%=*}}=$$;; \
          esac\n  set -- \"$@\" \"$word\"\ndone\nexec '{}' \"$@\"\n",
         qemu.display()
     );
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    script
+    script(dir, "qemu", &text);
+    dir.join("qemu")
 }
 
 #[test]
@@ -97,8 +95,7 @@ fn what_does_not_repeat_is_a_failure() {
 fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
     let dir = scratch();
     let old = dir.path().join("qemu");
-    fs::write(&old, "#!/bin/sh\necho QEMU emulator version 9.2.1 '(Debian)'\n").unwrap();
-    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    script(dir.path(), "qemu", "#!/bin/sh\necho QEMU emulator version 9.2.1 '(Debian)'\n");
     let old = old.display().to_string();
     let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
     let ran = run(ktax().args(kernel).args(FOUR).args(["--qemu", &old]));

@@ -1,10 +1,9 @@
 //! Rows of several CPUs: the change has a lock for which four CPUs wait.
 
 use ktax::analyse::counts;
-use ktax::model::{Boot, Comparison, Machine, Outcome, QUANTUM, Run, Side, Signature};
-use ktax::rundir::RunDir;
+use ktax::model::{Comparison, Failure, Machine, QUANTUM, Side, Signature};
 
-use super::fixtures::{Made, OPS, plan, sample};
+use super::fixtures::{Line, Made, OPS, plan, run_dir_of};
 
 const MACHINE_CPUS: u64 = 4;
 
@@ -26,26 +25,15 @@ pub fn several() -> Comparison {
         workload.params.insert("cpus".into(), cpus);
     }
     let root = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(&root.path().join("run"), plan).unwrap();
-    let _lock = dir.lock().unwrap();
-    for step in &dir.plan().method.steps {
-        dir.prepare(step).unwrap();
-        dir.write_boot(step, &Boot::default()).unwrap();
-        for (row, cpus) in ROWS {
-            let text = profile_text(step.side, step.layout as u64, cpus);
-            let outcome = Outcome::Measured(sample(&text, Signature::new()));
-            let run = Run { row: row.to_owned(), outcome };
-            dir.write_run(step, &run, Some(&text)).unwrap();
-        }
-    }
+    let dir = run_dir_of(&root.path().join("run"), plan, |step, at| {
+        Ok((profile_text(step.side, step.layout as u64, ROWS[at].1), Signature::new()))
+    });
     counts(&dir).unwrap()
 }
 
-fn nothing(
-    _: Side,
-    _: usize,
-) -> Result<(Vec<super::fixtures::Line>, Signature), ktax::model::Failure> {
-    unreachable!("its profiles are made here")
+/// Its profile is made here.
+fn nothing(_: Side, _: usize) -> Result<(Vec<Line>, Signature), Failure> {
+    unreachable!()
 }
 
 /// Each CPU that works does the same, and those that do not are idle meanwhile.

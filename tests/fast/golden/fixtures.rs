@@ -23,17 +23,30 @@ pub const OPS: u64 = 400;
 
 /// Writes a whole run directory.
 pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDir<CountsPlan> {
-    let dir = RunDir::create(root, plan(title, layouts, rows)).unwrap();
+    run_dir_of(root, plan(title, layouts, rows), |step, at| {
+        let (row, _, measure) = rows[at];
+        let (lines, signature) = measure(step.side, step.layout)?;
+        Ok((profile_text(row, &lines), signature))
+    })
+}
+
+/// Writes the whole run directory of a Plan, with the profile and the signature of each of its
+/// rows.
+pub fn run_dir_of(
+    root: &Path,
+    plan: Plan<CountsPlan>,
+    measure: impl Fn(&Step, usize) -> Result<(String, Signature), Failure>,
+) -> RunDir<CountsPlan> {
+    let dir = RunDir::create(root, plan).unwrap();
     let _lock = dir.lock().unwrap();
-    for step in &dir.plan().method.steps {
+    let method = &dir.plan().method;
+    for step in &method.steps {
         dir.prepare(step).unwrap();
-        let boot = Boot::default();
-        dir.write_boot(step, &boot).unwrap();
-        for (row, _, measure) in rows {
-            let row = (*row).to_owned();
-            match measure(step.side, step.layout) {
-                Ok((lines, signature)) => {
-                    let text = profile_text(&row, &lines);
+        dir.write_boot(step, &Boot::default()).unwrap();
+        for (at, workload) in method.workloads.iter().enumerate() {
+            let row = workload.row.clone();
+            match measure(step, at) {
+                Ok((text, signature)) => {
                     let outcome = Outcome::Measured(sample(&text, signature));
                     dir.write_run(step, &Run { row, outcome }, Some(&text)).unwrap();
                 }
@@ -47,7 +60,7 @@ pub fn run_dir(root: &Path, title: &str, layouts: usize, rows: &[Made]) -> RunDi
     dir
 }
 
-pub fn sample(text: &str, signature: Signature) -> Sample {
+fn sample(text: &str, signature: Signature) -> Sample {
     let parsed = profile::parse(text).unwrap();
     let counts = parsed.counts();
     let (total, notes, parallel) = (parsed.total, parsed.notes, parsed.parallel);
