@@ -21,7 +21,7 @@ struct scale_call {
 extern const struct scale_call scale_calls[];
 extern const unsigned scale_calls_count;
 
-/* scale-memory.c, scale-files.c, scale-tasks.c */
+/* scale-memory.c, scale-files.c; the others are in scale-calls.c */
 int scale_prepare_faults(unsigned worker);
 int scale_fault(unsigned worker);
 int scale_map(unsigned worker);

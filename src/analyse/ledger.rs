@@ -113,7 +113,7 @@ fn deciding(row: &Row) -> Option<Vec<&Effect>> {
         Evidence::Guests(_) => &[TIME],
         Evidence::Times(_) => return None,
     };
-    let find = |name: &&str| row.effects().iter().find(|effect| effect.metric == *name);
+    let find = |name: &&str| row.effect(name);
     names.iter().map(find).collect()
 }
 

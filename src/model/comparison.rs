@@ -130,13 +130,18 @@ impl Row {
         self.failures.iter().map(|failed| failed.boots).sum()
     }
 
+    /// The Effect of a Metric, if it was measured.
+    pub fn effect(&self, metric: &str) -> Option<&Effect> {
+        self.effects().iter().find(|effect| effect.metric == metric)
+    }
+
     /// The Effect that decided the Verdict.
     pub fn deciding(&self) -> Option<&Effect> {
         let decided_by = match &self.evidence {
             Evidence::Counts(counts) => &counts.decided_by,
             Evidence::Guests(_) | Evidence::Times(_) => return self.effects().first(),
         };
-        self.effects().iter().find(|effect| effect.metric == *decided_by)
+        self.effect(decided_by)
     }
 }
 

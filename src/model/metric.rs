@@ -1,4 +1,4 @@
-use super::{Context, Counts, Sample};
+use super::{Context, Counts, Parallel, Sample};
 
 /// One column: how a number is taken from a Sample, and what it means.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +11,10 @@ pub struct Metric {
     pub context: Context,
     /// Which of the counts it reads.
     pub count: fn(&Counts) -> u64,
-    /// Whether there is such a thing, and it decides, only with several CPUs.
+    /// Whether there is such a thing only with several CPUs.
     pub of_several: bool,
+    /// What it reads of all CPUs together instead; no function carries that.
+    pub of_rounds: Option<fn(&Parallel) -> u64>,
     /// Whose counts a difference must be a share of to matter.
     pub whole_of: Context,
     /// What of them.
@@ -22,15 +24,15 @@ pub struct Metric {
 impl Metric {
     /// The Region's raw count.
     pub fn raw(&self, sample: &Sample) -> u64 {
-        match &sample.parallel {
-            Some(parallel) if self.name == MAKESPAN => parallel.makespan,
+        match (self.of_rounds, &sample.parallel) {
+            (Some(of_rounds), Some(parallel)) => of_rounds(parallel),
             _ => sample.counts.get(&self.context).map_or(0, self.count),
         }
     }
 
     /// Whether functions carry it.
     pub fn is_of_functions(&self) -> bool {
-        self.name != MAKESPAN
+        self.of_rounds.is_none()
     }
 
     /// Whether there is such a thing in this Sample.
@@ -55,8 +57,8 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    let of_several = false;
-    Metric { name, unit, context, count, of_several, whole_of: context, whole: count }
+    let (of_several, of_rounds) = (false, None);
+    Metric { name, unit, context, count, of_several, of_rounds, whole_of: context, whole: count }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
@@ -87,7 +89,10 @@ pub const METRICS: [Metric; 7] = [
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
     of_all_work(exact("kthread", "instructions", Context::Kthread, |c| c.instructions)),
-    of_several(MAKESPAN, Context::Process, |_| 0),
+    Metric {
+        of_rounds: Some(|parallel| parallel.makespan),
+        ..of_several(MAKESPAN, Context::Process, |_| 0)
+    },
     of_several(SPIN_WAIT, Context::Process, |c| c.wait),
     of_several(IDLE, Context::Kthread, |c| c.idle),
 ];

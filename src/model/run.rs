@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::workload::is_zero;
 use super::{Failure, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
@@ -44,10 +45,6 @@ pub struct Counts {
     /// What one of several CPUs had nothing to do, in instructions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl std::ops::AddAssign for Counts {

@@ -83,6 +83,9 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// As many CPUs as the plugin tells apart.
+    pub const MOST_CPUS: u32 = 32;
+
     /// Layouts per Side, where nothing else is asked for. In which order several CPUs execute
     /// is the largest noise of all, and a row of theirs has more Metrics that can decide it.
     pub fn usual_layouts(&self) -> u32 {

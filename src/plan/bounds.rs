@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::model::Machine;
 use crate::stats::timed::MIN_PAIRS;
 
 /// A smaller change of counts gets no verdict, percent, where nothing else is asked for.
@@ -23,7 +24,7 @@ pub const MOST_PAIRS: RangeInclusive<u32> = 20..=10_000;
 pub const LOOPS: RangeInclusive<u32> = 1..=1000;
 
 /// CPUs of a counted guest.
-pub const CPUS: RangeInclusive<u32> = 1..=32;
+pub const CPUS: RangeInclusive<u32> = 1..=Machine::MOST_CPUS;
 
 /// Instructions that each of several CPUs executes in turn.
 pub const QUANTUM: RangeInclusive<u32> = 20..=1_000_000_000;

@@ -93,7 +93,7 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
 /// Rows that are faster, and have more REP iterations: the exit status calls them slower.
 fn dearer(rows: &[&Row]) -> Option<String> {
     let is_dearer = |row: &&&Row| {
-        let rep = row.effects().iter().find(|effect| verdict::is_rep(effect));
+        let rep = row.effect(verdict::REP);
         rep.is_some_and(|rep| rep.verdict == Verdict::Slower)
     };
     match rows.iter().filter(is_dearer).count() {

@@ -1,6 +1,6 @@
 //! Verdicts of counts, which two Metrics may decide.
 
-use crate::model::{Effect, MAKESPAN, METRICS, Row, SPIN_WAIT, Verdict};
+use crate::model::{MAKESPAN, METRICS, Row, SPIN_WAIT, Verdict};
 
 use super::view::Cell;
 
@@ -10,7 +10,7 @@ pub const REP: &str = "rep-iterations";
 /// A row's Verdict; `slower (REP)` where REP iterations decided, `faster, REP slower` where
 /// instructions did and REP iterations went the other way.
 pub fn of_row(row: &Row) -> Cell {
-    let rep = row.effects().iter().find(|effect| is_rep(effect));
+    let rep = row.effect(REP);
     let decided_by = row.counts().map_or("", |counts| &counts.decided_by);
     let headline = row.effects().first().map_or("", |effect| &effect.metric);
     if headline == MAKESPAN && decided_by == METRICS[0].name && row.verdict.is_change() {
@@ -36,9 +36,4 @@ pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell
 /// Whether REP iterations decided.
 pub fn is_by_rep(row: &Row) -> bool {
     row.counts().is_some_and(|counts| counts.decided_by == REP)
-}
-
-/// Whether the Effect is one of REP iterations.
-pub fn is_rep(effect: &Effect) -> bool {
-    effect.metric == REP
 }

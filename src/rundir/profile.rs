@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::model::{Context, Counts, CpuTime, Parallel, Profile, ProfileLine};
+use crate::model::{Context, Counts, CpuTime, Machine, Parallel, Profile, ProfileLine};
 
 /// Why a profile is refused. `line` counts from 1.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -27,9 +27,6 @@ pub enum ProfileError {
     #[error("the times of its CPUs do not add up")]
     Time,
 }
-
-/// As many as the plugin tells apart.
-const MOST_CPUS: usize = 32;
 
 /// A profile that adds up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +116,8 @@ impl Read {
             }
             ["cpu", index, work, wait, idle] => {
                 let cpus = &mut self.parallel.cpus;
-                (decimal(index)? == cpus.len() as u64 && cpus.len() < MOST_CPUS).then_some(())?;
+                (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MOST_CPUS as usize)
+                    .then_some(())?;
                 let [work, wait, idle] = [decimal(work)?, decimal(wait)?, decimal(idle)?];
                 cpus.push(CpuTime { work, wait, idle });
             }

@@ -35,9 +35,9 @@ pub fn parallel(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
 
 /// Its shares are of the layout with the median makespan.
 fn line(row: &Row, cpus: u32) -> Option<Line> {
-    let of = |name: &str| row.effects().iter().find(|effect| effect.metric == name);
-    let (makespan, waits, idles) = (of(MAKESPAN)?, of(SPIN_WAIT)?, of(IDLE)?);
-    let executed = of(METRICS[0].name)?;
+    let (makespan, waits, idles) =
+        (row.effect(MAKESPAN)?, row.effect(SPIN_WAIT)?, row.effect(IDLE)?);
+    let executed = row.effect(METRICS[0].name)?;
     let share = |part: &Effect, side: Side| {
         let at = |effect: &Effect| effect.samples.get(side)[makespan.layout] as f64;
         number::with_decimals(share_percent(at(part), at(makespan) * f64::from(cpus)), 1, false)

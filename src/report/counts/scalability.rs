@@ -30,7 +30,7 @@ const MEANING: &str = "ops/Minsn: operations of each CPU while a million instruc
 pub fn scalability(rows: &[Row]) -> Option<Section> {
     let mut families: BTreeMap<String, Vec<(u64, &Row, &Effect)>> = BTreeMap::new();
     for row in rows {
-        let makespan = row.effects().iter().find(|effect| effect.metric == MAKESPAN);
+        let makespan = row.effect(MAKESPAN);
         if let (Some(cpus), Some(effect)) = (row.params.get(CPUS), makespan) {
             families.entry(family(&row.row, CPUS)).or_default().push((*cpus, row, effect));
         }

@@ -36,7 +36,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         again: again::of_counts(rows, comparison.threshold_percent, counts),
         sections,
         warnings: comparison.warnings.clone(),
-        legend: legend(comparison, counts.layouts),
+        legend: legend(comparison, counts),
     }
 }
 
@@ -47,14 +47,13 @@ const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: ho
                                exactly.";
 
 /// What the numbers are.
-fn legend(comparison: &Comparison, layouts: usize) -> Legend {
+fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
-    let several = comparison.counts().is_some_and(|counts| counts.key.cpus > 1);
-    let insn = if several { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
+    let insn = if counts.key.cpus > 1 { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
     Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
-        .with(words::over_layouts(comparison.threshold_percent, layouts))
+        .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
         .with(rep)
 }
 

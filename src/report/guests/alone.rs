@@ -32,7 +32,7 @@ pub fn headline(rows: &[Row]) -> String {
     let tables: Vec<_> = runs(rows).map(|(_, run)| &run.table).collect();
     let mut said = exits::headline(tables);
     let of_host = |row: &Row| {
-        let effect = row.effects().iter().find(|effect| effect.metric == GUEST_TIME)?;
+        let effect = row.effect(GUEST_TIME)?;
         Some(share_percent(effect.base, effect.change))
     };
     let shares: Vec<f64> = rows.iter().filter_map(of_host).collect();
@@ -51,12 +51,12 @@ pub fn headline(rows: &[Row]) -> String {
 
 /// Whether a row has the host itself to be compared with.
 pub fn has_host(rows: &[Row]) -> bool {
-    rows.iter().any(|row| row.effects().iter().any(|effect| effect.metric == GUEST_TIME))
+    rows.iter().any(|row| row.effect(GUEST_TIME).is_some())
 }
 
 fn line(row: &Row) -> Line {
     let [exits, time, range] = row.guests().and_then(times).unwrap_or_default();
-    let of_host = row.effects().iter().find(|effect| effect.metric == GUEST_TIME);
+    let of_host = row.effect(GUEST_TIME);
     let [host, guest, share] = of_host.map_or_else(Default::default, |of| {
         let share = format!("{:.1}", share_percent(of.base, of.change));
         [number::measured(of.base), number::measured(of.change), share]

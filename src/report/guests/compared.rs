@@ -23,7 +23,7 @@ pub fn table(rows: &[Row]) -> Table {
 }
 
 fn line(row: &Row) -> Line {
-    let effect = |metric: &str| row.effects().iter().find(|effect| effect.metric == metric);
+    let effect = |metric: &str| row.effect(metric);
     let [base, change] = both(effect(EXITS), number::whole);
     let [base_us, change_us] = both(effect(TIME), |ns| number::measured(ns / number::US));
     let [delta, range, detectable] = match effect(TIME) {
@@ -55,7 +55,7 @@ pub fn details(rows: &[Row]) -> Section {
         let sides = row.guests().and_then(runs).map(|[base, change]| {
             bars([("base".to_owned(), &base.table), ("change".to_owned(), &change.table)])
         });
-        let time = row.effects().iter().find(|effect| effect.metric == TIME);
+        let time = row.effect(TIME);
         let answer = time.map(|time| {
             let us = number::measured(time.delta.abs() / number::US);
             let sign = if time.delta < 0.0 { '-' } else { '+' };

@@ -38,7 +38,7 @@ fn alone(rows: &[Row]) -> Records {
     let mut records = Records::of(COLUMNS.map(str::to_owned).into_iter().chain(numbered));
     for row in rows {
         let table = runs(std::slice::from_ref(row)).next().map(|(_, run)| &run.table);
-        let of_host = row.effects().iter().find(|effect| effect.metric == GUEST_TIME);
+        let of_host = row.effect(GUEST_TIME);
         let fixed: [Value; 9] = [
             (&row.row).into(),
             (&row.operation).into(),

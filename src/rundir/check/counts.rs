@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::names::{is_hash, is_printable, is_row};
-use crate::model::{CountsPlan, Side, Step};
+use crate::model::{CountsPlan, Machine, Side, Step};
 
 /// A plan may come from anywhere, and its row names and hashes become file names.
 pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> {
@@ -23,7 +23,7 @@ pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> 
         Err("a layout's padding is above 4096")
     } else if !(128..=65536).contains(&plan.machine.memory_mib) {
         Err("the memory is not of 128 to 65536 MiB")
-    } else if !(1..=32).contains(&plan.machine.cpus) {
+    } else if !(1..=Machine::MOST_CPUS).contains(&plan.machine.cpus) {
         Err("the CPUs are not 1 to 32")
     } else if plan.machine.quantum == Some(0) {
         Err("the quantum is 0")
