@@ -64,7 +64,8 @@ fn lines(name: &str, members: &[(u64, &Row, &Effect)]) -> Vec<Line> {
         let [waits, share] = waits_most(row, effect, *cpus).unwrap_or_default();
         Line::of(
             [
-                if *cpus == fewest { name.to_owned() } else { String::new() },
+                // On every line, since a page can sort them.
+                name.to_owned(),
                 cpus.to_string(),
                 number::count(rate.base),
                 number::count(rate.change),
