@@ -16,6 +16,7 @@
 
 #include "context.h"
 #include "counters.h"
+#include "main-thread.h"
 #include "region.h"
 
 #define HASH_START UINT64_C(1469598103934665603)
@@ -233,6 +234,7 @@ void ktax_slices_pause(int slot)
 
 void ktax_slices_halt(int slot)
 {
+    ktax_main_thread_wait();
     halted_in[ktax_cpu - ktax_cpus] = slot;
     is_over = true;
     set_used(KTAX_LIMIT);
