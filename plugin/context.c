@@ -19,6 +19,7 @@
  */
 #include "context.h"
 
+#include "coherence.h"
 #include "counters.h"
 #include "cpus.h"
 #include "region.h"
@@ -55,6 +56,11 @@ void ktax_context_leave(const struct ktax_cpu *next)
 void ktax_context_wait(int slot, uint64_t n)
 {
     ktax_region_wait(context(), slot, n);
+}
+
+void ktax_context_transfer(int slot)
+{
+    ktax_region_transfer(context(), slot);
 }
 
 /* At the end of a slice: has the task entered user mode? */

@@ -3,15 +3,18 @@
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
  * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE,
  * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
- * archive=FILE and functions=FILE (both or none: the user's programs).
+ * archive=FILE and functions=FILE (both or none: the user's programs),
+ * quantum=N and jitter=SEED (of several vCPUs), coherence=FILE (the kernel's variables).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "coherence.h"
 #include "context.h"
 #include "counters.h"
 #include "cpus.h"
+#include "places.h"
 #include "report.h"
 #include "slices.h"
 #include "symbols.h"
@@ -62,6 +65,9 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
         .function = function,
         .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
+    if (ktax_coherence) {
+        ktax_coherence_watch(handle, insn.slot);
+    }
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
                  !may_cross_page(address);
@@ -154,6 +160,7 @@ static bool read_arguments(int argc, char **argv)
     const char *symbols = NULL;
     const char *archive = NULL;
     const char *functions = NULL;
+    const char *variables = NULL;
 
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "out=", 4) == 0) {
@@ -168,11 +175,13 @@ static bool read_arguments(int argc, char **argv)
             ktax_quantum = strtoull(argv[i] + 8, NULL, 10);
         } else if (strncmp(argv[i], "jitter=", 7) == 0) {
             ktax_jitter = strtoull(argv[i] + 7, NULL, 10);
+        } else if (strncmp(argv[i], "coherence=", 10) == 0) {
+            variables = argv[i] + 10;
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED");
+                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED, coherence=FILE");
         }
     }
     if (!out) {
@@ -181,6 +190,10 @@ static bool read_arguments(int argc, char **argv)
     if (archive && functions && !ktax_user_load(archive, functions)) {
         return false;
     }
+    if (variables && !ktax_places_load(variables)) {
+        return false;
+    }
+    ktax_coherence = variables != NULL;
     return (!symbols || ktax_symbols_load(symbols)) && ktax_report_open(out);
 }
 

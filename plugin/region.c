@@ -15,6 +15,7 @@ struct bucket {
     uint64_t insns[KTAX_SLOTS];
     uint64_t reps[KTAX_SLOTS];
     uint64_t waits[KTAX_SLOTS];
+    uint64_t transfers[KTAX_SLOTS];
 };
 
 struct ktax_region ktax_regions[KTAX_REGIONS];
@@ -57,6 +58,11 @@ void ktax_region_wait(enum ktax_context context, int slot, uint64_t n)
     }
 }
 
+void ktax_region_transfer(enum ktax_context context, int slot)
+{
+    bucket_of(context)->transfers[slot]++;
+}
+
 void ktax_region_idle(int slot, uint64_t n)
 {
     idles[slot] += n;
@@ -83,6 +89,7 @@ void ktax_settle(enum ktax_context context)
         settle(buckets[context].insns, pending->insns);
         settle(buckets[context].reps, pending->reps);
         settle(buckets[context].waits, pending->waits);
+        settle(buckets[context].transfers, pending->transfers);
     }
 }
 
@@ -94,10 +101,12 @@ void ktax_region_begin(void)
         memset(buckets[i].insns, 0, size);
         memset(buckets[i].reps, 0, size);
         memset(buckets[i].waits, 0, size);
+        memset(buckets[i].transfers, 0, size);
     }
     memset(idles, 0, size);
     memcpy(seen.insns, ktax_counters->insns, size);
     memcpy(seen.reps, ktax_reps, size);
+    ktax_coherence_begin();
     total_at_begin = total();
     is_open = true;
 }
@@ -112,8 +121,10 @@ static bool keep(struct ktax_region *region)
     region->insns = malloc(size * CONTEXT_COUNT);
     region->reps = malloc(size * CONTEXT_COUNT);
     region->waits = malloc(size * CONTEXT_COUNT);
+    region->transfers = malloc(size * CONTEXT_COUNT);
     region->idles = malloc(size);
-    if (!region->insns || !region->reps || !region->waits || !region->idles) {
+    if (!region->insns || !region->reps || !region->waits || !region->transfers ||
+        !region->idles || !ktax_coherence_end(&region->lines)) {
         return false;
     }
     ktax_slices_end(&region->parallel);
@@ -122,6 +133,7 @@ static bool keep(struct ktax_region *region)
         memcpy(region->insns + i * slots, buckets[i].insns, size);
         memcpy(region->reps + i * slots, buckets[i].reps, size);
         memcpy(region->waits + i * slots, buckets[i].waits, size);
+        memcpy(region->transfers + i * slots, buckets[i].transfers, size);
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coherence.h"
 #include "slices.h"
 
 /* The order is that of the profile's lines. */
@@ -24,8 +25,10 @@ struct ktax_region {
     uint64_t *insns;
     uint64_t *reps;
     uint64_t *waits;
+    uint64_t *transfers;
     uint64_t *idles; /* [slot] */
     struct ktax_parallel parallel;
+    struct ktax_lines lines;
 };
 
 enum { KTAX_REGIONS = 64 };
@@ -41,6 +44,9 @@ void ktax_flush(enum ktax_context context);
 
 /* Time of several vCPUs that waited for another one in this slot. */
 void ktax_region_wait(enum ktax_context context, int slot, uint64_t n);
+
+/* A line that an instruction of this slot got from another CPU. */
+void ktax_region_transfer(enum ktax_context context, int slot);
 
 /* Gives what is pending to this context. */
 void ktax_settle(enum ktax_context context);

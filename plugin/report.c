@@ -19,6 +19,7 @@ struct row {
     uint64_t insns;
     uint64_t reps;
     uint64_t waits;
+    uint64_t transfers;
 };
 
 static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
@@ -55,8 +56,9 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
         uint64_t insns = region->insns[context * region->slots + slot];
         uint64_t reps = region->reps[context * region->slots + slot];
         uint64_t waits = region->waits[context * region->slots + slot];
-        if (insns != 0 || reps != 0) {
-            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps, waits };
+        uint64_t transfers = region->transfers[context * region->slots + slot];
+        if (insns != 0 || reps != 0 || transfers != 0) {
+            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps, waits, transfers };
         }
     }
     qsort(rows, (size_t)count, sizeof(*rows), by_name);
@@ -65,6 +67,7 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
             rows[merged - 1].insns += rows[i].insns;
             rows[merged - 1].reps += rows[i].reps;
             rows[merged - 1].waits += rows[i].waits;
+            rows[merged - 1].transfers += rows[i].transfers;
         } else {
             rows[merged++] = rows[i];
         }
@@ -90,6 +93,16 @@ static void write_parallel(const struct ktax_region *region)
     fprintf(file, "trace\t%016" PRIx64 "\n", of->trace);
 }
 
+static void write_lines(const struct ktax_lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct ktax_line *line = &lines->lines[i];
+        fprintf(file, "line\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64 "\t%s\n", line->kind,
+                line->count, line->lines, line->offset, line->name);
+    }
+    fprintf(file, "transfers\t%" PRIu64 "\n", lines->transfers);
+}
+
 static bool write_region(const struct ktax_region *region, int number)
 {
     struct row *rows = malloc((size_t)region->slots * sizeof(*rows));
@@ -107,10 +120,17 @@ static bool write_region(const struct ktax_region *region, int number)
                 fprintf(file, "wait\t%s\t%" PRIu64 "\t%s\n", context_names[context],
                         rows[i].waits, rows[i].name);
             }
+            if (rows[i].transfers != 0) {
+                fprintf(file, "transfer\t%s\t%" PRIu64 "\t%s\n", context_names[context],
+                        rows[i].transfers, rows[i].name);
+            }
         }
     }
     if (!ktax_one_cpu()) {
         write_parallel(region);
+    }
+    if (ktax_coherence) {
+        write_lines(&region->lines);
     }
     free(rows);
     return true;

@@ -57,6 +57,8 @@ pub struct Plugin<'a> {
     /// Of several CPUs: how many instructions each executes in turn, and the seed by which that
     /// varies.
     pub slices: Option<(u32, u32)>,
+    /// For the model of coherence: the kernel's variables.
+    pub variables: Option<&'a Path>,
 }
 
 /// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
@@ -219,7 +221,9 @@ fn plugin_option(plugin: &Plugin) -> String {
     let slices = plugin.slices.map_or(String::new(), |(quantum, seed)| {
         format!(",quantum={quantum},jitter={}", u64::from(seed) + 1)
     });
-    format!("{library},symbols={symbols},out={profile}{region}{programs}{slices}")
+    let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
+    let variables = variables.unwrap_or_default();
+    format!("{library},symbols={symbols},out={profile}{region}{programs}{slices}{variables}")
 }
 
 /// Escapes a value of QEMU's option lists, in which a comma is written twice.

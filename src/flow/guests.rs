@@ -113,6 +113,7 @@ fn key(host: HostKind, qemu: &Qemu, session: &Session<'_>) -> Result<Key, Error>
         cpu: "host".to_owned(),
         cpus: 1,
         quantum: None,
+        model: None,
         memory_mib: 0,
         guest,
         programs: String::new(),

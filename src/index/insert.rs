@@ -104,7 +104,7 @@ fn add_measurement(
     let mut value = db.prepare_cached("INSERT INTO value VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for metric in &METRICS {
         for (layout, of) in (0_i64..).zip(&measurement.layouts) {
-            if !metric.is_in(&of.sample) {
+            if !(metric.is_in)(&of.sample) {
                 continue;
             }
             let [raw, whole] = [metric.raw(&of.sample), metric.whole(&of.sample)].map(signed);

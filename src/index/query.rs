@@ -4,7 +4,7 @@ use rusqlite::{Params, Row};
 
 use super::error::IndexError;
 use super::open::Index;
-use crate::model::Machine;
+use crate::model::{Machine, Model};
 
 /// A kernel with a boot line of which the store has measurements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,8 @@ impl Index {
               coalesce(json_extract(conditions.json, '$.key.modules'), '[]'), \
               coalesce(json_extract(conditions.json, '$.key.programs'), ''), \
               coalesce(json_extract(conditions.json, '$.key.cpus'), 1), \
-              json_extract(conditions.json, '$.key.quantum') \
+              json_extract(conditions.json, '$.key.quantum'), \
+              json_extract(conditions.json, '$.key.model') \
             FROM measurement JOIN workload ON workload.id = measurement.workload \
             JOIN subject ON subject.id = measurement.subject \
             JOIN kernel ON kernel.id = subject.kernel \
@@ -231,6 +232,7 @@ impl Index {
                     cpu: row.get(13)?,
                     cpus: row.get(20)?,
                     quantum: row.get(21)?,
+                    model: model(row.get(22)?),
                 },
                 seed: row.get::<_, String>(14)?.parse().unwrap_or(0),
                 signature: row.get(15)?,
@@ -269,4 +271,8 @@ fn add(names: &mut Vec<String>, name: &str) {
     if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
         names.insert(place, name.to_owned());
     }
+}
+
+fn model(name: Option<String>) -> Option<Model> {
+    Model::ALL.into_iter().find(|model| Some(model.name()) == name.as_deref())
 }

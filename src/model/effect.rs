@@ -53,14 +53,17 @@ pub struct FunctionDelta {
     /// REP iterations per operation, change minus base.
     pub rep_delta: f64,
     /// Of several CPUs: what they waited for each other there, each Side.
-    #[serde(default = "no_wait", skip_serializing_if = "is_no_wait")]
+    #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     pub wait: Sides<u64>,
+    /// The cache lines that it got from another CPU, by the model of coherence, each Side.
+    #[serde(rename = "model_transfers", default = "nothing", skip_serializing_if = "is_nothing")]
+    pub transfers: Sides<u64>,
 }
 
-fn no_wait() -> Sides<u64> {
+fn nothing() -> Sides<u64> {
     Sides { base: 0, change: 0 }
 }
 
-fn is_no_wait(wait: &Sides<u64>) -> bool {
-    *wait == no_wait()
+fn is_nothing(counts: &Sides<u64>) -> bool {
+    *counts == nothing()
 }

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::subject::{is_one, one};
-use super::{Machine, Side};
+use super::{Machine, Model, Side};
 
 /// One deterministic perturbation of a Boot that no honest result may depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,9 @@ pub struct Key {
     /// How many instructions each of several CPUs executes in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
+    /// What was modelled beside counting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
     /// SHA-256 of the user's programs with all that they need; empty where there are none.
@@ -73,7 +76,7 @@ pub struct Key {
 impl Key {
     /// The shape of the computer.
     pub fn shape(&self) -> Machine {
-        let Key { cpu, memory_mib, cpus, quantum, .. } = self.clone();
-        Machine { cpu, memory_mib, cpus, quantum }
+        let Key { cpu, memory_mib, cpus, quantum, model, .. } = self.clone();
+        Machine { cpu, memory_mib, cpus, quantum, model }
     }
 }

@@ -11,8 +11,8 @@ pub struct Metric {
     pub context: Context,
     /// Which of the counts it reads.
     pub count: fn(&Counts) -> u64,
-    /// Whether there is such a thing only with several CPUs.
-    pub of_several: bool,
+    /// Where there is such a thing.
+    pub is_in: fn(&Sample) -> bool,
     /// What it reads of all CPUs together instead; no function carries that.
     pub of_rounds: Option<fn(&Parallel) -> u64>,
     /// Whose counts a difference must be a share of to matter.
@@ -35,11 +35,6 @@ impl Metric {
         self.of_rounds.is_none()
     }
 
-    /// Whether there is such a thing in this Sample.
-    pub fn is_in(&self, sample: &Sample) -> bool {
-        !self.of_several || sample.parallel.is_some()
-    }
-
     /// What a difference of raw counts must be a share of to matter.
     pub fn whole(&self, sample: &Sample) -> u64 {
         sample.counts.get(&self.whole_of).map_or(0, self.whole)
@@ -57,8 +52,8 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    let (of_several, of_rounds) = (false, None);
-    Metric { name, unit, context, count, of_several, of_rounds, whole_of: context, whole: count }
+    let (is_in, of_rounds): (fn(&Sample) -> bool, _) = (|_| true, None);
+    Metric { name, unit, context, count, is_in, of_rounds, whole_of: context, whole: count }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
@@ -70,7 +65,15 @@ const fn of_all_work(metric: Metric) -> Metric {
 
 const fn of_several(name: &'static str, context: Context, count: fn(&Counts) -> u64) -> Metric {
     let metric = exact(name, "instructions", context, count);
-    Metric { of_several: true, ..of_all_work(metric) }
+    Metric { is_in: |sample| sample.parallel.is_some(), ..of_all_work(metric) }
+}
+
+/// One takes about as long as a hundred instructions. Such a number is the model's.
+const fn of_coherence(metric: Metric) -> Metric {
+    let is_in: fn(&Sample) -> bool =
+        |sample| sample.parallel.as_ref().is_some_and(|it| it.transfers.is_some());
+    let whole: fn(&Counts) -> u64 = |counts| (counts.instructions + counts.rep_iterations) / 100;
+    Metric { unit: "transfers", is_in, whole, ..metric }
 }
 
 /// The length of all rounds, which is what the user of several CPUs waits for.
@@ -82,9 +85,12 @@ pub const SPIN_WAIT: &str = "spin-wait";
 /// What CPUs had nothing to do.
 pub const IDLE: &str = "idle";
 
+/// How often cache lines travelled between CPUs, by the model of coherence.
+pub const TRANSFERS: &str = "model-transfers";
+
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first in process context that changed.
-pub const METRICS: [Metric; 7] = [
+pub const METRICS: [Metric; 8] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
@@ -95,6 +101,7 @@ pub const METRICS: [Metric; 7] = [
     },
     of_several(SPIN_WAIT, Context::Process, |c| c.wait),
     of_several(IDLE, Context::Kthread, |c| c.idle),
+    of_coherence(of_several(TRANSFERS, Context::Process, |c| c.transfers)),
 ];
 
 /// The Metric of that name.

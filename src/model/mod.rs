@@ -5,6 +5,7 @@ mod bisection;
 mod blame;
 pub mod boot_line;
 mod campaign;
+mod coherence;
 mod comparison;
 mod counts;
 mod disk;
@@ -38,6 +39,7 @@ mod workload;
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
+pub use coherence::{CacheLine, Memory, Model};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use disk::{BlockDevice, Disk};
@@ -61,7 +63,7 @@ pub use ledger::{
     LedgerMetric, LedgerRow, LedgerTable,
 };
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
-pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, metric};
+pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuTime, Parallel};
 pub use plan::{Plan, PlanMethod};

@@ -27,6 +27,9 @@ pub struct Parallel {
     pub kicks: u64,
     /// A hash of what was executed, in which order and by which CPU.
     pub trace: String,
+    /// How often a cache line travelled from one CPU to another, by the model of coherence.
+    #[serde(rename = "model_transfers", default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u64>,
 }
 
 impl Parallel {

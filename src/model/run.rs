@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::workload::is_zero;
-use super::{Failure, Parallel, Signature};
+use super::{CacheLine, Failure, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct Counts {
     /// What one of several CPUs had nothing to do, in instructions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle: u64,
+    /// How often it got a cache line that another CPU had written, by the model of coherence.
+    #[serde(rename = "model_transfers", default, skip_serializing_if = "is_zero")]
+    pub transfers: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -53,6 +56,7 @@ impl std::ops::AddAssign for Counts {
         self.rep_iterations += more.rep_iterations;
         self.wait += more.wait;
         self.idle += more.idle;
+        self.transfers += more.transfers;
     }
 }
 
@@ -149,4 +153,6 @@ pub struct ProfileLine {
 pub struct Profile {
     /// Sorted by Context, then function.
     pub lines: Vec<ProfileLine>,
+    /// By the model of coherence: what travelled, most first.
+    pub cache_lines: Vec<CacheLine>,
 }

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::Model;
+
 /// One of the two Subjects of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -80,6 +82,9 @@ pub struct Machine {
     /// How many instructions each of several CPUs executes in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
+    /// What is modelled beside counting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
 }
 
 impl Machine {
@@ -107,7 +112,7 @@ pub(super) fn one() -> u32 {
 
 impl Default for Machine {
     fn default() -> Self {
-        Machine { cpu: "max".into(), memory_mib: 512, cpus: one(), quantum: None }
+        Machine { cpu: "max".into(), memory_mib: 512, cpus: one(), quantum: None, model: None }
     }
 }
 

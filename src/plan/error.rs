@@ -147,10 +147,10 @@ pub enum PlanError {
     )]
     Memory { memory_mib: u32 },
     #[error(
-        "--quantum (machine.quantum) only applies to several CPUs; write --cpus 4 (machine.cpus), \
-         or remove it"
+        "--{key} (machine.{key}) only applies to several CPUs; write --cpus 4 (machine.cpus), or \
+         remove it"
     )]
-    OneCpu,
+    OneCpu { key: &'static str },
     #[error("{row} runs on {wanted} CPUs; write --cpus {wanted} (machine.cpus)")]
     TooFewCpus { row: String, wanted: u64 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]

@@ -7,7 +7,7 @@ use super::error::PlanError;
 use super::program::ProgramKeys;
 use super::workloads::{Definition, ParamValue};
 use crate::engine::EngineEntry;
-use crate::model::{Accelerator, HostKind, Subject};
+use crate::model::{Accelerator, HostKind, Model, Subject};
 use crate::text::escape_lines;
 
 /// What an experiment file or the command line says, of whatever method; what is absent has a
@@ -115,6 +115,8 @@ pub struct MachineKeys {
     pub cpus: Option<u32>,
     /// How many instructions each of several CPUs executes in turn.
     pub quantum: Option<u32>,
+    /// What is modelled beside counting.
+    pub model: Option<Model>,
     /// How many CPUs of this machine those run on.
     pub cores: Option<u32>,
     /// What executes the guest's instructions.

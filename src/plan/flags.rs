@@ -1,7 +1,7 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 37] = [
+const FLAGS: [(&str, &str); 38] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
@@ -27,6 +27,7 @@ const FLAGS: [(&str, &str); 37] = [
     ("machine.memory_mib", "--memory"),
     ("machine.cpus", "--cpus"),
     ("machine.quantum", "--quantum"),
+    ("machine.model", "--model"),
     ("machine.cores", "--cores"),
     ("base.bare_metal", "--bare-metal"),
     ("base.boot_line", "--base-boot-line"),

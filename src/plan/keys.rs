@@ -86,7 +86,7 @@ type Key = (&'static str, bool, &'static [Method]);
 
 fn of_file(file: &ExperimentFile) -> Vec<Key> {
     use Method::{Counts, Guests, Times};
-    let MachineKeys { cpu, memory_mib, cpus, quantum, cores, accelerator } = &file.machine;
+    let MachineKeys { cpu, memory_mib, cpus, quantum, model, cores, accelerator } = &file.machine;
     vec![
         ("layouts", file.layouts.is_some(), &[Counts, Guests]),
         ("workloads_from", file.workloads_from.is_some(), &[Counts]),
@@ -107,6 +107,7 @@ fn of_file(file: &ExperimentFile) -> Vec<Key> {
         ("machine.memory_mib", memory_mib.is_some(), &[Counts, Times]),
         ("machine.cpus", cpus.is_some(), &[Counts, Times]),
         ("machine.quantum", quantum.is_some(), &[Counts]),
+        ("machine.model", model.is_some(), &[Counts]),
         ("machine.cores", cores.is_some(), &[Times]),
         ("machine.accelerator", accelerator.is_some(), &[Times]),
     ]

@@ -218,6 +218,7 @@ impl Words {
         self.unless(machine.cpus == usual.cpus, "--cpus", machine.cpus);
         let quantum = machine.quantum.filter(|quantum| *quantum != QUANTUM);
         quantum.iter().for_each(|quantum| self.option("--quantum", quantum));
+        machine.model.iter().for_each(|model| self.option("--model", model.name()));
     }
 
     fn counting(&mut self, machine: &Machine, layouts: usize, seed: u64, threshold_percent: f64) {

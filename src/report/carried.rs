@@ -1,6 +1,6 @@
 //! What a Metric of counts is of each function.
 
-use crate::model::{Effect, FunctionDelta, MAKESPAN, METRICS, Row, SPIN_WAIT, Sides};
+use crate::model::{Effect, FunctionDelta, MAKESPAN, METRICS, Row, SPIN_WAIT, Sides, TRANSFERS};
 
 use super::verdict;
 
@@ -13,6 +13,8 @@ pub enum Carried {
     Rep,
     /// What CPUs wait in them.
     Wait,
+    /// How often they get a cache line from another CPU, by the model of coherence.
+    Transfers,
 }
 
 impl Carried {
@@ -21,6 +23,7 @@ impl Carried {
         match effect.metric.as_str() {
             verdict::REP => Carried::Rep,
             SPIN_WAIT => Carried::Wait,
+            TRANSFERS => Carried::Transfers,
             _ => Carried::Instructions,
         }
     }
@@ -31,6 +34,7 @@ impl Carried {
             Carried::Instructions => &function.instructions,
             Carried::Rep => &function.rep_iterations,
             Carried::Wait => &function.wait,
+            Carried::Transfers => &function.transfers,
         }
     }
 
@@ -44,7 +48,7 @@ impl Carried {
     pub fn other(self) -> Carried {
         match self {
             Carried::Instructions => Carried::Rep,
-            Carried::Rep | Carried::Wait => Carried::Instructions,
+            Carried::Rep | Carried::Wait | Carried::Transfers => Carried::Instructions,
         }
     }
 
@@ -54,6 +58,7 @@ impl Carried {
             Carried::Instructions => "instructions",
             Carried::Rep => "REP iterations",
             Carried::Wait => "instructions of spin-wait",
+            Carried::Transfers => "model transfers",
         }
     }
 
@@ -63,6 +68,7 @@ impl Carried {
             Carried::Instructions => "instructions",
             Carried::Rep => "REP",
             Carried::Wait => "spin-wait",
+            Carried::Transfers => "transfers",
         }
     }
 

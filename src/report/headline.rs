@@ -1,7 +1,7 @@
 //! The answer of a comparison in one sentence, which stands first on its page.
 
 use super::{effect, number, verdict};
-use crate::model::{MAKESPAN, Row, SPIN_WAIT, Verdict};
+use crate::model::{MAKESPAN, Row, SPIN_WAIT, TRANSFERS, Verdict};
 use crate::text::counted;
 
 /// In the order in which they are said.
@@ -81,6 +81,7 @@ fn extreme(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Stri
         verdict::REP => " REP iterations",
         MAKESPAN => " makespan",
         SPIN_WAIT => " spin-wait",
+        TRANSFERS => " model transfers",
         _ => "",
     };
     let changed = match percent(row) {

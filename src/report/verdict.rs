@@ -1,6 +1,6 @@
 //! Verdicts of counts, which two Metrics may decide.
 
-use crate::model::{MAKESPAN, METRICS, Row, SPIN_WAIT, Verdict};
+use crate::model::{MAKESPAN, METRICS, Row, SPIN_WAIT, TRANSFERS, Verdict};
 
 use super::view::Cell;
 
@@ -25,6 +25,9 @@ pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell
         _ if decided_by == REP => Cell::verdict(verdict, " (REP)"),
         _ if decided_by == SPIN_WAIT && verdict.is_change() => {
             Cell::verdict(verdict, " (spin-wait)")
+        }
+        _ if decided_by == TRANSFERS && verdict.is_change() => {
+            Cell::verdict(verdict, " (transfers)")
         }
         Some(rep) if rep.is_change() && verdict.is_change() && rep != verdict => {
             Cell::verdict(verdict, &format!(", REP {}", rep.text()))

@@ -20,6 +20,7 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     ];
     words.extend((key.cpus > 1).then(|| format!("{} CPUs", key.cpus)));
     words.extend(key.quantum.map(|n| format!("quantum {}", number::whole(n.into()))));
+    words.extend(key.model.map(|model| format!("model {}", model.name())));
     if !key.modules.is_empty() {
         let names = key.modules.iter().map(|module| module_and_parameters(module).0);
         let names: Vec<&str> = names.collect();

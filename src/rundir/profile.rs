@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::model::{Context, Counts, CpuTime, Machine, Parallel, Profile, ProfileLine};
+use crate::model::{
+    CacheLine, Context, Counts, CpuTime, Machine, Memory, Parallel, Profile, ProfileLine,
+};
 
 /// Why a profile is refused. `line` counts from 1.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum ProfileError {
     Sum { sum: u64, total: u64 },
     #[error("the times of its CPUs do not add up")]
     Time,
+    #[error("the transfers of its functions, or of its cache lines, are not all")]
+    Transfers,
 }
 
 /// A profile that adds up.
@@ -90,6 +94,7 @@ struct Read {
     regions: u64,
     total: Option<u64>,
     sum: u64,
+    cache_lines: Vec<CacheLine>,
     parallel: Parallel,
     ended: bool,
 }
@@ -107,13 +112,14 @@ impl Read {
                 self.total = Some(decimal(n)?);
             }
             ["split", what, why] => self.notes.push(format!("{what}: {why}")),
-            ["fn" | "wait" | "idle", ..] => {
+            ["fn" | "wait" | "idle" | "transfer", ..] => {
                 let line = function(fields)?;
-                let Counts { instructions, rep_iterations, wait, idle } = line.counts;
+                let Counts { instructions, rep_iterations, .. } = line.counts;
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
-                wait.checked_add(idle)?;
                 self.lines.push(line);
             }
+            ["line", ..] => self.cache_lines.push(cache_line(fields)?),
+            ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
             ["cpu", index, work, wait, idle] => {
                 let cpus = &mut self.parallel.cpus;
                 (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MOST_CPUS as usize)
@@ -137,7 +143,7 @@ impl Read {
     }
 
     fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
-        let Read { lines, notes, sum, parallel, .. } = self;
+        let Read { lines, cache_lines, notes, sum, parallel, .. } = self;
         if sum != total {
             return Err(ProfileError::Sum { sum, total });
         }
@@ -151,8 +157,14 @@ impl Read {
         if [total, found[0], found[1]] != [work, wait, idle] || !parallel.adds_up() {
             return Err(ProfileError::Time);
         }
+        let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
+        let of_functions = of_lines(|counts| counts.transfers);
+        let of_cache_lines = sum(&mut cache_lines.iter().map(|line| line.transfers));
+        if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
+            return Err(ProfileError::Transfers);
+        }
         let parallel = (!is_alone).then_some(parallel);
-        Ok(Parsed { profile: Profile { lines }, total, notes, parallel })
+        Ok(Parsed { profile: Profile { lines, cache_lines }, total, notes, parallel })
     }
 }
 
@@ -171,6 +183,9 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
         ["wait", context, wait, function] => {
             (*context, Counts { wait: decimal(wait)?, ..none }, function)
         }
+        ["transfer", context, transfers, function] => {
+            (*context, Counts { transfers: decimal(transfers)?, ..none }, function)
+        }
         // Only the task of a CPU that has nothing to do halts it.
         ["idle", idle, function] => {
             (Context::Kthread.name(), Counts { idle: decimal(idle)?, ..none }, function)
@@ -180,6 +195,22 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
     let context = Context::ALL.into_iter().find(|known| known.name() == context)?;
     let name = is_function_name(function).then(|| (*function).to_owned())?;
     Some(ProfileLine { context, function: name, counts })
+}
+
+fn cache_line(fields: &[&str]) -> Option<CacheLine> {
+    let ["line", memory, transfers, lines, offset, name] = fields else { return None };
+    let memory = Memory::ALL.into_iter().find(|known| known.name() == *memory)?;
+    let is_name = |name: &str| is_function_name(name) && name.len() <= 127;
+    // Two variables may share a line.
+    let is_named = match name.split_once(',') {
+        Some((one, other)) => memory.has_symbols() && is_name(one) && is_name(other),
+        None => is_name(name),
+    };
+    let is_hex = (1..=16).contains(&offset.len()) && offset.bytes().all(|b| b.is_ascii_hexdigit());
+    let (transfers, lines) = (decimal(transfers)?, decimal(lines)?);
+    (is_named && is_hex && transfers >= lines && lines > 0).then_some(())?;
+    let offset = u64::from_str_radix(offset, 16).ok()?;
+    Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
 }
 
 fn is_function_name(name: &str) -> bool {

@@ -55,3 +55,47 @@ fn times_that_do_not_add_up_are_refused() {
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
+
+/// The same with the model of coherence.
+fn modelled() -> String {
+    let lines = "transfer\tprocess\t7\tf\ntransfer\tkthread\t2\tg\n\
+        line\tpercpu\t4\t2\t40\trunqueues\nline\tdata\t3\t1\t0\tone,other\n\
+        line\tdirect\t2\t1\t0\tf\ntransfers\t9\nend\n";
+    SEVERAL.replace("end\n", lines)
+}
+
+#[test]
+fn cache_lines_that_travel_are_read() {
+    let parsed = parse(&modelled()).unwrap();
+    assert_eq!(parsed.parallel.as_ref().unwrap().transfers, Some(9));
+    let counts = parsed.counts();
+    assert_eq!((counts[&Context::Process].transfers, counts[&Context::Kthread].transfers), (7, 2));
+    let lines = &parsed.profile.cache_lines;
+    let runqueues = &lines[0];
+    assert_eq!((runqueues.memory, runqueues.offset), (Memory::Percpu, 0x40));
+    assert_eq!((runqueues.transfers, runqueues.lines), (4, 2));
+    assert_eq!((lines[1].name.as_str(), lines[2].memory), ("one,other", Memory::Direct));
+}
+
+#[test]
+fn transfers_that_do_not_add_up_are_refused() {
+    for (is, becomes) in [
+        ("transfers\t9\n", "transfers\t8\n"),
+        ("transfers\t9\n", ""),
+        ("transfer\tprocess\t7", "transfer\tprocess\t6"),
+        ("line\tdata\t3", "line\tdata\t4"),
+    ] {
+        assert_eq!(parse(&modelled().replace(is, becomes)), Err(ProfileError::Transfers), "{is}");
+    }
+    for (is, becomes) in [
+        ("line\tpercpu", "line\tnowhere"),
+        ("line\tpercpu\t4\t2", "line\tpercpu\t4\t5"), // more lines than transfers
+        ("line\tpercpu\t4\t2\t40", "line\tpercpu\t4\t2\t4g"),
+        ("direct\t2\t1\t0\tf", "direct\t2\t1\t0\tf,g"), // no variables
+        ("one,other", "one,"),
+        ("one,other", "one,\u{1b}[31m"),
+    ] {
+        let text = modelled().replace(is, becomes);
+        assert!(matches!(parse(&text), Err(ProfileError::Line { .. })), "{becomes}");
+    }
+}

@@ -13,8 +13,8 @@ pub use answer::{Answer, Done, parse_answer};
 pub use answers::{is_finished, split_answers};
 pub use console::{panic_message, panic_that_stays, tail};
 pub use hello::{Hello, parse_hello};
-pub use order::{SYMBOLS_ORDER, arguments, order};
-pub use symbols::parse_symbols;
+pub use order::{SYMBOLS_ORDER, VARIABLES_ORDER, arguments, order};
+pub use symbols::{parse_symbols, parse_variables};
 pub use trace::parse_trace;
 
 use thiserror::Error;

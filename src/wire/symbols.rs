@@ -8,43 +8,66 @@ use super::lines::Lines;
 ///
 /// A line is malformed, or there is no function.
 pub fn parse_symbols(wire: &[u8]) -> Result<String, WireError> {
+    // If an address has several names, the alphabetically first is used: the order of the table may
+    // differ between boots.
+    let mut functions = parse(wire, |address, kind| address >> 63 == 1 && is_text(kind))?;
+    if functions.is_empty() {
+        return Err(WireError::NoSymbols);
+    }
+    functions.dedup_by_key(|(address, _)| *address);
+    Ok(file(&functions))
+}
+
+/// The same of all that is no function: variables, also those of which each CPU has one, which are
+/// at low addresses. Several may be at the same. A kernel without `CONFIG_KALLSYMS_ALL` has few.
+///
+/// # Errors
+///
+/// A line is malformed.
+pub fn parse_variables(wire: &[u8]) -> Result<String, WireError> {
+    Ok(file(&parse(wire, |_, kind| !is_text(kind))?))
+}
+
+fn file(symbols: &[(u64, &str)]) -> String {
+    symbols.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect()
+}
+
+fn is_text(kind: &str) -> bool {
+    matches!(kind, "t" | "T" | "w" | "W")
+}
+
+/// The symbols of which that is so, sorted.
+fn parse(wire: &[u8], is_asked: fn(u64, &str) -> bool) -> Result<Vec<(u64, &str)>, WireError> {
     let mut lines = Lines::after_version(wire)?;
     let start = lines.next()?;
     if start.expect("start")? != "symbols" {
         return Err(start.malformed());
     }
-    let mut functions = Vec::new();
+    let mut symbols = Vec::new();
     loop {
         let line = lines.next()?;
         if line.bytes() == b"end" {
             break;
         }
         let text = std::str::from_utf8(line.bytes()).map_err(|_| line.malformed())?;
-        functions.extend(function(text).map_err(|()| line.malformed())?);
+        symbols.extend(symbol(text, is_asked).map_err(|()| line.malformed())?);
     }
     lines.nothing_more()?;
-    if functions.is_empty() {
-        return Err(WireError::NoSymbols);
-    }
-    // If an address has several names, the alphabetically first is used: the order of the table may
-    // differ between boots.
-    functions.sort_unstable();
-    functions.dedup_by_key(|(address, _)| *address);
-    Ok(functions.iter().map(|(address, name)| format!("{address:016x} {name}\n")).collect())
+    symbols.sort_unstable();
+    Ok(symbols)
 }
 
-/// `Some` for a function, `None` for data and user-space addresses.
-fn function(line: &str) -> Result<Option<(u64, &str)>, ()> {
+/// `None` for a symbol that is not asked for, or that no file can name.
+fn symbol(line: &str, is_asked: fn(u64, &str) -> bool) -> Result<Option<(u64, &str)>, ()> {
     let mut fields = line.split_whitespace();
     let (Some(address), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
     else {
         return Err(());
     };
     let address = u64::from_str_radix(address, 16).map_err(|_| ())?;
-    let of_text = matches!(kind, "t" | "T" | "w" | "W");
     let nameable = (1..=127).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
-    Ok((address >> 63 == 1 && of_text && nameable).then_some((address, name)))
+    Ok((nameable && is_asked(address, kind)).then_some((address, name)))
 }
 
 #[cfg(test)]
@@ -64,6 +87,18 @@ mod tests {
         let symbols = parse_symbols(wire).unwrap();
         let image = "ffffffff81000000 a_first\nffffffff81000040 second\n";
         assert_eq!(symbols, format!("{image}ffffffffc0000000 helper\n"));
+    }
+
+    #[test]
+    fn variables_are_all_others_and_those_of_each_cpu_among_them() {
+        let wire = b"ktax 1\nstart symbols\n\
+            ffffffff82000000 D data\n\
+            ffffffff81000000 T function\n\
+            0000000000001000 A percpu\n\
+            ffffffff82000000 b also_there\n\
+            end\n";
+        let high = "ffffffff82000000 also_there\nffffffff82000000 data\n";
+        assert_eq!(parse_variables(wire).unwrap(), format!("0000000000001000 percpu\n{high}"));
     }
 
     #[test]

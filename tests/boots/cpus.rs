@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::common::files::script;
 use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
 use crate::newer_qemu::newer;
-use ktax::model::{Comparison, Failure, MAKESPAN, Outcome, Run, SPIN_WAIT, Verdict};
+use ktax::model::{
+    Comparison, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT, TRANSFERS, Verdict,
+};
 
 /// Its processes wait for each other and for locks.
 const CONTENDED: &str = "messaging:channel=pipe,workers=process";
@@ -65,6 +67,43 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
         assert_eq!(sum("wait", &[2]), sum("cpu", &[3]));
         assert_eq!(sum("idle", &[1]), sum("cpu", &[4]));
         assert_eq!(sum("cpu", &[2, 3, 4]), 4 * parallel.makespan);
+    }
+}
+
+#[test]
+fn planted_false_sharing_moves_transfers_and_nothing_else() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let [near, far] = ["control-sharing", "control-sharing:apart=1"];
+    let qemu = qemu.display().to_string();
+    let with = |name: &str, more: &[&str]| {
+        let rows = ["-w", near, "-w", far, "--cpus", "2", "--layouts", "1", "--qemu", &qemu];
+        let (ran, found) = compare(&dir.path().join(name), ["", ""], &[&rows, more].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        found
+    };
+    let modelled = with("modelled", &["--model", "coherence"]);
+    let of = |found: &Comparison, name: &str, metric: &str| {
+        row(found, name).effect(metric).map(|effect| effect.samples.base[0])
+    };
+    for metric in METRICS.iter().filter(|metric| metric.name != TRANSFERS) {
+        let [one, other] = [near, far].map(|name| of(&modelled, name, metric.name));
+        assert_eq!(one, other, "{}", metric.name);
+    }
+    let [shared, apart] = [near, far].map(|name| of(&modelled, name, TRANSFERS).unwrap());
+    // Each has 50 000 increments of 5 instructions or so, in slices of 1000 to 3000.
+    assert!(shared > apart + 100, "{shared} {apart}");
+    let lines = |name| &row(&modelled, name).counts().unwrap().model_lines.as_ref().unwrap().base;
+    let most = &lines(near)[0];
+    assert_eq!((most.memory, most.name.as_str()), (Memory::User, "[user]"));
+    assert!(most.transfers >= shared - apart, "{most:?}");
+    // The model changes none of what is counted.
+    let counted = with("counted", &[]);
+    for (name, metric) in
+        [near, far].iter().flat_map(|name| METRICS.iter().map(move |it| (name, it)))
+    {
+        let expected = of(&modelled, name, metric.name).filter(|_| metric.name != TRANSFERS);
+        assert_eq!(of(&counted, name, metric.name), expected, "{name} {}", metric.name);
     }
 }
 

@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use super::gather::Pair;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
-use crate::model::{Counts, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload};
+use crate::model::{
+    CacheLine, Counts, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload,
+};
 
 /// What compilers append to a symbol, each with or without a number: inter-procedural clones, split
 /// parts, link-time renames. Two builds rarely agree on them, and they mean the same function.
 const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
+
+/// Lines that travel are many, and these explain a row.
+const MOST_CACHE_LINES: usize = 20;
 
 /// The functions of one pair of Runs in the Metric's Context; their deltas add up to the pair's.
 pub(super) fn read(
@@ -47,6 +52,19 @@ pub(super) fn waits(
             }
         }
         Ok(waits)
+    })
+}
+
+/// Which cache lines travelled, of one pair of Runs.
+pub(super) fn cache_lines(
+    runs: &dyn CountsRuns,
+    workload: &Workload,
+    pair: &Pair,
+) -> Result<Sides<Vec<CacheLine>>> {
+    Sides::try_from_fn(|side| {
+        let mut lines = runs.profile(pair.steps.get(side), &workload.row)?.cache_lines;
+        lines.truncate(MOST_CACHE_LINES);
+        Ok(lines)
     })
 }
 
@@ -103,6 +121,7 @@ fn delta(
         delta: per_op(base.instructions, change.instructions),
         rep_delta: per_op(base.rep_iterations, change.rep_iterations),
         wait: Sides { base: base.wait, change: change.wait },
+        transfers: Sides { base: base.transfers, change: change.transfers },
     }
 }
 
@@ -136,7 +155,7 @@ mod tests {
             let counts = Counts { instructions, rep_iterations, ..Counts::default() };
             ProfileLine { context, function: function.to_owned(), counts }
         };
-        Profile { lines: lines.iter().map(line).collect() }
+        Profile { lines: lines.iter().map(line).collect(), cache_lines: Vec::new() }
     }
 
     #[test]

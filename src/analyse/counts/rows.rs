@@ -8,7 +8,7 @@ use crate::analyse::{growth, lost, one_image, parameters, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
     Growth, MAKESPAN, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
-    Verdict, Warning, Workload, metric,
+    TRANSFERS, Verdict, Warning, Workload, metric,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -150,7 +150,12 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     let waits = makespan
         .map(|effect| functions::waits(runs, workload, pair_of(effect, &pairs)))
         .transpose()?;
-    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen, waits }))
+    let model_lines = effects
+        .iter()
+        .find(|effect| effect.metric == TRANSFERS)
+        .map(|effect| functions::cache_lines(runs, workload, pair_of(effect, &pairs)))
+        .transpose()?;
+    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen, waits, model_lines }))
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
@@ -171,7 +176,7 @@ fn of(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
 
 /// All Metrics of a row, the headline first: of several CPUs that is the makespan.
 fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
-    let all = || METRICS.iter().filter(|metric| metric.is_in(sample));
+    let all = || METRICS.iter().filter(|metric| (metric.is_in)(sample));
     let is_makespan = |metric: &&Metric| metric.name == MAKESPAN;
     all().filter(is_makespan).chain(all().filter(move |metric| !is_makespan(metric)))
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::rows::RowArgs;
-use crate::cmd::choice::{experiment, number};
+use crate::cmd::choice::{Choice, experiment, number, one_of};
 use crate::flow::{self, Error};
-use crate::model::RunsOn;
+use crate::model::{Model, RunsOn};
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
 use crate::plan::{self, DiskKeys, ExperimentFile, SubjectKeys};
 use crate::text::shell_path;
@@ -68,6 +68,9 @@ pub struct SharedArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(QUANTUM))]
     quantum: Option<u32>,
+    /// Model this while several CPUs are counted
+    #[arg(long, value_name = "MODEL", help_heading = "Subjects", value_parser = one_of(&MODELS))]
+    model: Option<Model>,
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
@@ -88,6 +91,9 @@ pub struct SharedArgs {
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
     threshold: Option<f64>,
 }
+
+const MODELS: [Choice<Model>; 1] =
+    [(Model::Coherence, "coherence", "Which cache lines travel from one CPU to another")];
 
 impl SharedArgs {
     /// What the experiment file says, if one is named.
@@ -131,6 +137,7 @@ impl SharedArgs {
         set(&mut file.machine.memory_mib, &self.memory);
         set(&mut file.machine.cpus, &self.cpus);
         set(&mut file.machine.quantum, &self.quantum);
+        set(&mut file.machine.model, &self.model);
         file.modules.extend(self.module.clone());
         if let Some(fs) = &self.disk {
             file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });

@@ -2,8 +2,9 @@ use std::fs;
 use std::path::Path;
 
 use super::frozen::ExactBoot;
+use super::snapshot;
+use super::symbols::{self, Symbols};
 use super::tools::Tools;
-use super::{snapshot, symbols};
 use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
@@ -12,7 +13,7 @@ use crate::engine::payload::{self, UserSpace};
 use crate::engine::qemu::Qemu;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
-use crate::model::{Failure, Key, Machine, Region};
+use crate::model::{Failure, Key, Machine, Model, Region};
 use crate::program::PackedPrograms;
 
 /// What the engine is called.
@@ -78,7 +79,15 @@ impl Exact {
         let region = Region::Marked;
         let library = &tools.payload.plugin;
         let (symbols, profile) = (&*symbols, &*profile);
-        let plugin = Plugin { library, symbols, programs: None, profile, region, slices: None };
+        let plugin = Plugin {
+            library,
+            symbols,
+            programs: None,
+            profile,
+            region,
+            slices: None,
+            variables: None,
+        };
         let args = |control| argv::no_machine(&plugin, control);
         let stderr = scratch.file("stderr");
         let mut vm = Vm::start(&tools.qemu.program, args, None, &stderr, &tools.limits)?;
@@ -95,6 +104,7 @@ impl Exact {
             memory_mib: machine.memory_mib,
             cpus: machine.cpus,
             quantum: machine.quantum,
+            model: machine.model,
             guest: payload::guest_sha256(),
             programs: String::new(),
             modules: Vec::new(),
@@ -122,7 +132,10 @@ impl Engine for Exact {
 
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.freeze(request)?;
-        boot.set_symbols(symbols::obtain(&self.tools, request, &boot)?);
+        boot.set_symbols(symbols::obtain(&self.tools, request, &boot, Symbols::Functions)?);
+        if request.machine.model == Some(Model::Coherence) {
+            boot.set_variables(symbols::obtain(&self.tools, request, &boot, Symbols::Variables)?);
+        }
         Ok(Box::new(boot))
     }
 }

@@ -22,9 +22,10 @@ pub struct ExactBoot<'a> {
     initrd: PathBuf,
     snapshot: Snapshot,
     symbols: Option<SymbolFile>,
+    variables: Option<SymbolFile>,
 }
 
-/// The file with a Kernel's functions, which is in use until this is dropped.
+/// A file with a Kernel's functions or variables, which is in use until this is dropped.
 pub(super) struct SymbolFile {
     path: PathBuf,
     _holder: Holder,
@@ -104,12 +105,17 @@ impl<'a> ExactBoot<'a> {
         initrd: PathBuf,
         snapshot: Snapshot,
     ) -> ExactBoot<'a> {
-        ExactBoot { tools, request, initrd, snapshot, symbols: None }
+        ExactBoot { tools, request, initrd, snapshot, symbols: None, variables: None }
     }
 
     /// Sets the file with the kernel's functions.
     pub(super) fn set_symbols(&mut self, symbols: SymbolFile) {
         self.symbols = Some(symbols);
+    }
+
+    /// Sets the file with the kernel's variables, for the model of coherence.
+    pub(super) fn set_variables(&mut self, variables: SymbolFile) {
+        self.variables = Some(variables);
     }
 
     fn symbols(&self) -> Option<&Path> {
@@ -154,7 +160,9 @@ impl<'a> ExactBoot<'a> {
         let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
         let Request { machine, layout, .. } = &self.request;
         let slices = machine.quantum.map(|quantum| (quantum, layout.seed));
-        Plugin { library, symbols, programs: programs.as_ref(), profile, region, slices }
+        let variables = self.variables.as_ref().map(|it| it.path.as_path());
+        let programs = programs.as_ref();
+        Plugin { library, symbols, programs, profile, region, slices, variables }
     }
 
     /// Waits until the guest is done, and reads its output.

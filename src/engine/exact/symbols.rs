@@ -1,4 +1,5 @@
-//! The functions of a Kernel. ktax asks the running kernel once and keeps the answer in the cache.
+//! The functions and variables of a Kernel. ktax asks the running kernel once and keeps the answer
+//! in the cache.
 
 use std::fs;
 
@@ -10,7 +11,17 @@ use crate::disk::write_atomically;
 use crate::engine::contract::Request;
 use crate::engine::stop::{Stop, host};
 use crate::model::Failure;
-use crate::wire::{SYMBOLS_ORDER, parse_symbols};
+use crate::wire::{SYMBOLS_ORDER, VARIABLES_ORDER, WireError, parse_symbols, parse_variables};
+
+type Parse = fn(&[u8]) -> Result<String, WireError>;
+
+/// What a symbol file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Symbols {
+    Functions,
+    /// For the model of coherence.
+    Variables,
+}
 
 /// The symbol file of the Kernel that `boot` runs. The boot line always has `nokaslr`, so the
 /// addresses depend on the image alone, unless the guest loads modules, or code by a hook.
@@ -18,6 +29,7 @@ pub(super) fn obtain(
     tools: &Tools,
     request: &Request,
     boot: &ExactBoot,
+    which: Symbols,
 ) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;
@@ -25,15 +37,19 @@ pub(super) fn obtain(
         true => snapshot::key(tools, request),
         false => request.image_sha256.clone(),
     };
+    let (name, order, parse) = match which {
+        Symbols::Functions => (name, SYMBOLS_ORDER, parse_symbols as Parse),
+        Symbols::Variables => (format!("{name}.data"), VARIABLES_ORDER, parse_variables as Parse),
+    };
     let path = dir.join(&name);
     let _lock = lock(&dir.join(format!("{name}.lock")), tools)?;
     loop {
         if let Some(holder) = Holder::of(&path).map_err(host("cannot read the symbols"))? {
             return Ok(SymbolFile::new(path, holder));
         }
-        let answer = boot.resume(SYMBOLS_ORDER, None, tools.limits.symbols_bytes)?;
-        let symbols = parse_symbols(&answer.wire)
-            .map_err(|error| Failure::Garbled { reason: error.to_string() })?;
+        let answer = boot.resume(order, None, tools.limits.symbols_bytes)?;
+        let symbols =
+            parse(&answer.wire).map_err(|error| Failure::Garbled { reason: error.to_string() })?;
         write_atomically(&path, symbols.as_bytes()).map_err(host("cannot keep the symbols"))?;
     }
 }

@@ -172,7 +172,7 @@ fn of_function(
 
 /// How a point was measured, in words.
 fn measured(point: &StoredPoint) -> String {
-    let Machine { cpu, memory_mib, cpus, quantum } = &point.machine;
+    let Machine { cpu, memory_mib, cpus, quantum, model } = &point.machine;
     let mut words = vec![
         format!("QEMU {}", point.qemu),
         format!("guest {}", short_hashes(&point.guest)),
@@ -182,6 +182,7 @@ fn measured(point: &StoredPoint) -> String {
     ];
     words.extend((*cpus > 1).then(|| format!("{cpus} CPUs")));
     words.extend(quantum.iter().map(|quantum| format!("quantum {quantum}")));
+    words.extend(model.iter().map(|model| format!("model {}", model.name())));
     if !point.modules.is_empty() {
         let names = point.modules.iter().map(|module| module_and_parameters(module).0);
         let names: Vec<&str> = names.collect();

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
-use super::super::{Disk, Growth, Identity, Key, Sides, Signature, Subject, UserProgram};
+use super::super::{
+    CacheLine, Disk, Growth, Identity, Key, Sides, Signature, Subject, UserProgram,
+};
 
 /// What exact counts say of a row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,10 @@ pub struct CountsEvidence {
     /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Sides<BTreeMap<String, u64>>>,
+    /// By the model of coherence: the cache lines that travelled most in the Region, in the Layout
+    /// with the median difference of transfers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_lines: Option<Sides<Vec<CacheLine>>>,
 }
 
 /// What was compared.

@@ -79,6 +79,7 @@ impl CountsExperiment {
             memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
             cpus: file.machine.cpus.unwrap_or(usual.cpus),
             quantum: file.machine.quantum,
+            model: file.machine.model,
         };
         let several = machine.cpus > 1;
         let quantum = machine.quantum.or(several.then_some(QUANTUM));
@@ -112,11 +113,13 @@ impl CountsExperiment {
                           setup and prepare into its [[program]] or [run]";
             return Err(PlanError::Program { reason: reason.into() });
         }
-        let Machine { cpus, quantum, .. } = self.machine;
+        let Machine { cpus, quantum, model, .. } = self.machine;
         range("machine.cpus", cpus, CPUS)?;
         range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
-        if cpus == 1 && quantum.is_some() {
-            return Err(PlanError::OneCpu);
+        for (is_set, key) in [(quantum.is_some(), "quantum"), (model.is_some(), "model")] {
+            if cpus == 1 && is_set {
+                return Err(PlanError::OneCpu { key });
+            }
         }
         if !MEMORY_MIB.contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });

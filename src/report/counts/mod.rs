@@ -1,6 +1,7 @@
 //! Comparisons of instructions, counted exactly.
 
 mod bridge;
+mod coherence;
 mod details;
 mod functions;
 mod overall;

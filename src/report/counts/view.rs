@@ -1,3 +1,4 @@
+use super::coherence::coherence;
 use super::details::details;
 use super::functions::functions;
 use super::overall::overall;
@@ -19,6 +20,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.push(Section::table(table(rows)));
     sections.extend(scalability(rows));
     sections.extend(parallel(rows, counts));
+    sections.extend(coherence(rows));
     sections.push(details(comparison, counts));
     sections.extend(curves::curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));

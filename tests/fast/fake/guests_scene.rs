@@ -119,6 +119,7 @@ pub fn plan(text: &str) -> Plan<GuestsPlan> {
         memory_mib: 0,
         cpus: 1,
         quantum: None,
+        model: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

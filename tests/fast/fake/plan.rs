@@ -21,6 +21,7 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
             memory_mib: 512,
             cpus: 1,
             quantum: None,
+            model: None,
             guest: "9".repeat(64),
             programs: String::new(),
             modules: Vec::new(),

@@ -1,7 +1,7 @@
 //! Rows of several CPUs: the change has a lock for which four CPUs wait.
 
 use ktax::analyse::counts;
-use ktax::model::{Comparison, Failure, Machine, QUANTUM, Side, Signature};
+use ktax::model::{Comparison, Failure, Machine, Model, QUANTUM, Side, Signature};
 
 use super::fixtures::{Line, Made, OPS, plan, run_dir_of};
 
@@ -19,6 +19,8 @@ pub fn several() -> Comparison {
     let method = &mut plan.method;
     method.machine =
         Machine { cpus: MACHINE_CPUS as u32, quantum: Some(QUANTUM), ..Machine::default() };
+    method.machine.model = Some(Model::Coherence);
+    method.key.model = method.machine.model;
     method.key.cpus = method.machine.cpus;
     method.key.quantum = method.machine.quantum;
     for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
@@ -58,5 +60,14 @@ fn profile_text(side: Side, layout: u64, cpus: u64) -> String {
             false => format!("cpu\t{cpu}\t0\t0\t{makespan}\n"),
         };
     }
+    // The lock, and what a dup touches in any case.
+    let (of_lock, of_call) = (locked / 20 * OPS * (cpus - 1), OPS / 4 * (cpus - 1) + layout + 2);
+    text += &format!("transfer\tprocess\t{of_call}\tksys_dup\n");
+    text += &format!("line\tdirect\t{of_call}\t2\t0\tksys_dup\n");
+    if of_lock > 0 {
+        text += &format!("transfer\tprocess\t{of_lock}\t_raw_spin_lock\n");
+        text += &format!("line\tdata\t{of_lock}\t1\t40\tdup_lock\n");
+    }
+    text += &format!("transfers\t{}\n", of_lock + of_call);
     text + &format!("makespan\t{makespan}\t100\t90\ntrace\t56f4e621a1079e22\nend\n")
 }

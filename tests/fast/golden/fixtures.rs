@@ -117,6 +117,7 @@ pub fn key() -> Key {
         memory_mib: 512,
         cpus: 1,
         quantum: None,
+        model: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

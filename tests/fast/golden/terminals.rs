@@ -183,9 +183,21 @@ fn a_wide_page_says_which_function_carries_most() {
 #[test]
 fn units_stand_in_each_table() {
     const UNITS: [&str; 9] = ["insn", "REP", "µs", "ns", "%", "%)", "MiB/s", "/s", "µs/s"];
-    const COUNTS: [&str; 12] = [
-        "rows", "pairs", "count", "exits", "samples", "base", "change", "mean", "min", "kernels",
-        "steps", "CPUs",
+    const COUNTS: [&str; 14] = [
+        "rows",
+        "pairs",
+        "count",
+        "exits",
+        "samples",
+        "base",
+        "change",
+        "mean",
+        "min",
+        "kernels",
+        "steps",
+        "CPUs",
+        "lines",
+        "transfers",
     ];
     for (name, result) in every() {
         for section in result.view().sections {

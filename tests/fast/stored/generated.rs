@@ -48,6 +48,7 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
         memory_mib: 512,
         cpus: 1,
         quantum: None,
+        model: None,
         guest: "9".repeat(64),
         programs: String::new(),
         modules: Vec::new(),

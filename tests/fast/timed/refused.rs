@@ -93,6 +93,7 @@ fn counted() -> Plan<CountsPlan> {
         memory_mib: 512,
         cpus: 1,
         quantum: None,
+        model: None,
         guest: "0".repeat(64),
         programs: String::new(),
         modules: Vec::new(),
