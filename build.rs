@@ -10,6 +10,22 @@ use std::process::Command;
 /// Patches that experiments need.
 const PATCHES: &str = "kernels/patches";
 
+/// How a guest without a kernel is compiled: as the bytes that are in its memory.
+const SELF_TEST: &[&str] = &[
+    "-static",
+    "-nostdlib",
+    "-no-pie",
+    "-fno-pic",
+    "-Os",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-mno-red-zone",
+    "-mgeneral-regs-only",
+    "-Wl,--oformat=binary",
+    "-Wl,-T,guest/self-test/layout.ld",
+];
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     for (name, path, sources, flags) in [
@@ -32,6 +48,14 @@ fn main() {
             "ktax-freeze",
             ["vm/freeze", "quiet", "standstill"].map(|it| format!("guest/{it}.c").into()).to_vec(),
             &["-static", "-Os", "-s"],
+        ),
+        (
+            "KTAX_SELF_TEST",
+            "ktax-self-test",
+            ["start.S", "work.S", "main.c"]
+                .map(|it| format!("guest/self-test/{it}").into())
+                .to_vec(),
+            SELF_TEST,
         ),
         (
             "KTAX_PLUGIN",
@@ -84,7 +108,7 @@ fn guest_sources() -> Vec<PathBuf> {
     // Those of hosts are for other machines: who has a compiler for them compiles them.
     let is_else = |path: &PathBuf| {
         path.ends_with("hello.c")
-            || ["guest/vm", "guest/mark"].iter().any(|of| path.starts_with(of))
+            || ["guest/vm", "guest/mark", "guest/self-test"].iter().any(|of| path.starts_with(of))
     };
     sources.retain(|path| !is_else(path) && !path.starts_with("guest/hosts"));
     sources

@@ -16,13 +16,14 @@ pub enum CacheKind {
     GuestPrograms,
     Programs,
     HostArchive,
+    SelfTest,
     Lane,
     SourceTrees,
     CompilerCache,
 }
 
 impl CacheKind {
-    pub const ALL: [CacheKind; 10] = [
+    pub const ALL: [CacheKind; 11] = [
         CacheKind::Kernel,
         CacheKind::Snapshot,
         CacheKind::SymbolTable,
@@ -33,6 +34,7 @@ impl CacheKind {
         CacheKind::GuestPrograms,
         CacheKind::Programs,
         CacheKind::HostArchive,
+        CacheKind::SelfTest,
     ];
 
     /// One of them, and several.
@@ -45,6 +47,7 @@ impl CacheKind {
             CacheKind::GuestPrograms => ("set of guest programs", "sets of guest programs"),
             CacheKind::Programs => ("archive of your programs", "archives of your programs"),
             CacheKind::HostArchive => ("host initramfs", "host initramfs files"),
+            CacheKind::SelfTest => ("passed self-test", "passed self-tests"),
             CacheKind::Lane => ("build lane", "build lanes"),
             CacheKind::SourceTrees => ("source repository", "source repositories"),
             CacheKind::CompilerCache => ("ccache", "ccaches"),
@@ -74,7 +77,7 @@ pub(super) struct Place {
     pub is_name: fn(&str) -> bool,
 }
 
-pub(super) const PLACES: [Place; 11] = [
+pub(super) const PLACES: [Place; 12] = [
     directories(CacheKind::Kernel, "kernels", is_sha256),
     directories(CacheKind::PackageList, "kernels", |name| name.starts_with("apt-")),
     files(CacheKind::PackageList, "kernels/tmp", |name| {
@@ -87,6 +90,7 @@ pub(super) const PLACES: [Place; 11] = [
     files(CacheKind::HostArchive, "hosts", |name| {
         name.strip_suffix(".cpio").is_some_and(is_sha256)
     }),
+    files(CacheKind::SelfTest, "self-tests", is_sha256),
     directories(CacheKind::Lane, "builds/lanes", |name| {
         name.starts_with(|c: char| c.is_ascii_digit())
     }),

@@ -9,6 +9,7 @@
 //! CACHE/payload/<sha256>/                the guest programs and the plugin of one ktax
 //! CACHE/programs/<sha256>/               programs of the user's, with all that they need
 //! CACHE/hosts/<sha256>.cpio              what a KVM host boots
+//! CACHE/self-tests/<sha256>              that a QEMU has passed its self-test
 //! CACHE/builds/lanes/VERSION/            a check-out and its objects; `lock` is of its build
 //! CACHE/builds/trees.git, indexes/, packages/    all source trees; they belong together
 //! CACHE/builds/ccache/                   the compiler's cache

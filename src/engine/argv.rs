@@ -54,11 +54,19 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// What is counted.
     pub region: Region,
-    /// Of several CPUs: how many instructions each executes in turn, and the seed by which that
-    /// varies.
-    pub slices: Option<(u32, u32)>,
+    /// Of several CPUs: in which slices they execute.
+    pub slices: Option<Slices>,
     /// For the model of coherence: the kernel's variables.
     pub variables: Option<&'a Path>,
+}
+
+/// The slices in which several CPUs execute.
+#[derive(Debug, Clone, Copy)]
+pub struct Slices {
+    /// How many instructions each has.
+    pub quantum: u32,
+    /// The seed by which that varies.
+    pub seed: Option<u32>,
 }
 
 /// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
@@ -144,28 +152,55 @@ pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
     args
 }
 
+/// A machine with a guest that has no kernel, and no memory in a file.
+pub fn self_test(
+    image: &Path,
+    words: &str,
+    cpus: u32,
+    files: &Files,
+    control: RawFd,
+    plugin: &Plugin,
+) -> Vec<String> {
+    let mut args = translator(cpus, "max", 1);
+    args.extend(["-kernel".into(), image.display().to_string()]);
+    args.extend(["-append", words, "-M", MACHINE, "-m", "64"].map(String::from));
+    args.extend(ALONE.map(String::from));
+    args.extend(["-action", "panic=pause"].map(String::from));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args.extend(["-plugin".into(), plugin_option(plugin)]);
+    args
+}
+
+/// Nothing that is not asked for.
+const ALONE: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
+
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
-    let cpus = request.machine.cpus;
+    let Request { machine, layout, .. } = request;
+    let mut args = translator(machine.cpus, &machine.cpu, layout.seed);
+    args.extend(["-kernel".into(), request.image.display().to_string()]);
+    args.extend(["-initrd".into(), initrd.display().to_string()]);
+    args.extend(["-append".into(), boot_line(request)]);
+    args.extend(ALONE.map(String::from));
+    args
+}
+
+/// CPUs that execute the same in each boot.
+fn translator(cpus: u32, cpu: &str, seed: u32) -> Vec<String> {
     [
         // One thread for all CPUs: with several, counts are not exact.
         ["-accel".into(), if cpus == 1 { TRANSLATOR } else { TRANSLATOR_OF_SEVERAL }.into()],
         ["-smp".into(), cpus.to_string()],
-        ["-cpu".into(), request.machine.cpu.clone()],
+        ["-cpu".into(), cpu.into()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
         ["-icount", "shift=0,sleep=off"].map(String::from),
         // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
-        ["-seed".into(), request.layout.seed.to_string()],
+        ["-seed".into(), seed.to_string()],
         ["-rtc", "base=2020-01-01,clock=vm"].map(String::from),
         // No device that depends on the host's time.
         ["-display", "none"].map(String::from),
-        ["-kernel".into(), request.image.display().to_string()],
-        ["-initrd".into(), initrd.display().to_string()],
-        ["-append".into(), boot_line(request)],
     ]
-    .into_iter()
-    .flatten()
-    .chain(["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from))
-    .collect()
+    .concat()
 }
 
 /// The guest's memory is a file. A boot writes it; a resumed VM maps it privately.
@@ -217,9 +252,10 @@ fn plugin_option(plugin: &Plugin) -> String {
         let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
         format!(",archive={archive},functions={functions}")
     });
-    // Without a seed each slice would be as long as the quantum.
-    let slices = plugin.slices.map_or(String::new(), |(quantum, seed)| {
-        format!(",quantum={quantum},jitter={}", u64::from(seed) + 1)
+    // Without a seed each slice is as long as the quantum.
+    let slices = plugin.slices.map_or(String::new(), |Slices { quantum, seed }| {
+        let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
+        format!(",quantum={quantum}{}", jitter.unwrap_or_default())
     });
     let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
     let variables = variables.unwrap_or_default();

@@ -42,7 +42,7 @@ pub enum Measures {
         /// The Key of its counts.
         key: fn(&Qemu, &Machine) -> Key,
         /// Makes it ready.
-        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>, Failure>,
+        open: fn(CountsSetup<'_>) -> Result<Box<dyn Engine>, OpenError>,
     },
     /// Times.
     Times {
@@ -64,6 +64,8 @@ impl fmt::Debug for Measures {
 pub struct CountsSetup<'a> {
     /// QEMU to run.
     pub qemu: Qemu,
+    /// How many CPUs the guests have.
+    pub cpus: u32,
     /// ktax's own directory.
     pub cache: &'a Path,
     /// What no guest may exceed.
@@ -117,6 +119,9 @@ pub enum OpenError {
     /// Something of the host's failed.
     #[error("{0}")]
     Failed(Failure),
+    /// The user stopped it.
+    #[error("stopped")]
+    Cancelled,
 }
 
 impl From<Failure> for OpenError {

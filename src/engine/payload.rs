@@ -14,6 +14,8 @@ use crate::program::PackedPrograms;
 
 pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
 pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
+/// The guest without a kernel: `guest/self-test/`.
+const SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
 const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 
 /// The program that is the guest's user space.
@@ -93,11 +95,27 @@ impl Payload {
         put(&path, &all)?;
         Ok(path)
     }
+
+    /// The guest of the self-test.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn self_test(&self) -> io::Result<PathBuf> {
+        let path = self.initrd.with_file_name("self-test");
+        put(&path, SELF_TEST)?;
+        Ok(path)
+    }
 }
 
 /// That of ktax's own guest.
 pub fn guest_sha256() -> String {
     UserSpace::OWN.sha256()
+}
+
+/// SHA-256 over what the self-test is made of.
+pub fn self_test_sha256() -> String {
+    sha256_of_parts(&[SELF_TEST, PLUGIN])
 }
 
 /// Writes the files into the cache, unless they are there already.

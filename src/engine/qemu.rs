@@ -34,6 +34,12 @@ pub enum QemuError {
     )]
     OneCpu { cpus: u32, found: String },
     #[error(
+        "QEMU {found} does not schedule several CPUs as --cpus needs it, by ktax's self-test: \
+         {why}; use another QEMU, such as that of Debian 13 or of `ktax doctor --newer-qemu DIR`, \
+         and name it with --qemu"
+    )]
+    SelfTest { found: String, why: String },
+    #[error(
         "--cpu (machine.cpu) is {name:?}, and QEMU has no such CPU model{}; `{} -cpu help` lists \
          its models",
         near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default(),

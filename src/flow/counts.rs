@@ -98,8 +98,9 @@ pub(super) fn with_boots<T>(
     let limits = session.limits.clone().of_cpus(plan.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
-    let setup = CountsSetup { qemu, cache, limits, cancel, guest, programs: packed };
-    let engine = open(setup).map_err(Error::Failed)?;
+    let cpus = plan.machine.cpus;
+    let setup = CountsSetup { qemu, cpus, cache, limits, cancel, guest, programs: packed };
+    let engine = open(setup)?;
     call(CountsBoots { engine: &*engine, images, modules, virtual_s })
 }
 

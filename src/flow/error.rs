@@ -169,6 +169,7 @@ impl From<OpenError> for Error {
             OpenError::Setting(error) => Error::Setting(error),
             OpenError::Kvm(error) => Error::Kvm(error),
             OpenError::Failed(failure) => Error::Failed(failure),
+            OpenError::Cancelled => Error::Cancelled,
         }
     }
 }

@@ -19,6 +19,7 @@ mod program;
 mod program_elsewhere;
 mod progress;
 mod resume;
+mod self_test;
 mod snapshots;
 mod store;
 mod workloads;

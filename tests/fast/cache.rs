@@ -64,6 +64,7 @@ fn one_of_each(cache: &Path) -> Vec<(CacheKind, PathBuf)> {
         (CacheKind::CompilerCache, directory(cache, "builds/ccache", 100, 300)),
         (CacheKind::GuestPrograms, directory(cache, &format!("payload/{}", hash(5)), 100, 200)),
         (CacheKind::PackageList, file(cache, "kernels/tmp/apt.bin", 100, 100)),
+        (CacheKind::SelfTest, file(cache, &format!("self-tests/{}", hash(6)), 100, 50)),
     ]
 }
 

@@ -22,7 +22,7 @@ pub(super) const NAME: &str = "exact";
 /// The engine.
 #[derive(Debug)]
 pub struct Exact {
-    tools: Tools,
+    pub(super) tools: Tools,
 }
 
 impl Exact {

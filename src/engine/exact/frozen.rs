@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::snapshot::Snapshot;
 use super::tools::Tools;
 use crate::cache::{Holder, Scratch};
-use crate::engine::argv::{self, Files, Plugin};
+use crate::engine::argv::{self, Files, Plugin, Slices};
 use crate::engine::console::read_tail;
 use crate::engine::contract::{Frozen, RawAnswer, Request};
 use crate::engine::stop::{Stop, host};
@@ -159,7 +159,7 @@ impl<'a> ExactBoot<'a> {
         let Tools { payload, programs, .. } = self.tools;
         let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
         let Request { machine, layout, .. } = &self.request;
-        let slices = machine.quantum.map(|quantum| (quantum, layout.seed));
+        let slices = machine.quantum.map(|quantum| Slices { quantum, seed: Some(layout.seed) });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
         let programs = programs.as_ref();
         Plugin { library, symbols, programs, profile, region, slices, variables }
@@ -193,7 +193,7 @@ fn after_hello(wire: Vec<u8>) -> Vec<u8> {
     }
 }
 
-fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<RawAnswer, Failure> {
+pub(super) fn collect(rest: &Rest, files: &Files, profile: &Path) -> Result<RawAnswer, Failure> {
     let console = read_tail(&files.console);
     if let Some(message) = wire::panic_message(&console) {
         return Err(Failure::Panic { message });

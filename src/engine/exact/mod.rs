@@ -2,11 +2,13 @@
 
 mod engine;
 mod frozen;
+mod self_test;
 mod snapshot;
 mod symbols;
 mod tools;
 
 pub use engine::Exact;
+pub use self_test::SelfTest;
 pub use snapshot::save_state;
 
 use super::entry::{CountsSetup, EngineEntry, Measures};
@@ -19,8 +21,12 @@ pub const ENGINE: EngineEntry = EngineEntry {
     runs_on: RunsOn::Guests,
     measures: Measures::Counts {
         key: Exact::key,
-        open: |CountsSetup { qemu, cache, limits, cancel, guest, programs }| {
-            Ok(Box::new(Exact::of(guest, qemu, cache, limits, cancel)?.with(programs)))
+        open: |CountsSetup { qemu, cpus, cache, limits, cancel, guest, programs }| {
+            let engine = Exact::of(guest, qemu, cache, limits, cancel)?.with(programs);
+            if cpus > 1 {
+                engine.check_slices()?;
+            }
+            Ok(Box::new(engine))
         },
     },
 };

@@ -32,7 +32,7 @@ pub fn look(
     let mut findings = vec![look_at_qemu(&qemu), look_at_cache(&session.cache, budget)];
     if let Ok(qemu) = &qemu {
         findings.push(look_at_engine(qemu.clone(), session));
-        findings.extend([others::newer_qemu(qemu), others::several_cpus(qemu)]);
+        findings.extend([others::newer_qemu(qemu), look_at_several_cpus(qemu, session)]);
     }
     findings.extend([look_at_packages(), others::network(), look_at_machine(session.jobs)]);
     findings.push(cpus::look());
@@ -67,6 +67,15 @@ fn look_at_engine(qemu: Qemu, session: &Session<'_>) -> Check {
         }
         Err(failure) => bad("plugin", failure.to_string(), plugin_fix(&failure)),
     }
+}
+
+/// Runs the self-test if this QEMU has not passed it yet: a second.
+fn look_at_several_cpus(qemu: &Qemu, session: &Session<'_>) -> Check {
+    others::several_cpus(qemu, || {
+        session.observer.status("testing QEMU with several CPUs");
+        let (limits, cancel) = (session.limits.clone(), session.cancel.clone());
+        Exact::new(qemu.clone(), &session.cache, limits, cancel)?.check_slices()
+    })
 }
 
 /// What a failure says to do next may be to type what the user has just typed.

@@ -5,6 +5,7 @@ use std::{fs, io};
 use rustix::process::{geteuid, getpid};
 
 use super::finding::{Check, optional};
+use crate::engine::OpenError;
 use crate::engine::counters::Counters;
 use crate::engine::host::Running;
 use crate::engine::qemu::Qemu;
@@ -116,17 +117,24 @@ fn default_route(routes: &str, routes_6: &str) -> Option<String> {
     v4.or_else(|| routes_6.lines().map(words).find(is_v6)?.pop())
 }
 
-/// Whether guests with several CPUs can be counted.
-pub(super) fn several_cpus(qemu: &Qemu) -> Check {
-    match qemu.has_several_cpus() {
-        true => optional("--cpus", true, "guests with several CPUs can be counted".into(), ""),
-        false => optional(
+/// Whether guests with several CPUs can be counted, by a test of a QEMU that says it can.
+pub(super) fn several_cpus(qemu: &Qemu, test: impl FnOnce() -> Result<(), OpenError>) -> Check {
+    if !qemu.has_several_cpus() {
+        return optional(
             "--cpus",
             false,
             "counting guests with several CPUs needs QEMU 10".into(),
             "name that of Debian 13 with --qemu, or unpack that of Debian 12's backports with \
              `ktax doctor --newer-qemu DIR`",
-        ),
+        );
+    }
+    match test() {
+        Ok(()) => optional("--cpus", true, "guests with several CPUs can be counted".into(), ""),
+        Err(error) => {
+            let text = error.to_string();
+            let (found, fix) = text.split_once("; ").unwrap_or((&text, "try again"));
+            optional("--cpus", false, found.to_owned(), fix)
+        }
     }
 }
 
@@ -156,6 +164,7 @@ pub(super) fn newer_qemu(qemu: &Qemu) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::qemu::QemuError;
 
     #[test]
     fn a_default_route_is_found_in_either_list() {
@@ -180,6 +189,12 @@ mod tests {
             assert!(!check.is_bad() && !check.found.is_empty(), "{check:?}");
         }
         assert!(!newer_qemu(&old).ok && newer_qemu(&new).ok);
+        assert!(!several_cpus(&old, || panic!("not tested")).ok);
+        assert!(several_cpus(&new, || Ok(())).ok);
+        let failed = || QemuError::SelfTest { found: "10.0.2".into(), why: "it is late".into() };
+        let check = several_cpus(&new, || Err(failed().into()));
+        assert!(!check.ok && check.found.ends_with("self-test: it is late"), "{check:?}");
+        assert!(check.fix.starts_with("use another QEMU"), "{check:?}");
         let refused = || Err(io::ErrorKind::ReadOnlyFilesystem.into());
         assert!(root_of(true, Ok(())).ok);
         assert!(!root_of(true, refused()).ok && !root_of(false, refused()).ok);
