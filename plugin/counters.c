@@ -146,11 +146,11 @@ void ktax_counters_add_to_block(struct qemu_plugin_tb *tb, uint64_t *to, uint64_
                                                       at(to, translator), n);
 }
 
-void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, uint64_t *of,
-                             uint64_t limit, int translator)
+void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, void *data,
+                             uint64_t *of, uint64_t limit, int translator)
 {
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fn, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_COND_GE,
-                                              at(of, translator), limit, NULL);
+                                              at(of, translator), limit, data);
 }
 
 enum { IN_SLOT = 16, USER = 31, SLOT = 32 };

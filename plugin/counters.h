@@ -54,8 +54,8 @@ void ktax_count(struct qemu_plugin_insn *insn, struct ktax_stretch_count count, 
 /* The same with a block, of several vCPUs: adds, and calls if a counter is at least `limit`. */
 void ktax_counters_add_to_block(struct qemu_plugin_tb *tb, uint64_t *to, uint64_t n,
                                 int translator);
-void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, uint64_t *of,
-                             uint64_t limit, int translator);
+void ktax_counters_call_from(struct qemu_plugin_tb *tb, qemu_plugin_exec_fn fn, void *data,
+                             uint64_t *of, uint64_t limit, int translator);
 
 /* Copies at most `room` bytes of the instruction; returns how many. */
 size_t ktax_insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *to, size_t room);

@@ -13,7 +13,7 @@
 
 #include "counters.h"
 #include "cpus.h"
-#include "places.h"
+#include "memory.h"
 
 struct transfer {
     uint64_t line; /* and 1, so that 0 is free */
@@ -123,12 +123,12 @@ static int by_count(const void *a, const void *b)
 /* `all` are of one line. */
 static struct ktax_line name(const struct transfer *all, size_t count)
 {
-    struct ktax_place first = ktax_place_of(all[0].address);
+    struct ktax_memory first = ktax_memory_of(all[0].address);
     struct ktax_line line = { .kind = first.kind, .name = first.symbol, .lines = 1 };
-    struct ktax_place other = first;
+    struct ktax_memory other = first;
 
     for (size_t i = 0; i < count; i++) {
-        struct ktax_place place = ktax_place_of(all[i].address);
+        struct ktax_memory place = ktax_memory_of(all[i].address);
         line.count += all[i].count;
         if (place.symbol && first.symbol && other.symbol == first.symbol) {
             other = place;
@@ -137,7 +137,7 @@ static struct ktax_line name(const struct transfer *all, size_t count)
     if (!first.symbol) {
         line.name = ktax_slot_name(all[0].slot);
     } else if (other.symbol != first.symbol) {
-        line.name = ktax_place_both(first.symbol, other.symbol);
+        line.name = ktax_memory_both(first.symbol, other.symbol);
     } else {
         line.offset = first.line_offset;
     }

@@ -14,7 +14,8 @@
 #include "context.h"
 #include "counters.h"
 #include "cpus.h"
-#include "places.h"
+#include "deadline.h"
+#include "memory.h"
 #include "report.h"
 #include "slices.h"
 #include "symbols.h"
@@ -100,17 +101,23 @@ static bool has_turn(struct qemu_plugin_tb *tb)
     return false;
 }
 
+static int slot_of(uint64_t address)
+{
+    return address >> 63 ? ktax_slot_of(ktax_symbols_find(address)) : ktax_user_slot(address);
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t count = qemu_plugin_tb_n_insns(tb);
+    uint64_t first = qemu_plugin_tb_vaddr(tb);
     struct stretch stretch = { .translator = -1 };
 
     (void)id;
-    if (!ktax_one_cpu()) {
-        stretch.translator = ktax_slices_watch(tb, has_turn(tb));
-    }
-    if (count > 0 && !(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)) >> 63)) {
+    if (count > 0 && !(first >> 63)) {
         ktax_user_block(tb);
+    }
+    if (!ktax_one_cpu()) {
+        stretch.translator = ktax_slices_watch(tb, slot_of(first), has_turn(tb));
     }
     for (size_t i = 0; i < count; i++) {
         instrument(&stretch, qemu_plugin_tb_get_insn(tb, i));
@@ -177,11 +184,14 @@ static bool read_arguments(int argc, char **argv)
             ktax_jitter = strtoull(argv[i] + 7, NULL, 10);
         } else if (strncmp(argv[i], "coherence=", 10) == 0) {
             variables = argv[i] + 10;
+        } else if (strncmp(argv[i], "limit=", 6) == 0) {
+            ktax_deadline = strtoull(argv[i] + 6, NULL, 10);
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED, coherence=FILE");
+                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED, limit=N, "
+                          "coherence=FILE");
         }
     }
     if (!out) {
@@ -190,7 +200,7 @@ static bool read_arguments(int argc, char **argv)
     if (archive && functions && !ktax_user_load(archive, functions)) {
         return false;
     }
-    if (variables && !ktax_places_load(variables)) {
+    if (variables && !ktax_memory_load(variables)) {
         return false;
     }
     ktax_coherence = variables != NULL;

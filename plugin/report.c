@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "context.h"
 #include "counters.h"
 #include "cpus.h"
+#include "deadline.h"
 #include "region.h"
 #include "watch.h"
 
@@ -25,6 +27,7 @@ struct row {
 static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
 static FILE *file;
 static const char *file_path;
+static bool is_over;
 
 /* Created at the start, so that a run does not begin if its profile cannot be written. */
 bool ktax_report_open(const char *path)
@@ -144,6 +147,21 @@ static void write_markers(void)
     }
 }
 
+/* Of those that have come so far. */
+static void write_places(void)
+{
+    static const char *const doing[] = { "", "work", "wait", "idle" };
+
+    fprintf(file, "limit\t%" PRIu64 "\n", ktax_deadline);
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        const struct ktax_place *place = &ktax_places[i];
+        if (place->doing != DOING_UNKNOWN) {
+            fprintf(file, "at\t%d\t%s\t%s\n", i, doing[place->doing],
+                    ktax_slot_name(place->slot));
+        }
+    }
+}
+
 static void write_split(const char *what, const char *reason)
 {
     if (reason) {
@@ -160,7 +178,11 @@ void ktax_report_write(void)
     write_split("interrupt", ktax_interrupt_split_failed());
     write_split("function", ktax_slots_full ? "more functions than slots" : NULL);
     write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
-    write_markers();
+    if (is_over) {
+        write_places();
+    } else {
+        write_markers();
+    }
     for (int i = 0; i < ktax_region_count && complete; i++) {
         complete = write_region(&ktax_regions[i], i + 1);
     }
@@ -172,4 +194,12 @@ void ktax_report_write(void)
         fprintf(stderr, "ktax plugin: profile %s is incomplete: %s; make room and run again\n",
                 file_path, strerror(errno));
     }
+}
+
+/* What of QEMU would end in its own time ends with it. */
+void ktax_report_over(void)
+{
+    is_over = true;
+    ktax_report_write();
+    _exit(KTAX_OVER_STATUS);
 }

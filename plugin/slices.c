@@ -16,6 +16,7 @@
 
 #include "context.h"
 #include "counters.h"
+#include "deadline.h"
 #include "main-thread.h"
 #include "region.h"
 
@@ -100,7 +101,10 @@ bool ktax_slices_init(void)
 /* Gives what was dispatched since the last call to the vCPU. */
 static void book(void)
 {
-    round_of[ktax_cpu - ktax_cpus].work += ktax_running.used - ktax_booked.used;
+    uint64_t dispatched = ktax_running.used - ktax_booked.used;
+
+    round_of[ktax_cpu - ktax_cpus].work += dispatched;
+    ktax_deadline_spend(dispatched);
     ktax_cpu->total = ktax_cpus_total();
     ktax_cpu->user = ktax_cpus_user();
     ktax_booked = ktax_running;
@@ -123,6 +127,9 @@ static void begin_slice(struct ktax_cpu *cpu)
     int at = (int)(cpu - ktax_cpus);
 
     book();
+    if (ktax_deadline_spend(KTAX_SLICE_COST)) {
+        ktax_report_over();
+    }
     debt[before] = ktax_running.used > KTAX_LIMIT ? ktax_running.used - KTAX_LIMIT : 0;
     if (cpu != ktax_cpu) {
         ktax_context_leave(cpu);
@@ -142,19 +149,23 @@ static void begin_slice(struct ktax_cpu *cpu)
 void ktax_slices_restart(void)
 {
     seed();
+    ktax_deadline_restart();
     had_slice[ktax_cpu - ktax_cpus] = true;
     memset(debt, 0, sizeof(debt));
     is_over = false;
     set_used(KTAX_LIMIT - quantum);
 }
 
+/* In a block that begins in this slot; `data` has it, plus one. */
 static void on_limit(unsigned int vcpu, void *data)
 {
     struct ktax_cpu *cpu;
 
     (void)vcpu;
-    (void)data;
     if (!is_over) {
+        if (data) {
+            ktax_deadline_at(DOING_WORK, (int)(uintptr_t)data - 1);
+        }
         now.kicks++;
         qemu_plugin_update_ns(time_control, 0);
         is_over = true;
@@ -200,7 +211,7 @@ static void on_trace(unsigned int vcpu, void *data)
     ktax_running.trace += (uintptr_t)data;
 }
 
-int ktax_slices_watch(struct qemu_plugin_tb *tb, bool is_turn)
+int ktax_slices_watch(struct qemu_plugin_tb *tb, int slot, bool is_turn)
 {
     uint64_t word = (uint64_t)qemu_plugin_tb_n_insns(tb) << 56 ^ qemu_plugin_tb_vaddr(tb);
     struct ktax_cpu *translator = ktax_cpus_read();
@@ -212,7 +223,8 @@ int ktax_slices_watch(struct qemu_plugin_tb *tb, bool is_turn)
         return -1;
     }
     ktax_counters_add_to_block(tb, &ktax_running.trace, word, translator->index);
-    ktax_counters_call_from(tb, on_limit, &ktax_running.used, KTAX_LIMIT, translator->index);
+    ktax_counters_call_from(tb, on_limit, (void *)(uintptr_t)(slot + 1), &ktax_running.used,
+                            KTAX_LIMIT, translator->index);
     if (is_turn) {
         qemu_plugin_register_vcpu_tb_exec_cb(tb, on_turn, QEMU_PLUGIN_CB_R_REGS, NULL);
     }
@@ -228,6 +240,7 @@ void ktax_slices_pause(int slot)
         round_of[ktax_cpu - ktax_cpus].wait += KTAX_LIMIT - used;
         ktax_context_wait(slot, KTAX_LIMIT - used);
     }
+    ktax_deadline_at(DOING_WAIT, slot);
     is_over = true;
     set_used(KTAX_LIMIT);
 }
@@ -235,6 +248,7 @@ void ktax_slices_pause(int slot)
 void ktax_slices_halt(int slot)
 {
     ktax_main_thread_wait();
+    ktax_deadline_at(DOING_IDLE, slot);
     halted_in[ktax_cpu - ktax_cpus] = slot;
     is_over = true;
     set_used(KTAX_LIMIT);

@@ -40,16 +40,18 @@ HOOK void ktax_context_leave(const struct ktax_cpu *next);
 HOOK void ktax_context_wait(int slot, uint64_t n);
 /* In region.c: a vCPU was idle there. */
 HOOK void ktax_region_idle(int slot, uint64_t n);
+/* In report.c: the time of deadline.h is over. Ends QEMU. */
+HOOK void ktax_report_over(void);
 
 /* False: this QEMU cannot end a slice. */
 bool ktax_slices_init(void);
 
 /*
- * Registers what a block needs, before its instructions are counted; `is_turn` if the context may
- * change in it, so that it must be certain who executes. Returns QEMU's index of the vCPU that
- * translates, or -1 while that is not known.
+ * Registers what a block needs, before its instructions are counted. `slot` is that of its first
+ * one; `is_turn` if the context may change in it, so that it must be certain who executes. Returns
+ * QEMU's index of the vCPU that translates, or -1 while that is not known.
  */
-int ktax_slices_watch(struct qemu_plugin_tb *tb, bool is_turn);
+int ktax_slices_watch(struct qemu_plugin_tb *tb, int slot, bool is_turn);
 
 /*
  * From here on all slices follow from the quantum and the seed, whatever was before. No other vCPU

@@ -66,6 +66,38 @@ static void bad_hang(const struct order *o)
 }
 WORKLOAD("bad-hang", bad_hang);
 
+static atomic_int ready[2];
+
+/* Each says that it is ready when the other has. */
+static void wait_for_the_other(unsigned member)
+{
+	team_pin(member);
+	while (!atomic_load(&ready[!member]))
+		__asm__ volatile("pause");
+	atomic_store(&ready[member], 1);
+}
+
+static void bad_deadlock(const struct order *o)
+{
+	(void)o;
+	guest_only();
+	region_begin();
+	team_start(2, wait_for_the_other);
+	team_join();
+	region_end();
+}
+WORKLOAD("bad-deadlock", bad_deadlock);
+
+static void bad_halt(const struct order *o)
+{
+	(void)o;
+	guest_only();
+	region_begin();
+	for (;;)
+		pause(); /* no timer of this process is left */
+}
+WORKLOAD("bad-halt", bad_halt);
+
 static void bad_sleep(const struct order *o)
 {
 	struct timespec left = { .tv_sec = 3600 };

@@ -67,6 +67,8 @@ pub struct Slices {
     pub quantum: u32,
     /// The seed by which that varies.
     pub seed: Option<u32>,
+    /// After how many instructions the plugin ends the machine.
+    pub limit: u64,
 }
 
 /// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
@@ -253,9 +255,9 @@ fn plugin_option(plugin: &Plugin) -> String {
         format!(",archive={archive},functions={functions}")
     });
     // Without a seed each slice is as long as the quantum.
-    let slices = plugin.slices.map_or(String::new(), |Slices { quantum, seed }| {
+    let slices = plugin.slices.map_or(String::new(), |Slices { quantum, seed, limit }| {
         let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
-        format!(",quantum={quantum}{}", jitter.unwrap_or_default())
+        format!(",limit={limit},quantum={quantum}{}", jitter.unwrap_or_default())
     });
     let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
     let variables = variables.unwrap_or_default();

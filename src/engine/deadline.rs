@@ -33,15 +33,17 @@ impl Deadline {
             let is_late = self.clock.has_passed(limits.time);
             return if is_late { Err(Failure::RealTime { limit_s }) } else { Ok(()) };
         }
-        if self.clock.ran() > limits.time {
-            return Err(Failure::CpuTime { limit_s });
-        }
-        if self.clock.real() <= limits.virtual_grace {
+        let is_late = self.clock.ran() > limits.time;
+        if !is_late && self.clock.real() <= limits.virtual_grace {
             return Ok(());
         }
+        // A guest that is late is not disturbed any more by the question.
         let virtual_s = virtual_s();
         if virtual_s > limits.virtual_s {
             return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
+        }
+        if is_late {
+            return Err(Failure::CpuTime { limit_s });
         }
         if self.stands_still(limits, virtual_s) {
             return Err(Failure::RealTime { limit_s });
@@ -119,8 +121,9 @@ mod tests {
             ([99, 0, 0], 0, None),
             ([101, 0, 0], 0, Some(real.clone())),
             ([101, 0, 2], 0, None),
-            // It sleeps.
+            // It sleeps, also if the clock is asked for the first time when it has had its time.
             ([10, 1, 0], 301, Some(Failure::VirtualTime { limit_s: 300 })),
+            ([101, 101, 0], 301, Some(Failure::VirtualTime { limit_s: 300 })),
         ] {
             assert_eq!(after(&limits, times, virtual_s), expected, "{times:?} {virtual_s}");
         }

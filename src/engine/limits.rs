@@ -7,6 +7,11 @@ use std::time::Duration;
 use rustix::event::Timespec;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+/// How many instructions are a second of the time that the plugin counts. In a second of its CPU
+/// time QEMU executes a little more where it translates much code, and ten times as many where CPUs
+/// only wait.
+const INSTRUCTIONS: u64 = 100_000_000;
+
 /// The limits of a guest.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -73,6 +78,16 @@ impl Limits {
     pub fn of_cpus(self, cpus: u32) -> Limits {
         let virtual_grace = if cpus == 1 { self.virtual_grace } else { self.time };
         Limits { virtual_grace, ..self }
+    }
+
+    /// The time of a Run of several CPUs as the plugin counts it: the same on every host.
+    pub fn instructions(&self) -> u64 {
+        self.time.as_secs().saturating_mul(INSTRUCTIONS)
+    }
+
+    /// The other way around, in seconds.
+    pub fn seconds(instructions: u64) -> u64 {
+        instructions / INSTRUCTIONS
     }
 
     /// These limits, for a trial.

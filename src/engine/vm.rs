@@ -25,6 +25,9 @@ use crate::model::Failure;
 /// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
 const FINISHED: i32 = 43;
 
+/// The same if the plugin ends it, because the time that it counts is over.
+const OVER: i32 = 64;
+
 /// A running QEMU.
 pub struct Vm {
     child: Child,
@@ -229,7 +232,7 @@ impl Vm {
 
     fn at_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
         match status.code() {
-            Some(FINISHED) => Ok(Rest::Finished),
+            Some(FINISHED | OVER) => Ok(Rest::Finished),
             Some(0) => match shut_down(console) {
                 Ok(_) if self.monitor.was_ended_by_host() => {
                     Err(Failure::QemuLost { reason: "something on this host ended it".into() })

@@ -22,6 +22,7 @@ mod ledger;
 mod measurement;
 mod metric;
 mod native;
+mod next_step;
 mod parallel;
 mod plan;
 mod program;
@@ -65,7 +66,7 @@ pub use ledger::{
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
 pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
-pub use parallel::{CpuTime, Parallel};
+pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
 pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};

@@ -48,3 +48,69 @@ impl Parallel {
         self.cpus.iter().all(|cpu| time(cpu) == Some(self.makespan))
     }
 }
+
+/// What one of several CPUs did when its last slice ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doing {
+    /// It executed.
+    Work,
+    /// It waited for another CPU.
+    Wait,
+    /// It had nothing to do.
+    Idle,
+}
+
+impl Doing {
+    /// All of them.
+    pub const ALL: [Doing; 3] = [Doing::Work, Doing::Wait, Doing::Idle];
+
+    /// What it is called in a profile.
+    pub fn name(self) -> &'static str {
+        match self {
+            Doing::Work => "work",
+            Doing::Wait => "wait",
+            Doing::Idle => "idle",
+        }
+    }
+}
+
+/// Where one of several CPUs was when its time was over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuPlace {
+    /// Which CPU.
+    pub cpu: u32,
+    /// What it did.
+    pub doing: Doing,
+    /// In which function.
+    pub function: String,
+}
+
+impl CpuPlace {
+    /// Whether it did something.
+    pub fn works(&self) -> bool {
+        self.doing == Doing::Work
+    }
+}
+
+/// Where all of them were, as the end of a sentence.
+pub(super) fn say_places(cpus: &[CpuPlace]) -> String {
+    let waits = cpus.iter().filter(|it| it.doing == Doing::Wait).count();
+    let is_deadlock = waits > 1 && !cpus.iter().any(CpuPlace::works);
+    let say = |it: &CpuPlace| {
+        let how = match it.doing {
+            Doing::Work => " executes",
+            Doing::Wait if is_deadlock => " in",
+            Doing::Wait => " waits in",
+            Doing::Idle => return format!("CPU {} is idle", it.cpu),
+        };
+        format!("CPU {}{how} {}", it.cpu, it.function)
+    };
+    let all = cpus.iter().map(say).collect::<Vec<_>>().join(", ");
+    match (is_deadlock, cpus) {
+        (_, []) => String::new(),
+        (true, _) => format!("; its CPUs wait for each other: {all}"),
+        (false, _) => format!(": {all}"),
+    }
+}

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::model::{
-    CacheLine, Context, Counts, CpuTime, Machine, Memory, Parallel, Profile, ProfileLine,
+    CacheLine, Context, Counts, CpuPlace, CpuTime, Doing, Machine, Memory, Parallel, Profile,
+    ProfileLine,
 };
 
 /// Why a profile is refused. `line` counts from 1.
@@ -20,6 +21,8 @@ pub enum ProfileError {
     Regions { regions: u64 },
     #[error("{begins} markers that begin and {ends} that end, instead of one each")]
     Markers { begins: u64, ends: u64 },
+    #[error("its time of {limit} instructions was over")]
+    Over { limit: u64, cpus: Vec<CpuPlace> },
     #[error("it has no total")]
     NoTotal,
     #[error("the file ends early")]
@@ -80,6 +83,10 @@ pub fn parse(text: &str) -> Result<Parsed, ProfileError> {
     }
     match (read.ended, read.regions, read.total) {
         (false, ..) => Err(ProfileError::Truncated),
+        (true, ..) if read.limit.is_some() => {
+            let (limit, cpus) = (read.limit.unwrap_or_default(), read.places);
+            Err(ProfileError::Over { limit, cpus })
+        }
         (true, 1, None) => Err(ProfileError::NoTotal),
         (true, 1, Some(total)) => read.checked(total),
         (true, regions, _) => Err(ProfileError::Regions { regions }),
@@ -96,6 +103,9 @@ struct Read {
     sum: u64,
     cache_lines: Vec<CacheLine>,
     parallel: Parallel,
+    /// The limit that was reached, and where each CPU was.
+    limit: Option<u64>,
+    places: Vec<CpuPlace>,
     ended: bool,
 }
 
@@ -135,6 +145,14 @@ impl Read {
             ["trace", hash] => {
                 let is_hash = hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
                 is_hash.then(|| (*hash).clone_into(&mut self.parallel.trace))?;
+            }
+            ["limit", n] if self.limit.is_none() => self.limit = Some(decimal(n)?),
+            ["at", cpu, doing, function] if self.limit.is_some() => {
+                let cpu = u32::try_from(decimal(cpu)?).ok()?;
+                let is_next = self.places.last().is_none_or(|last| last.cpu < cpu);
+                (is_next && cpu < Machine::MOST_CPUS && is_function_name(function)).then_some(())?;
+                let doing = Doing::ALL.into_iter().find(|known| known.name() == *doing)?;
+                self.places.push(CpuPlace { cpu, doing, function: (*function).to_owned() });
             }
             ["end"] => self.ended = true,
             _ => return None,

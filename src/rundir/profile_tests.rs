@@ -99,3 +99,42 @@ fn transfers_that_do_not_add_up_are_refused() {
         assert!(matches!(parse(&text), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
+
+/// One waits, one works, one has not come yet, one is idle.
+const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
+    at\t0\twait\tnative_queued_spin_lock_slowpath\nat\t1\twork\t[user]\n\
+    at\t3\tidle\tnative_safe_halt\nend\n";
+
+#[test]
+fn where_each_cpu_was_when_its_time_was_over_is_read() {
+    let at = |cpu, doing, function: &str| CpuPlace { cpu, doing, function: function.to_owned() };
+    let cpus = vec![
+        at(0, Doing::Wait, "native_queued_spin_lock_slowpath"),
+        at(1, Doing::Work, "[user]"),
+        at(3, Doing::Idle, "native_safe_halt"),
+    ];
+    assert_eq!(parse(OVER), Err(ProfileError::Over { limit: 1_600_000_000, cpus }));
+    // Whatever was counted before that.
+    let counted = OVER.replace("end\n", "region\t1\ntotal\t9\nend\n");
+    assert!(matches!(parse(&counted), Err(ProfileError::Over { .. })));
+    assert_eq!(parse(&OVER.replace("end\n", "")), Err(ProfileError::Truncated));
+}
+
+#[test]
+fn a_place_that_is_none_is_refused() {
+    for (is, becomes) in [
+        ("limit\t1600000000\n", ""),
+        ("limit\t1600000000", "limit\t-1"),
+        ("limit\t1600000000", "limit\t1\nlimit\t1"),
+        ("at\t1", "at\t0"),
+        ("at\t3", "at\t32"),
+        ("at\t3", "at\t18446744073709551616"),
+        ("work", "sleep"),
+        ("native_safe_halt", "native\u{1b}halt"),
+        ("[user]", ""),
+    ] {
+        let broken = OVER.replace(is, becomes);
+        assert_ne!(broken, OVER);
+        assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
+    }
+}

@@ -6,6 +6,7 @@ mod idle;
 
 use std::sync::OnceLock;
 
+use crate::common::rows::short_row_of_each;
 use crate::common::{Loops, QUICK_BOOT, compare, measurements, own_cache, row, scratch};
 use ktax::model::{Comparison, Context, Outcome, Run, Verdict};
 use ktax::rundir::profile;
@@ -28,7 +29,7 @@ fn rows(names: &[&str]) -> Vec<String> {
 
 /// Those, with as few operations as will do.
 fn every_way() -> Vec<String> {
-    let names = equals::short_row_of_each(&EVERY_WAY.map(str::to_owned));
+    let names = short_row_of_each(&EVERY_WAY.map(str::to_owned), 8);
     rows(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

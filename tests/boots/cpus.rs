@@ -5,20 +5,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::files::script;
+use crate::common::require::newer_qemu as newer;
 use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
-use crate::newer_qemu::newer;
 use ktax::model::{
-    Comparison, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT, TRANSFERS, Verdict,
+    Comparison, CpuPlace, Doing, Failure, MAKESPAN, METRICS, Memory, Outcome, Run, SPIN_WAIT,
+    TRANSFERS, Verdict,
 };
 
 /// Its processes wait for each other and for locks.
 const CONTENDED: &str = "messaging:channel=pipe,workers=process";
 
-const FOUR: [&str; 6] = ["-w", CONTENDED, "--cpus", "4", "--layouts", "1"];
+const FOUR: [&str; 4] = ["--cpus", "4", "--layouts", "1"];
 
-fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
+fn four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
     let qemu = qemu.display().to_string();
     compare(out, ["", ""], &[&FOUR, more, &["--qemu", &qemu]].concat())
+}
+
+fn with_four(out: &Path, qemu: &Path, more: &[&str]) -> (Ran, Comparison) {
+    four(out, qemu, &[&["-w", CONTENDED], more].concat())
 }
 
 fn samples(out: &Path) -> Vec<(Run, String)> {
@@ -107,6 +112,62 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
     }
 }
 
+/// Two threads wait for each other, and a row has too many operations.
+const ENDLESS: [&str; 2] = ["bad-deadlock", "scale:call=mmap,cpus=4,ops=16000000"];
+
+#[test]
+fn a_guest_that_never_ends_is_stopped_at_the_same_instruction_each_time() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    // The boots are made here, without a limit.
+    four(&dir.path().join("boots"), &qemu, &["-w", "getppid:ops=1"]);
+    let stopped = |name: &str, rows: &[&str]| {
+        let rows = rows.iter().flat_map(|row| ["-w", *row]);
+        let args: Vec<&str> = rows.chain(["--time-limit", "8"]).collect();
+        let (ran, comparison) = four(&dir.path().join(name), &qemu, &args);
+        assert_eq!(ran.status, 69, "{}", ran.stderr);
+        (comparison, measurements(&dir.path().join(name)))
+    };
+    let (comparison, quiet) = stopped("quiet", &ENDLESS);
+    let loops = Loops::start(2);
+    assert!(quiet == stopped("loaded", &ENDLESS).1);
+    drop(loops);
+    let [deadlock, long] = ENDLESS.map(|name| &row(&comparison, name).failures[0].failure);
+    let Failure::CountedTime { limit_s: 8, cpus } = deadlock else { panic!("{deadlock:?}") };
+    let waits = cpus.iter().filter(|it| it.doing == Doing::Wait && it.function == "[user]");
+    assert_eq!(waits.count(), 2, "{deadlock}");
+    assert!(deadlock.to_string().contains("its CPUs wait for each other: CPU 0"), "{deadlock}");
+    let Failure::CountedTime { cpus, .. } = long else { panic!("{long:?}") };
+    assert!(cpus.len() == 4 && cpus.iter().all(|it| it.function != "[user]"), "{long}");
+    assert!(cpus.iter().any(CpuPlace::works), "{long}");
+    // All CPUs idle: the clock flies, and next to no instruction is counted.
+    let asleep = ["bad-sleep", "bad-halt"];
+    let (comparison, _) = stopped("asleep", &asleep);
+    for name in asleep {
+        let failure = &row(&comparison, name).failures[0].failure;
+        assert_eq!(*failure, Failure::VirtualTime { limit_s: 300 }, "{name}");
+    }
+}
+
+/// A call whose CPUs wait for a lock, processes that wait for each other, a row with one thread.
+const KINDS: [&str; 3] = ["scale:call=dup,cpus=4,ops=800", CONTENDED, "fork-exit:ops=10"];
+
+/// On all rows: `tests/long/cpus.rs`.
+#[test]
+fn a_meaningless_change_gets_no_verdict_with_four_cpus() {
+    let Some(qemu) = newer() else { return };
+    let (dir, qemu) = (scratch(), qemu.display().to_string());
+    let rows = KINDS.iter().flat_map(|row| ["-w", *row]);
+    let args: Vec<&str> = rows.chain(["--cpus", "4", "--qemu", &qemu]).collect();
+    let lines = ["ktax.none=a", "ktax.none=ab"];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &args);
+    for name in KINDS {
+        let row = row(&comparison, name);
+        assert_eq!(row.verdict, Verdict::NoDetectedChange, "{name}: {:?}", row.effects());
+    }
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
 /// A QEMU that gives its plugin another seed each time.
 fn forgetful(dir: &Path, qemu: &Path) -> PathBuf {
     let text = format!(
@@ -137,7 +198,7 @@ fn a_qemu_that_cannot_is_refused_with_the_package_that_can() {
     script(dir.path(), "qemu", "#!/bin/sh\necho QEMU emulator version 9.2.1 '(Debian)'\n");
     let old = old.display().to_string();
     let kernel = ["compare", "--kernel", "debian:cloud-amd64", "--change-boot-line", "nopti"];
-    let ran = run(ktax().args(kernel).args(FOUR).args(["--qemu", &old]));
+    let ran = run(ktax().args(kernel).args(["-w", CONTENDED]).args(FOUR).args(["--qemu", &old]));
     assert_eq!(ran.status, 69, "{}", ran.stderr);
     let said = "--cpus 4 (machine.cpus) needs QEMU 10.0 or later, and this is 9.2.1 (Debian): \
                 Debian 13 has it, and on Debian 12 `ktax doctor --newer-qemu DIR`";

@@ -1,18 +1,9 @@
 //! The same promises on a newer QEMU, whose plugins have another interface: on the one that
 //! `make newer-qemu` unpacks, and reported as skipped where it could not be had.
 
-use std::path::PathBuf;
-
-use crate::common::{Need, compare, require, row, scratch};
+use crate::common::require::newer_qemu as newer;
+use crate::common::{compare, row, scratch};
 use ktax::model::Verdict;
-
-#[track_caller]
-pub fn newer() -> Option<PathBuf> {
-    let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
-    let program = unpacked.join("qemu-system-x86_64");
-    let why = "no newer QEMU here; `make newer-qemu` fetches it";
-    require(Need::Qemu10, program.is_file(), why).then_some(program)
-}
 
 #[test]
 fn the_controls_hold_on_a_newer_qemu() {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::files::script;
+use crate::common::require::newer_qemu as newer;
 use crate::common::{KERNEL, Ran, cache, compare, ktax, own_cache, run, scratch};
-use crate::newer_qemu::newer;
 use ktax::engine::exact::{Exact, SelfTest};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits};

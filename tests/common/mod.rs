@@ -11,6 +11,7 @@ pub mod printed;
 mod ran;
 pub mod recorder;
 pub mod require;
+pub mod rows;
 
 use std::fs;
 use std::path::{Path, PathBuf};

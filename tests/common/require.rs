@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
+use std::path::PathBuf;
 
 use super::files::has;
 
@@ -108,4 +109,13 @@ pub fn are_there(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|it| !has(it)).collect();
     let why = format!("{} missing; scripts/setup-programs.sh installs it", missing.join(" and "));
     require(Need::Programs, missing.is_empty(), why)
+}
+
+/// The QEMU that `make newer-qemu` unpacks; without it a test is reported as skipped.
+#[track_caller]
+pub fn newer_qemu() -> Option<PathBuf> {
+    let unpacked = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../qemu-backports");
+    let program = unpacked.join("qemu-system-x86_64");
+    let why = "no newer QEMU here; `make newer-qemu` fetches it";
+    require(Need::Qemu10, program.is_file(), why).then_some(program)
 }

@@ -6,6 +6,7 @@ mod answers;
 mod applications;
 #[path = "../common/mod.rs"]
 mod common;
+mod cpus;
 mod fleet;
 mod hosts;
 mod hundred;

@@ -159,7 +159,8 @@ impl<'a> ExactBoot<'a> {
         let Tools { payload, programs, .. } = self.tools;
         let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
         let Request { machine, layout, .. } = &self.request;
-        let slices = machine.quantum.map(|quantum| Slices { quantum, seed: Some(layout.seed) });
+        let (limit, seed) = (self.tools.limits.instructions(), Some(layout.seed));
+        let slices = machine.quantum.map(|quantum| Slices { quantum, seed, limit });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
         let programs = programs.as_ref();
         Plugin { library, symbols, programs, profile, region, slices, variables }

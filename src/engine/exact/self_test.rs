@@ -97,7 +97,7 @@ impl Exact {
             programs: None,
             profile: &profile,
             region: Region::Marked,
-            slices: Some(Slices { quantum, seed: None }),
+            slices: Some(Slices { quantum, seed: None, limit: tools.limits.instructions() }),
             variables: None,
         };
         let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };

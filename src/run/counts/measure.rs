@@ -1,4 +1,4 @@
-use crate::engine::RawAnswer;
+use crate::engine::{Limits, RawAnswer};
 use crate::model::{Failure, Sample, Workload};
 use crate::rundir::profile::{self, ProfileError};
 use crate::wire::{self, Answer, WireError};
@@ -15,6 +15,10 @@ pub fn measure(
     workload: &Workload,
     virtual_s: u64,
 ) -> Result<Measured, Failure> {
+    let parsed = profile::parse(&answer.profile);
+    if let Err(ProfileError::Over { limit, cpus }) = parsed {
+        return Err(Failure::CountedTime { limit_s: Limits::seconds(limit), cpus });
+    }
     let done = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) if workload.is_users() => {
@@ -37,19 +41,7 @@ pub fn measure(
     if tsc > virtual_s.saturating_mul(1_000_000_000) {
         return Err(Failure::VirtualTime { limit_s: virtual_s });
     }
-    let parsed = profile::parse(&answer.profile).map_err(|error| match error {
-        // The guest begins and ends around the whole program.
-        ProfileError::Markers { begins, ends } if workload.is_users() => {
-            let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
-            let message =
-                format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
-            Failure::Program { message }
-        }
-        ProfileError::Regions { regions: 2 } if workload.is_users() => {
-            Failure::Program { message: "it executed `end` before `begin`".to_owned() }
-        }
-        error => Failure::Profile { reason: error.to_string() },
-    })?;
+    let parsed = parsed.map_err(|error| unusable(error, workload))?;
     let ops = workload.ops_of(&done.signature);
     if ops == 0 {
         let message = "it printed that it did 0 operations".to_owned();
@@ -67,4 +59,21 @@ pub fn measure(
         parallel: parsed.parallel,
     };
     Ok(Measured { sample, profile: answer.profile.clone() })
+}
+
+/// What a profile that cannot be used says of the Workload.
+fn unusable(error: ProfileError, workload: &Workload) -> Failure {
+    match error {
+        // The guest begins and ends around the whole program.
+        ProfileError::Markers { begins, ends } if workload.is_users() => {
+            let [begins, ends] = [begins, ends].map(|n| n.saturating_sub(1));
+            let message =
+                format!("it executed `begin` and `end` {begins} and {ends} times, not once each");
+            Failure::Program { message }
+        }
+        ProfileError::Regions { regions: 2 } if workload.is_users() => {
+            Failure::Program { message: "it executed `end` before `begin`".to_owned() }
+        }
+        error => Failure::Profile { reason: error.to_string() },
+    }
 }

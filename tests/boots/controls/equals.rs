@@ -1,9 +1,9 @@
 //! What is equal is equal, on rows of every kind; on all rows in `make test-long`.
 
-use ktax::model::{Verdict, Workload};
-use ktax::plan::{definitions, select};
+use ktax::model::Verdict;
 
 use super::{args, every_way, rows};
+use crate::common::rows::{LONG, short_row_of_each, workloads};
 use crate::common::{QUICK_BOOT, compare, scratch, tree};
 
 #[test]
@@ -33,41 +33,9 @@ fn zero_is_zero(rows: &[String]) {
     }
 }
 
-/// A run of these takes most of a minute, or, of the last, needs what no guest has; `kernel-boot`
-/// boots in each run, and has tests of its own.
-const LONG: [&str; 7] = [
-    "kernel-boot",
-    "mmap-stress",
-    "mmap-stress-short",
-    "connect4-long",
-    "high-systime",
-    "fork-live",
-    "lame",
-];
-
-/// All workloads but those, the hidden ones, and programs of this machine, which
-/// `tests/long/applications.rs` measures.
-fn workloads() -> Vec<String> {
-    let mut definitions = definitions().unwrap();
-    definitions.retain(|d| !d.hidden && d.run.is_none() && !LONG.contains(&d.name.as_str()));
-    definitions.into_iter().map(|definition| definition.name).collect()
-}
-
-/// The first row of each of these workloads, with an eighth of its operations.
-pub(super) fn short_row_of_each(names: &[String]) -> Vec<String> {
-    let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
-    let workload = |row: &Workload| row.row.split(':').next().unwrap().to_owned();
-    rows.dedup_by_key(|row| workload(row));
-    let short = |row: &Workload| {
-        let separator = if row.row.contains(':') { ',' } else { ':' };
-        format!("{}{separator}ops={}", row.row, (row.ops / 8).max(1))
-    };
-    rows.iter().map(short).collect()
-}
-
 #[test]
 fn a_short_row_of_every_workload_of_every_group_repeats_to_the_last_digit() {
-    let names = short_row_of_each(&workloads());
+    let names = short_row_of_each(&workloads(), 8);
     assert_eq!(repeat(&names), workloads().len());
 }
 

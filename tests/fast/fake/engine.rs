@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, Engine, Frozen, RawAnswer, Request, Stop};
-use ktax::model::{Failure, Side, Step};
+use ktax::model::{CpuPlace, Doing, Failure, Side, Step};
 use ktax::wire::Hello;
 
 use super::scene::{Scene, hello};
@@ -27,6 +27,12 @@ struct FakeBoot<'a> {
 
 pub fn lost() -> Failure {
     Failure::QemuLost { reason: "signal 9".into() }
+}
+
+/// Two CPUs whose time was over when they did this.
+pub fn over(doing: [Doing; 2]) -> Failure {
+    let at = |(cpu, doing)| CpuPlace { cpu, doing, function: "[user]".into() };
+    Failure::CountedTime { limit_s: 180, cpus: (0..).zip(doing).map(at).collect() }
 }
 
 impl Fake<'_> {

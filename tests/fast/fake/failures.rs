@@ -2,10 +2,10 @@
 
 use ktax::analyse::counts;
 use ktax::engine::RawAnswer;
-use ktax::model::{Comparison, Failure, Outcome, Sample, Side, Verdict};
+use ktax::model::{Comparison, Doing, Failure, Outcome, Sample, Side, Verdict};
 use ktax::wire::Hello;
 
-use super::engine::lost;
+use super::engine::{lost, over};
 use super::scene::{Scene, VIRTUAL_S, hello, profile};
 use crate::common::{open_counts, row, scratch, tree};
 
@@ -34,6 +34,8 @@ pub fn every_failure() -> Vec<(Failure, bool)> {
         (Failure::RealTime { limit_s: 180 }, true),
         (Failure::CpuTime { limit_s: 180 }, true),
         (Failure::Profile { reason: text("it ends early") }, true),
+        (over([Doing::Work, Doing::Wait]), true),
+        (over([Doing::Idle, Doing::Wait]), false),
         (panicked(), false),
         (Failure::VirtualTime { limit_s: 300 }, false),
         (Failure::Silent { console: String::new() }, false),

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use ktax::engine::Limits;
 use ktax::model::{Layout, Signature, UserProgram};
 use ktax::plan::{definitions, select};
 use ktax::program::pack;
-use ktax::rundir::profile;
+use ktax::rundir::profile::{self, ProfileError};
 use ktax::wire::{self, Answer, Done, WireError, parse_answer, parse_hello, parse_symbols};
 
 fn document() -> String {
@@ -46,7 +47,8 @@ fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
     let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
-    let wanted = ["Hello", "Order", answer, answer, answer, answer, rest, profile, profile];
+    let wanted =
+        ["Hello", "Order", answer, answer, answer, answer, rest, profile, profile, profile];
     assert_eq!(headings, wanted);
 }
 
@@ -130,6 +132,9 @@ fn the_profile_adds_up() {
     let [one, several] = [0, 1].map(|at| profile::parse(&profiles[at]).unwrap());
     assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
     assert_eq!(several.parallel.unwrap().cpus.len(), 2);
+    let over = profile::parse(&profiles[2]).unwrap_err();
+    let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
+    assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Nothing that comes in makes a parser panic, gets out unescaped, or means two things.
 
+use ktax::model::Failure;
 use ktax::plan::{Experiment, ExperimentMethod};
-use ktax::rundir::profile;
+use ktax::rundir::profile::{self, ProfileError};
 use ktax::text::escape_bytes;
 use ktax::wire::{self, Answer, Hello, parse_answer, parse_hello, parse_symbols};
 use proptest::prelude::*;
@@ -31,6 +32,10 @@ pub const PROFILES: &[&str] = &[
     "ktax-profile\t1\napi\t4\nsplit\tkthread\t__switch_to_asm not recognised\nregion\t1\n\
      total\t0\nend\n",
 ];
+
+/// Of CPUs whose time was over, which is no profile.
+const OVER: &str = "ktax-profile\t1\napi\t4\nlimit\t1600000000\n\
+    at\t0\twait\tnative_queued_spin_lock_slowpath\nat\t2\twork\t[user]\nend\n";
 
 const EXPERIMENTS: &[&str] = &[
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/lsm.toml")),
@@ -121,6 +126,15 @@ proptest! {
                 prop_assert!(parsed.profile.lines.iter().all(|line| printable(&line.function)));
             }
             Err(error) => prop_assert!(printable(&error.to_string()), "{error:?}"),
+        }
+    }
+
+    #[test]
+    fn profiles_of_a_time_that_was_over(text in damaged_text(&[OVER])) {
+        if let Err(ProfileError::Over { limit, cpus }) = profile::parse(&text) {
+            prop_assert!(cpus.len() <= 32);
+            let message = Failure::CountedTime { limit_s: limit, cpus }.to_string();
+            prop_assert!(printable(&message), "{message:?}");
         }
     }
 

@@ -79,6 +79,7 @@ fn profiles() {
         "split\ta\tb\n",
         "region\t1\n",
         "total\t1\n",
+        "limit\t1\nat\t0\twork\tf\n",
     ] {
         for end in ["", "end\n"] {
             check("ktax-profile\t1\n", piece, |text| {

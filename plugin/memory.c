@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "places.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static bool add(uint64_t address, const char *name)
     return true;
 }
 
-bool ktax_places_load(const char *path)
+bool ktax_memory_load(const char *path)
 {
     return ktax_symbol_file_read(path, add);
 }
@@ -67,7 +67,7 @@ static const struct symbol *find(uint64_t address)
                                                                             : NULL;
 }
 
-static bool name(struct ktax_place *place, const char *kind, uint64_t address, uint64_t line)
+static bool name(struct ktax_memory *place, const char *kind, uint64_t address, uint64_t line)
 {
     const struct symbol *symbol = find(address);
 
@@ -96,9 +96,9 @@ static const struct {
     { 0, "user" },
 };
 
-struct ktax_place ktax_place_of(uint64_t address)
+struct ktax_memory ktax_memory_of(uint64_t address)
 {
-    struct ktax_place place = { .kind = "user" };
+    struct ktax_memory place = { .kind = "user" };
 
     for (int i = 0; i < ktax_cpu_count; i++) {
         uint64_t own = address - ktax_cpus[i].base;
@@ -120,7 +120,7 @@ struct ktax_place ktax_place_of(uint64_t address)
     return place;
 }
 
-const char *ktax_place_both(const char *one, const char *other)
+const char *ktax_memory_both(const char *one, const char *other)
 {
     bool in_order = strcmp(one, other) < 0;
     size_t size = strlen(one) + strlen(other) + 2;

@@ -1,0 +1,36 @@
+//! Which rows a test of all rows measures.
+
+use ktax::model::Workload;
+use ktax::plan::{definitions, select};
+
+/// A run of these takes most of a minute, or, of the last, needs what no guest has; `kernel-boot`
+/// boots in each run, and has tests of its own.
+pub const LONG: [&str; 7] = [
+    "kernel-boot",
+    "mmap-stress",
+    "mmap-stress-short",
+    "connect4-long",
+    "high-systime",
+    "fork-live",
+    "lame",
+];
+
+/// All workloads but those, the hidden ones, and programs of this machine, which
+/// `tests/long/applications.rs` measures.
+pub fn workloads() -> Vec<String> {
+    let mut definitions = definitions().unwrap();
+    definitions.retain(|d| !d.hidden && d.run.is_none() && !LONG.contains(&d.name.as_str()));
+    definitions.into_iter().map(|definition| definition.name).collect()
+}
+
+/// The first row of each of these workloads, with one of so many of its operations.
+pub fn short_row_of_each(names: &[String], share: u64) -> Vec<String> {
+    let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
+    let workload = |row: &Workload| row.row.split(':').next().unwrap().to_owned();
+    rows.dedup_by_key(|row| workload(row));
+    let short = |row: &Workload| {
+        let separator = if row.row.contains(':') { ',' } else { ':' };
+        format!("{}{separator}ops={}", row.row, (row.ops / share).max(1))
+    };
+    rows.iter().map(short).collect()
+}
