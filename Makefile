@@ -117,13 +117,15 @@ test-long: setup
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
-	    '--test long -- --test-threads 1 answers:: applications:: fleet:: programs:: publication::'
+	    '--test long -- --test-threads 1 answers:: applications:: cpus:: fleet:: programs:: publication::'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =
 # Ratios in one run; the last lines say where the time of a warm demo goes.
 bench: build
+	-@$(MAKE) --no-print-directory newer-qemu
 	cargo bench --locked --bench speed
+	cargo bench --locked --bench cpus
 	cargo bench --locked --bench native
 	cargo bench --locked --bench statistics
 	cargo bench --locked --bench exits
