@@ -17,8 +17,11 @@ const ROUNDS: usize = 3;
 /// So long that no slice ends by it.
 const ENDLESS: u32 = 1_000_000_000;
 
-/// What is compared with one CPU, and how much more it may cost.
-const MACHINES: [(&str, u32, u32, Option<Model>, Option<f64>); 4] = [
+/// CPUs, their quantum, a model, and how much more than one CPU it may cost.
+type Case = (&'static str, u32, u32, Option<Model>, Option<f64>);
+
+/// What is compared with one CPU.
+const MACHINES: [Case; 4] = [
     ("4 CPUs, the default quantum", 4, QUANTUM, None, Some(3.0)),
     ("4 CPUs, the default quantum, coherence", 4, QUANTUM, Some(Model::Coherence), Some(6.0)),
     ("4 CPUs, no quantum", 4, ENDLESS, None, None),
