@@ -5,6 +5,7 @@
 mod bisect;
 mod file_system;
 mod history;
+mod lock;
 
 use std::fs;
 use std::path::Path;
