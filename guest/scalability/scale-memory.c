@@ -9,8 +9,11 @@
 
 enum { FAULTS = 128 };
 
-static char *areas[SCALE_MAX];
-static unsigned faulted[SCALE_MAX];
+/* Of each worker, in a cache line of its own. */
+static struct own {
+	char *area;
+	unsigned faulted;
+} __attribute__((aligned(64))) owns[SCALE_MAX];
 
 /* A page that nobody may touch is around each: neighbours would become one mapping. */
 int scale_prepare_faults(unsigned worker)
@@ -19,11 +22,11 @@ int scale_prepare_faults(unsigned worker)
 	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
 		return -1;
 	for (unsigned i = 0; i < SCALE_MAX; i++) {
-		areas[i] = mmap(NULL, (FAULTS + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (areas[i] == MAP_FAILED)
+		owns[i].area = mmap(NULL, (FAULTS + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (owns[i].area == MAP_FAILED)
 			return -1;
-		areas[i] += PAGE;
-		if (mprotect(areas[i], FAULTS * PAGE, PROT_READ | PROT_WRITE))
+		owns[i].area += PAGE;
+		if (mprotect(owns[i].area, FAULTS * PAGE, PROT_READ | PROT_WRITE))
 			return -1;
 	}
 	return 0;
@@ -31,10 +34,11 @@ int scale_prepare_faults(unsigned worker)
 
 int scale_fault(unsigned worker)
 {
-	unsigned page = faulted[worker]++ % FAULTS;
+	struct own *own = &owns[worker];
+	unsigned page = own->faulted++ % FAULTS;
 
-	*(volatile char *)(areas[worker] + page * PAGE) = 1;
-	return page == FAULTS - 1 ? madvise(areas[worker], FAULTS * PAGE, MADV_DONTNEED) : 0;
+	*(volatile char *)(own->area + page * PAGE) = 1;
+	return page == FAULTS - 1 ? madvise(own->area, FAULTS * PAGE, MADV_DONTNEED) : 0;
 }
 
 int scale_map(unsigned worker)
