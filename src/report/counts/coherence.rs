@@ -35,7 +35,7 @@ pub fn coherence(rows: &[Row]) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(of_row).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: "Cache lines that travel between CPUs, by the model of coherence:".to_owned(),
-        table: Table { gives_way: vec![vec![5], vec![2], vec![3]], ..Table::of(COLUMNS) }
+        table: Table { gives_way: vec![vec![5], vec![2], vec![6], vec![3]], ..Table::of(COLUMNS) }
             .with(lines),
         notes: vec![MEANING.to_owned()],
     })
