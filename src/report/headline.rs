@@ -66,6 +66,11 @@ fn said(verdict: Verdict, rows: &[&Row], is_named: bool) -> String {
 fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<String> {
     let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| verdict::is_by_rep(row));
+    // What is counted comes before what a model says.
+    let is_modelled = |row: &&Row| row.deciding().is_some_and(|it| it.metric == TRANSFERS);
+    let (modelled, counted): (Vec<&Row>, Vec<&Row>) =
+        instructions.into_iter().partition(is_modelled);
+    let instructions = if counted.is_empty() { modelled } else { counted };
     let which = if rows.len() == 1 { "" } else { which };
     let by_instructions = extreme(which, &instructions, sign, is_named);
     let which = if by_instructions.is_some() { "" } else { which };

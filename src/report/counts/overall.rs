@@ -30,8 +30,9 @@ const COLUMNS: [(&str, Kind); 5] = [
 pub fn overall(rows: &[Row]) -> Option<Section> {
     let mut functions: BTreeMap<(&str, Carried), Vec<Part<'_>>> = BTreeMap::new();
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
-    // What CPUs waited may be many times what it was.
-    let changed = changed.filter(|(_, effect)| Carried::of(effect) != Carried::Wait);
+    // What CPUs waited, or passed to each other, may be many times what it was.
+    let is_work = |by: Carried| matches!(by, Carried::Instructions | Carried::Rep);
+    let changed = changed.filter(|(_, effect)| is_work(Carried::of(effect)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
     let mut counts = [0_u32; 2];
     for (row, effect) in changed {

@@ -38,7 +38,7 @@ fn idle(kernels: [&str; 2]) {
         let run: Run = serde_json::from_slice(&content).unwrap();
         let Outcome::Measured(sample) = run.outcome else { panic!("{} failed", run.row) };
         // A preempt-rt kernel has threads for interrupts, which is most of this.
-        let of = |context: Context| sample.counts[&context];
+        let of = |context: Context| sample.counts.get(&context).copied().unwrap_or_default();
         let background = [of(Context::Kthread), of(Context::Interrupt)];
         let executed: u64 = background.iter().map(|it| it.instructions + it.rep_iterations).sum();
         let of_a_thousand = 1000 * executed / sample.tsc;

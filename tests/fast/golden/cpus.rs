@@ -7,11 +7,15 @@ use super::fixtures::{Line, Made, OPS, plan, run_dir_of};
 
 const MACHINE_CPUS: u64 = 4;
 
-const ROWS: [(&str, u64); 3] = [
+/// Of the last the change only shares a line.
+const ROWS: [(&str, u64); 4] = [
     ("scale:call=dup,cpus=1,objects=shared", 1),
     ("scale:call=dup,cpus=2,objects=shared", 2),
     ("scale:call=dup,cpus=4,objects=shared", 4),
+    (SHARING, 2),
 ];
+
+const SHARING: &str = "scale:call=page-fault,cpus=2,objects=shared";
 
 pub fn several() -> Comparison {
     let made: Vec<Made> = ROWS.iter().map(|(row, _)| (*row, "one call", nothing as _)).collect();
@@ -28,7 +32,7 @@ pub fn several() -> Comparison {
     }
     let root = tempfile::tempdir().unwrap();
     let dir = run_dir_of(&root.path().join("run"), plan, |step, at| {
-        Ok((profile_text(step.side, step.layout as u64, ROWS[at].1), Signature::new()))
+        Ok((profile_text(step.side, step.layout as u64, ROWS[at]), Signature::new()))
     });
     counts(&dir).unwrap()
 }
@@ -39,8 +43,9 @@ fn nothing(_: Side, _: usize) -> Result<(Vec<Line>, Signature), Failure> {
 }
 
 /// Each CPU that works does the same, and those that do not are idle meanwhile.
-fn profile_text(side: Side, layout: u64, cpus: u64) -> String {
+fn profile_text(side: Side, layout: u64, (row, cpus): (&str, u64)) -> String {
     let (locked, waits) = match side {
+        _ if row == SHARING => (0, 0),
         Side::Base => (0, 10 * (cpus - 1)),
         Side::Change => (20, 400 * (cpus - 1)),
     };
@@ -61,7 +66,9 @@ fn profile_text(side: Side, layout: u64, cpus: u64) -> String {
         };
     }
     // The lock, and what a dup touches in any case.
-    let (of_lock, of_call) = (locked / 20 * OPS * (cpus - 1), OPS / 4 * (cpus - 1) + layout + 2);
+    let is_shared = row == SHARING && side == Side::Change;
+    let locks = if is_shared { 2 } else { locked / 20 };
+    let (of_lock, of_call) = (locks * OPS * (cpus - 1), OPS / 4 * (cpus - 1) + layout + 2);
     text += &format!("transfer\tprocess\t{of_call}\tksys_dup\n");
     text += &format!("line\tdirect\t{of_call}\t2\t0\tksys_dup\n");
     if of_lock > 0 {
