@@ -146,6 +146,7 @@ bless:
 
 # What each experiment says here and now, below its question. Half an hour, and the builds of kernels the first time.
 answers: build
+	-@$(MAKE) --no-print-directory newer-qemu
 	sh scripts/answers.sh
 
 clean:

@@ -3,15 +3,17 @@
 //! of other architectures are in `hosts/again.rs`.
 
 mod printed;
+mod qemu;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::plan::{definitions, select};
 
-use crate::common::{KERNEL, Need, counts_plan, ktax, require, run, scratch};
+use crate::common::{Need, ktax, require, run, scratch};
 use crate::hosts;
 use printed::{Printed, answer};
+use qemu::{qemu_of, version_of_now, with_qemu};
 
 /// A test for each file.
 macro_rules! come_out_again {
@@ -32,6 +34,7 @@ come_out_again! {
     point_releases "experiments/kernel-6.1-point-releases.toml"
     locks "experiments/locks.toml"
     lsm "experiments/lsm.toml"
+    lsm_cpus "experiments/lsm-cpus.toml"
     lsm_framework "experiments/lsm-framework.toml"
     lsm_framework_up "experiments/lsm-framework-up.toml"
     lsm_smp "experiments/lsm-smp.toml"
@@ -41,7 +44,9 @@ come_out_again! {
     mmap_stress "experiments/mmap-stress.toml"
     page_table_sharing "experiments/page-table-sharing.toml"
     paravirt "experiments/paravirt.toml"
+    per_vma_locks "experiments/per-vma-locks.toml"
     spinlocks "experiments/spinlocks.toml"
+    spinlocks_contended "experiments/spinlocks-contended.toml"
     spinlocks_paravirt "experiments/spinlocks-paravirt.toml"
     thp "experiments/thp.toml"
     under_load "experiments/under-load.toml"
@@ -71,8 +76,9 @@ fn root() -> &'static Path {
 
 #[track_caller]
 fn comes_out_again(file: &str) {
-    let (_, answer) = read(file);
-    let qemu = qemu_of_now();
+    let (text, answer) = read(file);
+    let Some(qemu) = qemu_of(&text) else { return };
+    let qemu = version_of_now(qemu.as_deref());
     if is_same(file, "QEMU", answer.version("QEMU").as_deref(), &qemu) {
         row_comes_out_again(file);
     }
@@ -93,7 +99,9 @@ pub fn row_comes_out_again(file: &str) {
     let dir = scratch();
     let out = dir.path().join("out");
     let asked = one_row(file, &text, dir.path());
-    let ran = run(ktax().args(&asked).arg("--out").arg(&out).current_dir(root()));
+    let Some(qemu) = qemu_of(&text) else { return };
+    let ran =
+        run(with_qemu(qemu.as_deref()).args(&asked).arg("--out").arg(&out).current_dir(root()));
     assert!(matches!(ran.status, 0 | 3 | 4), "{file}: {}", ran.stderr);
     let versions = Printed::of(&run(ktax().args(["report", "--versions"]).arg(runs(&out))).stdout);
     for name in ["QEMU", "host", "base", "change"] {
@@ -111,11 +119,6 @@ pub fn row_comes_out_again(file: &str) {
     let whose = format!("{file}, measured with guest {}, here {}", guests[0], guests[1]);
     let again = again(&answer, &ran.stdout, &out);
     assert_rows(&whose, &answer, &again, guests[0] == guests[1]);
-}
-
-fn qemu_of_now() -> String {
-    let ran = run(ktax().args(["plan", "--same", "--kernel", KERNEL, "-w", "getppid"]));
-    counts_plan(&ran.stdout).key.qemu
 }
 
 /// Counts of other kernels and other QEMUs are other counts.

@@ -1,0 +1,27 @@
+//! Which QEMU an experiment runs on: that of the distribution, or for several CPUs a newer one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::require::newer_qemu;
+use crate::common::{KERNEL, counts_plan, ktax, run};
+
+/// What several CPUs need; `None` inside for one, and outside where there is no such QEMU.
+pub fn qemu_of(text: &str) -> Option<Option<PathBuf>> {
+    let parsed: toml::Table = toml::from_str(text).unwrap();
+    let machine = parsed.get("machine").and_then(|machine| machine.get("cpus"));
+    if machine.is_some() { newer_qemu().map(Some) } else { Some(None) }
+}
+
+/// `ktax` with that QEMU.
+pub fn with_qemu(qemu: Option<&Path>) -> Command {
+    let mut command = ktax();
+    command.envs(qemu.map(|qemu| ("KTAX_QEMU", qemu)));
+    command
+}
+
+/// Its version, as results name it.
+pub fn version_of_now(qemu: Option<&Path>) -> String {
+    let plan = ["plan", "--same", "--kernel", KERNEL, "-w", "getppid"];
+    counts_plan(&run(with_qemu(qemu).args(plan)).stdout).key.qemu
+}
