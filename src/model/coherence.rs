@@ -13,7 +13,7 @@ impl Model {
     pub const ALL: [Model; 1] = [Model::Coherence];
 
     /// Its name in files and on the screen.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Model::Coherence => "coherence",
         }

@@ -175,9 +175,9 @@ impl Read {
         if [total, found[0], found[1]] != [work, wait, idle] || !parallel.adds_up() {
             return Err(ProfileError::Time);
         }
-        let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
         let of_functions = of_lines(|counts| counts.transfers);
-        let of_cache_lines = sum(&mut cache_lines.iter().map(|line| line.transfers));
+        let of_cache_lines =
+            cache_lines.iter().fold(0_u64, |sum, line| sum.saturating_add(line.transfers));
         if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }

@@ -165,7 +165,7 @@ fn init_on_alloc_is_attributed_to_the_functions_that_do_it() {
     {
         let row = row(planted(), name);
         assert_eq!(row.verdict, Verdict::Slower, "{row:?}");
-        let rep = row.effects().iter().find(|effect| effect.metric == "rep-iterations").unwrap();
+        let rep = row.effect("rep-iterations").unwrap();
         assert_eq!(rep.verdict, Verdict::Slower);
         let first = &rep.functions[0];
         assert_eq!((first.function.as_str(), first.context), (function, Context::Process));

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::files::script;
+use crate::common::files::{script, wrapped_qemu};
 use crate::common::require::newer_qemu as newer;
 use crate::common::{Loops, Ran, compare, ktax, measurements, own_cache, row, run, scratch};
 use ktax::model::{
@@ -50,7 +50,7 @@ fn four_cpus_repeat_to_the_last_byte_and_their_times_add_up() {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         let row = row(&comparison, CONTENDED);
         assert_eq!(row.verdict, Verdict::NoDetectedChange);
-        let found = |name: &str| row.effects().iter().find(|of| of.metric == name).unwrap().base;
+        let found = |name: &str| row.effect(name).unwrap().base;
         assert!(found(MAKESPAN) > 0.0 && found(SPIN_WAIT) > 0.0, "{row:?}");
         let page = run(ktax().arg("report").arg(out.join("out"))).stdout;
         assert!(page.contains("4 CPUs together, insn per operation"), "{page}");
@@ -170,13 +170,7 @@ fn a_meaningless_change_gets_no_verdict_with_four_cpus() {
 
 /// A QEMU that gives its plugin another seed each time.
 fn forgetful(dir: &Path, qemu: &Path) -> PathBuf {
-    let text = format!(
-        "#!/bin/sh\nfor word; do\n  shift\n  case $word in *,jitter=*) word=${{word%=*}}=$$;; \
-         esac\n  set -- \"$@\" \"$word\"\ndone\nexec '{}' \"$@\"\n",
-        qemu.display()
-    );
-    script(dir, "qemu", &text);
-    dir.join("qemu")
+    wrapped_qemu(dir, qemu, "case $word in *,jitter=*) word=${word%=*}=$$;; esac")
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::files::script;
+use crate::common::files::wrapped_qemu;
 use crate::common::require::newer_qemu as newer;
 use crate::common::{KERNEL, Ran, cache, compare, ktax, own_cache, run, scratch};
 use ktax::engine::exact::{Exact, SelfTest};
@@ -61,23 +61,12 @@ fn a_counter_without_a_lock_loses_what_others_count() {
     assert!(contended == 0 && counter < ALL * 3 / 4, "{counter}");
 }
 
-/// A QEMU that does something with each of its words before it starts.
-fn wrapped(dir: &Path, qemu: &Path, with_word: &str) -> PathBuf {
-    let text = format!(
-        "#!/bin/sh\nfor word; do\n  shift\n  {with_word}\n  set -- \"$@\" \"$word\"\ndone\n\
-         exec '{}' \"$@\"\n",
-        qemu.display()
-    );
-    script(dir, "qemu", &text);
-    dir.join("qemu")
-}
-
 #[test]
 fn a_qemu_with_other_slices_is_refused() {
     let Some(qemu) = newer() else { return };
     let dir = scratch();
     let long = "case $word in *,quantum=*) word=${word%quantum=*}quantum=100000;; esac";
-    let qemu = wrapped(dir.path(), &qemu, long);
+    let qemu = wrapped_qemu(dir.path(), &qemu, long);
     let said = "does not schedule several CPUs as --cpus needs it, by ktax's self-test: at a \
                 quantum of 200, 0.1 % of a lock's acquisitions are contended instead of";
     let out = dir.path().join("out");
@@ -102,7 +91,7 @@ fn a_qemu_is_tested_once_and_for_several_cpus_only() {
         fs::create_dir(&place).unwrap();
         let log = place.join("log");
         let count = format!("case $word in */self-test) echo {name} >> '{}';; esac", log.display());
-        (wrapped(&place, &qemu, &count), log)
+        (wrapped_qemu(&place, &qemu, &count), log)
     });
     let tests = |log: &Path| fs::read_to_string(log).unwrap_or_default().lines().count();
     let compared = |(qemu, log): &(PathBuf, PathBuf), cpus: &str| -> usize {

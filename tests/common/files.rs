@@ -27,6 +27,17 @@ pub fn script(dir: &Path, name: &str, text: &str) {
     fs::set_permissions(dir.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
+/// A QEMU that does something with each of its words, which is `$word`, before it starts.
+pub fn wrapped_qemu(dir: &Path, qemu: &Path, with_word: &str) -> PathBuf {
+    let text = format!(
+        "#!/bin/sh\nfor word; do\n  shift\n  {with_word}\n  set -- \"$@\" \"$word\"\ndone\n\
+         exec '{}' \"$@\"\n",
+        qemu.display()
+    );
+    script(dir, "qemu", &text);
+    dir.join("qemu")
+}
+
 /// Whether a directory of PATH has this program.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -46,8 +46,7 @@ fn contended_rows_repeat_ten_of_ten_times_at_every_quantum_under_load() {
             let failures: Vec<_> = failures.map(|it| format!("{it:?}")).collect();
             assert_eq!(ran.status, 0, "at {quantum}: {failures:?} {}", ran.stderr);
             for name in CONTENDED {
-                let of_row = row(&comparison, name).effects();
-                let waits = of_row.iter().find(|it| it.metric == SPIN_WAIT).unwrap();
+                let waits = row(&comparison, name).effect(SPIN_WAIT).unwrap();
                 assert!(waits.base > 0.0, "{name} at {quantum} is not contended");
             }
             for (path, text) in profiles_of(&out) {

@@ -146,15 +146,13 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     }
     let (verdict, decided_by) = decide(&effects);
     let seen = seen(workload, &effects, &pairs);
-    let makespan = effects.iter().find(|effect| effect.metric == MAKESPAN);
-    let waits = makespan
-        .map(|effect| functions::waits(runs, workload, pair_of(effect, &pairs)))
-        .transpose()?;
-    let model_lines = effects
-        .iter()
-        .find(|effect| effect.metric == TRANSFERS)
-        .map(|effect| functions::cache_lines(runs, workload, pair_of(effect, &pairs)))
-        .transpose()?;
+    let shown = |metric: &str| {
+        let effect = effects.iter().find(|effect| effect.metric == metric)?;
+        Some(pair_of(effect, &pairs))
+    };
+    let waits = shown(MAKESPAN).map(|pair| functions::waits(runs, workload, pair)).transpose()?;
+    let model_lines =
+        shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
     Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen, waits, model_lines }))
 }
 

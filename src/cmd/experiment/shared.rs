@@ -92,8 +92,11 @@ pub struct SharedArgs {
     threshold: Option<f64>,
 }
 
-const MODELS: [Choice<Model>; 1] =
-    [(Model::Coherence, "coherence", "Which cache lines travel from one CPU to another")];
+const MODELS: [Choice<Model>; 1] = [(
+    Model::Coherence,
+    Model::Coherence.name(),
+    "Which cache lines travel from one CPU to another",
+)];
 
 impl SharedArgs {
     /// What the experiment file says, if one is named.

@@ -191,7 +191,7 @@ fn point(row: &Row, metric: &str) -> Result<Point, Error> {
             false => Ok(Point::Skipped(failed.failure.to_string())),
         };
     }
-    let effect = row.effects().iter().find(|effect| effect.metric == metric);
+    let effect = row.effect(metric);
     Ok(match effect.filter(|_| row.verdict != Verdict::DifferentWork) {
         Some(effect) => Point::Cost(cost(row, effect, Side::Change)),
         None => {

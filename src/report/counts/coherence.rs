@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{CacheLine, Effect, Memory, Row, Side, Sides, TRANSFERS};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
-use crate::stats::tables::share_percent;
+use crate::stats::tables::{change_percent, share_percent};
 
 const COLUMNS: [(&str, Kind); 7] = [
     ("workload", Kind::Row),
@@ -69,14 +69,12 @@ fn of_row(row: &Row) -> Option<Vec<Line>> {
 
 /// Both Sides' raw counts in the Layout that is shown.
 fn in_layout(effect: &Effect) -> Sides<u64> {
-    let at = |side| effect.samples.get(side)[effect.layout];
-    Sides { base: at(Side::Base), change: at(Side::Change) }
+    Sides::of(|side| effect.samples.get(side)[effect.layout])
 }
 
 fn line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>) -> Line {
     let per_op = |count: u64| count as f64 / row.ops.max(1) as f64;
     let [base, change] = [per_op(transfers.base), per_op(transfers.change)];
-    let percent = (transfers.base > 0).then(|| 100.0 * (change - base) / base);
     let cells = [
         row.row.clone(),
         name,
@@ -84,7 +82,7 @@ fn line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>) -> Line {
         number::count(base),
         number::count(change),
         number::delta(change - base),
-        number::percent(percent),
+        number::percent(change_percent(base, change)),
     ];
     Line::of(cells.map(Cell::from))
 }
