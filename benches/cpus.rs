@@ -8,7 +8,7 @@ use ktax::engine::exact::Exact;
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Engine, Frozen, Limits, Request, Stop};
 use ktax::kernel::{self, Kernel, Talk};
-use ktax::model::{Layout, Machine, Model, QUANTUM, Subject};
+use ktax::model::{Layout, Machine, Model, Subject};
 use ktax::rundir::profile;
 use ktax::{plan, wire};
 
@@ -17,15 +17,15 @@ const ROUNDS: usize = 3;
 /// So long that no slice ends by it.
 const ENDLESS: u32 = 1_000_000_000;
 
-/// CPUs, their quantum, a model, and how much more than one CPU it may cost.
-type Case = (&'static str, u32, u32, Option<Model>, Option<f64>);
+/// CPUs, the quantum they are given, a model, and how much more than one CPU it may cost.
+type Case = (&'static str, u32, Option<u32>, Option<Model>, Option<f64>);
 
 /// What is compared with one CPU.
 const MACHINES: [Case; 4] = [
-    ("4 CPUs, the default quantum", 4, QUANTUM, None, Some(3.0)),
-    ("4 CPUs, the default quantum, coherence", 4, QUANTUM, Some(Model::Coherence), Some(6.0)),
-    ("4 CPUs, no quantum", 4, ENDLESS, None, None),
-    ("4 CPUs, quantum 500", 4, 500, None, None),
+    ("4 CPUs, the default quanta", 4, None, None, Some(3.0)),
+    ("4 CPUs, the default quanta, coherence", 4, None, Some(Model::Coherence), Some(6.0)),
+    ("4 CPUs, no quantum", 4, Some(ENDLESS), None, None),
+    ("4 CPUs, quantum 500", 4, Some(500), None, None),
 ];
 
 /// Rows, and their operations: on own objects no CPU waits for another, on shared ones all do.
@@ -49,12 +49,13 @@ fn main() {
     let engine = Exact::new(qemu, dir.path(), limits, Cancel::default()).expect("a cache");
     let kernel = kernel(&dir.path().join("kernels"));
     let boot = |cpus, quantum, model| {
-        let request = request(&kernel, Machine { cpus, quantum, model, ..Machine::default() });
+        let usual = Machine { cpus, quantum, model, ..Machine::default() };
+        let machine = Machine { cpu: usual.usual_cpu().to_owned(), ..usual };
+        let request = request(&kernel, machine);
         engine.boot(&request).map_err(describe).expect("the kernel boots")
     };
     let alone = boot(1, None, None);
-    let several =
-        MACHINES.map(|(_, cpus, quantum, model, _)| (cpus, boot(cpus, Some(quantum), model)));
+    let several = MACHINES.map(|(_, cpus, quantum, model, _)| (cpus, boot(cpus, quantum, model)));
     for (row, ops) in ROWS {
         compare(row, ops, &*alone, &several);
     }

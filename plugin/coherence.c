@@ -5,6 +5,10 @@
  * the last one, and each line would seem to travel. But nearly every block uses a stack, which no
  * two CPUs share, and so misses at once; and before a miss changes anything, the register that
  * tells who executes is read.
+ *
+ * Most accesses are to lines that the CPU has just used. While its slice lasts nobody takes them
+ * away, so these need neither a physical address nor the directory. Only the kernel's addresses are
+ * remembered: each CPU has the same.
  */
 #include "coherence.h"
 
@@ -18,6 +22,15 @@ enum {
     CHUNK_SHIFT = 21, /* 2 MiB of memory, whose lines are 32768 */
     CHUNKS = 1 << 16, /* 128 GiB */
     LINES = 1 << (CHUNK_SHIFT - LINE_SHIFT),
+    RECENTS = 1 << 8,
+    LARGEST = 16, /* bytes of an access */
+};
+
+/* A line by its address, that the CPU which executes has. */
+struct recent {
+    uint64_t line;
+    uint64_t since;
+    bool is_stored; /* and nobody else has it */
 };
 
 struct entry {
@@ -33,6 +46,9 @@ static bool is_open;
 
 static struct ktax_cpu *scheduled; /* by slices.c, when `executes` was found out */
 static struct ktax_cpu *executes;
+
+static struct recent recents[RECENTS];
+static uint64_t since = 1; /* older ones are forgotten */
 
 static struct entry *entry_of(uint64_t line)
 {
@@ -62,7 +78,10 @@ static void miss(struct entry *entry, uint64_t line, uint64_t address, bool is_s
 {
     struct ktax_cpu *cpu = ktax_cpus_read();
 
-    executes = cpu ? cpu : executes;
+    if (cpu && cpu != executes) {
+        executes = cpu;
+        since++;
+    }
     uint32_t own = bit_of(executes);
     if (!(entry->holders & own) && entry->writer != 0 && is_open) {
         transfers++;
@@ -82,9 +101,6 @@ static void access_line(uint64_t line, uint64_t address, bool is_store, int slot
     if (!entry) {
         return;
     }
-    if (ktax_cpu != scheduled) {
-        scheduled = executes = ktax_cpu;
-    }
     if (is_hit(entry, bit_of(executes), is_store)) {
         /* Whoever holds it alone may have only read it. */
         entry->writer = is_store ? (uint32_t)(executes - ktax_cpus) + 1 : entry->writer;
@@ -93,29 +109,73 @@ static void access_line(uint64_t line, uint64_t address, bool is_store, int slot
     }
 }
 
-static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+static void access_memory(qemu_plugin_meminfo_t info, uint64_t address, bool is_store, int slot)
 {
     struct qemu_plugin_hwaddr *physical = qemu_plugin_get_hwaddr(info, address);
 
-    (void)vcpu;
     if (!physical || qemu_plugin_hwaddr_is_io(physical)) {
         return;
     }
     uint64_t at = qemu_plugin_hwaddr_phys_addr(physical);
     uint64_t last = at + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) - 1;
-    bool is_store = qemu_plugin_mem_is_store(info);
-    int slot = (int)(uintptr_t)data;
     access_line(at >> LINE_SHIFT, address, is_store, slot);
     /* Of what crosses into another page only the first line is known. */
     if (last >> LINE_SHIFT != at >> LINE_SHIFT && last >> 12 == at >> 12) {
         access_line(last >> LINE_SHIFT, address + (last - at), is_store, slot);
+    } else if (address >> 63) {
+        uint64_t line = address >> LINE_SHIFT;
+        struct recent *recent = &recents[line % RECENTS];
+        bool is_same = recent->line == line && recent->since == since;
+        bool is_stored = is_store || (is_same && recent->is_stored);
+        *recent = (struct recent){ .line = line, .since = since, .is_stored = is_stored };
     }
 }
 
-void ktax_coherence_watch(struct qemu_plugin_insn *insn, int slot)
+static inline void on_access(qemu_plugin_meminfo_t info, uint64_t address, bool is_store, int slot)
 {
-    qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_MEM_RW,
-                                     (void *)(uintptr_t)slot);
+    uint64_t line = address >> LINE_SHIFT;
+    const struct recent *recent = &recents[line % RECENTS];
+
+    if (ktax_cpu != scheduled) {
+        scheduled = executes = ktax_cpu;
+        since++;
+    }
+    bool is_whole = address % (1 << LINE_SHIFT) <= (1 << LINE_SHIFT) - LARGEST;
+    if (!(recent->line == line && recent->since == since && is_whole &&
+          (recent->is_stored || !is_store))) {
+        access_memory(info, address, is_store, slot);
+    }
+}
+
+static void on_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *slot)
+{
+    (void)vcpu;
+    on_access(info, address, false, (int)(uintptr_t)slot);
+}
+
+static void on_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *slot)
+{
+    (void)vcpu;
+    on_access(info, address, true, (int)(uintptr_t)slot);
+}
+
+static void on_remap(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    (void)data;
+    since++;
+}
+
+void ktax_coherence_watch(struct qemu_plugin_insn *insn, int slot, bool remaps)
+{
+    void *data = (void *)(uintptr_t)slot;
+
+    qemu_plugin_register_vcpu_mem_cb(insn, on_load, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_MEM_R, data);
+    qemu_plugin_register_vcpu_mem_cb(insn, on_store, QEMU_PLUGIN_CB_R_REGS, QEMU_PLUGIN_MEM_W,
+                                     data);
+    if (remaps) {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_remap, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
 }
 
 void ktax_coherence_begin(void)

@@ -33,8 +33,8 @@ struct ktax_lines {
 /* Whether the model was asked for. */
 extern bool ktax_coherence;
 
-/* Calls for each access of an instruction of that slot. */
-void ktax_coherence_watch(struct qemu_plugin_insn *insn, int slot);
+/* Calls for each access of an instruction of that slot, and if addresses may mean others then. */
+void ktax_coherence_watch(struct qemu_plugin_insn *insn, int slot, bool remaps);
 
 /* At the markers. False: there is not enough memory. */
 void ktax_coherence_begin(void);

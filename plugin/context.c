@@ -55,12 +55,12 @@ void ktax_context_leave(const struct ktax_cpu *next)
 
 void ktax_context_wait(int slot, uint64_t n)
 {
-    ktax_region_wait(context(), slot, n);
+    ktax_region_add(COLUMN_WAITS, context(), slot, n);
 }
 
 void ktax_context_transfer(int slot)
 {
-    ktax_region_transfer(context(), slot);
+    ktax_region_add(COLUMN_TRANSFERS, context(), slot, 1);
 }
 
 /* At the end of a slice: has the task entered user mode? */
@@ -214,12 +214,15 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
 
 void ktax_on_region_end(unsigned int vcpu, void *data)
 {
+    struct ktax_parallel parallel = { 0 };
+
     (void)vcpu;
     (void)data;
     at_marker();
     ktax_ends += ktax_begins > 0;
+    ktax_slices_end(&parallel);
     settle_others();
-    ktax_region_end();
+    ktax_region_end(&parallel);
 }
 
 bool ktax_context_lost(void)

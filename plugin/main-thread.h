@@ -7,10 +7,17 @@
  * Waits until the main thread waits for events, of which there can be none until a vCPU says that
  * all are idle.
  *
- * Call it before a vCPU halts. QEMU marks the vCPU as idle a moment before the clock has what it
- * executed. If the main thread, woken before and delayed by the host, looks at the clock in this
+ * Call it before the last vCPU halts. QEMU marks the vCPU as idle a moment before the clock has what
+ * it executed. If the main thread, woken before and delayed by the host, looks at the clock in this
  * moment, the clock jumps by so much too far.
  */
 void ktax_main_thread_wait(void);
+
+/*
+ * Lets all threads but this one wait for their turn on this one's CPU of the host. At the end of
+ * each slice QEMU wakes those that have timers, to look at them, and none is due. Threads that take
+ * turns so often, or wake another CPU, cost more than the slices themselves.
+ */
+void ktax_main_thread_follow(void);
 
 #endif

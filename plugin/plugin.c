@@ -4,7 +4,8 @@
  * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE,
  * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
  * archive=FILE and functions=FILE (both or none: the user's programs),
- * quantum=N and jitter=SEED (of several vCPUs), coherence=FILE (the kernel's variables).
+ * quantum=N, contended=N, jitter=SEED and limit=N (of several vCPUs), coherence=FILE (the kernel's
+ * variables).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
         .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
     if (ktax_coherence) {
-        ktax_coherence_watch(handle, insn.slot);
+        ktax_coherence_watch(handle, insn.slot, ktax_remaps(bytes, size));
     }
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
@@ -182,6 +183,8 @@ static bool read_arguments(int argc, char **argv)
             ktax_quantum = strtoull(argv[i] + 8, NULL, 10);
         } else if (strncmp(argv[i], "jitter=", 7) == 0) {
             ktax_jitter = strtoull(argv[i] + 7, NULL, 10);
+        } else if (strncmp(argv[i], "contended=", 10) == 0) {
+            ktax_contended_quantum = strtoull(argv[i] + 10, NULL, 10);
         } else if (strncmp(argv[i], "coherence=", 10) == 0) {
             variables = argv[i] + 10;
         } else if (strncmp(argv[i], "limit=", 6) == 0) {
@@ -190,8 +193,8 @@ static bool read_arguments(int argc, char **argv)
             ktax_context_of_boot = true;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE, quantum=N, jitter=SEED, limit=N, "
-                          "coherence=FILE");
+                          "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "
+                          "limit=N, coherence=FILE");
         }
     }
     if (!out) {

@@ -12,10 +12,7 @@
 #include "counters.h"
 
 struct bucket {
-    uint64_t insns[KTAX_SLOTS];
-    uint64_t reps[KTAX_SLOTS];
-    uint64_t waits[KTAX_SLOTS];
-    uint64_t transfers[KTAX_SLOTS];
+    uint64_t counts[COLUMN_COUNT][KTAX_SLOTS];
 };
 
 struct ktax_region ktax_regions[KTAX_REGIONS];
@@ -24,7 +21,8 @@ bool ktax_regions_full;
 
 static struct bucket buckets[CONTEXT_COUNT + KTAX_CPUS]; /* and CONTEXT_PENDING of each vCPU */
 static uint64_t idles[KTAX_SLOTS];
-static struct bucket seen;                       /* the running counts at the last flush */
+static uint64_t seen_insns[KTAX_SLOTS]; /* the running counts at the last flush */
+static uint64_t seen_reps[KTAX_SLOTS];
 static uint64_t total_at_begin;
 static bool is_open;
 
@@ -46,21 +44,16 @@ void ktax_flush(enum ktax_context context)
     struct bucket *to = bucket_of(context);
 
     if (is_open) {
-        move(to->insns, seen.insns, ktax_counters->insns);
-        move(to->reps, seen.reps, ktax_reps);
+        move(to->counts[COLUMN_INSNS], seen_insns, ktax_counters->insns);
+        move(to->counts[COLUMN_REPS], seen_reps, ktax_reps);
     }
 }
 
-void ktax_region_wait(enum ktax_context context, int slot, uint64_t n)
+void ktax_region_add(enum ktax_column column, enum ktax_context context, int slot, uint64_t n)
 {
     if (is_open) {
-        bucket_of(context)->waits[slot] += n;
+        bucket_of(context)->counts[column][slot] += n;
     }
-}
-
-void ktax_region_transfer(enum ktax_context context, int slot)
-{
-    bucket_of(context)->transfers[slot]++;
 }
 
 void ktax_region_idle(int slot, uint64_t n)
@@ -73,23 +66,15 @@ static uint64_t total(void)
     return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_total_of_all();
 }
 
-static void settle(uint64_t *to, uint64_t *pending)
-{
-    for (int i = 0; i < ktax_slots; i++) {
-        to[i] += pending[i];
-        pending[i] = 0;
-    }
-}
-
 void ktax_settle(enum ktax_context context)
 {
     struct bucket *pending = bucket_of(CONTEXT_PENDING);
 
-    if (is_open) {
-        settle(buckets[context].insns, pending->insns);
-        settle(buckets[context].reps, pending->reps);
-        settle(buckets[context].waits, pending->waits);
-        settle(buckets[context].transfers, pending->transfers);
+    for (int column = 0; is_open && column < COLUMN_COUNT; column++) {
+        for (int i = 0; i < ktax_slots; i++) {
+            buckets[context].counts[column][i] += pending->counts[column][i];
+            pending->counts[column][i] = 0;
+        }
     }
 }
 
@@ -98,53 +83,57 @@ void ktax_region_begin(void)
     size_t size = (size_t)ktax_slots * sizeof(uint64_t);
 
     for (int i = 0; i < CONTEXT_COUNT + ktax_cpu_count; i++) {
-        memset(buckets[i].insns, 0, size);
-        memset(buckets[i].reps, 0, size);
-        memset(buckets[i].waits, 0, size);
-        memset(buckets[i].transfers, 0, size);
+        for (int column = 0; column < COLUMN_COUNT; column++) {
+            memset(buckets[i].counts[column], 0, size);
+        }
     }
     memset(idles, 0, size);
-    memcpy(seen.insns, ktax_counters->insns, size);
-    memcpy(seen.reps, ktax_reps, size);
+    memcpy(seen_insns, ktax_counters->insns, size);
+    memcpy(seen_reps, ktax_reps, size);
     ktax_coherence_begin();
     total_at_begin = total();
     is_open = true;
 }
 
-static bool keep(struct ktax_region *region)
+static bool keep_column(struct ktax_region *region, int column)
 {
     size_t slots = (size_t)ktax_slots;
-    size_t size = slots * sizeof(uint64_t);
+    uint64_t *to = malloc(slots * sizeof(uint64_t) * CONTEXT_COUNT);
+
+    for (size_t i = 0; to && i < CONTEXT_COUNT; i++) {
+        memcpy(to + i * slots, buckets[i].counts[column], slots * sizeof(uint64_t));
+    }
+    region->counts[column] = to;
+    return to != NULL;
+}
+
+static bool keep(struct ktax_region *region, const struct ktax_parallel *parallel)
+{
+    size_t size = (size_t)ktax_slots * sizeof(uint64_t);
 
     region->total = total() - total_at_begin;
     region->slots = ktax_slots;
-    region->insns = malloc(size * CONTEXT_COUNT);
-    region->reps = malloc(size * CONTEXT_COUNT);
-    region->waits = malloc(size * CONTEXT_COUNT);
-    region->transfers = malloc(size * CONTEXT_COUNT);
+    region->parallel = *parallel;
     region->idles = malloc(size);
-    if (!region->insns || !region->reps || !region->waits || !region->transfers ||
-        !region->idles || !ktax_coherence_end(&region->lines)) {
+    for (int column = 0; column < COLUMN_COUNT; column++) {
+        if (!keep_column(region, column)) {
+            return false;
+        }
+    }
+    if (!region->idles || !ktax_coherence_end(&region->lines)) {
         return false;
     }
-    ktax_slices_end(&region->parallel);
     memcpy(region->idles, idles, size);
-    for (size_t i = 0; i < CONTEXT_COUNT; i++) {
-        memcpy(region->insns + i * slots, buckets[i].insns, size);
-        memcpy(region->reps + i * slots, buckets[i].reps, size);
-        memcpy(region->waits + i * slots, buckets[i].waits, size);
-        memcpy(region->transfers + i * slots, buckets[i].transfers, size);
-    }
     return true;
 }
 
-void ktax_region_end(void)
+void ktax_region_end(const struct ktax_parallel *parallel)
 {
     if (!is_open) {
         return;
     }
     is_open = false;
-    if (ktax_region_count == KTAX_REGIONS || !keep(&ktax_regions[ktax_region_count])) {
+    if (ktax_region_count == KTAX_REGIONS || !keep(&ktax_regions[ktax_region_count], parallel)) {
         ktax_regions_full = true;
         return;
     }

@@ -18,15 +18,20 @@ enum ktax_context {
     CONTEXT_PENDING = CONTEXT_COUNT, /* a task that may yet enter user mode */
 };
 
+/* What is counted by context and slot. */
+enum ktax_column {
+    COLUMN_INSNS,
+    COLUMN_REPS,
+    COLUMN_WAITS,
+    COLUMN_TRANSFERS,
+    COLUMN_COUNT,
+};
+
 struct ktax_region {
     uint64_t total;
     int slots;
-    /* [context * slots + slot] */
-    uint64_t *insns;
-    uint64_t *reps;
-    uint64_t *waits;
-    uint64_t *transfers;
-    uint64_t *idles; /* [slot] */
+    uint64_t *counts[COLUMN_COUNT]; /* [context * slots + slot] */
+    uint64_t *idles;                /* [slot] */
     struct ktax_parallel parallel;
     struct ktax_lines lines;
 };
@@ -37,16 +42,13 @@ extern int ktax_region_count;
 extern bool ktax_regions_full;
 
 void ktax_region_begin(void);
-void ktax_region_end(void);
+void ktax_region_end(const struct ktax_parallel *parallel);
 
 /* Gives everything counted since the last flush to this context. Nothing to do outside a region. */
 void ktax_flush(enum ktax_context context);
 
-/* Time of several vCPUs that waited for another one in this slot. */
-void ktax_region_wait(enum ktax_context context, int slot, uint64_t n);
-
-/* A line that an instruction of this slot got from another CPU. */
-void ktax_region_transfer(enum ktax_context context, int slot);
+/* More of a column that generated code does not count, of the vCPU that `ktax_cpu` is. */
+void ktax_region_add(enum ktax_column column, enum ktax_context context, int slot, uint64_t n);
 
 /* Gives what is pending to this context. */
 void ktax_settle(enum ktax_context context);

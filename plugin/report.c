@@ -18,10 +18,7 @@
 
 struct row {
     const char *name;
-    uint64_t insns;
-    uint64_t reps;
-    uint64_t waits;
-    uint64_t transfers;
+    uint64_t counts[COLUMN_COUNT];
 };
 
 static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
@@ -49,6 +46,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct row *)a)->name, ((const struct row *)b)->name);
 }
 
+/* Without what only comes beside another column. */
+static bool is_row(const struct row *row)
+{
+    return row->counts[COLUMN_INSNS] || row->counts[COLUMN_REPS] ||
+           row->counts[COLUMN_TRANSFERS];
+}
+
 /* The rows of one context, sorted; functions of the same name (static ones) become one row. */
 static int make_rows(struct row *rows, const struct ktax_region *region, int context)
 {
@@ -56,26 +60,43 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
     int merged = 0;
 
     for (int slot = 0; slot < region->slots; slot++) {
-        uint64_t insns = region->insns[context * region->slots + slot];
-        uint64_t reps = region->reps[context * region->slots + slot];
-        uint64_t waits = region->waits[context * region->slots + slot];
-        uint64_t transfers = region->transfers[context * region->slots + slot];
-        if (insns != 0 || reps != 0 || transfers != 0) {
-            rows[count++] = (struct row){ ktax_slot_name(slot), insns, reps, waits, transfers };
+        struct row row = { .name = ktax_slot_name(slot) };
+        for (int column = 0; column < COLUMN_COUNT; column++) {
+            row.counts[column] = region->counts[column][context * region->slots + slot];
+        }
+        if (is_row(&row)) {
+            rows[count++] = row;
         }
     }
     qsort(rows, (size_t)count, sizeof(*rows), by_name);
     for (int i = 0; i < count; i++) {
         if (merged > 0 && strcmp(rows[merged - 1].name, rows[i].name) == 0) {
-            rows[merged - 1].insns += rows[i].insns;
-            rows[merged - 1].reps += rows[i].reps;
-            rows[merged - 1].waits += rows[i].waits;
-            rows[merged - 1].transfers += rows[i].transfers;
+            for (int column = 0; column < COLUMN_COUNT; column++) {
+                rows[merged - 1].counts[column] += rows[i].counts[column];
+            }
         } else {
             rows[merged++] = rows[i];
         }
     }
     return merged;
+}
+
+/* One of `wait`, `transfer`. */
+static void write_count(const char *what, int context, uint64_t n, const char *name)
+{
+    if (n != 0) {
+        fprintf(file, "%s\t%s\t%" PRIu64 "\t%s\n", what, context_names[context], n, name);
+    }
+}
+
+static void write_row(const struct row *row, int context)
+{
+    const uint64_t *counts = row->counts;
+
+    fprintf(file, "fn\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", context_names[context],
+            counts[COLUMN_INSNS], counts[COLUMN_REPS], row->name);
+    write_count("wait", context, counts[COLUMN_WAITS], row->name);
+    write_count("transfer", context, counts[COLUMN_TRANSFERS], row->name);
 }
 
 static void write_parallel(const struct ktax_region *region)
@@ -117,16 +138,7 @@ static bool write_region(const struct ktax_region *region, int number)
     for (int context = 0; context < CONTEXT_COUNT; context++) {
         int count = make_rows(rows, region, context);
         for (int i = 0; i < count; i++) {
-            fprintf(file, "fn\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n", context_names[context],
-                    rows[i].insns, rows[i].reps, rows[i].name);
-            if (rows[i].waits != 0) {
-                fprintf(file, "wait\t%s\t%" PRIu64 "\t%s\n", context_names[context],
-                        rows[i].waits, rows[i].name);
-            }
-            if (rows[i].transfers != 0) {
-                fprintf(file, "transfer\t%s\t%" PRIu64 "\t%s\n", context_names[context],
-                        rows[i].transfers, rows[i].name);
-            }
+            write_row(&rows[i], context);
         }
     }
     if (!ktax_one_cpu()) {

@@ -1,45 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Schedules several vCPUs, and keeps their time. QEMU decides in which order they execute, and this
- * for how long: a quantum of instructions, which may jitter, or to where the vCPU itself waits.
+ * Schedules several vCPUs. QEMU decides in which order they execute, and this for how long: a
+ * quantum of instructions, or to where the vCPU itself waits.
  */
 #ifndef KTAX_SLICES_H
 #define KTAX_SLICES_H
 
-#include "cpus.h"
-
-/* A function that a file above this one defines: none that it uses needs this one. */
-#define HOOK
-
-/* Instructions of a slice. */
-extern uint64_t ktax_quantum;
-/* The seed of the jitter, by which a quantum is half as long to one and a half; 0: none. */
-extern uint64_t ktax_jitter;
-
-/*
- * Time is counted in instructions. A round is over when a vCPU comes again that had its slice; it
- * is as long as its longest slice. What of that a vCPU did not execute it waited for another one,
- * at a PAUSE, or was idle.
- */
-struct ktax_time {
-    uint64_t work;
-    uint64_t wait;
-    uint64_t idle;
-};
-
-struct ktax_parallel {
-    struct ktax_time times[KTAX_CPUS];
-    uint64_t makespan;
-    uint64_t rounds;
-    uint64_t kicks; /* slices that ended because the quantum was used up */
-    uint64_t trace; /* a hash of what was executed, and by whom */
-};
+#include "rounds.h"
 
 /* In context.c: another vCPU goes on, and this one waits at an instruction of that slot. */
 HOOK void ktax_context_leave(const struct ktax_cpu *next);
 HOOK void ktax_context_wait(int slot, uint64_t n);
-/* In region.c: a vCPU was idle there. */
-HOOK void ktax_region_idle(int slot, uint64_t n);
 /* In report.c: the time of deadline.h is over. Ends QEMU. */
 HOOK void ktax_report_over(void);
 

@@ -65,6 +65,8 @@ pub struct Plugin<'a> {
 pub struct Slices {
     /// How many instructions each has.
     pub quantum: u32,
+    /// The same while CPUs wait for each other, if that is another number.
+    pub contended: Option<u32>,
     /// The seed by which that varies.
     pub seed: Option<u32>,
     /// After how many instructions the plugin ends the machine.
@@ -255,10 +257,13 @@ fn plugin_option(plugin: &Plugin) -> String {
         format!(",archive={archive},functions={functions}")
     });
     // Without a seed each slice is as long as the quantum.
-    let slices = plugin.slices.map_or(String::new(), |Slices { quantum, seed, limit }| {
-        let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
-        format!(",limit={limit},quantum={quantum}{}", jitter.unwrap_or_default())
-    });
+    let slices =
+        plugin.slices.map_or(String::new(), |Slices { quantum, contended, seed, limit }| {
+            let contended = contended.map(|quantum| format!(",contended={quantum}"));
+            let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
+            let more = [contended, jitter].map(Option::unwrap_or_default).concat();
+            format!(",limit={limit},quantum={quantum}{more}")
+        });
     let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
     let variables = variables.unwrap_or_default();
     format!("{library},symbols={symbols},out={profile}{region}{programs}{slices}{variables}")

@@ -57,7 +57,7 @@ pub struct Key {
     /// How many CPUs the guest has.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub cpus: u32,
-    /// How many instructions each of several CPUs executes in turn.
+    /// How many instructions each of several CPUs executes in turn; see [`Machine`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<u32>,
     /// What was modelled beside counting.

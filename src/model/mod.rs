@@ -78,7 +78,7 @@ pub use stat::{
     COUNTERS, Count, Counted, Counter, ELAPSED, MedianInterval, Repeats, StatChange, StatCommand,
     StatRow, StatTable,
 };
-pub use subject::{Machine, QUANTUM, Side, Sides, Subject};
+pub use subject::{CONTENDED_QUANTUM, Machine, QUANTUM, Side, Sides, Subject};
 pub use times::{
     AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio, RunsOn,
     TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,

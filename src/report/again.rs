@@ -1,8 +1,8 @@
 //! The command line that makes a comparison again.
 
 use crate::model::{
-    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine,
-    QUANTUM, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine, Row,
+    Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// What `ktax compare` has where nothing else is asked for: loops and pairs of times, the seed of
@@ -213,11 +213,10 @@ impl Words {
 
     fn machine(&mut self, machine: &Machine) {
         let usual = Machine::default();
-        self.unless(machine.cpu == usual.cpu, "--cpu", &machine.cpu);
+        self.unless(machine.cpu == machine.usual_cpu(), "--cpu", &machine.cpu);
         self.unless(machine.memory_mib == usual.memory_mib, "--memory", machine.memory_mib);
         self.unless(machine.cpus == usual.cpus, "--cpus", machine.cpus);
-        let quantum = machine.quantum.filter(|quantum| *quantum != QUANTUM);
-        quantum.iter().for_each(|quantum| self.option("--quantum", quantum));
+        machine.quantum.iter().for_each(|quantum| self.option("--quantum", quantum));
         machine.model.iter().for_each(|model| self.option("--model", model.name()));
     }
 

@@ -2,8 +2,8 @@
 
 use super::number;
 use crate::model::{
-    CountsComparison, Disk, Growth, GrowthPower, Key, Row, UserProgram, metric,
-    module_and_parameters,
+    CONTENDED_QUANTUM, CountsComparison, Disk, Growth, GrowthPower, Key, QUANTUM, Row, UserProgram,
+    metric, module_and_parameters,
 };
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
@@ -18,8 +18,10 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         key.cpu.clone(),
         format!("{} MiB", number::whole(key.memory_mib.into())),
     ];
-    words.extend((key.cpus > 1).then(|| format!("{} CPUs", key.cpus)));
-    words.extend(key.quantum.map(|n| format!("quantum {}", number::whole(n.into()))));
+    if key.cpus > 1 {
+        words.push(format!("{} CPUs", key.cpus));
+        words.push(quantum(key.quantum));
+    }
     words.extend(key.model.map(|model| format!("model {}", model.name())));
     if !key.modules.is_empty() {
         let names = key.modules.iter().map(|module| module_and_parameters(module).0);
@@ -28,6 +30,15 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     }
     words.push(counted(layouts, "layout"));
     words.join(" · ")
+}
+
+/// `quantum 500`, or the two that there are where none was asked for.
+fn quantum(asked: Option<u32>) -> String {
+    let say = |quantum: u32| number::whole(quantum.into());
+    match asked {
+        Some(quantum) => format!("quantum {}", say(quantum)),
+        None => format!("quantum {}, contended {}", say(QUANTUM), say(CONTENDED_QUANTUM)),
+    }
 }
 
 /// The same with the disk.

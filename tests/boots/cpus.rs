@@ -96,7 +96,7 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
         assert_eq!(one, other, "{}", metric.name);
     }
     let [shared, apart] = [near, far].map(|name| of(&modelled, name, TRANSFERS).unwrap());
-    // Each has 50 000 increments of 5 instructions or so, in slices of 1000 to 3000.
+    // Each has 50 000 increments of 5 instructions or so, in slices of 500 to 1500.
     assert!(shared > apart + 100, "{shared} {apart}");
     let lines = |name| &row(&modelled, name).counts().unwrap().model_lines.as_ref().unwrap().base;
     let most = &lines(near)[0];
@@ -110,6 +110,32 @@ fn planted_false_sharing_moves_transfers_and_nothing_else() {
         let expected = of(&modelled, name, metric.name).filter(|_| metric.name != TRANSFERS);
         assert_eq!(of(&counted, name, metric.name), expected, "{name} {}", metric.name);
     }
+}
+
+/// The kernel has queued locks only where it sees no hypervisor.
+#[test]
+fn a_queued_lock_takes_no_longer_than_with_the_finest_quantum() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let row_name = "scale:call=dup,cpus=4,ops=4000";
+    let makespan = |name: &str, more: &[&str]| {
+        let more = [&["-w", row_name, "--model", "coherence"], more].concat();
+        let (ran, comparison) = four(&dir.path().join(name), &qemu, &more);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let found = row(&comparison, row_name);
+        let lines = &found.counts().unwrap().model_lines.as_ref().unwrap().base;
+        let is_queued = lines.iter().any(|line| line.name == "qnodes");
+        (found.effect(MAKESPAN).unwrap().base, is_queued)
+    };
+    let (usual, is_queued) = makespan("usual", &[]);
+    assert!(is_queued);
+    let (fine, _) = makespan("fine", &["--quantum", "200"]);
+    assert!((usual / fine - 1.0).abs() < 0.1, "{usual} {fine}");
+    // A queue stands still while the slice lasts of whom it waits for.
+    let (coarse, _) = makespan("coarse", &["--quantum", "2000"]);
+    assert!(coarse > 2.0 * fine, "{coarse} {fine}");
+    let (_, is_queued) = makespan("hypervisor", &["--cpu", "max"]);
+    assert!(!is_queued);
 }
 
 /// Two threads wait for each other, and a row has too many operations.

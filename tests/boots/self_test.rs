@@ -10,6 +10,7 @@ use crate::common::{KERNEL, Ran, cache, compare, ktax, own_cache, run, scratch};
 use ktax::engine::exact::{Exact, SelfTest};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Limits};
+use ktax::model::QUANTUM;
 use ktax::wire::{Answer, parse_answer};
 
 /// A quantum, and how many percent of all acquisitions find the lock taken at it.
@@ -55,7 +56,7 @@ fn the_lock_is_contended_as_often_as_the_quantum_says() {
 #[test]
 fn a_counter_without_a_lock_loses_what_others_count() {
     let Some(qemu) = newer() else { return };
-    let default = 2000;
+    let default = QUANTUM;
     assert_eq!(test(&qemu, SelfTest::Locked, default).1, ALL);
     let (contended, counter, _) = test(&qemu, SelfTest::Unlocked, default);
     assert!(contended == 0 && counter < ALL * 3 / 4, "{counter}");

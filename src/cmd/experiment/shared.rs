@@ -63,8 +63,8 @@ pub struct SharedArgs {
     #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
     #[arg(help_heading = "Subjects", value_parser = number(VCPUS))]
     cpus: Option<u32>,
-    /// Let each of several CPUs execute N instructions in turn: fewer make contention finer and
-    /// the run longer [default: 2000]
+    /// Let each of several CPUs execute N instructions in turn [default: 1000, and 200 while they
+    /// wait for each other]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(QUANTUM))]
     quantum: Option<u32>,

@@ -12,7 +12,7 @@ use crate::engine::console::read_tail;
 use crate::engine::contract::{Frozen, RawAnswer, Request};
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::{Rest, Vm};
-use crate::model::{Failure, Region};
+use crate::model::{CONTENDED_QUANTUM, Failure, QUANTUM, Region};
 use crate::wire::{self, Hello};
 
 /// A Snapshot, ready for Runs.
@@ -160,7 +160,12 @@ impl<'a> ExactBoot<'a> {
         let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
         let Request { machine, layout, .. } = &self.request;
         let (limit, seed) = (self.tools.limits.instructions(), Some(layout.seed));
-        let slices = machine.quantum.map(|quantum| Slices { quantum, seed, limit });
+        let slices = (machine.cpus > 1).then(|| Slices {
+            quantum: machine.quantum.unwrap_or(QUANTUM),
+            contended: machine.quantum.is_none().then_some(CONTENDED_QUANTUM),
+            seed,
+            limit,
+        });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
         let programs = programs.as_ref();
         Plugin { library, symbols, programs, profile, region, slices, variables }

@@ -97,7 +97,12 @@ impl Exact {
             programs: None,
             profile: &profile,
             region: Region::Marked,
-            slices: Some(Slices { quantum, seed: None, limit: tools.limits.instructions() }),
+            slices: Some(Slices {
+                quantum,
+                contended: None,
+                seed: None,
+                limit: tools.limits.instructions(),
+            }),
             variables: None,
         };
         let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };

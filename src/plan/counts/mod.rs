@@ -4,7 +4,7 @@ use super::asked::Experiment;
 use super::bounds::{self, CPUS, MEMORY_MIB};
 use super::disk;
 use super::error::{PlanError, printable_line, range};
-use super::file::ExperimentFile;
+use super::file::{ExperimentFile, MachineKeys};
 use super::layouts;
 use super::program::hooks;
 use super::programs;
@@ -73,17 +73,7 @@ impl CountsExperiment {
         let base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
         let change = change.ok_or_else(|| missing("change.kernel"))?;
-        let usual = Machine::default();
-        let machine = Machine {
-            cpu: file.machine.cpu.clone().unwrap_or(usual.cpu),
-            memory_mib: file.machine.memory_mib.unwrap_or(usual.memory_mib),
-            cpus: file.machine.cpus.unwrap_or(usual.cpus),
-            quantum: file.machine.quantum,
-            model: file.machine.model,
-        };
-        let several = machine.cpus > 1;
-        let quantum = machine.quantum.or(several.then_some(QUANTUM));
-        let machine = Machine { quantum, ..machine };
+        let machine = machine(&file.machine);
         let (defined, workloads) =
             programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk = file.disk.as_ref().map(disk::disk).transpose()?;
@@ -200,6 +190,19 @@ impl Experiment<CountsExperiment> {
     }
 }
 
+fn machine(keys: &MachineKeys) -> Machine {
+    let MachineKeys { cpus, quantum, model, .. } = *keys;
+    let usual = Machine::default();
+    let usual = Machine { cpus: cpus.unwrap_or(usual.cpus), ..usual };
+    Machine {
+        cpu: keys.cpu.clone().unwrap_or_else(|| usual.usual_cpu().to_owned()),
+        memory_mib: keys.memory_mib.unwrap_or(usual.memory_mib),
+        quantum,
+        model,
+        ..usual
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,16 +216,18 @@ mod tests {
     }
 
     #[test]
-    fn several_cpus_have_a_quantum_and_more_layouts() {
+    fn several_cpus_have_more_layouts_and_show_no_hypervisor() {
         let one = experiment("").unwrap();
-        assert_eq!((one.machine.quantum, one.layouts), (None, 5));
+        assert_eq!((one.machine.cpu.as_str(), one.layouts), ("max", 5));
         // The name that timed guests had for it.
         for key in ["cpus = 4", "vcpus = 4"] {
             let four = experiment(key).unwrap();
-            assert_eq!((four.machine.quantum, four.layouts), (Some(QUANTUM), 7));
+            assert_eq!((four.machine.quantum, four.layouts), (None, 7));
+            assert_eq!(four.machine.cpu, "max,-hypervisor");
             assert_eq!(four.rows().unwrap().len(), 1);
         }
-        assert_eq!(experiment("cpus = 4, quantum = 500").unwrap().machine.quantum, Some(500));
+        let asked = experiment("cpus = 4, quantum = 500, cpu = \"max\"").unwrap().machine;
+        assert_eq!((asked.cpu.as_str(), asked.quantum), ("max", Some(500)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rows of several CPUs: the change has a lock for which four CPUs wait.
 
 use ktax::analyse::counts;
-use ktax::model::{Comparison, Failure, Machine, Model, QUANTUM, Side, Signature};
+use ktax::model::{Comparison, Failure, Machine, Model, Side, Signature};
 
 use super::fixtures::{Line, Made, OPS, plan, run_dir_of};
 
@@ -21,12 +21,10 @@ pub fn several() -> Comparison {
     let made: Vec<Made> = ROWS.iter().map(|(row, _)| (*row, "one call", nothing as _)).collect();
     let mut plan = plan("A lock around dup", 7, &made);
     let method = &mut plan.method;
-    method.machine =
-        Machine { cpus: MACHINE_CPUS as u32, quantum: Some(QUANTUM), ..Machine::default() };
+    method.machine = Machine { cpus: MACHINE_CPUS as u32, ..Machine::default() };
     method.machine.model = Some(Model::Coherence);
     method.key.model = method.machine.model;
     method.key.cpus = method.machine.cpus;
-    method.key.quantum = method.machine.quantum;
     for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
         workload.params.insert("cpus".into(), cpus);
     }
