@@ -62,7 +62,7 @@ fn main() {
             "ktax-plugin.so",
             sources("plugin"),
             // A callback for each iteration of REP: no call in it goes through a table.
-            &["-shared", "-fPIC", "-O2", "-fvisibility=hidden"],
+            &["-shared", "-fPIC", "-O2", "-flto", "-fvisibility=hidden"],
         ),
     ] {
         let path = out.join(path);

@@ -19,9 +19,11 @@
  */
 #include "context.h"
 
+#include "calls.h"
 #include "coherence.h"
 #include "counters.h"
 #include "cpus.h"
+#include "paths.h"
 #include "region.h"
 #include "rep.h"
 #include "slices.h"
@@ -45,9 +47,15 @@ static enum ktax_context context(void)
     return context_of(ktax_cpu);
 }
 
+enum ktax_context ktax_context_now(void)
+{
+    return context();
+}
+
 /* Each vCPU has a bucket of its own for what is pending. */
 void ktax_context_leave(const struct ktax_cpu *next)
 {
+    ktax_calls_flush();
     if (context() == CONTEXT_PENDING || context() != context_of(next)) {
         ktax_flush(context());
     }
@@ -69,6 +77,7 @@ static void settle_task(void)
     if (!ktax_cpu->task->user) {
         ktax_cpu->task->user = ktax_count_of_user() != ktax_cpu->user_at_switch;
         ktax_settle(ktax_cpu->task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
+        ktax_paths_settle(ktax_cpu->task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
     }
 }
 
@@ -87,9 +96,11 @@ static void enter(uint64_t interrupted_rep)
 void ktax_on_interrupt(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    (void)data;
     if (!ktax_cpu->in_stub) {
+        ktax_calls_enter((int)(uintptr_t)data, true);
         enter(ktax_rep_current());
+    } else {
+        ktax_calls_jump((int)(uintptr_t)data);
     }
     ktax_cpu->in_stub = false;
 }
@@ -97,8 +108,8 @@ void ktax_on_interrupt(unsigned int vcpu, void *data)
 void ktax_on_stub(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    (void)data;
     if (!ktax_cpu->in_stub) {
+        ktax_calls_enter((int)(uintptr_t)data, true);
         enter(ktax_rep_current());
     }
     ktax_cpu->in_stub = true;
@@ -107,7 +118,7 @@ void ktax_on_stub(unsigned int vcpu, void *data)
 void ktax_on_exception(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    (void)data;
+    ktax_calls_enter((int)(uintptr_t)data, false);
     if (ktax_cpu->task->depth > 0) {
         enter(0);
     }
@@ -118,6 +129,7 @@ void ktax_on_iretq(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     ktax_counters->insns[(uintptr_t)data]++;
+    ktax_calls_iretq();
     if (ktax_cpu->task->depth == 0) {
         return; /* from an exception or a syscall */
     }
@@ -129,6 +141,14 @@ void ktax_on_iretq(unsigned int vcpu, void *data)
     if (task->depth < KTAX_NESTING && task->interrupted_rep[task->depth] != 0) {
         ktax_rep_resume(task->interrupted_rep[task->depth]);
     }
+}
+
+void ktax_on_sysret(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    ktax_counters->insns[(uintptr_t)data]++;
+    ktax_calls_flush_with_next();
+    ktax_calls_leave();
 }
 
 void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data)
@@ -150,6 +170,7 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     (void)vcpu;
     (void)info;
     (void)data;
+    ktax_calls_switch();
     if (!(ktax_cpu->task->user && ktax_cpu->task->depth == 0 && next->user && next->depth == 0)) {
         ktax_flush(context());
         settle_task();
@@ -165,7 +186,7 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
 void ktax_on_new_task(unsigned int vcpu, void *data)
 {
     (void)vcpu;
-    (void)data;
+    ktax_calls_new_task((int)(uintptr_t)data);
     ktax_flush(context());
     ktax_cpu->task->user = ktax_context_of_boot;
     ktax_cpu->task->depth = 0;
@@ -176,16 +197,19 @@ void ktax_on_start(unsigned int vcpu, void *data)
     (void)vcpu;
     (void)data;
     ktax_region_begin();
+    ktax_calls_begin();
 }
 
 /* The markers run in user mode, where every interrupt has returned and the task is a process. */
 static void at_marker(void)
 {
     lost = lost || ktax_cpu->task->depth > 0;
+    ktax_calls_flush();
     ktax_flush(context());
     ktax_cpu->task->depth = 0;
     ktax_cpu->task->user = true;
     ktax_settle(CONTEXT_PROCESS);
+    ktax_paths_settle(CONTEXT_PROCESS);
 }
 
 /* Other vCPUs are in the middle of something. */
@@ -210,6 +234,7 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
     ktax_begins++;
     ktax_slices_begin();
     ktax_region_begin();
+    ktax_calls_begin();
 }
 
 void ktax_on_region_end(unsigned int vcpu, void *data)

@@ -15,13 +15,15 @@ extern bool ktax_context_of_boot;
 
 /* At the first instruction of start_kernel, if a boot is counted. */
 void ktax_on_start(unsigned int vcpu, void *data);
-/* At the first instruction of an entry function. */
+/* At the first instruction of an entry function, whose slot is `data`. */
 void ktax_on_interrupt(unsigned int vcpu, void *data);
 void ktax_on_exception(unsigned int vcpu, void *data);
 /* At each instruction of the stubs that jump to one. */
 void ktax_on_stub(unsigned int vcpu, void *data);
 /* At an iretq of the entry code; counts it in its slot, which is `data`. */
 void ktax_on_iretq(unsigned int vcpu, void *data);
+/* At a SYSRET; counts it in its slot, which is `data`. */
+void ktax_on_sysret(unsigned int vcpu, void *data);
 /* At the memory access that saves the old task's stack pointer or loads the new one's. */
 void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);

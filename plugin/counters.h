@@ -19,6 +19,7 @@ struct ktax_counters {
 
 extern struct ktax_counters *ktax_counters; /* written by code that QEMU generates */
 extern uint64_t ktax_reps[KTAX_SLOTS];      /* REP iterations */
+extern uint64_t ktax_reps_total;
 extern int ktax_slots;                      /* slots in use */
 extern bool ktax_slots_full;
 

@@ -11,6 +11,7 @@ struct ktax_cpu ktax_cpus[KTAX_CPUS];
 struct ktax_cpu *ktax_cpu = &ktax_cpus[0];
 
 struct ktax_running ktax_running = { .used = KTAX_LIMIT };
+uint64_t ktax_cpus_booked;
 struct ktax_running ktax_booked = { .used = KTAX_LIMIT };
 
 static struct qemu_plugin_register *gs_base;

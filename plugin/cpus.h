@@ -53,6 +53,13 @@ uint64_t ktax_cpus_total(void);
 uint64_t ktax_cpus_user(void);
 uint64_t ktax_cpus_total_of_all(void);
 
+/* The same in one addition: what was booked, and what was not yet. */
+extern uint64_t ktax_cpus_booked;
+static inline uint64_t ktax_cpus_dispatched(void)
+{
+    return ktax_cpus_booked + ktax_running.used - ktax_booked.used;
+}
+
 /* False: there are too many, or this QEMU does not let registers be read. */
 bool ktax_cpus_init(int count);
 

@@ -43,6 +43,9 @@ enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size)
     if (is(bytes, size, "\x48\xcf", 2, 2)) {
         return KIND_IRETQ;
     }
+    if (is(bytes, size, "\x48\x0f\x07", 3, 3) || is(bytes, size, "\x0f\x07", 2, 2)) {
+        return KIND_SYSRET;
+    }
     if (is(bytes, size, "\x48\x89\xa7", 3, 7)) {
         return KIND_SAVE_STACK;
     }
@@ -83,4 +86,36 @@ bool ktax_remaps(const uint8_t *bytes, size_t size)
     bool is_invlpg = bytes[1] == 0x01 && (bytes[2] >> 3 & 7) == 7 && is_memory;
     bool is_invpcid = bytes[1] == 0x38 && bytes[2] == 0x82;
     return bytes[1] == 0x22 || is_invlpg || is_invpcid;
+}
+
+enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target)
+{
+    size_t i = 0;
+    int32_t distance = 0;
+
+    *target = 0;
+    while (i < size && (is_prefix(bytes[i]) || bytes[i] == 0xf2 || bytes[i] == 0xf3)) {
+        i++;
+    }
+    if (i == size) {
+        return FLOW_NONE;
+    }
+    switch (bytes[i]) {
+    case 0xe8:
+    case 0xe9:
+        if (i + 5 == size) {
+            memcpy(&distance, bytes + i + 1, sizeof(distance));
+            *target = address + size + (uint64_t)(int64_t)distance;
+        }
+        return bytes[i] == 0xe8 ? FLOW_CALL : FLOW_JUMP;
+    case 0xff:
+        return i + 1 < size && (bytes[i + 1] >> 3 & 7) == 2 ? FLOW_CALL : FLOW_NONE;
+    case 0xc2:
+    case 0xc3:
+        return FLOW_RETURN;
+    case 0xcf:
+        return FLOW_IRETQ;
+    default:
+        return FLOW_NONE;
+    }
 }

@@ -11,6 +11,7 @@ enum ktax_kind {
     KIND_PLAIN,
     KIND_REP,          /* a REP string instruction */
     KIND_IRETQ,
+    KIND_SYSRET,
     KIND_SAVE_STACK,   /* mov %rsp, disp32(%rdi) */
     KIND_LOAD_STACK,   /* mov disp32(%rsi), %rsp */
     KIND_PAUSE,        /* pause, or mwait, which is one if there are several vCPUs */
@@ -19,6 +20,18 @@ enum ktax_kind {
     KIND_REGION_END,
     KIND_SLICES_BEGIN,
 };
+
+/* What changes the stack of calls. */
+enum ktax_flow {
+    FLOW_NONE,
+    FLOW_CALL,
+    FLOW_RETURN,
+    FLOW_IRETQ,
+    FLOW_JUMP, /* always, and to an address in its bytes */
+};
+
+/* `target` is set for a call or jump to an address in its bytes, else it is 0. */
+enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target);
 
 enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);
 

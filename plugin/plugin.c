@@ -17,11 +17,13 @@
 #include "cpus.h"
 #include "deadline.h"
 #include "memory.h"
+#include "paths.h"
 #include "report.h"
 #include "slices.h"
 #include "symbols.h"
 #include "user.h"
 #include "watch.h"
+#include "watch-calls.h"
 
 /*
  * Instructions of one block that are dispatched together are counted together, at the first of
@@ -53,7 +55,7 @@ static bool may_cross_page(uint64_t address)
     return ((address + 14) ^ address) >> 12;
 }
 
-static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
+static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle, bool is_first)
 {
     uint8_t bytes[16];
     size_t size = ktax_insn_bytes(handle, bytes, sizeof(bytes));
@@ -69,6 +71,11 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle)
     };
     if (ktax_coherence) {
         ktax_coherence_watch(handle, insn.slot, ktax_remaps(bytes, size));
+    }
+    if (kernel && ktax_paths_followed) {
+        uint64_t target;
+        enum ktax_flow flow = ktax_flow(bytes, size, address, &target);
+        ktax_watch_calls(&insn, is_first, flow, target);
     }
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
@@ -121,7 +128,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         stretch.translator = ktax_slices_watch(tb, slot_of(first), has_turn(tb));
     }
     for (size_t i = 0; i < count; i++) {
-        instrument(&stretch, qemu_plugin_tb_get_insn(tb, i));
+        instrument(&stretch, qemu_plugin_tb_get_insn(tb, i), i == 0);
     }
     finish(&stretch);
 }
@@ -191,6 +198,7 @@ static bool read_arguments(int argc, char **argv)
             ktax_deadline = strtoull(argv[i] + 6, NULL, 10);
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
+            ktax_paths_followed = false;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
                           "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "counters.h"
+#include "paths.h"
 
 struct bucket {
     uint64_t counts[COLUMN_COUNT][KTAX_SLOTS];
@@ -120,7 +121,7 @@ static bool keep(struct ktax_region *region, const struct ktax_parallel *paralle
             return false;
         }
     }
-    if (!region->idles || !ktax_coherence_end(&region->lines)) {
+    if (!region->idles || !ktax_coherence_end(&region->lines) || !ktax_paths_take(region)) {
         return false;
     }
     memcpy(region->idles, idles, size);

@@ -27,6 +27,20 @@ enum ktax_column {
     COLUMN_COUNT,
 };
 
+/* A function below the one that called it; paths.h. */
+struct ktax_path_counts {
+    uint64_t insns;
+    uint64_t reps;
+    uint64_t calls;
+};
+
+struct ktax_path {
+    uint32_t parent; /* comes before it */
+    int depth;       /* how many are above it, the root, too */
+    int slot;
+    struct ktax_path_counts counts[CONTEXT_COUNT];
+};
+
 struct ktax_region {
     uint64_t total;
     int slots;
@@ -34,6 +48,8 @@ struct ktax_region {
     uint64_t *idles;                /* [slot] */
     struct ktax_parallel parallel;
     struct ktax_lines lines;
+    struct ktax_path *paths;
+    uint32_t path_count;
 };
 
 enum { KTAX_REGIONS = 64 };

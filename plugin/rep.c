@@ -33,6 +33,7 @@ void ktax_on_rep(unsigned int vcpu, void *data)
     (void)vcpu;
     if (ktax_rep_current() == site) {
         ktax_reps[slot]++;
+        ktax_reps_total++;
     } else {
         ktax_counters->insns[slot]++;
     }

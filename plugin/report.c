@@ -9,12 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "context.h"
 #include "counters.h"
 #include "cpus.h"
 #include "deadline.h"
 #include "region.h"
 #include "watch.h"
+#include "write-paths.h"
 
 struct row {
     const char *name;
@@ -148,7 +150,7 @@ static bool write_region(const struct ktax_region *region, int number)
         write_lines(&region->lines);
     }
     free(rows);
-    return true;
+    return ktax_write_paths(file, region, context_names);
 }
 
 /* A program of the user's is within a region, and may have one of its own in that. */
@@ -189,6 +191,7 @@ void ktax_report_write(void)
     write_split("kthread", ktax_kthread_split_failed());
     write_split("interrupt", ktax_interrupt_split_failed());
     write_split("function", ktax_slots_full ? "more functions than slots" : NULL);
+    write_split("path", ktax_path_split_failed());
     write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
     if (is_over) {
         write_places();

@@ -40,6 +40,7 @@ static void book(void)
 
     ktax_rounds_work(dispatched);
     ktax_deadline_spend(dispatched);
+    ktax_cpus_booked += dispatched;
     ktax_cpu->total = ktax_cpus_total();
     ktax_cpu->user = ktax_cpus_user();
     ktax_booked = ktax_running;

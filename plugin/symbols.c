@@ -53,6 +53,36 @@ static enum ktax_role role_of(const char *name)
     return starts(name, "asm_exc_") ? ROLE_EXCEPTION : ROLE_NONE;
 }
 
+static bool starts_with_any(const char *name, const char *const *prefixes)
+{
+    while (*prefixes && !starts(name, *prefixes)) {
+        prefixes++;
+    }
+    return *prefixes != NULL;
+}
+
+static enum ktax_thunk thunk_of(const char *name)
+{
+    static const char *const of_calls[] = {
+        "__x86_indirect_", "__fentry__", "__cfi_", "__pi___fentry__", "its_static_thunk", NULL,
+    };
+    static const char *const of_returns[] = {
+        "__x86_return_thunk", "srso_", "retbleed_", "zen_untrain_ret", "its_return_thunk", NULL,
+    };
+
+    if (starts_with_any(name, of_calls)) {
+        return THUNK_OF_CALLS;
+    }
+    return starts_with_any(name, of_returns) ? THUNK_OF_RETURNS : THUNK_NONE;
+}
+
+static bool is_cold(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 5 && strcmp(name + length - 5, ".cold") == 0;
+}
+
 static void note_role(struct ktax_function *f, enum ktax_role role)
 {
     if (role == ROLE_NONE) {
@@ -83,7 +113,13 @@ static bool add(uint64_t address, const char *name)
             return false;
         }
     }
-    functions[count] = (struct ktax_function){ .begin = address, .name = name, .slot = -1 };
+    functions[count] = (struct ktax_function){
+        .begin = address,
+        .name = name,
+        .thunk = thunk_of(name),
+        .is_cold = is_cold(name),
+        .slot = -1,
+    };
     note_role(&functions[count], role_of(name));
     count++;
     return true;

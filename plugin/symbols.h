@@ -18,11 +18,20 @@ enum ktax_role {
     ROLE_START,       /* start_kernel: where a boot's Region begins */
 };
 
+/* Code between a caller and whom it calls, or between a function and where it returns to. */
+enum ktax_thunk {
+    THUNK_NONE,
+    THUNK_OF_CALLS,
+    THUNK_OF_RETURNS,
+};
+
 struct ktax_function {
     uint64_t begin;
     uint64_t end;
     const char *name;
     enum ktax_role role;
+    enum ktax_thunk thunk;
+    bool is_cold; /* a part of a function that the compiler put apart */
     int slot; /* -1: not seen running yet */
 };
 

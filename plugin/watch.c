@@ -14,7 +14,9 @@ static bool switch_loads;
 
 static enum ktax_watch call(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
 {
-    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    void *slot = (void *)(uintptr_t)insn->slot;
+
+    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, slot);
     return WATCH_CALLBACK;
 }
 
@@ -127,6 +129,9 @@ enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn)
     }
     if (insn->kind == KIND_IRETQ && ktax_symbols_in_entry(insn->address)) {
         return call_to_count(insn, ktax_on_iretq, (uint64_t)insn->slot);
+    }
+    if (insn->kind == KIND_SYSRET) {
+        return call_to_count(insn, ktax_on_sysret, (uint64_t)insn->slot);
     }
     return insn->function ? watch_function(insn) : WATCH_NOTHING;
 }

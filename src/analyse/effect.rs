@@ -41,6 +41,7 @@ pub(super) fn effect(values: Values<'_>, relevant: impl Fn(usize) -> f64) -> Opt
         samples,
         verdict: verdict(found.decision),
         functions: Vec::new(),
+        paths: Vec::new(),
     })
 }
 

@@ -44,7 +44,7 @@ pub use coherence::{CacheLine, Memory, Model};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use disk::{BlockDevice, Disk};
-pub use effect::{Effect, FunctionDelta};
+pub use effect::{Effect, FunctionDelta, PathDelta};
 pub use exits::{
     ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit,
     RecorderCost,
@@ -69,7 +69,7 @@ pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
-pub use run::{Boot, Context, Counts, Outcome, Profile, ProfileLine, Run, Sample};
+pub use run::{Boot, Context, Counts, Outcome, Path, Profile, ProfileLine, Run, Sample};
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
 };

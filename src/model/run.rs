@@ -148,6 +148,23 @@ pub struct ProfileLine {
     pub counts: Counts,
 }
 
+/// A function below the one that called it, in a Region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Who executed it.
+    pub context: Context,
+    /// How many functions it is below.
+    pub depth: u32,
+    /// The function's symbol, `[user]`, or `[unknown]` where the call was before the Region.
+    pub function: String,
+    /// How often it was called there.
+    pub calls: u64,
+    /// Instructions of its own there, without those that it called.
+    pub instructions: u64,
+    /// REP iterations of its own there.
+    pub rep_iterations: u64,
+}
+
 /// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
@@ -155,4 +172,6 @@ pub struct Profile {
     pub lines: Vec<ProfileLine>,
     /// By the model of coherence: what travelled, most first.
     pub cache_lines: Vec<CacheLine>,
+    /// From where functions were called: a caller, then all that it called, by their names.
+    pub paths: Vec<Path>,
 }

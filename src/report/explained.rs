@@ -1,3 +1,4 @@
+use super::counts::paths;
 use super::view::{Records, Report, Section, View};
 use crate::model::{Comparison, ComparisonMethod, SavedResult};
 
@@ -33,6 +34,9 @@ impl Report for Explained {
                 functions.is_whole = true;
             }
         }
+        let is_functions = |section: &Section| matches!(section, Section::Functions(_));
+        let behind = view.sections.iter().rposition(is_functions).map_or(0, |at| at + 1);
+        view.sections.splice(behind..behind, paths(&self.0.rows));
         view
     }
 

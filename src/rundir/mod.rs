@@ -9,8 +9,10 @@ mod campaign;
 mod check;
 mod dir;
 mod error;
+mod fields;
 mod files;
 mod pairs;
+mod paths;
 pub mod profile;
 mod seal;
 

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use super::fields::{decimal, is_function_name};
+use super::paths;
 use crate::model::{
-    CacheLine, Context, Counts, CpuPlace, CpuTime, Doing, Machine, Memory, Parallel, Profile,
+    CacheLine, Context, Counts, CpuPlace, CpuTime, Doing, Machine, Memory, Parallel, Path, Profile,
     ProfileLine,
 };
 
@@ -31,6 +33,8 @@ pub enum ProfileError {
     Sum { sum: u64, total: u64 },
     #[error("the times of its CPUs do not add up")]
     Time,
+    #[error("what its functions executed where they were called is not all")]
+    Paths,
     #[error("the transfers of its functions, or of its cache lines, are not all")]
     Transfers,
 }
@@ -102,6 +106,7 @@ struct Read {
     total: Option<u64>,
     sum: u64,
     cache_lines: Vec<CacheLine>,
+    paths: Vec<Path>,
     parallel: Parallel,
     /// The limit that was reached, and where each CPU was.
     limit: Option<u64>,
@@ -127,6 +132,10 @@ impl Read {
                 let Counts { instructions, rep_iterations, .. } = line.counts;
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
                 self.lines.push(line);
+            }
+            ["path", ..] => {
+                let path = paths::path(fields, self.paths.last())?;
+                self.paths.push(path);
             }
             ["line", ..] => self.cache_lines.push(cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
@@ -161,7 +170,7 @@ impl Read {
     }
 
     fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
-        let Read { lines, cache_lines, notes, sum, parallel, .. } = self;
+        let Read { lines, cache_lines, paths, mut notes, sum, parallel, .. } = self;
         if sum != total {
             return Err(ProfileError::Sum { sum, total });
         }
@@ -181,8 +190,12 @@ impl Read {
         if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }
+        if !paths::add_up(&paths, &lines) {
+            return Err(ProfileError::Paths);
+        }
+        notes.extend(paths::note(&paths, &lines, total));
         let parallel = (!is_alone).then_some(parallel);
-        Ok(Parsed { profile: Profile { lines, cache_lines }, total, notes, parallel })
+        Ok(Parsed { profile: Profile { lines, cache_lines, paths }, total, notes, parallel })
     }
 }
 
@@ -229,24 +242,6 @@ fn cache_line(fields: &[&str]) -> Option<CacheLine> {
     (is_named && is_hex && transfers >= lines && lines > 0).then_some(())?;
     let offset = u64::from_str_radix(offset, 16).ok()?;
     Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
-}
-
-fn is_function_name(name: &str) -> bool {
-    let is_of = |text: &str, more: &[u8]| {
-        (0..=127).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
-    };
-    // `[user]` and `[kernel]`, or of a program or a library: `[git]cmd_status`.
-    match name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((file, function)) => {
-            !file.is_empty() && is_of(file, b"_.$+-") && is_of(function, b"_.$+-")
-        }
-        None => !name.is_empty() && is_of(name, b"_.$"),
-    }
-}
-
-fn decimal(text: &str) -> Option<u64> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

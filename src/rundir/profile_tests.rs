@@ -138,3 +138,46 @@ fn a_place_that_is_none_is_refused() {
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
 }
+
+/// A system call that calls a function twice, and an interrupt.
+const CALLED: &str = "ktax-profile\t1\napi\t1\nregion\t1\ntotal\t130\n\
+    fn\tprocess\t60\t0\tentry\nfn\tprocess\t20\t30\tcopy\nfn\tinterrupt\t20\t0\ttick\n\
+    path\tprocess\t0\t60\t0\t1\tentry\npath\tprocess\t1\t20\t30\t2\tcopy\n\
+    path\tinterrupt\t0\t20\t0\t1\ttick\nend\n";
+
+#[test]
+fn paths_are_read() {
+    let parsed = parse(CALLED).unwrap();
+    let paths = &parsed.profile.paths;
+    let of = |path: &Path| (path.depth, path.function.clone(), path.calls, path.instructions);
+    let expected = [(0, "entry", 1, 60), (1, "copy", 2, 20), (0, "tick", 1, 20)];
+    let expected = expected.map(|(depth, name, calls, own)| (depth, name.to_owned(), calls, own));
+    assert_eq!(paths.iter().map(of).collect::<Vec<_>>(), expected);
+    assert_eq!((paths[1].rep_iterations, paths[2].context), (30, Context::Interrupt));
+    assert!(parsed.notes.is_empty());
+}
+
+#[test]
+fn paths_that_are_not_all_are_refused_and_others_are_noted() {
+    for (is, becomes) in [
+        ("path\tprocess\t1\t20\t30", "path\tprocess\t1\t20\t29"),
+        ("path\tinterrupt\t0\t20\t0\t1\ttick\n", ""),
+        ("path\tinterrupt", "path\tkthread"),
+    ] {
+        let broken = CALLED.replace(is, becomes);
+        assert_ne!(broken, CALLED);
+        assert_eq!(parse(&broken), Err(ProfileError::Paths), "{becomes}");
+    }
+    for (is, becomes) in [
+        ("path\tprocess\t1", "path\tprocess\t2"),
+        ("path\tinterrupt\t0", "path\tinterrupt\t1"),
+        ("path\tprocess\t1\t20", "path\tprocess\t1\t-20"),
+        ("path\tprocess\t1", "path\tnobody\t1"),
+    ] {
+        let broken = CALLED.replace(is, becomes);
+        assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
+    }
+    let elsewhere = CALLED.replace("2\tcopy", "2\tother");
+    let notes = parse(&elsewhere).unwrap().notes;
+    assert_eq!(notes, ["path: functions are below others than those that called them"]);
+}

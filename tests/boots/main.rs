@@ -15,6 +15,7 @@ mod kernels;
 mod kvm_engine;
 mod ledger;
 mod newer_qemu;
+mod paths;
 mod program;
 mod program_elsewhere;
 mod progress;

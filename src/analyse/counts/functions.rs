@@ -3,26 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::gather::Pair;
+use super::paths;
+use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
-    CacheLine, Counts, FunctionDelta, Metric, Profile, Sample, Sides, Step, Workload,
+    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, Sample, Sides, Step, Workload,
 };
-
-/// What compilers append to a symbol, each with or without a number: inter-procedural clones, split
-/// parts, link-time renames. Two builds rarely agree on them, and they mean the same function.
-const SUFFIXES: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
 
 /// Lines that travel are many, and these explain a row.
 const MOST_CACHE_LINES: usize = 20;
 
-/// The functions of one pair of Runs in the Metric's Context; their deltas add up to the pair's.
+/// The functions of one pair of Runs in the Metric's Context, whose deltas add up to the pair's,
+/// and from where they are called.
 pub(super) fn read(
     runs: &dyn CountsRuns,
     workload: &Workload,
     pair: &Pair,
     metric: &Metric,
-) -> Result<Vec<FunctionDelta>> {
+) -> Result<(Vec<FunctionDelta>, Vec<PathDelta>)> {
     let profile = |step: &Step, sample: &Sample| -> Result<Profile> {
         let profile = runs.profile(step, &workload.row)?;
         add_up(&profile, sample, metric).map_err(|(functions, sample)| AnalyseError::Sum {
@@ -35,7 +34,8 @@ pub(super) fn read(
     };
     let base = profile(pair.steps.base, &pair.samples.base)?;
     let change = profile(pair.steps.change, &pair.samples.change)?;
-    Ok(deltas(&base, &change, workload.ops, metric))
+    let functions = deltas(&base, &change, workload.ops, metric);
+    Ok((functions, paths::deltas(&base, &change, metric)))
 }
 
 /// What CPUs waited for each other in each function, of one pair of Runs.
@@ -129,22 +129,6 @@ fn none() -> Sides<Counts> {
     Sides { base: Counts::default(), change: Counts::default() }
 }
 
-/// The symbol without the compiler's suffixes: `f` for `f.constprop.0.isra.0.cold`.
-pub fn plain(mut symbol: &str) -> &str {
-    while let Some(shorter) = without_one_suffix(symbol) {
-        symbol = shorter;
-    }
-    symbol
-}
-
-fn without_one_suffix(symbol: &str) -> Option<&str> {
-    let (mut head, mut word) = symbol.rsplit_once('.')?;
-    if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
-        (head, word) = head.rsplit_once('.')?;
-    }
-    (!head.is_empty() && SUFFIXES.contains(&word)).then_some(head)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,27 +139,7 @@ mod tests {
             let counts = Counts { instructions, rep_iterations, ..Counts::default() };
             ProfileLine { context, function: function.to_owned(), counts }
         };
-        Profile { lines: lines.iter().map(line).collect(), cache_lines: Vec::new() }
-    }
-
-    #[test]
-    fn suffixes_go_however_many_there_are() {
-        for (symbol, expected) in [
-            ("do_fork", "do_fork"),
-            ("f.isra.0", "f"),
-            ("f.constprop.0.isra.12", "f"),
-            ("f.part.0.cold", "f"),
-            ("f.cold.3", "f"),
-            ("f.llvm.1234567890", "f"),
-            ("f.lto_priv.0", "f"),
-            ("[user]", "[user]"),
-            ("f.12", "f.12"), // a number of something else
-            ("__key.cold_start", "__key.cold_start"),
-            (".cold", ".cold"), // nothing would remain
-            ("f.", "f."),
-        ] {
-            assert_eq!(plain(symbol), expected, "{symbol}");
-        }
+        Profile { lines: lines.iter().map(line).collect(), ..Profile::default() }
     }
 
     #[test]

@@ -3,9 +3,11 @@
 mod functions;
 mod gather;
 mod notes;
+mod paths;
+mod plain;
 mod rows;
 mod source;
 
-pub use functions::plain;
+pub use plain::plain;
 pub use rows::counts;
 pub use source::CountsRuns;

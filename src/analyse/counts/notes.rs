@@ -44,13 +44,27 @@ impl Notes {
             fact: of_rows(&self.asleep, "sleeps", "sleep", ""),
             next_step: "ktax counts what these rows execute, and not how long they sleep".into(),
         });
-        let mixed = self.mixed.into_iter().map(|(note, rows)| Warning {
-            fact: of_rows(&rows, "mixes contexts", "mix contexts", &format!(" ({note})")),
-            next_step: "add up the contexts of such a row; `ktax doctor` checks the plugin".into(),
+        let is_of_paths = |note: &str| note.starts_with("path: ");
+        let mixed = self.mixed.into_iter().map(|(note, rows)| match is_of_paths(&note) {
+            true => Warning {
+                fact: of_rows(&rows, "has call paths", "have call paths", WITH_GAPS),
+                next_step: "its counts are right; QEMU 10 follows calls better (--qemu)".into(),
+            },
+            false => mixed(&note, &rows),
         });
         asleep.into_iter().chain(mixed).collect()
     }
 }
+
+fn mixed(note: &str, rows: &[String]) -> Warning {
+    Warning {
+        fact: of_rows(rows, "mixes contexts", "mix contexts", &format!(" ({note})")),
+        next_step: "add up the contexts of such a row; `ktax doctor` checks the plugin".into(),
+    }
+}
+
+/// After the names of rows with call paths that do not fit what was counted.
+const WITH_GAPS: &str = " (functions below others than those that called them)";
 
 /// Whether the guest's clock went on while no instruction ran. The clock is QEMU's own count; only
 /// the few instructions around the Region are not in the total. What faults is in the total twice,

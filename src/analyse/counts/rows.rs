@@ -141,7 +141,7 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     for (effect, metric) in effects.iter_mut().zip(metrics()) {
         if effect.verdict.is_change() && metric.is_of_functions() {
             let pair = pair_of(effect, &pairs);
-            effect.functions = functions::read(runs, workload, pair, metric)?;
+            (effect.functions, effect.paths) = functions::read(runs, workload, pair, metric)?;
         }
     }
     let (verdict, decided_by) = decide(&effects);

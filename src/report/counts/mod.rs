@@ -6,10 +6,12 @@ mod details;
 mod functions;
 mod overall;
 mod parallel;
+mod paths;
 mod scalability;
 mod sides;
 mod table;
 mod view;
 
+pub use paths::paths;
 pub use sides::sides;
 pub use view::{records, view};

@@ -29,6 +29,7 @@ fn effect(metric: &str, [base, change]: [u64; 2], moves: u64, verdict: Verdict) 
         samples,
         verdict,
         functions: Vec::new(),
+        paths: Vec::new(),
     }
 }
 

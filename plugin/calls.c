@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "calls.h"
+
+#include "counters.h"
+#include "cpus.h"
+#include "paths.h"
+#include "stacks.h"
+
+static struct ktax_position positions[KTAX_CPUS];
+static uint32_t in_user;
+static uint64_t last_total;
+static uint64_t last_reps;
+
+static struct ktax_position *here(void)
+{
+    return ktax_one_cpu() ? &positions[0] : &positions[ktax_cpu - ktax_cpus];
+}
+
+static uint64_t total(void)
+{
+    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_dispatched();
+}
+
+static void flush(uint64_t more)
+{
+    uint64_t now = total() + more;
+    uint64_t reps = ktax_reps_total - last_reps;
+
+    if (now != last_total) {
+        struct ktax_path_counts counts = { now - last_total - reps, reps, 0 };
+        ktax_paths_add(here()->at, ktax_context_now(), counts);
+        last_total = now;
+        last_reps += reps;
+    }
+}
+
+void ktax_calls_flush(void)
+{
+    flush(0);
+}
+
+void ktax_calls_flush_with_next(void)
+{
+    flush(1);
+}
+
+void ktax_calls_iretq(void)
+{
+    flush(1);
+    here()->is_at_iretq = true;
+}
+
+static void count_call(uint32_t path)
+{
+    ktax_paths_add(path, ktax_context_now(), (struct ktax_path_counts){ .calls = 1 });
+}
+
+/* Code of an entry, before it has called anything. */
+static bool is_entry_code(const struct ktax_position *it)
+{
+    return !it->stack || it->is_nested || it->stack->depth == 0;
+}
+
+static void jump_to(struct ktax_position *it, int slot)
+{
+    struct ktax_stack *stack = it->stack;
+
+    if (is_entry_code(it)) {
+        it->at = it->base = ktax_paths_child(it->at, slot);
+        count_call(it->at);
+        return;
+    }
+    uint64_t address = stack->frames[stack->depth - 1].address;
+    for (int i = stack->depth - 1; i >= 0 && stack->frames[i].address == address; i--) {
+        if (ktax_paths[stack->frames[i].path].slot == slot) {
+            stack->depth = i + 1; /* code that jumps in circles */
+            it->at = ktax_stack_top(stack);
+            return;
+        }
+    }
+    it->at = ktax_paths_child(ktax_stack_top(stack), slot);
+    ktax_stack_push(stack, (struct ktax_frame){ .address = address, .path = it->at });
+    count_call(it->at);
+}
+
+static void enter_from_user(struct ktax_position *it, int slot)
+{
+    it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
+    it->stack = NULL;
+    it->is_nested = false;
+    it->called_at = 0;
+    count_call(it->at);
+}
+
+static void enter(int slot)
+{
+    struct ktax_position *it = here();
+
+    flush(0);
+    if (it->called_at != 0) {
+        uint64_t address = it->called_at;
+        struct ktax_stack *stack = ktax_stack_select(it, address, it->at);
+        ktax_stack_call(stack, address);
+        it->at = ktax_paths_child(ktax_stack_top(stack), slot);
+        ktax_stack_push(stack, (struct ktax_frame){ .address = address, .path = it->at });
+        it->called_at = 0;
+        count_call(it->at);
+    } else if (it->at == in_user) {
+        enter_from_user(it, slot);
+    } else {
+        jump_to(it, slot);
+    }
+}
+
+void ktax_on_enter(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    enter((int)(uintptr_t)data);
+}
+
+void ktax_on_direct_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                           void *data)
+{
+    (void)vcpu;
+    (void)info;
+    (void)data;
+    here()->called_at = address;
+}
+
+/* Of an indirect call, which may also read where it goes to. */
+void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    (void)vcpu;
+    (void)data;
+    if (qemu_plugin_mem_is_store(info)) {
+        here()->called_at = address;
+    }
+}
+
+/* A thunk that only returns is the slot in `data`, plus one. */
+void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    struct ktax_position *it = here();
+
+    (void)vcpu;
+    (void)info;
+    if (!ktax_stack_is(it, address)) {
+        return;
+    }
+    if (data) {
+        uint32_t thunk = ktax_paths_child(it->at, (int)(uintptr_t)data - 1);
+        ktax_paths_add(thunk, ktax_context_now(), (struct ktax_path_counts){ .insns = 1 });
+        last_total++;
+    }
+    flush(0);
+    it->called_at = 0;
+    struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
+    int depth = stack->depth;
+    if (depth == 0) {
+        it->base = stack->base = PATH_ROOT; /* to a caller that was not seen */
+    }
+    ktax_stack_return(it, stack, address);
+    if (stack->depth == depth && depth > 0) {
+        stack->depth--; /* of a function that moves the address, as error_entry */
+    }
+    it->at = ktax_stack_top(stack);
+}
+
+/* Reads the five words of its frame, from the lowest on. */
+void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    struct ktax_position *it = here();
+
+    (void)vcpu;
+    (void)info;
+    (void)data;
+    if (!it->is_at_iretq || !ktax_stack_is(it, address)) {
+        return;
+    }
+    it->is_at_iretq = false;
+    flush(0);
+    struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
+    if (ktax_stack_return(it, stack, address)) {
+        it->at = ktax_stack_top(stack);
+    } else if (stack->depth == 0) {
+        it->at = in_user;
+    }
+}
+
+void ktax_on_thunk(unsigned int vcpu, void *data)
+{
+    struct ktax_position *it = here();
+
+    (void)vcpu;
+    flush(0);
+    uint32_t below = it->stack && !it->is_nested ? ktax_stack_top(it->stack) : it->base;
+    it->at = ktax_paths_child(below, (int)(uintptr_t)data);
+}
+
+/* The compiler puts code that is seldom executed apart, and jumps there and back. */
+void ktax_on_cold(unsigned int vcpu, void *data)
+{
+    struct ktax_position *it = here();
+    int slot = (int)(uintptr_t)data;
+
+    (void)vcpu;
+    if (ktax_paths[it->at].slot != slot) {
+        flush(0);
+        it->at = ktax_paths_child(it->at, slot);
+    }
+}
+
+void ktax_on_jump_back(unsigned int vcpu, void *data)
+{
+    struct ktax_position *it = here();
+
+    (void)vcpu;
+    (void)data;
+    flush(0);
+    if (!is_entry_code(it)) {
+        it->at = ktax_stack_top(it->stack);
+    }
+}
+
+void ktax_calls_enter(int slot, bool is_interrupt)
+{
+    struct ktax_position *it = here();
+
+    flush(0);
+    if (it->at == in_user) {
+        enter_from_user(it, slot);
+        return;
+    }
+    it->at = it->base = ktax_paths_child(is_interrupt ? PATH_ROOT : it->at, slot);
+    it->is_nested = true;
+    it->was_called_at = it->called_at;
+    it->called_at = 0;
+    count_call(it->at);
+}
+
+void ktax_calls_jump(int slot)
+{
+    enter(slot);
+}
+
+void ktax_calls_new_task(int slot)
+{
+    struct ktax_position *it = here();
+
+    if (it->called_at != 0) {
+        enter(slot);
+        return;
+    }
+    flush(0);
+    it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
+    it->is_nested = false;
+    if (it->stack) {
+        it->stack->depth = 0;
+    }
+    count_call(it->at);
+}
+
+void ktax_calls_switch(void)
+{
+    flush(0);
+    here()->base = PATH_ROOT;
+    here()->is_switched = true;
+}
+
+void ktax_calls_leave(void)
+{
+    here()->at = in_user;
+}
+
+void ktax_calls_begin(void)
+{
+    in_user = ktax_paths_child(PATH_ROOT, SLOT_USER);
+    ktax_paths_clear();
+    last_total = total();
+    last_reps = ktax_reps_total;
+    here()->at = in_user;
+}
+
+const char *ktax_path_split_failed(void)
+{
+    if (ktax_paths_full) {
+        return "more than 1048575 paths, or one of more than 999 calls";
+    }
+    return ktax_stacks_failed();
+}
+

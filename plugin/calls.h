@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From where code was called: follows calls, returns and entries of the kernel, and gives what was
+ * dispatched to the path on which the vCPU was.
+ *
+ * A function that is entered without a call is below the one that jumped to it. Thunks of calls and
+ * returns are below who uses them, and nothing is below them.
+ */
+#ifndef KTAX_CALLS_H
+#define KTAX_CALLS_H
+
+#include "qemu_api.h"
+#include "region.h"
+
+/* In context.c: the context of what executes. */
+HOOK enum ktax_context ktax_context_now(void);
+
+/* Gives what was dispatched since the last call to where the vCPU that executes is. */
+void ktax_calls_flush(void);
+/* The same with an instruction that generated code will count. */
+void ktax_calls_flush_with_next(void);
+/* The same at an IRETQ of the entry code. */
+void ktax_calls_iretq(void);
+
+/* Where the kernel is entered: by an interrupt, by an exception. */
+void ktax_calls_enter(int slot, bool is_interrupt);
+/* The stub of an interrupt jumped to its function. */
+void ktax_calls_jump(int slot);
+/* Where a new task begins, on a stack that may have been another one's. */
+void ktax_calls_new_task(int slot);
+/* Before another task's stack is the stack. */
+void ktax_calls_switch(void);
+/* After a SYSRET. */
+void ktax_calls_leave(void);
+
+/* At the marker that begins a region, which is in user mode. */
+void ktax_calls_begin(void);
+
+/* At the first instruction of a function, whose slot is `data`; of a thunk. */
+void ktax_on_enter(unsigned int vcpu, void *data);
+void ktax_on_thunk(unsigned int vcpu, void *data);
+/* At a block of code that the compiler put apart, and where it jumps back. */
+void ktax_on_cold(unsigned int vcpu, void *data);
+void ktax_on_jump_back(unsigned int vcpu, void *data);
+/* At the memory accesses of calls and returns. A thunk that only returns is `data`, plus one. */
+void ktax_on_direct_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
+
+/* Why paths could not be kept apart, or NULL. */
+const char *ktax_path_split_failed(void);
+
+#endif

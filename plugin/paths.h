@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Call paths: a tree of functions, each below the one that called it, and what was dispatched in
+ * each place. calls.h finds out where that is.
+ */
+#ifndef KTAX_PATHS_H
+#define KTAX_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "region.h"
+
+/* The first one is the root, and no function. */
+enum { PATH_ROOT = 0 };
+
+/* Not of a boot: its first code has stacks of its own, and calls that are patched while it runs. */
+extern bool ktax_paths_followed;
+
+/* All of them, and whether there were more than fit. */
+extern struct ktax_path *ktax_paths;
+extern uint32_t ktax_path_count;
+extern bool ktax_paths_full;
+
+/* The place of a function below another place; the other place itself if there are too many. */
+uint32_t ktax_paths_child(uint32_t parent, int slot);
+
+/* More of a place, of this vCPU. */
+void ktax_paths_add(uint32_t path, enum ktax_context context, struct ktax_path_counts more);
+
+/* Gives what is pending on this vCPU to a context. */
+void ktax_paths_settle(enum ktax_context context);
+
+/* At the markers. Forgets all counts; copies them, or returns false. */
+void ktax_paths_clear(void);
+bool ktax_paths_take(struct ktax_region *to);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "stacks.h"
+
+#include <stdlib.h>
+
+enum {
+    BLOCK_SHIFT = 14, /* THREAD_SIZE */
+    STACKS = 1 << 14,
+    DEPTH = 256,
+};
+
+static struct ktax_stack stacks[STACKS];
+static const char *failed;
+
+uint32_t ktax_stack_top(const struct ktax_stack *stack)
+{
+    return stack->depth > 0 ? stack->frames[stack->depth - 1].path : stack->base;
+}
+
+void ktax_stack_push(struct ktax_stack *stack, struct ktax_frame frame)
+{
+    if (!stack->frames) {
+        stack->frames = calloc(DEPTH, sizeof(*stack->frames));
+    }
+    if (!stack->frames || stack->depth == DEPTH) {
+        failed = "a stack is deeper than 256 calls";
+        return;
+    }
+    stack->frames[stack->depth++] = frame;
+}
+
+/* Its `block` is 0 if it was not known. */
+static struct ktax_stack *find(uint64_t block)
+{
+    size_t first = block * UINT64_C(0x9e3779b97f4a7c15) >> 50;
+
+    for (size_t i = 0; i < STACKS; i++) {
+        struct ktax_stack *stack = &stacks[(first + i) % STACKS];
+        if (stack->block == 0 || stack->block == block + 1) {
+            return stack;
+        }
+    }
+    failed = "more than 16384 stacks";
+    return &stacks[first];
+}
+
+bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
+{
+    uint64_t block = address >> BLOCK_SHIFT;
+
+    return !it->stack || it->is_switched || it->stack->block == block + 1 ||
+           find(block)->block != 0;
+}
+
+struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base)
+{
+    uint64_t block = address >> BLOCK_SHIFT;
+
+    if (!it->stack || it->stack->block != block + 1) {
+        it->stack = find(block);
+        it->stack->block = block + 1;
+    }
+    if (it->is_switched && it->stack->depth > 0 &&
+        it->stack->frames[it->stack->depth - 1].address < address) {
+        it->stack->depth = 0; /* the frames of a task that is dead */
+    }
+    it->is_switched = false;
+    if (it->is_nested) {
+        struct ktax_frame entry = { address + 1, it->base, true, it->was_called_at };
+        ktax_stack_push(it->stack, entry);
+        it->is_nested = false;
+    } else if (it->stack->depth == 0) {
+        it->stack->base = base;
+    }
+    return it->stack;
+}
+
+void ktax_stack_call(struct ktax_stack *stack, uint64_t address)
+{
+    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
+        struct ktax_frame *frame = &stack->frames[stack->depth - 1];
+        if (frame->is_entry) {
+            frame->address = address + 1;
+            return;
+        }
+        stack->depth--;
+    }
+}
+
+bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack, uint64_t address)
+{
+    bool is_return = false;
+
+    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
+        const struct ktax_frame *frame = &stack->frames[--stack->depth];
+        if (frame->is_entry) {
+            it->base = stack->base;
+            it->called_at = frame->called_at;
+            is_return = true;
+        }
+    }
+    return is_return;
+}
+
+const char *ktax_stacks_failed(void)
+{
+    return failed;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shadow stacks. A call is known by the address to which it writes where it returns to, and a
+ * return by the one from which it reads that. So they need no registers: a return pops all frames
+ * up to its address. There is one for each block of memory as large as a stack, so that task
+ * switches, and interrupts on stacks of their own, need nothing else.
+ */
+#ifndef KTAX_STACKS_H
+#define KTAX_STACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ktax_frame {
+    uint64_t address;
+    uint32_t path;
+    bool is_entry;      /* of an interrupt or exception, which found the frames below */
+    uint64_t called_at; /* by what it interrupted, and which has not begun; 0: nothing */
+};
+
+struct ktax_stack {
+    uint64_t block; /* and 1, so that 0 is free */
+    uint32_t base;  /* the path below all frames */
+    int depth;
+    struct ktax_frame *frames;
+};
+
+/* Where a vCPU is. */
+struct ktax_position {
+    uint32_t at;              /* its path */
+    uint32_t base;            /* of an entry's code, before it has called anything */
+    struct ktax_stack *stack; /* NULL: not known yet */
+    uint64_t called_at;       /* what is called there has not begun; 0: nothing is */
+    uint64_t was_called_at;   /* before the entry */
+    bool is_nested;           /* the entry has no frame yet */
+    bool is_at_iretq;         /* which has read nothing yet */
+    bool is_switched;         /* to the stack of another task, which may not be known */
+};
+
+/* The path of the last frame, or below all. */
+uint32_t ktax_stack_top(const struct ktax_stack *stack);
+void ktax_stack_push(struct ktax_stack *stack, struct ktax_frame frame);
+
+/*
+ * Can something return from there? QEMU 7.2 also calls for what the helper of a later instruction
+ * reads, as of an XSAVE. That is no stack.
+ */
+bool ktax_stack_is(const struct ktax_position *it, uint64_t address);
+
+/* The stack of a call's or a return's address. If it has no frames, `base` is below them. */
+struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base);
+
+/* Pops what has returned unseen. An entry goes on, and its code may begin with a call and go up. */
+void ktax_stack_call(struct ktax_stack *stack, uint64_t address);
+
+/* Pops what returns. True: what an entry interrupted goes on. */
+bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack, uint64_t address);
+
+/* Why not all frames could be kept, or NULL. */
+const char *ktax_stacks_failed(void);
+
+#endif

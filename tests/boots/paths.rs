@@ -1,0 +1,131 @@
+//! Call paths: from where functions were called, and how often.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use crate::common::require::newer_qemu;
+use crate::common::{compare, ktax, measurements, run, scratch};
+use ktax::model::{Context, Profile};
+use ktax::rundir::profile;
+
+/// A call without a switch, switches between two tasks, new tasks and page faults.
+const ROWS: [&str; 3] = ["getppid:ops=500", "pipe:ops=200", "fork-exit:ops=20"];
+
+fn profiles(out: &Path, name: &str) -> Profile {
+    let of_row =
+        |path: &Path| path.to_string_lossy().contains(&format!("base/runs/{name}.profile"));
+    let (path, _) = measurements(out).into_iter().find(|(path, _)| of_row(path)).unwrap();
+    profile::parse(&fs::read_to_string(out.join(path)).unwrap()).unwrap().profile
+}
+
+/// The functions above each path, and itself: `do_syscall_64;x64_sys_call`.
+fn stacks(profile: &Profile) -> Vec<(Context, String, u64)> {
+    let mut callers: Vec<&str> = Vec::new();
+    let mut stacks = Vec::new();
+    for path in &profile.paths {
+        callers.truncate(path.depth as usize);
+        callers.push(&path.function);
+        stacks.push((path.context, callers.join(";"), path.calls));
+    }
+    stacks
+}
+
+/// Instructions and REP iterations of the process's kernel functions: of all paths, of all lines.
+fn by_function(profile: &Profile) -> BTreeMap<String, [u64; 2]> {
+    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for path in profile.paths.iter().filter(|path| path.context == Context::Process) {
+        sums.entry(path.function.clone()).or_default()[0] +=
+            path.instructions + path.rep_iterations;
+    }
+    for line in profile.lines.iter().filter(|line| line.context == Context::Process) {
+        let counts = line.counts;
+        sums.entry(line.function.clone()).or_default()[1] +=
+            counts.instructions + counts.rep_iterations;
+    }
+    sums
+}
+
+fn check(out: &Path, most_per_mille: u64) {
+    let getppid = profiles(out, ROWS[0]);
+    let calls: Vec<(Context, String, u64)> = stacks(&getppid);
+    let called = |end: &str| -> u64 {
+        let of = calls
+            .iter()
+            .filter(|(context, stack, _)| *context == Context::Process && stack.ends_with(end));
+        of.map(|(_, _, calls)| calls).sum()
+    };
+    assert_eq!(called(";do_syscall_64;x64_sys_call;__do_sys_getppid"), 500, "{calls:?}");
+    assert_eq!(called(";__do_sys_getppid"), 500);
+    let fork = profiles(out, ROWS[2]);
+    let forks: u64 =
+        fork.paths.iter().filter(|it| it.function == "copy_process").map(|it| it.calls).sum();
+    assert_eq!(forks, 20);
+    for name in ROWS {
+        let profile = profiles(out, name);
+        let sums = by_function(&profile);
+        let total: u64 = sums.values().map(|[_, lines]| lines).sum();
+        let apart: u64 = sums.values().map(|[paths, lines]| lines.abs_diff(*paths)).sum();
+        assert!(apart * 1000 <= most_per_mille * total, "{name}: {apart} of {total}");
+    }
+}
+
+#[test]
+fn each_function_has_what_was_counted_for_it_and_its_calls() {
+    let dir = scratch();
+    let rows = ROWS.iter().flat_map(|row| ["-w", *row]);
+    let args: Vec<&str> = rows.chain(["--layouts", "1"]).collect();
+    let (ran, _) = compare(&dir.path().join("one"), ["", ""], &args);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    check(&dir.path().join("one"), 2);
+    let Some(qemu) = newer_qemu() else { return };
+    let newer = ["--qemu", &qemu.display().to_string()].map(str::to_owned);
+    for (name, more, most) in [("newer", &[][..], 0), ("four", &["--cpus", "4"], 4)] {
+        let newer = newer.iter().map(String::as_str);
+        let args: Vec<&str> =
+            args.iter().copied().chain(newer).chain(more.iter().copied()).collect();
+        let out = dir.path().join(name);
+        let (ran, _) = compare(&out, ["", ""], &args);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        check(&out, most);
+    }
+}
+
+#[test]
+fn retpolines_are_in_no_path() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let args = ["-w", ROWS[1], "--layouts", "1"];
+    let (ran, _) = compare(&out, ["spectre_v2=off", "spectre_v2=retpoline"], &args);
+    assert_eq!(ran.status, 4, "one layout is too few for a verdict: {}", ran.stderr);
+    let names = |side: &str| -> BTreeSet<String> {
+        let of = |path: &Path| path.to_string_lossy().contains(&format!("{side}/runs/"));
+        let (path, _) = measurements(&out)
+            .into_iter()
+            .find(|(path, _)| of(path) && path.extension().is_some_and(|it| it == "tsv"))
+            .unwrap();
+        let text = fs::read_to_string(out.join(path)).unwrap();
+        let profile = profile::parse(&text).unwrap().profile;
+        let of_process = |(context, _, calls): &(Context, String, u64)| {
+            *context == Context::Process && *calls >= 100
+        };
+        stacks(&profile).into_iter().filter(of_process).map(|(_, stack, _)| stack).collect()
+    };
+    let (base, change) = (names("base"), names("change"));
+    assert!(base.len() > 50 && base == change, "{:?}", base.symmetric_difference(&change));
+}
+
+#[test]
+fn a_row_that_changed_says_from_where_its_functions_are_called() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let (ran, _) = compare(&out, ["lsm=capability", ""], &["-w", "open-close"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    let page = run(ktax().arg("report").arg(&out).args(["--explain", "open-close"])).stdout;
+    let line = |name: &str| page.lines().position(|line| line.ends_with(name)).unwrap();
+    // The hook is called where the file is opened, and not before.
+    let at = ["· security_file_open", "· apparmor_file_open"].map(line);
+    assert!(at[0] < at[1], "{page}");
+    let hook: Vec<&str> = page.lines().nth(at[1]).unwrap().split_whitespace().collect();
+    assert_eq!(hook[1..3], ["0", "1.00"], "{page}");
+}
