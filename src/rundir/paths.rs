@@ -23,7 +23,7 @@ pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     Some(Path { context, depth, function, calls, instructions, rep_iterations })
 }
 
-/// What is below another function than it was counted for, if that is more than one in a thousand.
+/// What is below another function than it was counted for, if that is more than one in a hundred.
 pub(super) fn note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<String> {
     let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
     for path in paths {
@@ -40,7 +40,7 @@ pub(super) fn note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<
     let kernels = sums.iter().filter(|((_, name), _)| is_kernels(name));
     let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
     let note = "path: functions are below others than those that called them";
-    (apart > total / 1000).then(|| note.to_owned())
+    (apart > total / 100).then(|| note.to_owned())
 }
 
 /// Whether they are all that the functions executed, in each Context.

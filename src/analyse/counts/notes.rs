@@ -48,7 +48,8 @@ impl Notes {
         let mixed = self.mixed.into_iter().map(|(note, rows)| match is_of_paths(&note) {
             true => Warning {
                 fact: of_rows(&rows, "has call paths", "have call paths", WITH_GAPS),
-                next_step: "its counts are right; QEMU 10 follows calls better (--qemu)".into(),
+                next_step: "its counts are right, and what --explain says of callers may not be"
+                    .into(),
             },
             false => mixed(&note, &rows),
         });

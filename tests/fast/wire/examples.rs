@@ -48,7 +48,7 @@ fn every_example_belongs_to_a_test() {
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
     let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
     let answers = [answer; 5];
-    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 4]].concat();
+    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 5]].concat();
     assert_eq!(headings, wanted);
 }
 
@@ -136,14 +136,18 @@ fn the_answers_are_parsed() {
 #[test]
 fn the_profile_adds_up() {
     let profiles = all("Profile");
-    let [one, several] = [0, 1].map(|at| profile::parse(&profiles[at]).unwrap());
+    let [one, several] = [0, 2].map(|at| profile::parse(&profiles[at]).unwrap());
     assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
     assert_eq!(several.parallel.unwrap().cpus.len(), 2);
-    let modelled = profiles[1].replace("end\n", &format!("{}end\n", profiles[2]));
+    let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
+    assert_eq!(profile::parse(&called).unwrap().profile.paths.len(), 4);
+    let without = called.replace("path\tinterrupt\t0\t212", "path\tinterrupt\t0\t211");
+    assert_eq!(profile::parse(&without), Err(ProfileError::Paths));
+    let modelled = profiles[2].replace("end\n", &format!("{}end\n", profiles[3]));
     let modelled = profile::parse(&modelled).unwrap();
     assert_eq!(modelled.parallel.unwrap().transfers, Some(7));
     assert_eq!(modelled.profile.cache_lines.len(), 3);
-    let over = profile::parse(&profiles[3]).unwrap_err();
+    let over = profile::parse(&profiles[4]).unwrap_err();
     let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
     assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
 }
