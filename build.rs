@@ -61,7 +61,8 @@ fn main() {
             "KTAX_PLUGIN",
             "ktax-plugin.so",
             sources("plugin"),
-            // A callback for each iteration of REP: no call in it goes through a table.
+            // A callback for each call and each iteration of REP: no call in it goes through a
+            // table, and small functions of other files are part of it.
             &["-shared", "-fPIC", "-O2", "-flto", "-fvisibility=hidden"],
         ),
     ] {

@@ -49,9 +49,7 @@ fn main() {
     let engine = Exact::new(qemu, dir.path(), limits, Cancel::default()).expect("a cache");
     let kernel = kernel(&dir.path().join("kernels"));
     let boot = |cpus, quantum, model| {
-        let usual = Machine { cpus, quantum, model, ..Machine::default() };
-        let machine = Machine { cpu: usual.usual_cpu().to_owned(), ..usual };
-        let request = request(&kernel, machine);
+        let request = request(&kernel, Machine { quantum, model, ..Machine::of_cpus(cpus) });
         engine.boot(&request).map_err(describe).expect("the kernel boots")
     };
     let alone = boot(1, None, None);

@@ -92,6 +92,12 @@ impl Machine {
     /// As many CPUs as the plugin tells apart.
     pub const MOST_CPUS: u32 = 32;
 
+    /// What a machine with so many CPUs is, where nothing else is asked for.
+    pub fn of_cpus(cpus: u32) -> Machine {
+        let machine = Machine { cpus, ..Machine::default() };
+        Machine { cpu: machine.usual_cpu().to_owned(), ..machine }
+    }
+
     /// Layouts per Side, where nothing else is asked for. In which order several CPUs execute
     /// is the largest noise of all, and a row of theirs has more Metrics that can decide it.
     pub fn usual_layouts(&self) -> u32 {

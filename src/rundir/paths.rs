@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::fields::{decimal, is_function_name};
-use crate::model::{Context, Path, ProfileLine};
+use crate::model::{Context, Counts, Path, ProfileLine};
 
-/// Deeper stacks than the plugin follows.
-const DEEPEST: u64 = 4096;
+/// As in `plugin/paths.c`, which counts the root, too.
+const DEEPEST: u64 = 1000;
 
 /// A line `path`, which is below those before it.
 pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
@@ -23,37 +23,47 @@ pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     Some(Path { context, depth, function, calls, instructions, rep_iterations })
 }
 
-/// What is below another function than it was counted for, if that is more than one in a hundred.
-pub(super) fn note(paths: &[Path], lines: &[ProfileLine], total: u64) -> Option<String> {
-    let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
-    for path in paths {
-        let sum = &mut sums.entry((path.context, &path.function)).or_default()[0];
-        *sum = sum.saturating_add(path.instructions).saturating_add(path.rep_iterations);
-    }
-    for line in lines.iter().filter(|_| !paths.is_empty()) {
-        let sum = &mut sums.entry((line.context, &line.function)).or_default()[1];
-        let counts = line.counts;
-        *sum = sum.saturating_add(counts.instructions).saturating_add(counts.rep_iterations);
-    }
-    // What a program's functions executed is below one place: that of user mode.
-    let is_kernels = |name: &str| !name.starts_with('[');
-    let kernels = sums.iter().filter(|((_, name), _)| is_kernels(name));
-    let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
-    let note = "path: functions are below others than those that called them";
-    (apart > total / 100).then(|| note.to_owned())
-}
+/// What each function executed, by its paths and by its lines.
+pub(super) struct Sums<'a>(BTreeMap<(Context, &'a str), [u64; 2]>);
 
-/// Whether they are all that the functions executed, in each Context.
-pub(super) fn add_up(paths: &[Path], lines: &[ProfileLine]) -> bool {
-    let mut sums: BTreeMap<Context, (u64, u64)> = BTreeMap::new();
-    for path in paths {
-        let sum = sums.entry(path.context).or_default();
-        sum.0 = sum.0.saturating_add(path.instructions).saturating_add(path.rep_iterations);
+impl<'a> Sums<'a> {
+    /// `None` of a profile without paths.
+    pub(super) fn of(paths: &'a [Path], lines: &'a [ProfileLine]) -> Option<Sums<'a>> {
+        if paths.is_empty() {
+            return None;
+        }
+        let mut sums: BTreeMap<(Context, &str), [u64; 2]> = BTreeMap::new();
+        let of_paths = paths
+            .iter()
+            .map(|it| (0, it.context, &it.function, [it.instructions, it.rep_iterations]));
+        let of_lines = lines.iter().map(|it| {
+            let Counts { instructions, rep_iterations, .. } = it.counts;
+            (1, it.context, &it.function, [instructions, rep_iterations])
+        });
+        for (which, context, function, counts) in of_paths.chain(of_lines) {
+            let sum = &mut sums.entry((context, function)).or_default()[which];
+            *sum = counts.into_iter().fold(*sum, u64::saturating_add);
+        }
+        Some(Sums(sums))
     }
-    for line in lines {
-        let sum = sums.entry(line.context).or_default();
-        let counts = line.counts;
-        sum.1 = sum.1.saturating_add(counts.instructions).saturating_add(counts.rep_iterations);
+
+    /// Whether paths are all that the functions executed, in each Context.
+    pub(super) fn add_up(&self) -> bool {
+        let all = |context: Context, which: usize| {
+            let of_context = self.0.iter().filter(|((of, _), _)| *of == context);
+            of_context.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums[which]))
+        };
+        Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
     }
-    paths.is_empty() || sums.values().all(|(of_paths, of_lines)| of_paths == of_lines)
+
+    /// What is below another function than it was counted for, if that is more than one in a
+    /// hundred.
+    pub(super) fn note(&self, total: u64) -> Option<String> {
+        // What a program's functions executed is below one place: that of user mode.
+        let is_kernels = |name: &str| !name.starts_with('[');
+        let kernels = self.0.iter().filter(|((_, name), _)| is_kernels(name));
+        let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
+        let note = "path: functions are below others than those that called them";
+        (apart > total / 100).then(|| note.to_owned())
+    }
 }

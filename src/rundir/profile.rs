@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::fields::{decimal, is_function_name};
-use super::paths;
+use super::paths::{self, Sums};
 use crate::model::{
     CacheLine, Context, Counts, CpuPlace, CpuTime, Doing, Machine, Memory, Parallel, Path, Profile,
     ProfileLine,
@@ -190,10 +190,10 @@ impl Read {
         if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }
-        if !paths::add_up(&paths, &lines) {
-            return Err(ProfileError::Paths);
+        if let Some(sums) = Sums::of(&paths, &lines) {
+            sums.add_up().then_some(()).ok_or(ProfileError::Paths)?;
+            notes.extend(sums.note(total));
         }
-        notes.extend(paths::note(&paths, &lines, total));
         let parallel = (!is_alone).then_some(parallel);
         Ok(Parsed { profile: Profile { lines, cache_lines, paths }, total, notes, parallel })
     }

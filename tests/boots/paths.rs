@@ -1,7 +1,6 @@
 //! Call paths: from where functions were called, and how often.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use crate::common::require::newer_qemu;
@@ -12,11 +11,11 @@ use ktax::rundir::profile;
 /// A call without a switch, switches between two tasks, new tasks and page faults.
 const ROWS: [&str; 3] = ["getppid:ops=500", "pipe:ops=200", "fork-exit:ops=20"];
 
-fn profiles(out: &Path, name: &str) -> Profile {
-    let of_row =
-        |path: &Path| path.to_string_lossy().contains(&format!("base/runs/{name}.profile"));
-    let (path, _) = measurements(out).into_iter().find(|(path, _)| of_row(path)).unwrap();
-    profile::parse(&fs::read_to_string(out.join(path)).unwrap()).unwrap().profile
+fn profile_of(out: &Path, side: &str, name: &str) -> Profile {
+    let end = format!("{side}/runs/{name}.profile.tsv");
+    let of_row = |path: &Path| path.to_string_lossy().ends_with(&end);
+    let (_, text) = measurements(out).into_iter().find(|(path, _)| of_row(path)).unwrap();
+    profile::parse(&String::from_utf8(text).unwrap()).unwrap().profile
 }
 
 /// The functions above each path, and itself: `do_syscall_64;x64_sys_call`.
@@ -47,7 +46,7 @@ fn by_function(profile: &Profile) -> BTreeMap<String, [u64; 2]> {
 }
 
 fn check(out: &Path, most_per_mille: u64) {
-    let getppid = profiles(out, ROWS[0]);
+    let getppid = profile_of(out, "base", ROWS[0]);
     let calls: Vec<(Context, String, u64)> = stacks(&getppid);
     let called = |end: &str| -> u64 {
         let of = calls
@@ -57,12 +56,12 @@ fn check(out: &Path, most_per_mille: u64) {
     };
     assert_eq!(called(";do_syscall_64;x64_sys_call;__do_sys_getppid"), 500, "{calls:?}");
     assert_eq!(called(";__do_sys_getppid"), 500);
-    let fork = profiles(out, ROWS[2]);
+    let fork = profile_of(out, "base", ROWS[2]);
     let forks: u64 =
         fork.paths.iter().filter(|it| it.function == "copy_process").map(|it| it.calls).sum();
     assert_eq!(forks, 20);
     for name in ROWS {
-        let profile = profiles(out, name);
+        let profile = profile_of(out, "base", name);
         let sums = by_function(&profile);
         let total: u64 = sums.values().map(|[_, lines]| lines).sum();
         let apart: u64 = sums.values().map(|[paths, lines]| lines.abs_diff(*paths)).sum();
@@ -99,13 +98,7 @@ fn retpolines_are_in_no_path() {
     let (ran, _) = compare(&out, ["spectre_v2=off", "spectre_v2=retpoline"], &args);
     assert_eq!(ran.status, 4, "one layout is too few for a verdict: {}", ran.stderr);
     let names = |side: &str| -> BTreeSet<String> {
-        let of = |path: &Path| path.to_string_lossy().contains(&format!("{side}/runs/"));
-        let (path, _) = measurements(&out)
-            .into_iter()
-            .find(|(path, _)| of(path) && path.extension().is_some_and(|it| it == "tsv"))
-            .unwrap();
-        let text = fs::read_to_string(out.join(path)).unwrap();
-        let profile = profile::parse(&text).unwrap().profile;
+        let profile = profile_of(&out, side, ROWS[1]);
         let of_process = |(context, _, calls): &(Context, String, u64)| {
             *context == Context::Process && *calls >= 100
         };

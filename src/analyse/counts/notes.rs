@@ -44,28 +44,22 @@ impl Notes {
             fact: of_rows(&self.asleep, "sleeps", "sleep", ""),
             next_step: "ktax counts what these rows execute, and not how long they sleep".into(),
         });
-        let is_of_paths = |note: &str| note.starts_with("path: ");
-        let mixed = self.mixed.into_iter().map(|(note, rows)| match is_of_paths(&note) {
-            true => Warning {
-                fact: of_rows(&rows, "has call paths", "have call paths", WITH_GAPS),
-                next_step: "its counts are right, and what --explain says of callers may not be"
-                    .into(),
-            },
-            false => mixed(&note, &rows),
-        });
-        asleep.into_iter().chain(mixed).collect()
+        let noted = self.mixed.into_iter().map(|(note, rows)| noted(&note, &rows));
+        asleep.into_iter().chain(noted).collect()
     }
 }
 
-fn mixed(note: &str, rows: &[String]) -> Warning {
-    Warning {
-        fact: of_rows(rows, "mixes contexts", "mix contexts", &format!(" ({note})")),
-        next_step: "add up the contexts of such a row; `ktax doctor` checks the plugin".into(),
-    }
+fn noted(note: &str, rows: &[String]) -> Warning {
+    let (fact, next_step) = if note.starts_with("path: ") {
+        let why = " (functions below others than those that called them)";
+        let next_step = "its counts are right, and what --explain says of callers may not be";
+        (of_rows(rows, "has call paths", "have call paths", why), next_step)
+    } else {
+        let next_step = "add up the contexts of such a row; `ktax doctor` checks the plugin";
+        (of_rows(rows, "mixes contexts", "mix contexts", &format!(" ({note})")), next_step)
+    };
+    Warning { fact, next_step: next_step.into() }
 }
-
-/// After the names of rows with call paths that do not fit what was counted.
-const WITH_GAPS: &str = " (functions below others than those that called them)";
 
 /// Whether the guest's clock went on while no instruction ran. The clock is QEMU's own count; only
 /// the few instructions around the Region are not in the total. What faults is in the total twice,

@@ -1,9 +1,10 @@
 //! From where the functions were called that carry a delta.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 
 use super::plain::plain;
-use crate::model::{Context, Counts, Metric, PathDelta, Profile, Side, Sides};
+use crate::model::{Counts, Metric, Path, PathDelta, Profile, Side, Sides};
 
 /// A place whose delta is a smaller share of the row's, in percent, is not worth a line, and
 /// neither is anything below it. A function that a compiler moved into its caller is less there and
@@ -13,18 +14,18 @@ const LITTLE_PERCENT: u64 = 1;
 /// A function below its caller, and all that it calls.
 #[derive(Default)]
 struct Place {
-    calls: [u64; 2],
-    counts: [Counts; 2],
+    calls: Sides<u64>,
+    counts: Sides<Counts>,
     below: BTreeMap<String, Place>,
 }
 
 /// The places whose delta of the Metric is worth a line, those of a caller below it, largest first.
 pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
     let mut root = Place::default();
-    for (side, profile) in [base, change].into_iter().enumerate() {
-        root.add(side, profile, metric.context);
+    for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
+        let of_context = |path: &&Path| path.context == metric.context;
+        root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
     }
-    root.add_up();
     let least = root.size(metric) * LITTLE_PERCENT;
     let mut deltas = Vec::new();
     if least > 0 {
@@ -34,35 +35,40 @@ pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<P
 }
 
 impl Place {
-    fn add(&mut self, side: usize, profile: &Profile, context: Context) {
-        let mut callers: Vec<&str> = Vec::new();
-        for path in profile.paths.iter().filter(|path| path.context == context) {
-            callers.truncate(path.depth as usize);
-            callers.push(plain(&path.function));
-            let place = callers
-                .iter()
-                .fold(&mut *self, |place, name| place.below.entry((*name).to_owned()).or_default());
-            place.calls[side] += path.calls;
-            place.counts[side] += Counts {
+    /// Adds the next paths as long as they are that deep, and their counts to its own.
+    fn add_below<'a>(
+        &mut self,
+        depth: u32,
+        side: Side,
+        paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
+    ) {
+        while let Some(path) = paths.next_if(|path| path.depth == depth) {
+            let own = Counts {
                 instructions: path.instructions,
                 rep_iterations: path.rep_iterations,
                 ..Counts::default()
             };
+            let mut below = Place::default();
+            *below.calls.get_mut(side) = path.calls;
+            *below.counts.get_mut(side) = own;
+            below.add_below(depth + 1, side, paths);
+            *self.counts.get_mut(side) += *below.counts.get(side);
+            self.below.entry(plain(&path.function).to_owned()).or_default().merge(below);
         }
     }
 
-    /// Makes its counts those of all below it, too.
-    fn add_up(&mut self) {
-        for place in self.below.values_mut() {
-            place.add_up();
-            for (sum, counts) in self.counts.iter_mut().zip(place.counts) {
-                *sum += counts;
-            }
+    fn merge(&mut self, other: Place) {
+        for side in Side::BOTH {
+            *self.calls.get_mut(side) += other.calls.get(side);
+            *self.counts.get_mut(side) += *other.counts.get(side);
+        }
+        for (function, place) in other.below {
+            self.below.entry(function).or_default().merge(place);
         }
     }
 
     fn size(&self, metric: &Metric) -> u64 {
-        (metric.count)(&self.counts[0]).abs_diff((metric.count)(&self.counts[1]))
+        (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
     }
 
     /// `least` is a hundred times what a place must differ by.
@@ -72,14 +78,14 @@ impl Place {
             self.below.iter().filter(|(_, place)| is_much(place)).collect();
         below.sort_by_key(|(_, place)| std::cmp::Reverse(place.size(metric)));
         for (function, place) in below {
-            let of = |side: Side| usize::from(side == Side::Change);
-            to.push(PathDelta {
-                depth,
-                function: function.clone(),
-                calls: Sides::of(|side| place.calls[of(side)]),
-                instructions: Sides::of(|side| place.counts[of(side)].instructions),
-                rep_iterations: Sides::of(|side| place.counts[of(side)].rep_iterations),
-            });
+            let Sides { base, change } = &place.counts;
+            let [instructions, rep_iterations] = [
+                [base.instructions, change.instructions],
+                [base.rep_iterations, change.rep_iterations],
+            ]
+            .map(|[base, change]| Sides { base, change });
+            let (function, calls) = (function.clone(), place.calls.clone());
+            to.push(PathDelta { depth, function, calls, instructions, rep_iterations });
             place.list(depth + 1, least, metric, to);
         }
     }
@@ -88,7 +94,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{METRICS, Path};
+    use crate::model::{Context, METRICS};
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {

@@ -191,15 +191,14 @@ impl Experiment<CountsExperiment> {
 }
 
 fn machine(keys: &MachineKeys) -> Machine {
-    let MachineKeys { cpus, quantum, model, .. } = *keys;
-    let usual = Machine::default();
-    let usual = Machine { cpus: cpus.unwrap_or(usual.cpus), ..usual };
+    let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
+    let usual = Machine::of_cpus(cpus.unwrap_or(Machine::default().cpus));
     Machine {
-        cpu: keys.cpu.clone().unwrap_or_else(|| usual.usual_cpu().to_owned()),
-        memory_mib: keys.memory_mib.unwrap_or(usual.memory_mib),
+        cpu: cpu.unwrap_or(usual.cpu),
+        memory_mib: memory_mib.unwrap_or(usual.memory_mib),
+        cpus: usual.cpus,
         quantum,
         model,
-        ..usual
     }
 }
 
