@@ -23,6 +23,13 @@ pub fn workloads() -> Vec<String> {
     definitions.into_iter().map(|definition| definition.name).collect()
 }
 
+/// All rows of these workloads but those that need several CPUs.
+pub fn rows_of_one_cpu(names: &[String]) -> Vec<String> {
+    let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();
+    rows.retain(|row| row.params.get("cpus").is_none_or(|cpus| *cpus == 1));
+    rows.into_iter().map(|row| row.row).collect()
+}
+
 /// The first row of each of these workloads, with one of so many of its operations.
 pub fn short_row_of_each(names: &[String], share: u64) -> Vec<String> {
     let mut rows = select(&definitions().unwrap(), Some(names)).unwrap();

@@ -8,7 +8,8 @@ use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
-    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, Sample, Sides, Step, Workload,
+    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample, Side, Sides,
+    Step, Workload,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -38,21 +39,39 @@ pub(super) fn read(
     Ok((functions, paths::deltas(&base, &change, metric)))
 }
 
-/// What CPUs waited for each other in each function, of one pair of Runs.
+/// Of both Sides, by function.
+type ByFunction = Sides<BTreeMap<String, u64>>;
+
+/// What CPUs waited for each other in each function, and what they executed there on either Side,
+/// of one pair of Runs.
 pub(super) fn waits(
     runs: &dyn CountsRuns,
     workload: &Workload,
     pair: &Pair,
-) -> Result<Sides<BTreeMap<String, u64>>> {
-    Sides::try_from_fn(|side| {
-        let mut waits: BTreeMap<String, u64> = BTreeMap::new();
-        for line in runs.profile(pair.steps.get(side), &workload.row)?.lines {
-            if line.counts.wait > 0 {
-                *waits.entry(plain(&line.function).to_owned()).or_default() += line.counts.wait;
-            }
-        }
-        Ok(waits)
-    })
+) -> Result<(ByFunction, ByFunction)> {
+    let lines =
+        |side| -> Result<_> { Ok(runs.profile(pair.steps.get(side), &workload.row)?.lines) };
+    let lines = Sides::try_from_fn(lines)?;
+    let waits = Sides::of(|side| by_function(lines.get(side), |counts| counts.wait));
+    let executed = Sides::of(|side| {
+        let mut executed = by_function(lines.get(side), |counts| {
+            counts.instructions.saturating_add(counts.rep_iterations)
+        });
+        executed.retain(|function, _| {
+            Side::BOTH.iter().any(|side| waits.get(*side).contains_key(function))
+        });
+        executed
+    });
+    Ok((waits, executed))
+}
+
+/// In all Contexts; nothing of functions without it.
+fn by_function(lines: &[ProfileLine], of: impl Fn(&Counts) -> u64) -> BTreeMap<String, u64> {
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+    for line in lines.iter().filter(|line| of(&line.counts) > 0) {
+        *functions.entry(plain(&line.function).to_owned()).or_default() += of(&line.counts);
+    }
+    functions
 }
 
 /// Which cache lines travelled, of one pair of Runs.

@@ -151,9 +151,11 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
         Some(pair_of(effect, &pairs))
     };
     let waits = shown(MAKESPAN).map(|pair| functions::waits(runs, workload, pair)).transpose()?;
+    let (waits, executed_there) = waits.unzip();
     let model_lines =
         shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
-    Ok(of(workload, verdict, CountsEvidence { decided_by, effects, seen, waits, model_lines }))
+    let evidence = CountsEvidence { decided_by, effects, seen, waits, executed_there, model_lines };
+    Ok(of(workload, verdict, evidence))
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {

@@ -24,6 +24,9 @@ pub struct CountsEvidence {
     /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Sides<BTreeMap<String, u64>>>,
+    /// What was executed in these functions and in those of the other Side's waits, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_there: Option<Sides<BTreeMap<String, u64>>>,
     /// By the model of coherence: the cache lines that travelled most in the Region, in the Layout
     /// with the median difference of transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]

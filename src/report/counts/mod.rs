@@ -11,6 +11,7 @@ mod scalability;
 mod sides;
 mod table;
 mod view;
+mod waits;
 
 pub use paths::paths;
 pub use sides::sides;

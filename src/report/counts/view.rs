@@ -6,6 +6,7 @@ use super::parallel::parallel;
 use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
+use super::waits::waits;
 use crate::model::{Comparison, CountsComparison, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
@@ -20,6 +21,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.push(Section::table(table(rows)));
     sections.extend(scalability(rows));
     sections.extend(parallel(rows, counts));
+    sections.extend(waits(rows, counts));
     sections.extend(coherence(rows));
     sections.push(details(comparison, counts));
     sections.extend(curves::curves(rows, "instructions", &[]));
