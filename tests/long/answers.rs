@@ -32,6 +32,7 @@ come_out_again! {
     high_systime "experiments/high-systime.toml"
     init_on_alloc "experiments/init-on-alloc.toml"
     point_releases "experiments/kernel-6.1-point-releases.toml"
+    lock_slow_paths "experiments/lock-slow-paths.toml"
     locks "experiments/locks.toml"
     lsm "experiments/lsm.toml"
     lsm_cpus "experiments/lsm-cpus.toml"
