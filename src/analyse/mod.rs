@@ -21,7 +21,7 @@ mod times;
 mod traced;
 mod work;
 
-pub use counts::{CountsRuns, counts, plain};
+pub use counts::{CountsRuns, counts, plain, row_paths};
 pub use error::AnalyseError;
 pub use guests::guests;
 pub use history::{PointCounts, against_anchors};

@@ -162,13 +162,22 @@ pub fn write_words(text: &str) -> std::io::Result<()> {
 
 /// Prints; a reader that has seen enough (`| head`) is no error.
 pub fn write_stdout(text: &str) -> std::io::Result<()> {
-    offer_stdout(text).map(drop)
+    write_bytes(text.as_bytes())
+}
+
+/// The same of what may be no text.
+pub fn write_bytes(bytes: &[u8]) -> std::io::Result<()> {
+    offer(bytes).map(drop)
 }
 
 /// The same; whether somebody still reads it.
 pub fn offer_stdout(text: &str) -> std::io::Result<bool> {
+    offer(text.as_bytes())
+}
+
+fn offer(bytes: &[u8]) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => {
             let text = format!("cannot print: {error}; free space there, or print elsewhere");

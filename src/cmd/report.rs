@@ -1,19 +1,22 @@
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::choice::{Choice, one_of};
 use super::exit::Exit;
-use super::output::{OutputArgs, write_stdout};
+use super::output::{OutputArgs, write_bytes, write_stdout};
 use crate::flow::{self, Error};
-use crate::model::{Comparison, Saved, SavedResult};
-use crate::report::{Named, Report, Shape, versions};
+use crate::model::{Comparison, Saved, SavedResult, Side};
+use crate::report::{EXPORTS, Export, Named, Report, Shape, versions};
 
 /// Print the saved results of runs, searches and ledgers.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Read this directory of a run, a sweep, a search or a ledger, or this file of --json
     #[arg(value_name = "DIR|FILE", required = true)]
-    paths: Vec<PathBuf>,
+    results: Vec<PathBuf>,
     /// Print the columns of a published table (unrelated to --layouts)
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
@@ -21,6 +24,13 @@ pub struct Args {
     /// Print everything about this row alone, with all functions that carry its change
     #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
     explain: Option<String>,
+    /// Print all call paths of the row of --explain, for a program that reads them
+    #[arg(long, value_name = "FORM", value_parser = form(), requires = "explain")]
+    #[arg(conflicts_with_all = ["format", "json", "html"], help_heading = "Output")]
+    paths: Option<Export>,
+    /// With --paths, print those of this side alone
+    #[arg(long, value_parser = one_of(&SIDES), requires = "paths", help_heading = "Output")]
+    side: Option<Side>,
     /// Print only which guest programs, QEMU and kernels the numbers belong to
     #[arg(long, conflicts_with_all = ["format", "json", "layout", "explain"])]
     #[arg(help_heading = "Output")]
@@ -35,9 +45,23 @@ const SHAPES: [Choice<Shape>; 3] = [
     (Shape::Pages, "pages", "The fork test of the shared page tables of 2002"),
 ];
 
+const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
+
+/// Any of [`EXPORTS`], by its name.
+fn form() -> impl TypedValueParser<Value = Export> {
+    let forms = EXPORTS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
+    PossibleValuesParser::new(forms.collect::<Vec<_>>()).map(|name| {
+        let chosen = EXPORTS.iter().find(|form| form.name == name);
+        *chosen.expect("the parser accepts no other name")
+    })
+}
+
 /// Prints one after the other; the exit status is that of all rows of comparisons together.
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let results = flow::saved(&args.paths)?;
+    if let (Some(row), Some(form)) = (&args.explain, args.paths) {
+        return print_paths(&args.results, row, form, args.side);
+    }
+    let results = flow::saved(&args.results)?;
     if let Some(row) = &args.explain {
         return explain(row, &results, &args.output);
     }
@@ -69,6 +93,20 @@ fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Er
     let comparisons: Vec<Comparison> =
         explained.iter().map(|(_, report)| report.comparison().clone()).collect();
     Ok(Exit::of_comparisons(&comparisons))
+}
+
+/// Prints what another program reads. Whether the row changed is not asked here.
+fn print_paths(of: &[PathBuf], row: &str, form: Export, side: Option<Side>) -> Result<Exit, Error> {
+    let [dir] = of else {
+        return Err(Error::usage("--paths is of one directory; name no other"));
+    };
+    let bytes = form.of(&flow::row_paths(dir, row)?, side);
+    if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
+        let name = form.name;
+        return Err(Error::Usage(format!("{name} is no text; write it to a file with > FILE")));
+    }
+    write_bytes(&bytes)?;
+    Ok(Exit::Ok)
 }
 
 fn print_in(shape: Shape, results: &[Saved], output: &OutputArgs) -> Result<(), Error> {

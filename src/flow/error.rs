@@ -70,6 +70,12 @@ pub enum Error {
          of its runs, as DIR/NAME"
     )]
     NothingToExplain,
+    #[error(
+        "{} has no call paths of that row; give the directory of a run of the exact engine in \
+         which the row was measured, and no row that boots",
+        escape(.path)
+    )]
+    NoPaths { path: String },
     #[error("there is no row {row:?}{}; the report's table has all rows' names", meant(.near))]
     NoRow { row: String, near: Option<String> },
     #[error(
@@ -205,6 +211,7 @@ impl Error {
             | Error::NotEmpty { .. }
             | Error::NoResult { .. }
             | Error::NoComparison { .. }
+            | Error::NoPaths { .. }
             | Error::NoRow { .. } => Blame::User,
             Error::FilesTooLarge { .. } | Error::OnlyForTimes { .. } => Blame::User,
             Error::NothingBuilt | Error::NoCache => Blame::User,

@@ -56,7 +56,7 @@ pub use native::NativeOrder;
 pub use noise::explain_noise;
 pub use options::Options;
 pub use phases::{analyse, estimate, plan, planned, run};
-pub use saved::{explained, saved};
+pub use saved::{explained, row_paths, saved};
 pub use session::{Observer, Session, Silent, cache_directory, qemu_program};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};

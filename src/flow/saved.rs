@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER};
+use crate::analyse;
 use crate::disk::read_limited;
-use crate::model::{Saved, SavedResult, read_results};
+use crate::model::{Row, RowPaths, Saved, SavedResult, read_results};
 use crate::report::{Explained, Report, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
@@ -90,6 +91,30 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
         .map_err(|error| Error::NoResult { path: path.display().to_string(), error })
 }
 
+/// All call paths of a row of a run directory, in the Layout that its report shows.
+///
+/// # Errors
+/// There is no such directory or row, or the row has no paths.
+pub fn row_paths(path: &Path, row: &str) -> Result<RowPaths, Error> {
+    let no_paths = || Error::NoPaths { path: path.display().to_string() };
+    if !path.is_dir() {
+        return Err(no_paths());
+    }
+    let dir = AnyRunDir::open(path)?;
+    let comparison = dir.comparison()?.ok_or_else(|| none_in(path))?;
+    let AnyRunDir::Counts(dir) = dir else { return Err(no_paths()) };
+    let found = comparison.rows.iter().find(|one| one.row == row);
+    let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
+    let effect = row.deciding().or_else(|| row.effects().first()).ok_or_else(no_paths)?;
+    let paths = analyse::row_paths(&dir, row, effect.layout)?;
+    if paths.contexts.is_empty() { Err(no_paths()) } else { Ok(paths) }
+}
+
+fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
+    let names = rows.into_iter().map(|one| one.row.as_str());
+    Error::NoRow { row: row.to_owned(), near: nearest(row, names).map(str::to_owned) }
+}
+
 /// The results that have a row of that name, each with its own name and this row alone.
 ///
 /// # Errors
@@ -107,11 +132,7 @@ pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Ex
     let found = comparisons().filter_map(|(name, it)| Some((name, Explained::of(it, row)?)));
     let found: Vec<(&str, Explained)> = found.collect();
     if found.is_empty() {
-        let rows = comparisons().flat_map(|(_, it)| it.rows.iter().map(|row| row.row.as_str()));
-        return Err(Error::NoRow {
-            row: row.to_owned(),
-            near: nearest(row, rows).map(str::to_owned),
-        });
+        return Err(no_row(row, comparisons().flat_map(|(_, it)| &it.rows)));
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Sides, Verdict};
+use super::{Context, PathDelta, Sides, Verdict};
 
 /// What one Metric did between the Sides. All values are per operation, in the Metric's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,22 +61,6 @@ pub struct FunctionDelta {
     /// The cache lines that it got from another CPU, by the model of coherence, each Side.
     #[serde(rename = "model_transfers", default = "nothing", skip_serializing_if = "is_nothing")]
     pub transfers: Sides<u64>,
-}
-
-/// What a function contributes to a delta with all that it calls, where one place calls it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PathDelta {
-    /// How many functions of the list it is below: those before it.
-    pub depth: u32,
-    /// The symbol without the compiler's suffixes.
-    pub function: String,
-    /// How often it was called there in the Region, each Side.
-    pub calls: Sides<u64>,
-    /// Instructions in the Region with those of all below it, each Side.
-    pub instructions: Sides<u64>,
-    /// REP iterations in the same way.
-    pub rep_iterations: Sides<u64>,
 }
 
 fn nothing() -> Sides<u64> {

@@ -4,6 +4,7 @@
 mod bisection;
 mod blame;
 pub mod boot_line;
+mod call_paths;
 mod campaign;
 mod coherence;
 mod comparison;
@@ -39,12 +40,13 @@ mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
+pub use call_paths::{Own, PathDelta, RowPaths, callers, own, without_below};
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory, Model};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use disk::{BlockDevice, Disk};
-pub use effect::{Effect, FunctionDelta, PathDelta};
+pub use effect::{Effect, FunctionDelta};
 pub use exits::{
     ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit,
     RecorderCost,

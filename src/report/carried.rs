@@ -1,6 +1,8 @@
 //! What a Metric of counts is of each function.
 
-use crate::model::{Effect, FunctionDelta, MAKESPAN, METRICS, Row, SPIN_WAIT, Sides, TRANSFERS};
+use crate::model::{
+    Effect, FunctionDelta, MAKESPAN, METRICS, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
+};
 
 use super::verdict;
 
@@ -38,7 +40,16 @@ impl Carried {
         }
     }
 
-    /// The same per operation, change minus base.
+    /// A path's count with all below it; `None` of what paths do not have.
+    pub fn of_path(self, path: &PathDelta) -> Option<&Sides<u64>> {
+        match self {
+            Carried::Instructions => Some(&path.instructions),
+            Carried::Rep => Some(&path.rep_iterations),
+            Carried::Wait | Carried::Transfers => None,
+        }
+    }
+
+    /// A function's count per operation, change minus base.
     pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
         let Sides { base, change } = self.counts(function);
         (*change as f64 - *base as f64) / row.ops.max(1) as f64

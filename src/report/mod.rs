@@ -16,6 +16,8 @@ mod effect;
 mod error;
 mod exits;
 mod explained;
+mod exports;
+mod flame;
 mod forest;
 mod formats;
 mod guests;
@@ -41,6 +43,7 @@ pub use bisection::{NothingToSearch, elements, place};
 pub use error::ReportError;
 pub use exits::{Classic, ExitDiff, ExitTables, exits_classic};
 pub use explained::Explained;
+pub use exports::{EXPORTS, Export};
 pub use formats::{
     CSV, FORMATS, Format, HTML, JSON, Listed, MAIL, MARKDOWN, PageError, SITE_MARK, TEXT,
     plain_table, render, render_all, results_of_page, site_index, to_json,

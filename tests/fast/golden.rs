@@ -13,6 +13,7 @@ pub mod history;
 mod mail;
 mod native;
 mod page;
+mod paths;
 mod runs;
 mod searches;
 mod shapes;

@@ -8,6 +8,7 @@ mod plain;
 mod rows;
 mod source;
 
+pub use paths::row_paths;
 pub use plain::plain;
 pub use rows::counts;
 pub use source::CountsRuns;

@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 
 use super::plain::plain;
-use crate::model::{Counts, Metric, Path, PathDelta, Profile, Side, Sides};
+use super::source::CountsRuns;
+use crate::analyse::error::{AnalyseError, Result};
+use crate::model::{
+    Context, Counts, METRICS, Metric, Path, PathDelta, Profile, Row, RowPaths, Side, Sides,
+};
 
-/// A place whose delta is a smaller share of the row's, in percent, is not worth a line, and
-/// neither is anything below it. A function that a compiler moved into its caller is less there and
-/// more above, so that their common caller is no such place.
+/// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
+/// that a compiler moved into its caller is less there and more above, so that their common caller
+/// is no such place.
 const LITTLE_PERCENT: u64 = 1;
+
+/// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
+/// a bar either, and neither is anything below it.
+const NARROW_PER_MILLE: u64 = 5;
 
 /// A function below its caller, and all that it calls.
 #[derive(Default)]
@@ -19,22 +27,83 @@ struct Place {
     below: BTreeMap<String, Place>,
 }
 
-/// The places whose delta of the Metric is worth a line, those of a caller below it, largest first.
+/// The places that are worth a line or a bar by the Metric, those of a caller below it, those with
+/// the largest delta first.
 pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
-    let mut root = Place::default();
-    for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
-        let of_context = |path: &&Path| path.context == metric.context;
-        root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
-    }
-    let least = root.size(metric) * LITTLE_PERCENT;
+    let root = Place::of(base, change, metric.context);
+    let least = Least {
+        delta: root.size(metric) * LITTLE_PERCENT,
+        whole: root.whole(metric) * NARROW_PER_MILLE,
+    };
     let mut deltas = Vec::new();
-    if least > 0 {
-        root.list(0, least, metric, &mut deltas);
+    if least.delta > 0 {
+        root.list(0, &mut deltas, &mut |below| {
+            below.retain(|(_, place)| least.is_met(place, metric));
+            below.sort_by_key(|(_, place)| std::cmp::Reverse(place.size(metric)));
+        });
     }
     deltas
 }
 
+/// What a place must have: a hundred times the delta, or a thousand times the whole.
+struct Least {
+    delta: u64,
+    whole: u64,
+}
+
+impl Least {
+    fn is_met(&self, place: &Place, metric: &Metric) -> bool {
+        place.size(metric).saturating_mul(100) >= self.delta
+            || place.whole(metric).saturating_mul(1000) >= self.whole
+    }
+}
+
+/// All places of a row, in the Layout, of all Contexts.
+///
+/// # Errors
+/// A Run or its profile cannot be read.
+pub fn row_paths(runs: &dyn CountsRuns, row: &Row, layout: usize) -> Result<RowPaths> {
+    let step_of = |side: Side| {
+        let mut steps = runs.plan().method.steps.iter();
+        steps.find(|step| step.layout == layout && step.side == side).ok_or_else(|| {
+            let reason = format!("has no step for layout {layout} of {}", side.name());
+            AnalyseError::Plan { reason }
+        })
+    };
+    let [base, change] =
+        Side::BOTH.map(|side| -> Result<Profile> { Ok(runs.profile(step_of(side)?, &row.row)?) });
+    let (base, change) = (base?, change?);
+    let of_context = |context: Context| {
+        let mut paths = Vec::new();
+        let size = |place: &Place| {
+            place.counts.base.instructions.abs_diff(place.counts.change.instructions)
+        };
+        // Stable: those that differ by as much stay in the order of their names.
+        Place::of(&base, &change, context).list(0, &mut paths, &mut |below| {
+            below.sort_by_key(|(_, place)| std::cmp::Reverse(size(place)));
+        });
+        (!paths.is_empty()).then_some((context, paths))
+    };
+    Ok(RowPaths {
+        row: row.row.clone(),
+        ops: row.ops,
+        operation: row.operation.clone(),
+        spread: row.effect(METRICS[0].name).map_or(0.0, |effect| effect.spread),
+        contexts: Context::ALL.into_iter().filter_map(of_context).collect(),
+    })
+}
+
 impl Place {
+    /// What is called by none, which is above all.
+    fn of(base: &Profile, change: &Profile, context: Context) -> Place {
+        let mut root = Place::default();
+        for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
+            let of_context = |path: &&Path| path.context == context;
+            root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
+        }
+        root
+    }
+
     /// Adds the next paths as long as they are that deep, and their counts to its own.
     fn add_below<'a>(
         &mut self,
@@ -71,12 +140,20 @@ impl Place {
         (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
     }
 
-    /// `least` is a hundred times what a place must differ by.
-    fn list(&self, depth: u32, least: u64, metric: &Metric, to: &mut Vec<PathDelta>) {
-        let is_much = |place: &Place| place.size(metric) * 100 >= least;
-        let mut below: Vec<(&String, &Place)> =
-            self.below.iter().filter(|(_, place)| is_much(place)).collect();
-        below.sort_by_key(|(_, place)| std::cmp::Reverse(place.size(metric)));
+    /// The larger of both Sides.
+    fn whole(&self, metric: &Metric) -> u64 {
+        (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
+    }
+
+    /// All below it; `choose` says which of a caller's, and in which order.
+    fn list<'a>(
+        &'a self,
+        depth: u32,
+        to: &mut Vec<PathDelta>,
+        choose: &mut impl FnMut(&mut Vec<(&'a String, &'a Place)>),
+    ) {
+        let mut below: Vec<(&String, &Place)> = self.below.iter().collect();
+        choose(&mut below);
         for (function, place) in below {
             let Sides { base, change } = &place.counts;
             let [instructions, rep_iterations] = [
@@ -86,7 +163,7 @@ impl Place {
             .map(|[base, change]| Sides { base, change });
             let (function, calls) = (function.clone(), place.calls.clone());
             to.push(PathDelta { depth, function, calls, instructions, rep_iterations });
-            place.list(depth + 1, least, metric, to);
+            place.list(depth + 1, to, choose);
         }
     }
 }
@@ -94,7 +171,6 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, METRICS};
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {
@@ -136,11 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_its_caller_has_swallowed_is_no_difference() {
-        let base =
-            [(0, "entry", 1, 10), (1, "write", 1, 50), (2, "copy", 1, 30), (1, "read", 1, 5)];
-        let change = [(0, "entry", 1, 10), (1, "write", 1, 80), (1, "read", 1, 9)];
-        assert_eq!(listed(&base, &change), ["entry +4 +0", "-read +4 +0"]);
+    fn what_differs_by_little_is_there_if_it_is_wide() {
+        let base = [(0, "entry", 1, 1000), (1, "wide", 1, 200), (1, "narrow", 1, 3)];
+        let change = [(0, "entry", 1, 1300), (1, "wide", 1, 202), (1, "narrow", 1, 5)];
+        assert_eq!(listed(&base, &change), ["entry +304 +0", "-wide +2 +0"]);
     }
 
     #[test]

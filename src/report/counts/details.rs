@@ -1,9 +1,13 @@
 //! What is known of each row: its bridge, its layouts, everything that was counted.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
 use super::bridge::bridge;
 use super::functions::headline;
 use crate::model::{Comparison, CountsComparison, Effect, Row, Side, metric};
-use crate::report::carried::Carried;
+use crate::report::carried::{Carried, carrying};
+use crate::report::flame::flame;
 use crate::report::view::{Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table};
 use crate::report::{again, changes, effect, number, verdict};
 
@@ -11,6 +15,15 @@ const HOW: &str = "A bar is what one function adds to the base or saves: the num
                    base to change. A dashed bar is a function that only one side executes. Each \
                    layout moves code and data in memory: a line joins the two sides under one \
                    layout, and the thick one has the median delta.";
+
+const FLAME: &str = "Each function is below the one that calls it. Its bars are as long as what it \
+                     executes with all that it calls: the upper bar on the base, the lower one \
+                     with the change. The lower bar is red where the function's own code executes \
+                     more than on the base, and blue where it executes less; it is grey where \
+                     layouts differ by as much. The largest differences are on the left. A \
+                     function below 1 % of the row is left out. The eight rows that changed most \
+                     have this picture; `ktax report DIR --explain ROW --paths svg` draws it for \
+                     any row.";
 
 /// A page with more rows says less of each: it has to stay small enough to be sent.
 const LARGE_ROWS: usize = 60;
@@ -20,6 +33,9 @@ const LARGE: &str = "This page has more than 60 rows, so each has fewer function
 /// So many functions have a bar of their own.
 const FUNCTIONS: usize = 8;
 const FUNCTIONS_OF_LARGE: usize = 3;
+
+/// So many rows, those that changed most, have a picture of their call paths.
+const FLAMES: usize = 8;
 
 const METRICS: [(&str, Kind); 8] = [
     ("metric", Kind::Words),
@@ -34,7 +50,11 @@ const METRICS: [(&str, Kind); 8] = [
 
 /// One for each row, in the Plan's order.
 pub fn details(comparison: &Comparison, counts: &CountsComparison) -> Section {
-    let rows = comparison.rows.iter().map(|row| detail(comparison, counts, row)).collect();
+    let with_flames =
+        if is_large(comparison) { BTreeSet::new() } else { with_flames(&comparison.rows) };
+    let rows = comparison.rows.iter().enumerate();
+    let rows = rows.map(|(at, row)| detail(comparison, counts, row, with_flames.contains(&at)));
+    let rows = rows.collect();
     let how = if is_large(comparison) { format!("{HOW} {LARGE}") } else { HOW.to_owned() };
     Section::Rows { rows, how }
 }
@@ -43,7 +63,24 @@ fn is_large(comparison: &Comparison) -> bool {
     comparison.rows.len() > LARGE_ROWS
 }
 
-fn detail(comparison: &Comparison, counts: &CountsComparison, row: &Row) -> RowDetail {
+/// The places of the rows that have a picture of their call paths: those that changed most.
+fn with_flames(rows: &[Row]) -> BTreeSet<usize> {
+    let size = |at: &usize| {
+        let changed = rows[*at].deciding().filter(|effect| effect.verdict.is_change());
+        changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())
+    };
+    let mut places: Vec<usize> = (0..rows.len()).filter(|at| size(at).is_some()).collect();
+    // Stable: of equal rows the first.
+    places.sort_by(|one, other| size(other).partial_cmp(&size(one)).unwrap_or(Ordering::Equal));
+    places.into_iter().take(FLAMES).collect()
+}
+
+fn detail(
+    comparison: &Comparison,
+    counts: &CountsComparison,
+    row: &Row,
+    has_flame: bool,
+) -> RowDetail {
     let deciding = row.deciding().or_else(|| row.effects().first());
     let mut sections = vec![operation(row)];
     let is_large = is_large(comparison);
@@ -53,6 +90,12 @@ fn detail(comparison: &Comparison, counts: &CountsComparison, row: &Row) -> RowD
         title: format!("From base to change: {} per operation", bridge.unit),
         picture: Picture::Bridge(bridge),
         how: String::new(),
+    }));
+    let carrying = carrying(row).filter(|_| has_flame);
+    sections.extend(carrying.and_then(|it| flame(row, it)).map(|flame| Section::Picture {
+        title: format!("From where it is called: {}", flame.unit),
+        picture: Picture::Flame(flame),
+        how: FLAME.to_owned(),
     }));
     sections.extend(deciding.filter(|_| !is_large).map(|it| dots(row, it)));
     sections.push(metrics(row));
@@ -133,8 +176,7 @@ fn metrics(row: &Row) -> Section {
 /// What each Side's guest saw beside its work, where that differs.
 fn seen(row: &Row) -> Option<Section> {
     let seen = row.counts()?.seen.as_ref()?;
-    let names =
-        seen.base.keys().chain(seen.change.keys()).collect::<std::collections::BTreeSet<_>>();
+    let names = seen.base.keys().chain(seen.change.keys()).collect::<BTreeSet<_>>();
     if seen.base == seen.change {
         return None;
     }

@@ -1,3 +1,4 @@
+use super::paths::most;
 use crate::model::{Effect, FunctionDelta, MAKESPAN, Row};
 use crate::report::carried::{Carried, carrying};
 use crate::report::view::{FunctionLine, Functions, Section};
@@ -23,6 +24,7 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
         other: carried.other().short(),
         is_whole: false,
         lines: effect.functions.iter().map(line).collect(),
+        paths: most(effect, row.ops),
     }
 }
 

@@ -1,9 +1,10 @@
 //! From where the functions were called that carry a delta.
 
-use crate::model::{PathDelta, Row, Sides};
-use crate::report::carried::carrying;
+use crate::model::{Effect, PathDelta, Row, Side, Sides, callers, without_below};
+use crate::report::carried::{Carried, carrying};
 use crate::report::number;
-use crate::report::view::{Kind, Line, Section, Table};
+use crate::report::view::{Kind, Line, PathLine, Section, Table};
+use crate::stats::tables::share_percent;
 
 const COLUMNS: [(&str, Kind); 5] = [
     ("delta insn", Kind::Number),
@@ -19,13 +20,65 @@ const MEANING: &str = "Each function is below the one that called it, further to
 
 /// One table for each changed row.
 pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {
-    let changed = rows.iter().filter_map(|row| Some((row, &carrying(row)?.paths)));
+    let changed = rows.iter().filter_map(|row| Some((row, moved(carrying(row)?))));
     changed.filter(|(_, paths)| !paths.is_empty()).map(|(row, paths)| Section::Table {
         title: format!("{}, from where it is called:", row.row),
         table: Table { gives_way: vec![vec![1], vec![2]], ..Table::of(COLUMNS) }
-            .with(paths.iter().zip(indents(paths)).map(|(path, by)| line(path, by, row.ops))),
+            .with(paths.iter().zip(indents(&paths)).map(|(path, by)| line(path, by, row.ops))),
         notes: vec![MEANING.to_owned()],
     })
+}
+
+/// Without what differs by less, in percent of the row's delta, and all below it.
+const LITTLE_PERCENT: u64 = 1;
+
+/// The paths whose delta is worth a line. A function that a compiler moved into its caller is less
+/// there and more above, so that their common caller has no such delta.
+fn moved(effect: &Effect) -> Vec<PathDelta> {
+    let carried = Carried::of(effect);
+    let size = |path: &PathDelta| {
+        carried.of_path(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
+    };
+    let all = |side| effect.samples.get(side).get(effect.layout).copied().unwrap_or_default();
+    let least = all(Side::Base).abs_diff(all(Side::Change)).saturating_mul(LITTLE_PERCENT);
+    without_below(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
+}
+
+/// A place that carries less of the row's delta, in percent, says little of it.
+const MUCH_PERCENT: f64 = 20.0;
+/// So many are named, by so many functions.
+const MOST: usize = 2;
+const FUNCTIONS: usize = 3;
+
+/// The places that carry most, as deep as they still do.
+pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
+    let carried = Carried::of(effect);
+    let delta = |of: &Sides<u64>| of.change as f64 - of.base as f64;
+    let all =
+        Sides::of(|side| effect.samples.get(side).get(effect.layout).copied().unwrap_or_default());
+    let share = |path: &PathDelta| {
+        let of = carried.of_path(path).map_or(0.0, delta);
+        share_percent(of, delta(&all))
+    };
+    let paths = without_below(&effect.paths, |path| share(path) >= MUCH_PERCENT);
+    let callers = callers(&paths);
+    let is_deepest = |at: &usize| !callers.contains(&Some(*at));
+    let line = |at: usize| {
+        let mut functions = Vec::new();
+        let mut next = Some(at);
+        while let Some(place) = next.filter(|_| functions.len() < FUNCTIONS) {
+            functions.push(paths[place].function.as_str());
+            next = callers[place];
+        }
+        functions.reverse();
+        let share_percent = share(&paths[at]);
+        let delta = delta(&all) * share_percent / 100.0 / ops.max(1) as f64;
+        PathLine { path: functions.join(" → "), delta, share_percent }
+    };
+    let mut lines: Vec<PathLine> = (0..paths.len()).filter(is_deepest).map(line).collect();
+    lines.sort_by(|one, other| other.share_percent.total_cmp(&one.share_percent));
+    lines.truncate(MOST);
+    lines
 }
 
 /// How far each is indented: as far as its caller, unless that has others, too.
@@ -39,18 +92,6 @@ fn indents(paths: &[PathDelta]) -> Vec<usize> {
         indents.push(indent);
     }
     indents
-}
-
-/// Where the caller of each stands.
-fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
-    let mut above: Vec<usize> = Vec::new();
-    let caller = |(at, path): (usize, &PathDelta)| {
-        above.truncate(path.depth as usize);
-        let caller = above.last().copied();
-        above.push(at);
-        caller
-    };
-    paths.iter().enumerate().map(caller).collect()
 }
 
 fn line(path: &PathDelta, indent: usize, ops: u64) -> Line {

@@ -148,7 +148,11 @@ fn functions(carried: &Functions) -> String {
         let [delta, from_to, other] = [delta, from_to, other].map(|cell| markdown(&cell));
         text += &table_line(&[delta, code(&function), from_to, other]);
     }
-    text + "\n</details>\n"
+    let paths = match carried.said_paths() {
+        said if said.is_empty() => said,
+        said => format!("\n{}", paragraph(&said)),
+    };
+    text + &paths + "\n</details>\n"
 }
 
 fn change(change: &MetricChange) -> String {

@@ -17,7 +17,9 @@ format::formats! {
 }
 
 pub use self::csv::FORMAT as CSV;
-pub use html::{FORMAT as HTML, Listed, PageError, SITE_MARK, results_of_page, site_index};
+pub use html::{
+    FORMAT as HTML, Listed, PageError, SITE_MARK, flame_file, results_of_page, site_index,
+};
 pub use json::{FORMAT as JSON, to_json};
 pub use mail::FORMAT as MAIL;
 pub use markdown::FORMAT as MARKDOWN;

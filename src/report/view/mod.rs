@@ -10,11 +10,11 @@ mod report;
 mod section;
 mod table;
 
-pub use functions::{FunctionLine, Functions};
+pub use functions::{FunctionLine, Functions, PathLine};
 pub use page::{Legend, SideLine, View};
 pub use picture::{
-    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Forest, ForestLine, KernelLevel, KernelPoint,
-    Levels, Picture, SideCurve, Steps, Trail,
+    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Flame, FlameBar, Forest, ForestLine,
+    KernelLevel, KernelPoint, Levels, Picture, SideCurve, Steps, Trail,
 };
 pub use records::{Records, Value};
 pub use report::Report;

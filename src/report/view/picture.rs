@@ -2,7 +2,7 @@
 //! picture also stands as text, in the picture's own lines or in a table of the page.
 
 use super::table::Cell;
-use crate::model::{PairRatio, Ratio, Verdict};
+use crate::model::{PairRatio, Ratio, Sides, Verdict};
 
 /// What a page can draw.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +11,8 @@ pub enum Picture {
     Forest(Forest),
     /// From base to change, function by function.
     Bridge(Bridge),
+    /// Functions below their callers.
+    Flame(Flame),
     /// The values of each layout.
     Dots(Dots),
     /// Cost over a parameter.
@@ -91,6 +93,34 @@ pub struct BridgeBar {
     pub from_to: String,
     /// The change of what is counted beside it; empty where there is none.
     pub other: String,
+}
+
+/// Functions below their callers, of both Sides: what is only on one side has room, too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flame {
+    /// What is counted: `instructions`.
+    pub unit: &'static str,
+    /// A caller before all that it calls; the first is above all.
+    pub bars: Vec<FlameBar>,
+}
+
+/// A function of a [`Flame`], where one place calls it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlameBar {
+    /// Its symbol.
+    pub name: String,
+    /// How many functions it is below.
+    pub depth: usize,
+    /// Where its place begins, in percent of the picture.
+    pub from: f64,
+    /// How wide that is.
+    pub width: f64,
+    /// What each side executes there with all that it calls, in percent of its place.
+    pub sides: Sides<f64>,
+    /// Its delta as a share of the largest, from -1 to 1; 0 where layouts lie as far apart.
+    pub moved: f64,
+    /// Its numbers as people read them.
+    pub said: String,
 }
 
 /// What each Layout measured, per operation.
@@ -196,6 +226,7 @@ impl Picture {
         match self {
             Picture::Forest(forest) => forest.lines.is_empty(),
             Picture::Bridge(bridge) => bridge.bars.is_empty(),
+            Picture::Flame(flame) => flame.bars.is_empty(),
             Picture::Dots(dots) => dots.layouts.is_empty(),
             Picture::Curves(curves) => curves.curves.iter().all(|curve| curve.points.len() < 2),
             Picture::Trail(trail) => trail.pairs.is_empty(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("theme.css");
 
 /// The colours of a theme, by the names of their variables.
 fn theme(start: &str) -> BTreeMap<&str, [f64; 3]> {

@@ -11,8 +11,9 @@ use crate::report::error::ReportError;
 use crate::report::sweep::sweep;
 use crate::report::view::Report;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const STYLE: &str =
+    concat!(include_str!("theme.css"), include_str!("style.css"), include_str!("flame.css"));
+const SCRIPT: &str = concat!(include_str!("flame.js"), include_str!("script.js"));
 
 /// The whole page. The same reports give the same bytes: it has no date, and nothing of the
 /// machine or the locale.
@@ -48,7 +49,7 @@ pub fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
 }
 
 /// The same page with the elements of pictures closed in the short way of SVG: a tenth less.
-fn shortened(page: String) -> String {
+pub fn shortened(page: String) -> String {
     let leaves = ["circle", "line", "rect", "use", "path"];
     leaves.iter().fold(page, |page, leaf| page.replace(&format!("></{leaf}>"), "/>"))
 }

@@ -8,6 +8,7 @@ mod article;
 mod contrast;
 mod data;
 mod document;
+mod flame_file;
 mod index;
 mod picture;
 mod section;
@@ -20,6 +21,7 @@ mod verdict;
 use super::format::Format;
 
 pub use data::{PageError, results_of_page};
+pub use flame_file::flame_file;
 pub use index::{Listed, SITE_MARK, index as site_index};
 
 /// Opens in any browser, prints on paper.

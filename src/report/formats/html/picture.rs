@@ -14,6 +14,7 @@ pub fn picture(title: &str, picture: &Picture, how: &str, spot: Spot) -> Markup 
             @match picture {
                 Picture::Forest(forest) => (svg::forest(title, forest, spot)),
                 Picture::Bridge(bridge) => (svg::bridge(title, bridge)),
+                Picture::Flame(flame) => (svg::flame(title, flame, None)),
                 Picture::Dots(dots) => (svg::dots(dots)),
                 Picture::Curves(curves) => (svg::curves(title, curves)),
                 Picture::Trail(trail) => (svg::trail(title, trail)),

@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
   const all = (what, from = document) => [...from.querySelectorAll(what)];
@@ -28,6 +27,7 @@
       one.classList.toggle("gone", !fits && !one.closest("details.row details, details.row tr"));
       if (fits && one.matches("details.row")) shown += 1;
     }
+    flames.mark(find.value);
     $("count").textContent = rows.length ? shown + " of " + rows.length + " rows" : "";
   };
 

@@ -79,7 +79,11 @@ fn functions(carried: &Functions, page: &Page) -> String {
         let gone = ["base → change", other][shown..].join(", ");
         table += &inner.paragraph(&omitted(&gone, &inner));
     }
-    page.paragraph(&text) + &indented(&table, INDENT)
+    let paths = match carried.said_paths() {
+        said if said.is_empty() => said,
+        said => inner.paragraph(&said),
+    };
+    page.paragraph(&text) + &indented(&(table + &paths), INDENT)
 }
 
 /// Which boots and rows, why, and what to do.

@@ -1,0 +1,128 @@
+//! From where functions are called, on both Sides.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Context, Sides};
+
+/// A function below the one that calls it, and what both Sides execute there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathDelta {
+    /// How many functions it is below: those before it in its list.
+    pub depth: u32,
+    /// The symbol without the compiler's suffixes.
+    pub function: String,
+    /// How often it was called there in the Region, each Side.
+    pub calls: Sides<u64>,
+    /// Instructions in the Region with those of all below it, each Side.
+    pub instructions: Sides<u64>,
+    /// REP iterations in the same way.
+    pub rep_iterations: Sides<u64>,
+}
+
+/// All call paths of a row, of one pair of Runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowPaths {
+    /// The row.
+    pub row: String,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// What one operation is.
+    pub operation: String,
+    /// How far layouts lie apart in instructions of the process, per operation.
+    pub spread: f64,
+    /// A caller, then all that it calls, those that differ most first.
+    pub contexts: BTreeMap<Context, Vec<PathDelta>>,
+}
+
+/// What a function executes itself, without those that it calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Own {
+    /// Instructions, each Side.
+    pub instructions: Sides<u64>,
+    /// REP iterations, each Side.
+    pub rep_iterations: Sides<u64>,
+}
+
+/// Where the caller of each stands in the list.
+pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
+    let mut above: Vec<usize> = Vec::new();
+    let caller = |(at, path): (usize, &PathDelta)| {
+        // A file that ktax did not write may leave out a caller.
+        above.truncate(path.depth as usize);
+        let caller = above.last().copied();
+        above.push(at);
+        caller
+    };
+    paths.iter().enumerate().map(caller).collect()
+}
+
+/// Those that are worth it and whose callers are.
+pub fn without_below(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<PathDelta> {
+    let mut left_out = None;
+    let is_kept = |path: &&PathDelta| {
+        left_out = left_out.filter(|depth| path.depth > *depth);
+        if left_out.is_none() && !is_worth(path) {
+            left_out = Some(path.depth);
+        }
+        left_out.is_none()
+    };
+    paths.iter().filter(is_kept).cloned().collect()
+}
+
+/// What each executes itself, if all that it calls is in the list, too.
+pub fn own(paths: &[PathDelta]) -> Vec<Own> {
+    let all = |path: &PathDelta| Own {
+        instructions: path.instructions.clone(),
+        rep_iterations: path.rep_iterations.clone(),
+    };
+    let mut own: Vec<Own> = paths.iter().map(all).collect();
+    for (path, caller) in paths.iter().zip(callers(paths)) {
+        if let Some(caller) = caller {
+            own[caller].instructions.less(&path.instructions);
+            own[caller].rep_iterations.less(&path.rep_iterations);
+        }
+    }
+    own
+}
+
+impl Sides<u64> {
+    fn less(&mut self, other: &Sides<u64>) {
+        self.base = self.base.saturating_sub(other.base);
+        self.change = self.change.saturating_sub(other.change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(depth: u32, count: u64) -> PathDelta {
+        let both = |count: u64| Sides { base: count, change: 2 * count };
+        let (function, calls) = ("f".to_owned(), both(1));
+        PathDelta { depth, function, calls, instructions: both(count), rep_iterations: both(0) }
+    }
+
+    #[test]
+    fn what_a_function_executes_itself_is_without_those_that_it_calls() {
+        let paths = [path(0, 100), path(1, 30), path(2, 10), path(1, 20), path(0, 7)];
+        assert_eq!(callers(&paths), [None, Some(0), Some(1), Some(0), None]);
+        let own = own(&paths);
+        assert_eq!(
+            own.iter().map(|it| it.instructions.base).collect::<Vec<_>>(),
+            [50, 20, 10, 20, 7]
+        );
+        assert_eq!(own[0].instructions.change, 100);
+    }
+
+    #[test]
+    fn a_list_that_ktax_did_not_write_is_no_panic() {
+        assert_eq!(
+            callers(&[path(7, 1), path(4_000_000_000, 1), path(0, 1)]),
+            [None, Some(0), None]
+        );
+        assert_eq!(own(&[path(0, 1), path(1, 5)])[0].instructions.base, 0);
+    }
+}

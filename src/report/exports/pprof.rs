@@ -1,0 +1,134 @@
+//! The profile of `pprof` (its profile.proto), compressed with gzip as `pprof` writes it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+
+use super::export::{Export, sides};
+use super::stacks::{Stack, stacks};
+use crate::model::{RowPaths, Side};
+
+pub(super) const EXPORT: Export = Export {
+    name: "pprof",
+    about: "instructions, REP iterations and calls, for go tool pprof",
+    write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
+};
+
+#[derive(Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<Function>,
+    /// The first is empty; all strings are places in it.
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, repeated, tag = "13")]
+    comment: Vec<i64>,
+}
+
+#[derive(Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Message)]
+struct Sample {
+    /// The function first, its callers after it.
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    /// One for each type.
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<Line>,
+}
+
+#[derive(Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+}
+
+#[derive(Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+}
+
+/// A location for each function: there are no addresses.
+fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
+    let sides = sides(side);
+    let mut strings = Strings::default();
+    strings.place("");
+    let kinds = ["instructions", "rep-iterations", "calls"];
+    let kind = |name: &str, of: &Side| match side {
+        Some(_) => name.to_owned(),
+        None => format!("{}-{name}", of.name()),
+    };
+    let names = sides.iter().flat_map(|of| kinds.map(|name| kind(name, of)));
+    let sample_type = names
+        .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
+        .collect();
+    let mut functions = BTreeMap::new();
+    let sample = stacks(paths).map(|stack| sample(&stack, &sides, &mut functions)).collect();
+    let comment = format!("{}, all operations of the region", paths.row);
+    let comment = vec![strings.place(&comment)];
+    let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
+    let location = functions.values().map(location).collect();
+    let function = functions
+        .into_iter()
+        .map(|(name, id)| Function { id, name: strings.place(name) })
+        .collect();
+    Profile { sample_type, sample, location, function, string_table: strings.0, comment }
+}
+
+fn sample<'a>(stack: &Stack<'a>, sides: &[Side], functions: &mut BTreeMap<&'a str, u64>) -> Sample {
+    let mut id = |function: &'a str| {
+        // 0 is none.
+        let next = functions.len() as u64 + 1;
+        *functions.entry(function).or_insert(next)
+    };
+    let counts = [&stack.own.instructions, &stack.own.rep_iterations, &stack.path.calls];
+    let value = |count: &u64| i64::try_from(*count).unwrap_or(i64::MAX);
+    Sample {
+        location_id: stack.functions.iter().rev().map(|function| id(function)).collect(),
+        value: sides.iter().flat_map(|side| counts.map(|count| value(count.get(*side)))).collect(),
+    }
+}
+
+#[derive(Default)]
+struct Strings(Vec<String>);
+
+impl Strings {
+    fn place(&mut self, text: &str) -> i64 {
+        let place = self.0.iter().position(|known| known == text).unwrap_or_else(|| {
+            self.0.push(text.to_owned());
+            self.0.len() - 1
+        });
+        place as i64
+    }
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut to = GzEncoder::new(Vec::new(), Compression::default());
+    to.write_all(bytes).and_then(|()| to.finish()).expect("memory takes all that is written")
+}

@@ -1,0 +1,38 @@
+//! Paths as stacks: each function with all those above it.
+
+use crate::model::{Context, Own, PathDelta, RowPaths, callers, own};
+
+/// A function where it is called, and what it executes there itself.
+pub(super) struct Stack<'a> {
+    /// Its Context first, the function last.
+    pub functions: Vec<&'a str>,
+    pub path: &'a PathDelta,
+    pub own: Own,
+}
+
+/// All of a row, a caller before all that it calls.
+pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
+    paths.contexts.iter().flat_map(|(context, paths)| {
+        let callers = callers(paths);
+        paths.iter().zip(own(paths)).enumerate().map(move |(at, (path, own))| {
+            let mut functions = Vec::new();
+            let mut next = Some(at);
+            while let Some(place) = next {
+                functions.push(paths[place].function.as_str());
+                next = callers[place];
+            }
+            functions.push(root(*context));
+            functions.reverse();
+            Stack { functions, path, own }
+        })
+    })
+}
+
+/// What stands for a Context above all that it executes. No symbol has such a name.
+fn root(context: Context) -> &'static str {
+    match context {
+        Context::Process => "[process]",
+        Context::Interrupt => "[interrupt]",
+        Context::Kthread => "[kthread]",
+    }
+}

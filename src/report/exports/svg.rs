@@ -1,0 +1,32 @@
+//! The picture of the page, as a file of its own.
+
+use super::export::Export;
+use crate::model::{Context, RowPaths, Sides};
+use crate::report::carried::Carried;
+use crate::report::flame::{PathScale, flame_of};
+use crate::report::formats::flame_file;
+use crate::report::view::Flame;
+
+pub(super) const EXPORT: Export = Export {
+    name: "svg",
+    about: "a picture of both sides: a differential flame graph",
+    write: |paths, _| write(paths).into_bytes(),
+};
+
+const HOW: &str = "upper bar: base; lower bar: change, red where the function's own code executes \
+                   more, blue where less, grey where layouts differ by as much";
+
+/// Of the process alone: interrupts are not what the row costs.
+fn write(paths: &RowPaths) -> String {
+    let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
+    let mut whole = Sides { base: 0, change: 0 };
+    for path in of_process.iter().filter(|path| path.depth == 0) {
+        whole.base += path.instructions.base;
+        whole.change += path.instructions.change;
+    }
+    let scale = PathScale { by: Carried::Instructions, ops: paths.ops, spread: paths.spread };
+    let said = format!("instructions per operation ({}): {}", paths.operation, scale.said(&whole));
+    let none = Flame { unit: Carried::Instructions.unit(), bars: Vec::new() };
+    let flame = flame_of(of_process, whole, scale).unwrap_or(none);
+    flame_file([&paths.row, &said], HOW, &flame)
+}
