@@ -22,6 +22,7 @@ fn main() {
     boots(&dir.path().join("cold"), &request);
     let engine = engine(&dir.path().join("warm"));
     let boot = engine.boot(&request).map_err(describe).expect("the kernel boots");
+    let pathless = engine.boot_without_paths(&request).map_err(describe).expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
     let fixed = order("getppid:ops=1");
     let times = sample(|| boot.run(&fixed).map_err(describe).expect("it runs"));
@@ -34,9 +35,15 @@ fn main() {
     {
         let order = order(row);
         pairs(
-            &format!("counted / not counted, {row}"),
+            &format!("call paths / counted without, {row}"),
             1.15,
             || drop(boot.run(&order).map_err(describe).expect("it runs")),
+            || drop(pathless.run(&order).map_err(describe).expect("it runs")),
+        );
+        pairs(
+            &format!("counted without call paths / not counted, {row}"),
+            1.15,
+            || drop(pathless.run(&order).map_err(describe).expect("it runs")),
             || drop(uncounted.run_uncounted(&order).map_err(describe).expect("it runs")),
         );
     }

@@ -16,14 +16,9 @@ static struct ktax_position *here(void)
     return ktax_one_cpu() ? &positions[0] : &positions[ktax_cpu - ktax_cpus];
 }
 
-static uint64_t total(void)
-{
-    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_dispatched();
-}
-
 static void flush(uint64_t more)
 {
-    uint64_t now = total() + more;
+    uint64_t now = ktax_total() + more;
     uint64_t reps = ktax_reps_total - last_reps;
 
     if (now != last_total) {
@@ -50,6 +45,21 @@ void ktax_calls_iretq(void)
     here()->is_at_iretq = true;
 }
 
+/*
+ * QEMU 7.2 also calls for what helpers of later instructions access, as those of an interrupt read
+ * tables and write its frame. A call writes one word, and a return reads one.
+ */
+static bool is_word(qemu_plugin_meminfo_t info, bool is_store)
+{
+    return qemu_plugin_mem_is_store(info) == is_store && qemu_plugin_mem_size_shift(info) == 3;
+}
+
+/* Who calls what begins here. */
+static uint32_t caller(const struct ktax_position *it)
+{
+    return it->at == it->thunk ? it->thunk_caller : it->at;
+}
+
 static void count_call(uint32_t path)
 {
     ktax_paths_add(path, ktax_context_now(), (struct ktax_path_counts){ .calls = 1 });
@@ -66,7 +76,7 @@ static void jump_to(struct ktax_position *it, int slot)
     struct ktax_stack *stack = it->stack;
 
     if (is_entry_code(it)) {
-        it->at = it->base = ktax_paths_child(it->at, slot);
+        it->at = it->base = ktax_paths_child(caller(it), slot);
         count_call(it->at);
         return;
     }
@@ -99,7 +109,7 @@ static void enter(int slot)
     flush(0);
     if (it->called_at != 0) {
         uint64_t address = it->called_at;
-        struct ktax_stack *stack = ktax_stack_select(it, address, it->at);
+        struct ktax_stack *stack = ktax_stack_select(it, address, caller(it));
         ktax_stack_call(stack, address);
         it->at = ktax_paths_child(ktax_stack_top(stack), slot);
         ktax_stack_push(stack, (struct ktax_frame){ .address = address, .path = it->at });
@@ -118,21 +128,12 @@ void ktax_on_enter(unsigned int vcpu, void *data)
     enter((int)(uintptr_t)data);
 }
 
-void ktax_on_direct_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
-                           void *data)
-{
-    (void)vcpu;
-    (void)info;
-    (void)data;
-    here()->called_at = address;
-}
-
-/* Of an indirect call, which may also read where it goes to. */
+/* An indirect call may also read where it goes to. */
 void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     (void)vcpu;
     (void)data;
-    if (qemu_plugin_mem_is_store(info)) {
+    if (is_word(info, true)) {
         here()->called_at = address;
     }
 }
@@ -143,8 +144,7 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
     struct ktax_position *it = here();
 
     (void)vcpu;
-    (void)info;
-    if (!ktax_stack_is(it, address)) {
+    if (!is_word(info, false) || it->at == in_user || !ktax_stack_is(it, address)) {
         return;
     }
     if (data) {
@@ -193,8 +193,8 @@ void ktax_on_thunk(unsigned int vcpu, void *data)
 
     (void)vcpu;
     flush(0);
-    uint32_t below = it->stack && !it->is_nested ? ktax_stack_top(it->stack) : it->base;
-    it->at = ktax_paths_child(below, (int)(uintptr_t)data);
+    it->thunk_caller = it->stack && !it->is_nested ? ktax_stack_top(it->stack) : it->base;
+    it->at = it->thunk = ktax_paths_child(it->thunk_caller, (int)(uintptr_t)data);
 }
 
 /* The compiler puts code that is seldom executed apart, and jumps there and back. */
@@ -276,7 +276,7 @@ void ktax_calls_begin(void)
 {
     in_user = ktax_paths_child(PATH_ROOT, SLOT_USER);
     ktax_paths_clear();
-    last_total = total();
+    last_total = ktax_total();
     last_reps = ktax_reps_total;
     here()->at = in_user;
 }

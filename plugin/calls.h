@@ -43,7 +43,6 @@ void ktax_on_thunk(unsigned int vcpu, void *data);
 void ktax_on_cold(unsigned int vcpu, void *data);
 void ktax_on_jump_back(unsigned int vcpu, void *data);
 /* At the memory accesses of calls and returns. A thunk that only returns is `data`, plus one. */
-void ktax_on_direct_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);

@@ -92,6 +92,11 @@ int ktax_slot_of_user(const char *name)
     return ktax_slots++;
 }
 
+uint64_t ktax_total(void)
+{
+    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_dispatched();
+}
+
 uint64_t ktax_count_of_user(void)
 {
     uint64_t count = 0;

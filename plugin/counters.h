@@ -35,6 +35,9 @@ const char *ktax_slot_name(int slot);
 /* A new slot of user mode, whose name is copied; SLOT_USER if there are too many. */
 int ktax_slot_of_user(const char *name);
 
+/* Dispatches so far, of all vCPUs. */
+uint64_t ktax_total(void);
+
 /* All dispatches of user mode so far, of this vCPU; if there is one, without REP iterations. */
 uint64_t ktax_count_of_user(void);
 

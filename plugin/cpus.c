@@ -92,13 +92,3 @@ uint64_t ktax_cpus_user(void)
 {
     return ktax_cpu->user + ktax_running.user - ktax_booked.user;
 }
-
-uint64_t ktax_cpus_total_of_all(void)
-{
-    uint64_t total = ktax_running.used - ktax_booked.used;
-
-    for (int i = 0; i < ktax_cpu_count; i++) {
-        total += ktax_cpus[i].total;
-    }
-    return total;
-}

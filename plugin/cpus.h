@@ -48,12 +48,11 @@ struct ktax_running {
 extern struct ktax_running ktax_running;
 extern struct ktax_running ktax_booked; /* of that, what its vCPU has in its totals */
 
-/* Dispatches so far: of this vCPU, of user mode of this vCPU, of all vCPUs. */
+/* Dispatches so far: of this vCPU, of user mode of this vCPU. */
 uint64_t ktax_cpus_total(void);
 uint64_t ktax_cpus_user(void);
-uint64_t ktax_cpus_total_of_all(void);
 
-/* The same in one addition: what was booked, and what was not yet. */
+/* Those of all vCPUs: what was booked, and what was not yet. */
 extern uint64_t ktax_cpus_booked;
 static inline uint64_t ktax_cpus_dispatched(void)
 {

@@ -5,7 +5,7 @@
  * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
  * archive=FILE and functions=FILE (both or none: the user's programs),
  * quantum=N, contended=N, jitter=SEED and limit=N (of several vCPUs), coherence=FILE (the kernel's
- * variables).
+ * variables), paths=no (calls are not followed).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,13 +196,15 @@ static bool read_arguments(int argc, char **argv)
             variables = argv[i] + 10;
         } else if (strncmp(argv[i], "limit=", 6) == 0) {
             ktax_deadline = strtoull(argv[i] + 6, NULL, 10);
+        } else if (strcmp(argv[i], "paths=no") == 0) {
+            ktax_paths_followed = false;
         } else if (strcmp(argv[i], "region=boot") == 0) {
             ktax_context_of_boot = true;
             ktax_paths_followed = false;
         } else {
             return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
                           "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "
-                          "limit=N, coherence=FILE");
+                          "limit=N, coherence=FILE, paths=no");
         }
     }
     if (!out) {

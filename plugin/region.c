@@ -62,11 +62,6 @@ void ktax_region_idle(int slot, uint64_t n)
     idles[slot] += n;
 }
 
-static uint64_t total(void)
-{
-    return ktax_one_cpu() ? ktax_counters->total : ktax_cpus_total_of_all();
-}
-
 void ktax_settle(enum ktax_context context)
 {
     struct bucket *pending = bucket_of(CONTEXT_PENDING);
@@ -92,7 +87,7 @@ void ktax_region_begin(void)
     memcpy(seen_insns, ktax_counters->insns, size);
     memcpy(seen_reps, ktax_reps, size);
     ktax_coherence_begin();
-    total_at_begin = total();
+    total_at_begin = ktax_total();
     is_open = true;
 }
 
@@ -112,7 +107,7 @@ static bool keep(struct ktax_region *region, const struct ktax_parallel *paralle
 {
     size_t size = (size_t)ktax_slots * sizeof(uint64_t);
 
-    region->total = total() - total_at_begin;
+    region->total = ktax_total() - total_at_begin;
     region->slots = ktax_slots;
     region->parallel = *parallel;
     region->idles = malloc(size);

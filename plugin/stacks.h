@@ -29,6 +29,8 @@ struct ktax_stack {
 struct ktax_position {
     uint32_t at;              /* its path */
     uint32_t base;            /* of an entry's code, before it has called anything */
+    uint32_t thunk;           /* the path of the last thunk, and from where it was entered */
+    uint32_t thunk_caller;
     struct ktax_stack *stack; /* NULL: not known yet */
     uint64_t called_at;       /* what is called there has not begun; 0: nothing is */
     uint64_t was_called_at;   /* before the entry */

@@ -12,11 +12,15 @@ static bool switch_seen;
 static bool switch_saves;
 static bool switch_loads;
 
+void ktax_call(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data)
+{
+    qemu_plugin_register_vcpu_insn_exec_cb(insn, fn, QEMU_PLUGIN_CB_NO_REGS,
+                                           (void *)(uintptr_t)data);
+}
+
 static enum ktax_watch call(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
 {
-    void *slot = (void *)(uintptr_t)insn->slot;
-
-    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, slot);
+    ktax_call(insn->insn, fn, insn->slot);
     return WATCH_CALLBACK;
 }
 
@@ -33,10 +37,10 @@ static enum ktax_watch call_to_count(const struct ktax_insn *insn, qemu_plugin_e
  * The callback of a memory access comes after the instruction was counted. QEMU 7.2 confuses reads
  * and writes here, so both are requested.
  */
-static void call_at_access(const struct ktax_insn *insn, qemu_plugin_mem_fn fn)
+void ktax_call_at_access(struct qemu_plugin_insn *insn, qemu_plugin_mem_fn fn, int data)
 {
-    qemu_plugin_register_vcpu_mem_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-                                     NULL);
+    qemu_plugin_register_vcpu_mem_cb(insn, fn, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                     (void *)(uintptr_t)data);
 }
 
 static enum ktax_watch watch_switch(const struct ktax_insn *insn)
@@ -44,10 +48,10 @@ static enum ktax_watch watch_switch(const struct ktax_insn *insn)
     switch_seen = true;
     if (insn->kind == KIND_SAVE_STACK) {
         switch_saves = true;
-        call_at_access(insn, ktax_on_save_stack);
+        ktax_call_at_access(insn->insn, ktax_on_save_stack, 0);
     } else if (insn->kind == KIND_LOAD_STACK) {
         switch_loads = true;
-        call_at_access(insn, ktax_on_load_stack);
+        ktax_call_at_access(insn->insn, ktax_on_load_stack, 0);
     }
     return WATCH_NOTHING;
 }
@@ -104,13 +108,7 @@ static void on_slices_begin(unsigned int vcpu, void *data)
 /* Where one of several vCPUs waits. */
 static enum ktax_watch watch_wait(const struct ktax_insn *insn, qemu_plugin_exec_fn fn)
 {
-    void *slot = (void *)(uintptr_t)insn->slot;
-
-    if (ktax_one_cpu()) {
-        return WATCH_NOTHING;
-    }
-    qemu_plugin_register_vcpu_insn_exec_cb(insn->insn, fn, QEMU_PLUGIN_CB_NO_REGS, slot);
-    return WATCH_CALLBACK;
+    return ktax_one_cpu() ? WATCH_NOTHING : call(insn, fn);
 }
 
 bool ktax_watch_is_turn(enum ktax_kind kind)

@@ -30,6 +30,10 @@ enum ktax_watch {
 enum ktax_watch ktax_watch_user(const struct ktax_insn *insn);
 enum ktax_watch ktax_watch_kernel(const struct ktax_insn *insn);
 
+/* A callback before the instruction, and one at each of its memory accesses. */
+void ktax_call(struct qemu_plugin_insn *insn, qemu_plugin_exec_fn fn, int data);
+void ktax_call_at_access(struct qemu_plugin_insn *insn, qemu_plugin_mem_fn fn, int data);
+
 /* May the context change at such an instruction, or does a slice end? */
 bool ktax_watch_is_turn(enum ktax_kind kind);
 

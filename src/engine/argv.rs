@@ -54,6 +54,8 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// What is counted.
     pub region: Region,
+    /// Whether it follows calls.
+    pub has_paths: bool,
     /// Of several CPUs: in which slices they execute.
     pub slices: Option<Slices>,
     /// For the model of coherence: the kernel's variables.
@@ -251,6 +253,7 @@ fn plugin_option(plugin: &Plugin) -> String {
         Region::Marked => "",
         Region::Boot => ",region=boot",
     };
+    let paths = if plugin.has_paths { "" } else { ",paths=no" };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
     let programs = plugin.programs.map_or(String::new(), |programs| {
         let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
@@ -266,7 +269,7 @@ fn plugin_option(plugin: &Plugin) -> String {
         });
     let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
     let variables = variables.unwrap_or_default();
-    format!("{library},symbols={symbols},out={profile}{region}{programs}{slices}{variables}")
+    format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{variables}")
 }
 
 /// Escapes a value of QEMU's option lists, in which a comma is written twice.

@@ -85,6 +85,7 @@ impl Exact {
             programs: None,
             profile,
             region,
+            has_paths: false,
             slices: None,
             variables: None,
         };
@@ -121,6 +122,27 @@ impl Exact {
         let snapshot = snapshot::obtain(&self.tools, request, &initrd)?;
         Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
     }
+
+    /// The same as [`Engine::boot`], whose Runs do not say from where functions were called: to
+    /// measure what that takes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Engine::boot`].
+    pub fn boot_without_paths(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let mut boot = self.counted(request)?;
+        boot.leave_out_paths();
+        Ok(Box::new(boot))
+    }
+
+    fn counted(&self, request: &Request) -> Result<ExactBoot<'_>, Stop> {
+        let mut boot = self.freeze(request)?;
+        boot.set_symbols(symbols::obtain(&self.tools, request, &boot, Symbols::Functions)?);
+        if request.machine.model == Some(Model::Coherence) {
+            boot.set_variables(symbols::obtain(&self.tools, request, &boot, Symbols::Variables)?);
+        }
+        Ok(boot)
+    }
 }
 
 impl Engine for Exact {
@@ -131,11 +153,6 @@ impl Engine for Exact {
     }
 
     fn boot(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
-        let mut boot = self.freeze(request)?;
-        boot.set_symbols(symbols::obtain(&self.tools, request, &boot, Symbols::Functions)?);
-        if request.machine.model == Some(Model::Coherence) {
-            boot.set_variables(symbols::obtain(&self.tools, request, &boot, Symbols::Variables)?);
-        }
-        Ok(Box::new(boot))
+        Ok(Box::new(self.counted(request)?))
     }
 }

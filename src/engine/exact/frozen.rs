@@ -23,6 +23,7 @@ pub struct ExactBoot<'a> {
     snapshot: Snapshot,
     symbols: Option<SymbolFile>,
     variables: Option<SymbolFile>,
+    has_paths: bool,
 }
 
 /// A file with a Kernel's functions or variables, which is in use until this is dropped.
@@ -105,7 +106,8 @@ impl<'a> ExactBoot<'a> {
         initrd: PathBuf,
         snapshot: Snapshot,
     ) -> ExactBoot<'a> {
-        ExactBoot { tools, request, initrd, snapshot, symbols: None, variables: None }
+        let has_paths = true;
+        ExactBoot { tools, request, initrd, snapshot, symbols: None, variables: None, has_paths }
     }
 
     /// Sets the file with the kernel's functions.
@@ -116,6 +118,11 @@ impl<'a> ExactBoot<'a> {
     /// Sets the file with the kernel's variables, for the model of coherence.
     pub(super) fn set_variables(&mut self, variables: SymbolFile) {
         self.variables = Some(variables);
+    }
+
+    /// Runs do not say from where functions were called.
+    pub(super) fn leave_out_paths(&mut self) {
+        self.has_paths = false;
     }
 
     fn symbols(&self) -> Option<&Path> {
@@ -167,8 +174,8 @@ impl<'a> ExactBoot<'a> {
             limit,
         });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
-        let programs = programs.as_ref();
-        Plugin { library, symbols, programs, profile, region, slices, variables }
+        let (programs, has_paths) = (programs.as_ref(), self.has_paths);
+        Plugin { library, symbols, programs, profile, region, has_paths, slices, variables }
     }
 
     /// Waits until the guest is done, and reads its output.

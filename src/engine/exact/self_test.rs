@@ -97,6 +97,7 @@ impl Exact {
             programs: None,
             profile: &profile,
             region: Region::Marked,
+            has_paths: false,
             slices: Some(Slices {
                 quantum,
                 contended: None,
