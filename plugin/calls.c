@@ -22,8 +22,7 @@ static void flush(uint64_t more)
     uint64_t reps = ktax_reps_total - last_reps;
 
     if (now != last_total) {
-        struct ktax_path_counts counts = { now - last_total - reps, reps, 0 };
-        ktax_paths_add(here()->at, ktax_context_now(), counts);
+        ktax_paths_add(here()->at, ktax_context_now(), now - last_total - reps, reps);
         last_total = now;
         last_reps += reps;
     }
@@ -62,7 +61,7 @@ static uint32_t caller(const struct ktax_position *it)
 
 static void count_call(uint32_t path)
 {
-    ktax_paths_add(path, ktax_context_now(), (struct ktax_path_counts){ .calls = 1 });
+    ktax_paths_add_call(path, ktax_context_now());
 }
 
 /* Code of an entry, before it has called anything. */
@@ -89,7 +88,7 @@ static void jump_to(struct ktax_position *it, int slot)
         }
     }
     it->at = ktax_paths_child(ktax_stack_top(stack), slot);
-    ktax_stack_push(stack, (struct ktax_frame){ .address = address, .path = it->at });
+    ktax_stack_push(stack, address, it->at);
     count_call(it->at);
 }
 
@@ -112,7 +111,7 @@ static void enter(int slot)
         struct ktax_stack *stack = ktax_stack_select(it, address, caller(it));
         ktax_stack_call(stack, address);
         it->at = ktax_paths_child(ktax_stack_top(stack), slot);
-        ktax_stack_push(stack, (struct ktax_frame){ .address = address, .path = it->at });
+        ktax_stack_push(stack, address, it->at);
         it->called_at = 0;
         count_call(it->at);
     } else if (it->at == in_user) {
@@ -149,7 +148,7 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
     }
     if (data) {
         uint32_t thunk = ktax_paths_child(it->at, (int)(uintptr_t)data - 1);
-        ktax_paths_add(thunk, ktax_context_now(), (struct ktax_path_counts){ .insns = 1 });
+        ktax_paths_add(thunk, ktax_context_now(), 1, 0);
         last_total++;
     }
     flush(0);

@@ -127,26 +127,32 @@ static struct ktax_path_counts *pending(uint32_t path)
     return &list->all[list->places[path] - 1].counts;
 }
 
-static void add(struct ktax_path_counts *to, struct ktax_path_counts more)
+/* NULL: there is no room. */
+static struct ktax_path_counts *counts_of(uint32_t path, enum ktax_context context)
 {
-    to->insns += more.insns;
-    to->reps += more.reps;
-    to->calls += more.calls;
+    if (!ktax_paths && !grow((void **)&ktax_paths, &room, PATH_ROOT, sizeof(*ktax_paths))) {
+        ktax_paths_full = true;
+        return NULL;
+    }
+    return context == CONTEXT_PENDING ? pending(path) : &ktax_paths[path].counts[context];
 }
 
-void ktax_paths_add(uint32_t path, enum ktax_context context, struct ktax_path_counts more)
+void ktax_paths_add(uint32_t path, enum ktax_context context, uint64_t insns, uint64_t reps)
 {
-    struct ktax_path_counts *to = NULL;
+    struct ktax_path_counts *to = counts_of(path, context);
 
-    if (!grow((void **)&ktax_paths, &room, PATH_ROOT, sizeof(*ktax_paths))) {
-        ktax_paths_full = true;
-    } else if (context == CONTEXT_PENDING) {
-        to = pending(path);
-    } else {
-        to = &ktax_paths[path].counts[context];
-    }
     if (to) {
-        add(to, more);
+        to->insns += insns;
+        to->reps += reps;
+    }
+}
+
+void ktax_paths_add_call(uint32_t path, enum ktax_context context)
+{
+    struct ktax_path_counts *to = counts_of(path, context);
+
+    if (to) {
+        to->calls++;
     }
 }
 
@@ -163,7 +169,11 @@ void ktax_paths_settle(enum ktax_context context)
     struct list *list = &lists[ktax_cpu - ktax_cpus];
 
     for (uint32_t i = 0; i < list->count; i++) {
-        add(&ktax_paths[list->all[i].path].counts[context], list->all[i].counts);
+        struct ktax_path_counts *to = &ktax_paths[list->all[i].path].counts[context];
+        const struct ktax_path_counts *more = &list->all[i].counts;
+        to->insns += more->insns;
+        to->reps += more->reps;
+        to->calls += more->calls;
     }
     forget(list);
 }

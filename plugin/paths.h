@@ -25,8 +25,9 @@ extern bool ktax_paths_full;
 /* The place of a function below another place; the other place itself if there are too many. */
 uint32_t ktax_paths_child(uint32_t parent, int slot);
 
-/* More of a place, of this vCPU. */
-void ktax_paths_add(uint32_t path, enum ktax_context context, struct ktax_path_counts more);
+/* More of a place, of this vCPU. Called for each function: no struct goes through memory. */
+void ktax_paths_add(uint32_t path, enum ktax_context context, uint64_t insns, uint64_t reps);
+void ktax_paths_add_call(uint32_t path, enum ktax_context context);
 
 /* Gives what is pending on this vCPU to a context. */
 void ktax_paths_settle(enum ktax_context context);

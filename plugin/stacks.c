@@ -17,16 +17,20 @@ uint32_t ktax_stack_top(const struct ktax_stack *stack)
     return stack->depth > 0 ? stack->frames[stack->depth - 1].path : stack->base;
 }
 
-void ktax_stack_push(struct ktax_stack *stack, struct ktax_frame frame)
+struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint64_t address, uint32_t path)
 {
     if (!stack->frames) {
         stack->frames = calloc(DEPTH, sizeof(*stack->frames));
     }
     if (!stack->frames || stack->depth == DEPTH) {
         failed = "a stack is deeper than 256 calls";
-        return;
+        return NULL;
     }
-    stack->frames[stack->depth++] = frame;
+    struct ktax_frame *frame = &stack->frames[stack->depth++];
+    frame->address = address;
+    frame->path = path;
+    frame->is_entry = false;
+    return frame;
 }
 
 /* Its `block` is 0 if it was not known. */
@@ -66,8 +70,11 @@ struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
     }
     it->is_switched = false;
     if (it->is_nested) {
-        struct ktax_frame entry = { address + 1, it->base, true, it->was_called_at };
-        ktax_stack_push(it->stack, entry);
+        struct ktax_frame *entry = ktax_stack_push(it->stack, address + 1, it->base);
+        if (entry) {
+            entry->is_entry = true;
+            entry->called_at = it->was_called_at;
+        }
         it->is_nested = false;
     } else if (it->stack->depth == 0) {
         it->stack->base = base;

@@ -41,7 +41,8 @@ struct ktax_position {
 
 /* The path of the last frame, or below all. */
 uint32_t ktax_stack_top(const struct ktax_stack *stack);
-void ktax_stack_push(struct ktax_stack *stack, struct ktax_frame frame);
+/* NULL: it has no room. */
+struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint64_t address, uint32_t path);
 
 /*
  * Can something return from there? QEMU 7.2 also calls for what the helper of a later instruction
