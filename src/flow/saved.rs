@@ -7,7 +7,7 @@ use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER};
 use crate::analyse;
 use crate::disk::read_limited;
-use crate::model::{Row, RowPaths, Saved, SavedResult, read_results};
+use crate::model::{METRICS, Row, RowPaths, Saved, SavedResult, read_results};
 use crate::report::{Explained, Report, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
@@ -105,8 +105,11 @@ pub fn row_paths(path: &Path, row: &str) -> Result<RowPaths, Error> {
     let AnyRunDir::Counts(dir) = dir else { return Err(no_paths()) };
     let found = comparison.rows.iter().find(|one| one.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
-    let effect = row.deciding().or_else(|| row.effects().first()).ok_or_else(no_paths)?;
-    let paths = analyse::row_paths(&dir, row, effect.layout)?;
+    // Paths count instructions and REP iterations.
+    let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
+    let is_by_rep = row.deciding().zip(rep).is_some_and(|(one, rep)| one.metric == rep.metric);
+    let effect = if is_by_rep { rep } else { instructions }.ok_or_else(no_paths)?;
+    let paths = analyse::row_paths(&dir, row, effect)?;
     if paths.contexts.is_empty() { Err(no_paths()) } else { Ok(paths) }
 }
 

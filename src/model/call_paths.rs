@@ -31,7 +31,9 @@ pub struct RowPaths {
     pub ops: u64,
     /// What one operation is.
     pub operation: String,
-    /// How far layouts lie apart in instructions of the process, per operation.
+    /// The Metric that decided the row.
+    pub metric: String,
+    /// How far layouts lie apart in it, per operation.
     pub spread: f64,
     /// A caller, then all that it calls, those that differ most first.
     pub contexts: BTreeMap<Context, Vec<PathDelta>>,

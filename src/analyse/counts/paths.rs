@@ -7,7 +7,7 @@ use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
-    Context, Counts, METRICS, Metric, Path, PathDelta, Profile, Row, RowPaths, Side, Sides,
+    Context, Counts, Effect, Metric, Path, PathDelta, Profile, Row, RowPaths, Side, Sides,
 };
 
 /// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
@@ -58,11 +58,12 @@ impl Least {
     }
 }
 
-/// All places of a row, in the Layout, of all Contexts.
+/// All places of a row, in the Layout of the Effect, of all Contexts.
 ///
 /// # Errors
 /// A Run or its profile cannot be read.
-pub fn row_paths(runs: &dyn CountsRuns, row: &Row, layout: usize) -> Result<RowPaths> {
+pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<RowPaths> {
+    let layout = effect.layout;
     let step_of = |side: Side| {
         let mut steps = runs.plan().method.steps.iter();
         steps.find(|step| step.layout == layout && step.side == side).ok_or_else(|| {
@@ -76,7 +77,8 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, layout: usize) -> Result<RowP
     let of_context = |context: Context| {
         let mut paths = Vec::new();
         let size = |place: &Place| {
-            place.counts.base.instructions.abs_diff(place.counts.change.instructions)
+            let of = |counts: &Counts| counts.instructions + counts.rep_iterations;
+            of(&place.counts.base).abs_diff(of(&place.counts.change))
         };
         // Stable: those that differ by as much stay in the order of their names.
         Place::of(&base, &change, context).list(0, &mut paths, &mut |below| {
@@ -88,7 +90,8 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, layout: usize) -> Result<RowP
         row: row.row.clone(),
         ops: row.ops,
         operation: row.operation.clone(),
-        spread: row.effect(METRICS[0].name).map_or(0.0, |effect| effect.spread),
+        metric: effect.metric.clone(),
+        spread: effect.spread,
         contexts: Context::ALL.into_iter().filter_map(of_context).collect(),
     })
 }
@@ -171,6 +174,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::METRICS;
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {

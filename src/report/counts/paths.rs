@@ -63,22 +63,40 @@ pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let paths = without_below(&effect.paths, |path| share(path) >= MUCH_PERCENT);
     let callers = callers(&paths);
     let is_deepest = |at: &usize| !callers.contains(&Some(*at));
-    let line = |at: usize| {
-        let mut functions = Vec::new();
-        let mut next = Some(at);
-        while let Some(place) = next.filter(|_| functions.len() < FUNCTIONS) {
-            functions.push(paths[place].function.as_str());
-            next = callers[place];
-        }
-        functions.reverse();
-        let share_percent = share(&paths[at]);
+    let mut places: Vec<usize> = (0..paths.len()).filter(is_deepest).collect();
+    places.sort_by(|one, other| share(&paths[*other]).total_cmp(&share(&paths[*one])));
+    places.truncate(MOST);
+    let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
+    let line = |(at, stack): (&usize, &Vec<&str>)| {
+        let share_percent = share(&paths[*at]);
         let delta = delta(&all) * share_percent / 100.0 / ops.max(1) as f64;
-        PathLine { path: functions.join(" → "), delta, share_percent }
+        PathLine { path: named(stack, &stacks), delta, share_percent }
     };
-    let mut lines: Vec<PathLine> = (0..paths.len()).filter(is_deepest).map(line).collect();
-    lines.sort_by(|one, other| other.share_percent.total_cmp(&one.share_percent));
-    lines.truncate(MOST);
-    lines
+    places.iter().zip(&stacks).map(line).collect()
+}
+
+/// A function and all above it, itself last.
+fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], at: usize) -> Vec<&'a str> {
+    let mut functions = Vec::new();
+    let mut next = Some(at);
+    while let Some(place) = next {
+        functions.push(paths[place].function.as_str());
+        next = callers[place];
+    }
+    functions.reverse();
+    functions
+}
+
+/// The last functions of a stack, and before them the one that tells it from another with the same.
+fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
+    let last = |stack: &[&str]| stack[stack.len().saturating_sub(FUNCTIONS)..].join(" → ");
+    let (shown, twins) =
+        (last(stack), all.iter().filter(|it| *it != stack && last(it) == last(stack)));
+    let apart = |twin: &Vec<&str>| stack.iter().zip(twin).position(|(one, other)| one != other);
+    match twins.filter_map(apart).max().and_then(|at| stack.get(at)) {
+        Some(function) => format!("{function} → … → {shown}"),
+        None => shown,
+    }
 }
 
 /// How far each is indented: as far as its caller, unless that has others, too.
@@ -112,6 +130,18 @@ fn line(path: &PathDelta, indent: usize, ops: u64) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_stacks_that_end_alike_are_told_apart() {
+        let one = vec!["open", "create", "alloc_a", "alloc", "memset", "erms"];
+        let other = vec!["open", "create", "alloc_b", "alloc", "memset", "erms"];
+        let all = [one.clone(), other.clone()];
+        assert_eq!(named(&one, &all), "alloc_a → … → alloc → memset → erms");
+        assert_eq!(named(&other, &all), "alloc_b → … → alloc → memset → erms");
+        assert_eq!(named(&one, &all[..1]), "alloc → memset → erms");
+        // One is below the other's end.
+        assert_eq!(named(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
+    }
 
     #[test]
     fn only_who_called_several_moves_them_to_the_right() {

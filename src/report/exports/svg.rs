@@ -5,6 +5,7 @@ use crate::model::{Context, RowPaths, Sides};
 use crate::report::carried::Carried;
 use crate::report::flame::{PathScale, flame_of};
 use crate::report::formats::flame_file;
+use crate::report::verdict::REP;
 use crate::report::view::Flame;
 
 pub(super) const EXPORT: Export = Export {
@@ -19,14 +20,17 @@ const HOW: &str = "upper bar: base; lower bar: change, red where the function's 
 /// Of the process alone: interrupts are not what the row costs.
 fn write(paths: &RowPaths) -> String {
     let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
+    let by = if paths.metric == REP { Carried::Rep } else { Carried::Instructions };
     let mut whole = Sides { base: 0, change: 0 };
     for path in of_process.iter().filter(|path| path.depth == 0) {
-        whole.base += path.instructions.base;
-        whole.change += path.instructions.change;
+        let Sides { base, change } =
+            by.of_path(path).unwrap_or(&Sides { base: 0, change: 0 }).clone();
+        whole.base += base;
+        whole.change += change;
     }
-    let scale = PathScale { by: Carried::Instructions, ops: paths.ops, spread: paths.spread };
-    let said = format!("instructions per operation ({}): {}", paths.operation, scale.said(&whole));
-    let none = Flame { unit: Carried::Instructions.unit(), bars: Vec::new() };
+    let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
+    let said = format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.said(&whole));
+    let none = Flame { unit: by.unit(), bars: Vec::new() };
     let flame = flame_of(of_process, whole, scale).unwrap_or(none);
     flame_file([&paths.row, &said], HOW, &flame)
 }
