@@ -14,8 +14,8 @@ pub(super) const EXPORT: Export = Export {
     write: |paths, _| write(paths).into_bytes(),
 };
 
-const HOW: &str = "upper bar: base; lower bar: change, red where the function's own code executes \
-                   more, blue where less, grey where layouts differ by as much";
+const HOW: &str = "upper bar: base, blue where the function's own code executed more there; \
+                   lower bar: change, red where it executes more; grey: layouts differ by as much";
 
 /// Of the process alone: interrupts are not what the row costs.
 fn write(paths: &RowPaths) -> String {

@@ -33,11 +33,16 @@ pub fn height(flame: &Flame) -> usize {
 }
 
 fn drawn(bar: &FlameBar) -> Markup {
+    // The side that has more, so that code that is gone has a colour, too.
+    let (above, below) = match bar.moved < 0.0 {
+        true => (strength(bar.moved), "same".to_owned()),
+        false => ("then".to_owned(), strength(bar.moved)),
+    };
     html! {
         svg x=(percent(bar.from)) y=(bar.depth * ROW) width=(percent(bar.width)) height=(2 * HALF) {
             title { (t(&bar.name)) ": " (t(&bar.said)) }
-            rect.then width=(percent(bar.sides.base)) height=(HALF) {}
-            rect class=(strength(bar.moved)) y=(HALF) width=(percent(bar.sides.change))
+            rect class=(above) width=(percent(bar.sides.base)) height=(HALF) {}
+            rect class=(below) y=(HALF) width=(percent(bar.sides.change))
                 height=(HALF) {}
             @if bar.width >= NAMED { text x="3" y="13" { (t(&bar.name)) } }
         }
