@@ -18,13 +18,25 @@ pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value =
 where
     T: Copy + Send + Sync + 'static,
 {
-    let possible = choices.iter().map(|(_, name, help)| match *help {
-        "" => PossibleValue::new(*name),
-        help => PossibleValue::new(*name).help(help),
+    named(choices, |(_, name, _)| name, |(_, _, help)| help).map(|(value, ..)| value)
+}
+
+/// The same of values that know their names, and what help says of them.
+pub fn named<T>(
+    all: &'static [T],
+    name: fn(&T) -> &'static str,
+    help: fn(&T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let possible = all.iter().map(|one| match help(one) {
+        "" => PossibleValue::new(name(one)),
+        help => PossibleValue::new(name(one)).help(help),
     });
-    PossibleValuesParser::new(possible.collect::<Vec<_>>()).map(|text| {
-        let chosen = choices.iter().find(|(_, name, _)| *name == text);
-        chosen.expect("the parser accepts no other name").0
+    PossibleValuesParser::new(possible.collect::<Vec<_>>()).map(move |text| {
+        let chosen = all.iter().find(|one| name(one) == text);
+        *chosen.expect("the parser accepts no other name")
     })
 }
 

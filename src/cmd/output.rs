@@ -4,11 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use serde_json::Value;
 
-use super::choice::{Choice, one_of};
+use super::choice::{Choice, named, one_of};
 use super::locale;
 use crate::flow::{self, Error};
 use crate::model::Saved;
@@ -19,8 +19,8 @@ use crate::text::{ascii, escape};
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print in this format
-    #[arg(short, long, value_parser = format(), default_value = TEXT.name)]
-    #[arg(help_heading = "Output")]
+    #[arg(short, long, value_parser = named(FORMATS, |it| it.name, |_| ""))]
+    #[arg(default_value = TEXT.name, help_heading = "Output")]
     format: Format,
     /// Print as JSON, the same as --format json
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
@@ -44,14 +44,6 @@ enum Colour {
 
 const COLOURS: [Choice<Colour>; 3] =
     [(Colour::Auto, "auto", ""), (Colour::Always, "always", ""), (Colour::Never, "never", "")];
-
-/// Any of [`FORMATS`], by its name.
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(FORMATS.iter().map(|format| format.name)).map(|name| {
-        let chosen = FORMATS.iter().find(|format| format.name == name);
-        *chosen.expect("the parser accepts no other name")
-    })
-}
 
 /// The path of a page. A measurement takes long: what cannot be written is said before it.
 fn page(path: PathBuf) -> Result<PathBuf, Error> {

@@ -2,9 +2,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-
-use super::choice::{Choice, one_of};
+use super::choice::{Choice, named, one_of};
 use super::exit::Exit;
 use super::output::{OutputArgs, write_bytes, write_stdout};
 use crate::flow::{self, Error};
@@ -25,7 +23,8 @@ pub struct Args {
     #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
     explain: Option<String>,
     /// Print all call paths of the row of --explain, for a program that reads them
-    #[arg(long, value_name = "FORM", value_parser = form(), requires = "explain")]
+    #[arg(long, value_name = "FORM", requires = "explain")]
+    #[arg(value_parser = named(&EXPORTS, |it| it.name, |it| it.about))]
     #[arg(conflicts_with_all = ["format", "json", "html"], help_heading = "Output")]
     paths: Option<Export>,
     /// With --paths, print those of this side alone
@@ -46,15 +45,6 @@ const SHAPES: [Choice<Shape>; 3] = [
 ];
 
 const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
-
-/// Any of [`EXPORTS`], by its name.
-fn form() -> impl TypedValueParser<Value = Export> {
-    let forms = EXPORTS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
-    PossibleValuesParser::new(forms.collect::<Vec<_>>()).map(|name| {
-        let chosen = EXPORTS.iter().find(|form| form.name == name);
-        *chosen.expect("the parser accepts no other name")
-    })
-}
 
 /// Prints one after the other; the exit status is that of all rows of comparisons together.
 pub fn run(args: &Args) -> Result<Exit, Error> {

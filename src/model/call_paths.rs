@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Context, Sides};
 
+/// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
+/// that a compiler moved into its caller is less there and more above, so that their common caller
+/// is no such place.
+pub const LITTLE_OF_DELTA_PERCENT: u64 = 1;
+
 /// A function below the one that calls it, and what both Sides execute there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +64,14 @@ pub fn callers(paths: &[PathDelta]) -> Vec<Option<usize>> {
         caller
     };
     paths.iter().enumerate().map(caller).collect()
+}
+
+/// A function's name and those of all above it, itself last.
+pub fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], at: usize) -> Vec<&'a str> {
+    let above = std::iter::successors(Some(at), |at| callers[*at]);
+    let mut functions: Vec<&str> = above.map(|at| paths[at].function.as_str()).collect();
+    functions.reverse();
+    functions
 }
 
 /// Those that are worth it and whose callers are.

@@ -39,6 +39,14 @@ pub struct Effect {
     pub paths: Vec<PathDelta>,
 }
 
+impl Effect {
+    /// The raw counts in its Layout; a file that ktax did not write may have no such Layout.
+    pub fn counts(&self) -> Option<Sides<u64>> {
+        let of = |samples: &Vec<u64>| samples.get(self.layout).copied();
+        Some(Sides { base: of(&self.samples.base)?, change: of(&self.samples.change)? })
+    }
+}
+
 /// What one function contributes to a delta, in the Effect's Layout and Context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -40,7 +40,9 @@ mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
-pub use call_paths::{Own, PathDelta, RowPaths, callers, own, without_below};
+pub use call_paths::{
+    LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, own, stack, without_below,
+};
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory, Model};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};

@@ -22,7 +22,12 @@ pub enum Carried {
 impl Carried {
     /// Of this Effect.
     pub fn of(effect: &Effect) -> Carried {
-        match effect.metric.as_str() {
+        Carried::of_metric(&effect.metric)
+    }
+
+    /// Of this Metric.
+    pub fn of_metric(metric: &str) -> Carried {
+        match metric {
             verdict::REP => Carried::Rep,
             SPIN_WAIT => Carried::Wait,
             TRANSFERS => Carried::Transfers,

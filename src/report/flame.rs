@@ -15,10 +15,7 @@ const NARROW_PERCENT: u64 = 1;
 /// The paths of a row's Effect; nothing where it has none.
 pub fn flame(row: &Row, effect: &Effect) -> Option<Flame> {
     let by = Carried::of(effect);
-    let whole = Sides {
-        base: *effect.samples.base.get(effect.layout)?,
-        change: *effect.samples.change.get(effect.layout)?,
-    };
+    let whole = effect.counts()?;
     (!effect.paths.is_empty()).then(|| {
         flame_of(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
     })?

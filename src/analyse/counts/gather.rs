@@ -131,9 +131,11 @@ fn check(plan: &CountsPlan) -> Result<()> {
 
 fn find<'a>(made: &[(&'a Step, Boot)], layout: usize, side: Side) -> Result<(&'a Step, Boot)> {
     let found = made.iter().find(|(step, _)| step.layout == layout && step.side == side);
-    found.cloned().ok_or_else(|| AnalyseError::Plan {
-        reason: format!("has no step for layout {layout} of {}", side.name()),
-    })
+    found.cloned().ok_or_else(|| no_step(layout, side))
+}
+
+pub(super) fn no_step(layout: usize, side: Side) -> AnalyseError {
+    AnalyseError::Plan { reason: format!("has no step for layout {layout} of {}", side.name()) }
 }
 
 fn row_failure(step: &Step, failure: Failure) -> RowFailure {

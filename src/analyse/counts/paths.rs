@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
+use super::gather::no_step;
 use super::plain::plain;
 use super::source::CountsRuns;
-use crate::analyse::error::{AnalyseError, Result};
+use crate::analyse::error::Result;
 use crate::model::{
-    Context, Counts, Effect, Metric, Path, PathDelta, Profile, Row, RowPaths, Side, Sides,
+    Context, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, Row,
+    RowPaths, Side, Sides,
 };
-
-/// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
-/// that a compiler moved into its caller is less there and more above, so that their common caller
-/// is no such place.
-const LITTLE_PERCENT: u64 = 1;
 
 /// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
 /// a bar either, and neither is anything below it.
@@ -32,7 +29,7 @@ struct Place {
 pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
     let root = Place::of(base, change, metric.context);
     let least = Least {
-        delta: root.size(metric) * LITTLE_PERCENT,
+        delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
         whole: root.whole(metric) * NARROW_PER_MILLE,
     };
     let mut deltas = Vec::new();
@@ -66,10 +63,8 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<Ro
     let layout = effect.layout;
     let step_of = |side: Side| {
         let mut steps = runs.plan().method.steps.iter();
-        steps.find(|step| step.layout == layout && step.side == side).ok_or_else(|| {
-            let reason = format!("has no step for layout {layout} of {}", side.name());
-            AnalyseError::Plan { reason }
-        })
+        let found = steps.find(|step| step.layout == layout && step.side == side);
+        found.ok_or_else(|| no_step(layout, side))
     };
     let [base, change] =
         Side::BOTH.map(|side| -> Result<Profile> { Ok(runs.profile(step_of(side)?, &row.row)?) });

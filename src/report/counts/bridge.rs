@@ -1,7 +1,7 @@
 //! The bridge from base to change: bars whose printed numbers add up to the last digit.
 
 use super::functions::from_to;
-use crate::model::{Effect, FunctionDelta, Row};
+use crate::model::{Effect, FunctionDelta, Row, Sides};
 use crate::report::carried::Carried;
 use crate::report::number;
 use crate::report::view::{BarKind, Bridge, BridgeBar};
@@ -49,8 +49,8 @@ impl Grain {
 /// rounding does to one of them.
 pub fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
     let by = Carried::of(effect);
-    let base = i128::from(*effect.samples.base.get(effect.layout)?);
-    let change = i128::from(*effect.samples.change.get(effect.layout)?);
+    let Sides { base, change } = effect.counts()?;
+    let [base, change] = [base, change].map(i128::from);
     let carried: i128 = effect.functions.iter().map(|one| carried(one, by)).sum();
     if effect.functions.is_empty() || base + carried != change {
         return None;

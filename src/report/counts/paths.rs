@@ -1,6 +1,8 @@
 //! From where the functions were called that carry a delta.
 
-use crate::model::{Effect, PathDelta, Row, Side, Sides, callers, without_below};
+use crate::model::{
+    Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, Sides, callers, stack, without_below,
+};
 use crate::report::carried::{Carried, carrying};
 use crate::report::number;
 use crate::report::view::{Kind, Line, PathLine, Section, Table};
@@ -29,18 +31,14 @@ pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     })
 }
 
-/// Without what differs by less, in percent of the row's delta, and all below it.
-const LITTLE_PERCENT: u64 = 1;
-
-/// The paths whose delta is worth a line. A function that a compiler moved into its caller is less
-/// there and more above, so that their common caller has no such delta.
+/// The paths whose delta is worth a line.
 fn moved(effect: &Effect) -> Vec<PathDelta> {
     let carried = Carried::of(effect);
     let size = |path: &PathDelta| {
         carried.of_path(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
     };
-    let all = |side| effect.samples.get(side).get(effect.layout).copied().unwrap_or_default();
-    let least = all(Side::Base).abs_diff(all(Side::Change)).saturating_mul(LITTLE_PERCENT);
+    let delta = effect.counts().map_or(0, |Sides { base, change }| base.abs_diff(change));
+    let least = delta.saturating_mul(LITTLE_OF_DELTA_PERCENT);
     without_below(&effect.paths, |path| size(path).saturating_mul(100) >= least.max(1))
 }
 
@@ -53,13 +51,10 @@ const FUNCTIONS: usize = 3;
 /// The places that carry most, as deep as they still do.
 pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = Carried::of(effect);
+    let Some(all) = effect.counts() else { return Vec::new() };
     let delta = |of: &Sides<u64>| of.change as f64 - of.base as f64;
-    let all =
-        Sides::of(|side| effect.samples.get(side).get(effect.layout).copied().unwrap_or_default());
-    let share = |path: &PathDelta| {
-        let of = carried.of_path(path).map_or(0.0, delta);
-        share_percent(of, delta(&all))
-    };
+    let delta_of = |path: &PathDelta| carried.of_path(path).map_or(0.0, delta);
+    let share = |path: &PathDelta| share_percent(delta_of(path), delta(&all));
     let paths = without_below(&effect.paths, |path| share(path) >= MUCH_PERCENT);
     let callers = callers(&paths);
     let is_deepest = |at: &usize| !callers.contains(&Some(*at));
@@ -67,24 +62,12 @@ pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     places.sort_by(|one, other| share(&paths[*other]).total_cmp(&share(&paths[*one])));
     places.truncate(MOST);
     let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
-    let line = |(at, stack): (&usize, &Vec<&str>)| {
-        let share_percent = share(&paths[*at]);
-        let delta = delta(&all) * share_percent / 100.0 / ops.max(1) as f64;
-        PathLine { path: named(stack, &stacks), delta, share_percent }
+    let line = |(at, stack): (&usize, &Vec<&str>)| PathLine {
+        path: named(stack, &stacks),
+        delta: delta_of(&paths[*at]) / ops.max(1) as f64,
+        share_percent: share(&paths[*at]),
     };
     places.iter().zip(&stacks).map(line).collect()
-}
-
-/// A function and all above it, itself last.
-fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], at: usize) -> Vec<&'a str> {
-    let mut functions = Vec::new();
-    let mut next = Some(at);
-    while let Some(place) = next {
-        functions.push(paths[place].function.as_str());
-        next = callers[place];
-    }
-    functions.reverse();
-    functions
 }
 
 /// The last functions of a stack, and before them the one that tells it from another with the same.

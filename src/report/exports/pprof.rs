@@ -98,7 +98,7 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
         .into_iter()
         .map(|(name, id)| Function { id, name: strings.place(name) })
         .collect();
-    Profile { sample_type, sample, location, function, string_table: strings.0, comment }
+    Profile { sample_type, sample, location, function, string_table: strings.all, comment }
 }
 
 fn sample<'a>(stack: &Stack<'a>, sides: &[Side], functions: &mut BTreeMap<&'a str, u64>) -> Sample {
@@ -115,16 +115,22 @@ fn sample<'a>(stack: &Stack<'a>, sides: &[Side], functions: &mut BTreeMap<&'a st
     }
 }
 
+/// Each once, and where it stands.
 #[derive(Default)]
-struct Strings(Vec<String>);
+struct Strings {
+    all: Vec<String>,
+    places: BTreeMap<String, i64>,
+}
 
 impl Strings {
     fn place(&mut self, text: &str) -> i64 {
-        let place = self.0.iter().position(|known| known == text).unwrap_or_else(|| {
-            self.0.push(text.to_owned());
-            self.0.len() - 1
-        });
-        place as i64
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.all.len() as i64;
+        self.all.push(text.to_owned());
+        self.places.insert(text.to_owned(), place);
+        place
     }
 }
 

@@ -1,6 +1,6 @@
 //! Paths as stacks: each function with all those above it.
 
-use crate::model::{Context, Own, PathDelta, RowPaths, callers, own};
+use crate::model::{Context, Own, PathDelta, RowPaths, callers, own, stack};
 
 /// A function where it is called, and what it executes there itself.
 pub(super) struct Stack<'a> {
@@ -15,14 +15,8 @@ pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
         paths.iter().zip(own(paths)).enumerate().map(move |(at, (path, own))| {
-            let mut functions = Vec::new();
-            let mut next = Some(at);
-            while let Some(place) = next {
-                functions.push(paths[place].function.as_str());
-                next = callers[place];
-            }
-            functions.push(root(*context));
-            functions.reverse();
+            let below = stack(paths, &callers, at);
+            let functions = [root(*context)].into_iter().chain(below).collect();
             Stack { functions, path, own }
         })
     })

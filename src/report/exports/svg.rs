@@ -5,7 +5,6 @@ use crate::model::{Context, RowPaths, Sides};
 use crate::report::carried::Carried;
 use crate::report::flame::{PathScale, flame_of};
 use crate::report::formats::flame_file;
-use crate::report::verdict::REP;
 use crate::report::view::Flame;
 
 pub(super) const EXPORT: Export = Export {
@@ -20,13 +19,11 @@ const HOW: &str = "upper bar: base, blue where the function's own code executed 
 /// Of the process alone: interrupts are not what the row costs.
 fn write(paths: &RowPaths) -> String {
     let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
-    let by = if paths.metric == REP { Carried::Rep } else { Carried::Instructions };
+    let by = Carried::of_metric(&paths.metric);
     let mut whole = Sides { base: 0, change: 0 };
-    for path in of_process.iter().filter(|path| path.depth == 0) {
-        let Sides { base, change } =
-            by.of_path(path).unwrap_or(&Sides { base: 0, change: 0 }).clone();
-        whole.base += base;
-        whole.change += change;
+    for of in of_process.iter().filter(|it| it.depth == 0).filter_map(|it| by.of_path(it)) {
+        whole.base += of.base;
+        whole.change += of.change;
     }
     let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
     let said = format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.said(&whole));
