@@ -10,8 +10,8 @@ help:
 	@echo 'make demo    what do the default security modules cost? some minutes, then a table'
 	@echo 'make test    everything that needs no KVM, some minutes; the last lines say what was skipped and why'
 	@echo 'make check   formatting and lints'
-	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute, and a row of each answer; not part of make test'
-	@echo 'make test-kernels   builds kernels from source and measures them; not part of make test'
+	@echo 'make test-long     the controls on all rows, also those of which a run takes a minute, and a row of each answer on kernels that are not built; not part of make test'
+	@echo 'make test-kernels   builds kernels from source and measures them, and a row of each answer on such; not part of make test'
 	@echo 'make test-exits  guests on KVM, here and in a KVM host within QEMU; not part of make test'
 	@echo 'make test-hosts  KVM hosts of other architectures; make test-kernels runs it too'
 	@echo 'make test-fleet  a campaign on a Slurm of two nodes; make test-long runs it too'
@@ -70,7 +70,7 @@ integration:
 
 # Kernels from the distribution's source: many minutes the first time.
 test-kernels: setup
-	@sh scripts/tests.sh '--test long -- --test-threads 1 source::'
+	@sh scripts/tests.sh '--test long -- --test-threads 1 source:: answers::built::'
 	$(MAKE) --no-print-directory test-hosts
 
 # Hosts that are cross-built, some minutes the first time, or fetched. What cannot be had is skipped, and said.
@@ -111,13 +111,14 @@ fuzz:
 	    cargo fuzz run -s none $$target -- -max_total_time=600 -max_len=16384 || exit 1; done
 
 # The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
-# answer, of which some build kernels the first time; a busy machine.
+# answer for which no kernel is built; a busy machine.
+LONG := answers:: applications:: cpus:: fleet:: programs:: publication::
 test-long: setup
 	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
 	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
-	    '--test long -- --test-threads 1 answers:: applications:: cpus:: fleet:: programs:: publication::'
+	    '--test long -- --test-threads 1 --skip answers::built:: $(LONG)'
 
 # What is timed is measured, not remembered.
 bench: export KTAX_STORE =
