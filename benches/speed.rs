@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ktax::engine::exact::Exact;
+use ktax::engine::exact::{Exact, Paths};
 use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Engine, Limits, Request, Stop};
 use ktax::kernel::{self, Talk};
@@ -22,7 +22,8 @@ fn main() {
     boots(&dir.path().join("cold"), &request);
     let engine = engine(&dir.path().join("warm"));
     let boot = engine.boot(&request).map_err(describe).expect("the kernel boots");
-    let pathless = engine.boot_without_paths(&request).map_err(describe).expect("it is there");
+    let pathless = engine.boot_with(&request, Paths::LeftOut).map_err(describe);
+    let pathless = pathless.expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
     let fixed = order("getppid:ops=1");
     let times = sample(|| boot.run(&fixed).map_err(describe).expect("it runs"));

@@ -16,9 +16,9 @@ static struct ktax_position *here(void)
     return ktax_one_cpu() ? &positions[0] : &positions[ktax_cpu - ktax_cpus];
 }
 
-static void flush(uint64_t more)
+void ktax_calls_flush(uint64_t next)
 {
-    uint64_t now = ktax_total() + more;
+    uint64_t now = ktax_total() + next;
     uint64_t reps = ktax_reps_total - last_reps;
 
     if (now != last_total) {
@@ -28,19 +28,9 @@ static void flush(uint64_t more)
     }
 }
 
-void ktax_calls_flush(void)
-{
-    flush(0);
-}
-
-void ktax_calls_flush_with_next(void)
-{
-    flush(1);
-}
-
 void ktax_calls_iretq(void)
 {
-    flush(1);
+    ktax_calls_flush(1);
     here()->is_at_iretq = true;
 }
 
@@ -53,6 +43,25 @@ static bool is_word(qemu_plugin_meminfo_t info, bool is_store)
     return qemu_plugin_mem_is_store(info) == is_store && qemu_plugin_mem_size_shift(info) == 3;
 }
 
+/* A retpoline returns to what it calls, and may jump to a thunk of returns for that. */
+static bool is_in_thunk_of_calls(const struct ktax_position *it)
+{
+    return it->at == it->thunk && it->is_thunk_of_calls;
+}
+
+/* Code of an entry, before it has called anything. */
+static bool is_entry_code(const struct ktax_position *it)
+{
+    return !it->stack || it->is_nested || it->stack->depth == 0;
+}
+
+const struct ktax_stack *ktax_calls_stack(void)
+{
+    const struct ktax_position *it = here();
+
+    return is_entry_code(it) || it->is_switched ? NULL : it->stack;
+}
+
 /* Who calls what begins here. */
 static uint32_t caller(const struct ktax_position *it)
 {
@@ -62,12 +71,6 @@ static uint32_t caller(const struct ktax_position *it)
 static void count_call(uint32_t path)
 {
     ktax_paths_add_call(path, ktax_context_now());
-}
-
-/* Code of an entry, before it has called anything. */
-static bool is_entry_code(const struct ktax_position *it)
-{
-    return !it->stack || it->is_nested || it->stack->depth == 0;
 }
 
 static void jump_to(struct ktax_position *it, int slot)
@@ -105,7 +108,7 @@ static void enter(int slot)
 {
     struct ktax_position *it = here();
 
-    flush(0);
+    ktax_calls_flush(0);
     if (it->called_at != 0) {
         uint64_t address = it->called_at;
         struct ktax_stack *stack = ktax_stack_select(it, address, caller(it));
@@ -147,11 +150,14 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
         return;
     }
     if (data) {
-        uint32_t thunk = ktax_paths_child(it->at, (int)(uintptr_t)data - 1);
+        uint32_t thunk = ktax_paths_child(caller(it), (int)(uintptr_t)data - 1);
         ktax_paths_add(thunk, ktax_context_now(), 1, 0);
         last_total++;
     }
-    flush(0);
+    if (is_in_thunk_of_calls(it)) {
+        return;
+    }
+    ktax_calls_flush(0);
     it->called_at = 0;
     struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
     int depth = stack->depth;
@@ -177,7 +183,7 @@ void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
         return;
     }
     it->is_at_iretq = false;
-    flush(0);
+    ktax_calls_flush(0);
     struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
     if (ktax_stack_return(it, stack, address)) {
         it->at = ktax_stack_top(stack);
@@ -191,9 +197,10 @@ void ktax_on_thunk(unsigned int vcpu, void *data)
     struct ktax_position *it = here();
 
     (void)vcpu;
-    flush(0);
+    ktax_calls_flush(0);
+    it->is_thunk_of_calls = (uintptr_t)data & 1 || is_in_thunk_of_calls(it);
     it->thunk_caller = it->stack && !it->is_nested ? ktax_stack_top(it->stack) : it->base;
-    it->at = it->thunk = ktax_paths_child(it->thunk_caller, (int)(uintptr_t)data);
+    it->at = it->thunk = ktax_paths_child(it->thunk_caller, (int)((uintptr_t)data >> 1));
 }
 
 /* The compiler puts code that is seldom executed apart, and jumps there and back. */
@@ -204,7 +211,7 @@ void ktax_on_cold(unsigned int vcpu, void *data)
 
     (void)vcpu;
     if (ktax_paths[it->at].slot != slot) {
-        flush(0);
+        ktax_calls_flush(0);
         it->at = ktax_paths_child(it->at, slot);
     }
 }
@@ -215,7 +222,7 @@ void ktax_on_jump_back(unsigned int vcpu, void *data)
 
     (void)vcpu;
     (void)data;
-    flush(0);
+    ktax_calls_flush(0);
     if (!is_entry_code(it)) {
         it->at = ktax_stack_top(it->stack);
     }
@@ -225,7 +232,7 @@ void ktax_calls_enter(int slot, bool is_interrupt)
 {
     struct ktax_position *it = here();
 
-    flush(0);
+    ktax_calls_flush(0);
     if (it->at == in_user) {
         enter_from_user(it, slot);
         return;
@@ -250,7 +257,7 @@ void ktax_calls_new_task(int slot)
         enter(slot);
         return;
     }
-    flush(0);
+    ktax_calls_flush(0);
     it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
     it->is_nested = false;
     if (it->stack) {
@@ -261,7 +268,7 @@ void ktax_calls_new_task(int slot)
 
 void ktax_calls_switch(void)
 {
-    flush(0);
+    ktax_calls_flush(0);
     here()->base = PATH_ROOT;
     here()->is_switched = true;
 }
@@ -269,6 +276,11 @@ void ktax_calls_switch(void)
 void ktax_calls_leave(void)
 {
     here()->at = in_user;
+}
+
+void ktax_calls_costly(int kind)
+{
+    count_call(ktax_paths_child(here()->at, PATH_COSTLY + kind));
 }
 
 void ktax_calls_begin(void)
@@ -279,12 +291,3 @@ void ktax_calls_begin(void)
     last_reps = ktax_reps_total;
     here()->at = in_user;
 }
-
-const char *ktax_path_split_failed(void)
-{
-    if (ktax_paths_full) {
-        return "more than 1048575 paths, or one of more than 999 calls";
-    }
-    return ktax_stacks_failed();
-}
-

@@ -15,12 +15,16 @@
 /* In context.c: the context of what executes. */
 HOOK enum ktax_context ktax_context_now(void);
 
-/* Gives what was dispatched since the last call to where the vCPU that executes is. */
-void ktax_calls_flush(void);
-/* The same with an instruction that generated code will count. */
-void ktax_calls_flush_with_next(void);
+/*
+ * Gives what was dispatched since the last call to where the vCPU that executes is, with `next`
+ * that generated code will count.
+ */
+void ktax_calls_flush(uint64_t next);
 /* The same at an IRETQ of the entry code. */
 void ktax_calls_iretq(void);
+
+/* The stack of what executes; NULL: an entry has called nothing yet, or interrupted the kernel. */
+const struct ktax_stack *ktax_calls_stack(void);
 
 /* Where the kernel is entered: by an interrupt, by an exception. */
 void ktax_calls_enter(int slot, bool is_interrupt);
@@ -33,11 +37,15 @@ void ktax_calls_switch(void);
 /* After a SYSRET. */
 void ktax_calls_leave(void);
 
+/* An instruction of costly.h is dispatched. */
+void ktax_calls_costly(int kind);
+
 /* At the marker that begins a region, which is in user mode. */
 void ktax_calls_begin(void);
 
-/* At the first instruction of a function, whose slot is `data`; of a thunk. */
+/* At the first instruction of a function, whose slot is `data`. */
 void ktax_on_enter(unsigned int vcpu, void *data);
+/* At that of a thunk: twice its slot, and 1 if calls go through it. */
 void ktax_on_thunk(unsigned int vcpu, void *data);
 /* At a block of code that the compiler put apart, and where it jumps back. */
 void ktax_on_cold(unsigned int vcpu, void *data);
@@ -46,8 +54,5 @@ void ktax_on_jump_back(unsigned int vcpu, void *data);
 void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
-
-/* Why paths could not be kept apart, or NULL. */
-const char *ktax_path_split_failed(void);
 
 #endif

@@ -55,7 +55,7 @@ enum ktax_context ktax_context_now(void)
 /* Each vCPU has a bucket of its own for what is pending. */
 void ktax_context_leave(const struct ktax_cpu *next)
 {
-    ktax_calls_flush();
+    ktax_calls_flush(0);
     if (context() == CONTEXT_PENDING || context() != context_of(next)) {
         ktax_flush(context());
     }
@@ -147,7 +147,7 @@ void ktax_on_sysret(unsigned int vcpu, void *data)
 {
     (void)vcpu;
     ktax_counters->insns[(uintptr_t)data]++;
-    ktax_calls_flush_with_next();
+    ktax_calls_flush(1);
     ktax_calls_leave();
 }
 
@@ -204,7 +204,7 @@ void ktax_on_start(unsigned int vcpu, void *data)
 static void at_marker(void)
 {
     lost = lost || ktax_cpu->task->depth > 0;
-    ktax_calls_flush();
+    ktax_calls_flush(0);
     ktax_flush(context());
     ktax_cpu->task->depth = 0;
     ktax_cpu->task->user = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpus.h"
 
-#include <string.h>
+#include "registers.h"
 
 /* Until a boot has made the areas, the first vCPU uses one within the kernel's image. */
 #define IMAGE UINT64_C(0xffffffff80000000)
@@ -16,7 +16,6 @@ struct ktax_running ktax_booked = { .used = KTAX_LIMIT };
 
 static struct qemu_plugin_register *gs_base;
 static struct qemu_plugin_register *kernel_gs_base;
-static GByteArray *bytes;
 
 bool ktax_cpus_init(int count)
 {
@@ -27,47 +26,24 @@ bool ktax_cpus_init(int count)
     }
     /* A vCPU alone executes the guest program; of several most are idle. */
     ktax_cpus[0].first_task.user = ktax_one_cpu();
-    return ktax_one_cpu() || (count <= KTAX_CPUS && qemu_plugin_get_registers &&
-                              qemu_plugin_read_register && g_byte_array_new &&
-                              g_byte_array_set_size);
+    return ktax_one_cpu() || (count <= KTAX_CPUS && ktax_registers_are_there());
 }
 
 void ktax_cpus_start(void)
 {
-    if (ktax_one_cpu() || bytes) {
-        return;
+    if (!ktax_one_cpu() && !gs_base) {
+        gs_base = ktax_register_find("gs_base");
+        kernel_gs_base = ktax_register_find("k_gs_base");
     }
-    GArray *registers = qemu_plugin_get_registers();
-    const qemu_plugin_reg_descriptor *all = (const qemu_plugin_reg_descriptor *)registers->data;
-
-    bytes = g_byte_array_new();
-    for (unsigned i = 0; i < registers->len; i++) {
-        if (strcmp(all[i].name, "gs_base") == 0) {
-            gs_base = all[i].handle;
-        } else if (strcmp(all[i].name, "k_gs_base") == 0) {
-            kernel_gs_base = all[i].handle;
-        }
-    }
-}
-
-static uint64_t value_of(struct qemu_plugin_register *handle)
-{
-    uint64_t value = 0;
-
-    g_byte_array_set_size(bytes, 0);
-    if (handle && qemu_plugin_read_register(handle, bytes) == sizeof(value)) {
-        memcpy(&value, bytes->data, sizeof(value));
-    }
-    return value;
 }
 
 struct ktax_cpu *ktax_cpus_read(void)
 {
-    uint64_t base = value_of(gs_base);
+    uint64_t base = ktax_register_read(gs_base);
 
     /* In user mode, and on the first instructions of an entry, the kernel's base is swapped out. */
     if (!(base >> 63)) {
-        base = value_of(kernel_gs_base);
+        base = ktax_register_read(kernel_gs_base);
     }
     if (!(base >> 63) || base >= IMAGE) {
         return NULL;

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "counters.h"
 #include "region.h"
 
-/* The first one is the root, and no function. */
-enum { PATH_ROOT = 0 };
+enum {
+    PATH_ROOT = 0,               /* the first one, and no function */
+    PATH_COSTLY = KTAX_SLOTS, /* as a slot: one of costly.h, which is "called" */
+};
 
 /* Not of a boot: its first code has stacks of its own, and calls that are patched while it runs. */
 extern bool ktax_paths_followed;

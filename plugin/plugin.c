@@ -5,7 +5,7 @@
  * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
  * archive=FILE and functions=FILE (both or none: the user's programs),
  * quantum=N, contended=N, jitter=SEED and limit=N (of several vCPUs), coherence=FILE (the kernel's
- * variables), paths=no (calls are not followed).
+ * variables), paths=no (calls are not followed), draw=FILE (for a test of paths).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,9 @@
 #include "counters.h"
 #include "cpus.h"
 #include "deadline.h"
+#include "draw.h"
 #include "memory.h"
+#include "costly.h"
 #include "paths.h"
 #include "report.h"
 #include "slices.h"
@@ -55,6 +57,25 @@ static bool may_cross_page(uint64_t address)
     return ((address + 14) ^ address) >> 12;
 }
 
+/* What jumps to a thunk is counted, and not what the thunk does then. */
+static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind,
+                            uint64_t target)
+{
+    const struct ktax_function *called = target ? ktax_symbols_find(target) : NULL;
+    bool is_in_thunk = insn->function && insn->function->thunk != THUNK_NONE;
+
+    if (called && called->begin == target && called->thunk != THUNK_NONE) {
+        bool is_return = called->thunk == THUNK_OF_RETURNS;
+        kind = is_return ? COSTLY_RETURN_THUNK : COSTLY_INDIRECT;
+    }
+    if (is_in_thunk && (kind == COSTLY_INDIRECT || kind == COSTLY_RETURN_THUNK)) {
+        return;
+    }
+    if (kind != COSTLY_NONE) {
+        ktax_costly_watch(insn->insn, kind, insn->slot);
+    }
+}
+
 static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle, bool is_first)
 {
     uint8_t bytes[16];
@@ -72,12 +93,14 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
     if (ktax_coherence) {
         ktax_coherence_watch(handle, insn.slot, ktax_remaps(bytes, size));
     }
+    uint64_t target = 0;
+    enum ktax_flow flow = kernel ? ktax_flow(bytes, size, address, &target) : FLOW_NONE;
     if (kernel && ktax_paths_followed) {
-        uint64_t target;
-        enum ktax_flow flow = ktax_flow(bytes, size, address, &target);
         ktax_watch_calls(&insn, is_first, flow, target);
     }
+    watch_costly(&insn, ktax_costly_of(bytes, size), target);
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
+    ktax_draw_watch(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
                  !may_cross_page(address);
 
@@ -139,6 +162,7 @@ static void on_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
     (void)vcpu;
     ktax_cpus_start();
     ktax_counters_start();
+    ktax_draw_start();
 }
 
 static void at_exit(qemu_plugin_id_t id, void *data)
@@ -146,6 +170,7 @@ static void at_exit(qemu_plugin_id_t id, void *data)
     (void)id;
     (void)data;
     ktax_report_write();
+    ktax_draw_close();
 }
 
 static bool refuse(const char *why)
@@ -169,55 +194,71 @@ static bool accept_machine(const qemu_info_t *info)
     return true;
 }
 
-static bool read_arguments(int argc, char **argv)
+/* Of `name=value` the value; NULL of another argument. */
+static const char *value_of(const char *argument, const char *name)
 {
-    const char *out = NULL;
-    const char *symbols = NULL;
-    const char *archive = NULL;
-    const char *functions = NULL;
-    const char *variables = NULL;
+    size_t length = strlen(name);
 
-    for (int i = 0; i < argc; i++) {
-        if (strncmp(argv[i], "out=", 4) == 0) {
-            out = argv[i] + 4;
-        } else if (strncmp(argv[i], "symbols=", 8) == 0) {
-            symbols = argv[i] + 8;
-        } else if (strncmp(argv[i], "archive=", 8) == 0) {
-            archive = argv[i] + 8;
-        } else if (strncmp(argv[i], "functions=", 10) == 0) {
-            functions = argv[i] + 10;
-        } else if (strncmp(argv[i], "quantum=", 8) == 0) {
-            ktax_quantum = strtoull(argv[i] + 8, NULL, 10);
-        } else if (strncmp(argv[i], "jitter=", 7) == 0) {
-            ktax_jitter = strtoull(argv[i] + 7, NULL, 10);
-        } else if (strncmp(argv[i], "contended=", 10) == 0) {
-            ktax_contended_quantum = strtoull(argv[i] + 10, NULL, 10);
-        } else if (strncmp(argv[i], "coherence=", 10) == 0) {
-            variables = argv[i] + 10;
-        } else if (strncmp(argv[i], "limit=", 6) == 0) {
-            ktax_deadline = strtoull(argv[i] + 6, NULL, 10);
-        } else if (strcmp(argv[i], "paths=no") == 0) {
-            ktax_paths_followed = false;
-        } else if (strcmp(argv[i], "region=boot") == 0) {
-            ktax_context_of_boot = true;
-            ktax_paths_followed = false;
-        } else {
-            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "
-                          "limit=N, coherence=FILE, paths=no");
+    return strncmp(argument, name, length) == 0 && argument[length] == '=' ? argument + length + 1
+                                                                           : NULL;
+}
+
+static struct {
+    const char *out, *symbols, *archive, *functions, *variables, *draw;
+} files;
+
+static bool read_argument(const char *argument)
+{
+    const struct { const char *name; const char **file; } named[] = {
+        { "out", &files.out }, { "symbols", &files.symbols }, { "archive", &files.archive },
+        { "functions", &files.functions }, { "coherence", &files.variables },
+        { "draw", &files.draw },
+    };
+    const struct { const char *name; uint64_t *number; } numbers[] = {
+        { "quantum", &ktax_quantum }, { "contended", &ktax_contended_quantum },
+        { "jitter", &ktax_jitter }, { "limit", &ktax_deadline },
+    };
+
+    for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+        const char *value = value_of(argument, named[i].name);
+        if (value) {
+            *named[i].file = value;
+            return true;
         }
     }
-    if (!out) {
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        const char *value = value_of(argument, numbers[i].name);
+        if (value) {
+            *numbers[i].number = strtoull(value, NULL, 10);
+            return true;
+        }
+    }
+    bool is_boot = strcmp(argument, "region=boot") == 0;
+    ktax_context_of_boot = ktax_context_of_boot || is_boot;
+    ktax_paths_followed = ktax_paths_followed && !is_boot && strcmp(argument, "paths=no") != 0;
+    return is_boot || strcmp(argument, "paths=no") == 0;
+}
+
+static bool read_arguments(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (!read_argument(argv[i])) {
+            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
+                          "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "
+                          "limit=N, coherence=FILE, paths=no, draw=FILE");
+        }
+    }
+    if (!files.out) {
         return refuse("needs the argument out=FILE, the profile to write");
     }
-    if (archive && functions && !ktax_user_load(archive, functions)) {
-        return false;
+    if (files.draw && !ktax_draw_open(files.draw)) {
+        return refuse("cannot draw; give draw=FILE that is new, and QEMU 10.0 or newer");
     }
-    if (variables && !ktax_memory_load(variables)) {
-        return false;
-    }
-    ktax_coherence = variables != NULL;
-    return (!symbols || ktax_symbols_load(symbols)) && ktax_report_open(out);
+    bool has_programs = files.archive && files.functions;
+    ktax_coherence = files.variables != NULL;
+    return (!has_programs || ktax_user_load(files.archive, files.functions)) &&
+           (!files.variables || ktax_memory_load(files.variables)) &&
+           (!files.symbols || ktax_symbols_load(files.symbols)) && ktax_report_open(files.out);
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)

@@ -133,6 +133,9 @@ KTAX_WEAK int qemu_plugin_read_register(struct qemu_plugin_register *handle, GBy
 KTAX_WEAK GByteArray *g_byte_array_new(void);
 KTAX_WEAK GByteArray *g_byte_array_set_size(GByteArray *array, unsigned length);
 
+/* API 4 (QEMU 9.2): memory, into an array of GLib. */
+KTAX_WEAK bool qemu_plugin_read_memory_vaddr(uint64_t address, GByteArray *to, size_t length);
+
 /* API 4 (QEMU 9.2): the clock. */
 KTAX_WEAK const void *qemu_plugin_request_time_control(void);
 KTAX_WEAK void qemu_plugin_update_ns(const void *handle, int64_t ns);

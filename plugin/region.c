@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "counters.h"
+#include "costly.h"
 #include "paths.h"
 
 struct bucket {
@@ -72,6 +73,7 @@ void ktax_settle(enum ktax_context context)
             pending->counts[column][i] = 0;
         }
     }
+    ktax_costly_settle(context);
 }
 
 void ktax_region_begin(void)
@@ -87,6 +89,7 @@ void ktax_region_begin(void)
     memcpy(seen_insns, ktax_counters->insns, size);
     memcpy(seen_reps, ktax_reps, size);
     ktax_coherence_begin();
+    ktax_costly_clear();
     total_at_begin = ktax_total();
     is_open = true;
 }
@@ -116,7 +119,8 @@ static bool keep(struct ktax_region *region, const struct ktax_parallel *paralle
             return false;
         }
     }
-    if (!region->idles || !ktax_coherence_end(&region->lines) || !ktax_paths_take(region)) {
+    if (!region->idles || !ktax_coherence_end(&region->lines) || !ktax_paths_take(region) ||
+        !ktax_costly_take(region)) {
         return false;
     }
     memcpy(region->idles, idles, size);

@@ -41,6 +41,13 @@ struct ktax_path {
     struct ktax_path_counts counts[CONTEXT_COUNT];
 };
 
+/* A kind of costly instruction in a function; costly.h. */
+struct ktax_costly_site {
+    int slot;
+    int kind;
+    uint64_t counts[CONTEXT_COUNT];
+};
+
 struct ktax_region {
     uint64_t total;
     int slots;
@@ -50,6 +57,8 @@ struct ktax_region {
     struct ktax_lines lines;
     struct ktax_path *paths;
     uint32_t path_count;
+    struct ktax_costly_site *costly;
+    int costly_count;
 };
 
 enum { KTAX_REGIONS = 64 };

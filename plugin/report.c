@@ -9,13 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calls.h"
 #include "context.h"
 #include "counters.h"
 #include "cpus.h"
 #include "deadline.h"
+#include "paths.h"
 #include "region.h"
+#include "stacks.h"
+#include "costly.h"
 #include "watch.h"
+#include "write-costly.h"
 #include "write-paths.h"
 
 struct row {
@@ -150,7 +153,8 @@ static bool write_region(const struct ktax_region *region, int number)
         write_lines(&region->lines);
     }
     free(rows);
-    return ktax_write_paths(file, region, context_names);
+    return ktax_write_costly(file, region, context_names) &&
+           ktax_write_paths(file, region, context_names);
 }
 
 /* A program of the user's is within a region, and may have one of its own in that. */
@@ -191,7 +195,9 @@ void ktax_report_write(void)
     write_split("kthread", ktax_kthread_split_failed());
     write_split("interrupt", ktax_interrupt_split_failed());
     write_split("function", ktax_slots_full ? "more functions than slots" : NULL);
-    write_split("path", ktax_path_split_failed());
+    write_split("path", ktax_paths_full ? "more than 1048575 paths, or one of more than 999 calls"
+                                        : ktax_stacks_failed());
+    write_split("costly", ktax_costly_split_failed());
     write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
     if (is_over) {
         write_places();

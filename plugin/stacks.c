@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 enum {
-    BLOCK_SHIFT = 14, /* THREAD_SIZE */
     STACKS = 1 << 14,
     DEPTH = 256,
 };
@@ -50,7 +49,7 @@ static struct ktax_stack *find(uint64_t block)
 
 bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
 {
-    uint64_t block = address >> BLOCK_SHIFT;
+    uint64_t block = address >> KTAX_STACK_SHIFT;
 
     return !it->stack || it->is_switched || it->stack->block == block + 1 ||
            find(block)->block != 0;
@@ -58,7 +57,7 @@ bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
 
 struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base)
 {
-    uint64_t block = address >> BLOCK_SHIFT;
+    uint64_t block = address >> KTAX_STACK_SHIFT;
 
     if (!it->stack || it->stack->block != block + 1) {
         it->stack = find(block);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { KTAX_STACK_SHIFT = 14 }; /* THREAD_SIZE */
+
 struct ktax_frame {
     uint64_t address;
     uint32_t path;
@@ -31,6 +33,7 @@ struct ktax_position {
     uint32_t base;            /* of an entry's code, before it has called anything */
     uint32_t thunk;           /* the path of the last thunk, and from where it was entered */
     uint32_t thunk_caller;
+    bool is_thunk_of_calls;
     struct ktax_stack *stack; /* NULL: not known yet */
     uint64_t called_at;       /* what is called there has not begun; 0: nothing is */
     uint64_t was_called_at;   /* before the entry */

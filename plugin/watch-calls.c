@@ -42,7 +42,8 @@ void ktax_watch_calls(const struct ktax_insn *insn, bool is_first, enum ktax_flo
         ktax_call(insn->insn, ktax_on_cold, insn->slot);
     } else if (function && function->begin == insn->address) {
         if (function->thunk != THUNK_NONE && !is_return_only(insn, flow)) {
-            ktax_call(insn->insn, ktax_on_thunk, insn->slot);
+            bool is_of_calls = function->thunk == THUNK_OF_CALLS;
+            ktax_call(insn->insn, ktax_on_thunk, 2 * insn->slot + is_of_calls);
         } else if (function->thunk == THUNK_NONE &&
                    (function->role == ROLE_NONE || function->role == ROLE_SWITCH ||
                     function->role == ROLE_START)) {

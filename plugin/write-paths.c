@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "counters.h"
+#include "costly.h"
 
 static const struct ktax_path *paths;
 static uint32_t count;
@@ -13,6 +14,13 @@ static uint32_t *order; /* sorted by parent, then by name */
 static uint32_t *first; /* of a path: where its children begin in that */
 static bool *is_used;   /* in the context that is written */
 
+static const char *name_of(const struct ktax_path *path)
+{
+    return path->slot < PATH_COSTLY ? ktax_slot_name(path->slot)
+                                       : ktax_costly_name(path->slot - PATH_COSTLY);
+}
+
+/* Operations come before functions. */
 static int by_parent(const void *a, const void *b)
 {
     const struct ktax_path *one = &paths[*(const uint32_t *)a];
@@ -21,8 +29,9 @@ static int by_parent(const void *a, const void *b)
     if (one->parent != other->parent) {
         return one->parent < other->parent ? -1 : 1;
     }
-    int names = strcmp(ktax_slot_name(one->slot), ktax_slot_name(other->slot));
-    return names ? names : one->slot - other->slot;
+    int kinds = (other->slot >= PATH_COSTLY) - (one->slot >= PATH_COSTLY);
+    int names = strcmp(name_of(one), name_of(other));
+    return kinds ? kinds : names ? names : one->slot - other->slot;
 }
 
 /* A path comes behind its parent. */
@@ -52,8 +61,11 @@ static void write_below(FILE *file, uint32_t parent, unsigned depth, int context
 {
     for (uint32_t i = first[parent]; i < count - 1 && paths[order[i]].parent == parent; i++) {
         const struct ktax_path *path = &paths[order[i]];
-        if (is_used[order[i]]) {
-            write_path(file, name, depth, ktax_slot_name(path->slot), &path->counts[context]);
+        if (is_used[order[i]] && path->slot >= PATH_COSTLY) {
+            fprintf(file, "path-costly\t%" PRIu64 "\t%s\n", path->counts[context].calls,
+                    name_of(path));
+        } else if (is_used[order[i]]) {
+            write_path(file, name, depth, name_of(path), &path->counts[context]);
             write_below(file, order[i], depth + 1, context, name);
         }
     }

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use crate::flow::Error;
-use crate::model::{Blame, Comparison, Context, Effect, Row, Verdict, metric};
+use crate::model::{Blame, Comparison, Effect, Metric, Row, Verdict, metric};
 
 /// What the exit status says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,9 +103,8 @@ fn headline<'a>(
 
 /// Fewer instructions do not make up for more REP iterations: neither is the other's unit.
 fn is_slower(row: &Row) -> bool {
-    let of_process = |effect: &Effect| {
-        let in_process = metric(&effect.metric).is_some_and(|m| m.context == Context::Process);
-        in_process && effect.verdict == Verdict::Slower
+    let is_slower = |effect: &Effect| {
+        effect.verdict == Verdict::Slower && metric(&effect.metric).is_some_and(Metric::decides)
     };
-    row.verdict == Verdict::Slower || row.effects().iter().any(of_process)
+    row.verdict == Verdict::Slower || row.effects().iter().any(is_slower)
 }

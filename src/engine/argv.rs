@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use super::contract::Request;
+use super::paths::Paths;
 use crate::model::Region;
 use crate::program::PackedPrograms;
 
@@ -54,8 +55,8 @@ pub struct Plugin<'a> {
     pub profile: &'a Path,
     /// What is counted.
     pub region: Region,
-    /// Whether it follows calls.
-    pub has_paths: bool,
+    /// What it says of calls.
+    pub paths: &'a Paths,
     /// Of several CPUs: in which slices they execute.
     pub slices: Option<Slices>,
     /// For the model of coherence: the kernel's variables.
@@ -253,7 +254,11 @@ fn plugin_option(plugin: &Plugin) -> String {
         Region::Marked => "",
         Region::Boot => ",region=boot",
     };
-    let paths = if plugin.has_paths { "" } else { ",paths=no" };
+    let paths = match plugin.paths {
+        Paths::Followed => String::new(),
+        Paths::LeftOut => ",paths=no".to_owned(),
+        Paths::Drawn(to) => format!(",draw={}", escape(to)),
+    };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
     let programs = plugin.programs.map_or(String::new(), |programs| {
         let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Sides};
+use super::{Context, Costly, Sides};
 
 /// A place whose delta is a smaller share of the row's, in percent, is not worth a line. A function
 /// that a compiler moved into its caller is less there and more above, so that their common caller
@@ -25,6 +25,9 @@ pub struct PathDelta {
     pub instructions: Sides<u64>,
     /// REP iterations in the same way.
     pub rep_iterations: Sides<u64>,
+    /// Costly instructions in the same way; of an Effect only those that it is of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costly: BTreeMap<Costly, Sides<u64>>,
 }
 
 /// All call paths of a row, of one pair of Runs.
@@ -51,6 +54,8 @@ pub struct Own {
     pub instructions: Sides<u64>,
     /// REP iterations, each Side.
     pub rep_iterations: Sides<u64>,
+    /// Costly instructions, each Side.
+    pub costly: BTreeMap<Costly, Sides<u64>>,
 }
 
 /// Where the caller of each stands in the list.
@@ -92,12 +97,16 @@ pub fn own(paths: &[PathDelta]) -> Vec<Own> {
     let all = |path: &PathDelta| Own {
         instructions: path.instructions.clone(),
         rep_iterations: path.rep_iterations.clone(),
+        costly: path.costly.clone(),
     };
     let mut own: Vec<Own> = paths.iter().map(all).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
         if let Some(caller) = caller {
             own[caller].instructions.less(&path.instructions);
             own[caller].rep_iterations.less(&path.rep_iterations);
+            for (kind, counts) in &path.costly {
+                own[caller].costly.entry(*kind).or_default().less(counts);
+            }
         }
     }
     own
@@ -116,8 +125,10 @@ mod tests {
 
     fn path(depth: u32, count: u64) -> PathDelta {
         let both = |count: u64| Sides { base: count, change: 2 * count };
+        let costly = [(Costly::Locked, both(count))].into();
         let (function, calls) = ("f".to_owned(), both(1));
-        PathDelta { depth, function, calls, instructions: both(count), rep_iterations: both(0) }
+        let [instructions, none] = [both(count), both(0)];
+        PathDelta { depth, function, calls, instructions, rep_iterations: none, costly }
     }
 
     #[test]
@@ -130,6 +141,7 @@ mod tests {
             [50, 20, 10, 20, 7]
         );
         assert_eq!(own[0].instructions.change, 100);
+        assert_eq!(own[1].costly[&Costly::Locked].base, 20);
     }
 
     #[test]

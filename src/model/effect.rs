@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Context, PathDelta, Sides, Verdict};
+use super::{Context, Costly, PathDelta, Sides, Verdict};
 
 /// What one Metric did between the Sides. All values are per operation, in the Metric's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,10 +71,13 @@ pub struct FunctionDelta {
     /// The cache lines that it got from another CPU, by the model of coherence, each Side.
     #[serde(rename = "model_transfers", default = "nothing", skip_serializing_if = "is_nothing")]
     pub transfers: Sides<u64>,
+    /// If the Effect is of costly instructions: how many there, each Side.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costly: BTreeMap<Costly, Sides<u64>>,
 }
 
 fn nothing() -> Sides<u64> {
-    Sides { base: 0, change: 0 }
+    Sides::default()
 }
 
 fn is_nothing(counts: &Sides<u64>) -> bool {

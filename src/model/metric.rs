@@ -1,4 +1,4 @@
-use super::{Context, Counts, Parallel, Sample};
+use super::{Context, Costly, Counts, Parallel, Sample};
 
 /// One column: how a number is taken from a Sample, and what it means.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct Metric {
     pub is_in: fn(&Sample) -> bool,
     /// What it reads of all CPUs together instead; no function carries that.
     pub of_rounds: Option<fn(&Parallel) -> u64>,
+    /// The costly instructions that it counts, if it is of such.
+    pub costly: Option<Costly>,
     /// Whose counts a difference must be a share of to matter.
     pub whole_of: Context,
     /// What of them.
@@ -44,6 +46,12 @@ impl Metric {
     pub fn is_background(&self) -> bool {
         self.context != Context::Process
     }
+
+    /// Whether a row can be slower or faster by it. What a costly instruction costs depends on the
+    /// machine.
+    pub fn decides(&self) -> bool {
+        !self.is_background() && self.costly.is_none()
+    }
 }
 
 const fn exact(
@@ -52,8 +60,9 @@ const fn exact(
     context: Context,
     count: fn(&Counts) -> u64,
 ) -> Metric {
-    let (is_in, of_rounds): (fn(&Sample) -> bool, _) = (|_| true, None);
-    Metric { name, unit, context, count, is_in, of_rounds, whole_of: context, whole: count }
+    let is_in: fn(&Sample) -> bool = |_| true;
+    let (of_rounds, costly, whole_of) = (None, None, context);
+    Metric { name, unit, context, count, is_in, of_rounds, costly, whole_of, whole: count }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
@@ -68,12 +77,25 @@ const fn of_several(name: &'static str, context: Context, count: fn(&Counts) -> 
     Metric { is_in: |sample| sample.parallel.is_some(), ..of_all_work(metric) }
 }
 
-/// One takes about as long as a hundred instructions. Such a number is the model's.
+/// One takes about as long as a hundred instructions.
+const fn of_hundred(metric: Metric) -> Metric {
+    let whole: fn(&Counts) -> u64 = |counts| (counts.instructions + counts.rep_iterations) / 100;
+    Metric { whole, ..metric }
+}
+
+/// Such a number is the model's.
 const fn of_coherence(metric: Metric) -> Metric {
     let is_in: fn(&Sample) -> bool =
         |sample| sample.parallel.as_ref().is_some_and(|it| it.transfers.is_some());
-    let whole: fn(&Counts) -> u64 = |counts| (counts.instructions + counts.rep_iterations) / 100;
-    Metric { unit: "transfers", is_in, whole, ..metric }
+    Metric { unit: "transfers", is_in, ..of_hundred(metric) }
+}
+
+/// How many of the kind that has this number in [`Costly::ALL`].
+const fn of_kind<const KIND: usize>() -> Metric {
+    let kind = Costly::ALL[KIND];
+    let count: fn(&Counts) -> u64 = |counts| counts.costly.get(Costly::ALL[KIND]);
+    let metric = exact(kind.name(), "instructions", Context::Process, count);
+    Metric { costly: Some(kind), ..of_hundred(metric) }
 }
 
 /// The length of all rounds, which is what the user of several CPUs waits for.
@@ -89,8 +111,8 @@ pub const IDLE: &str = "idle";
 pub const TRANSFERS: &str = "model-transfers";
 
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
-/// first in process context that changed.
-pub const METRICS: [Metric; 8] = [
+/// first that decides and changed.
+pub const METRICS: [Metric; 8 + Costly::ALL.len()] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
@@ -102,6 +124,30 @@ pub const METRICS: [Metric; 8] = [
     of_several(SPIN_WAIT, Context::Process, |c| c.wait),
     of_several(IDLE, Context::Kthread, |c| c.idle),
     of_coherence(of_several(TRANSFERS, Context::Process, |c| c.transfers)),
+    of_kind::<0>(),
+    of_kind::<1>(),
+    of_kind::<2>(),
+    of_kind::<3>(),
+    of_kind::<4>(),
+    of_kind::<5>(),
+    of_kind::<6>(),
+    of_kind::<7>(),
+    of_kind::<8>(),
+    of_kind::<9>(),
+    of_kind::<10>(),
+    of_kind::<11>(),
+    of_kind::<12>(),
+    of_kind::<13>(),
+    of_kind::<14>(),
+    of_kind::<15>(),
+    of_kind::<16>(),
+    of_kind::<17>(),
+    of_kind::<18>(),
+    of_kind::<19>(),
+    of_kind::<20>(),
+    of_kind::<21>(),
+    of_kind::<22>(),
+    of_kind::<23>(),
 ];
 
 /// The Metric of that name.
@@ -131,6 +177,10 @@ mod tests {
             notes: Vec::new(),
             parallel: None,
         };
+        for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[8..]) {
+            assert_eq!((metric.name, metric.costly), (kind.name(), Some(kind)));
+            assert!(!metric.decides());
+        }
         let background: Vec<&Metric> = METRICS.iter().filter(|it| it.is_background()).collect();
         assert_eq!(background.len(), 3);
         assert!(background.iter().all(|metric| metric.whole(&sample) == 20_000_005));

@@ -8,6 +8,7 @@ mod call_paths;
 mod campaign;
 mod coherence;
 mod comparison;
+mod costly;
 mod counts;
 mod disk;
 mod effect;
@@ -46,6 +47,7 @@ pub use call_paths::{
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory, Model};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
+pub use costly::{Costly, CostlyCounts};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use disk::{BlockDevice, Disk};
 pub use effect::{Effect, FunctionDelta};

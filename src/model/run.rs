@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::workload::is_zero;
-use super::{CacheLine, Failure, Parallel, Signature};
+use super::{CacheLine, CostlyCounts, Failure, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Counts {
     /// How often it got a cache line that another CPU had written, by the model of coherence.
     #[serde(rename = "model_transfers", default, skip_serializing_if = "is_zero")]
     pub transfers: u64,
+    /// Those that cost many times what others cost.
+    #[serde(default, skip_serializing_if = "CostlyCounts::is_zero")]
+    pub costly: CostlyCounts,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -57,6 +60,7 @@ impl std::ops::AddAssign for Counts {
         self.wait += more.wait;
         self.idle += more.idle;
         self.transfers += more.transfers;
+        self.costly += more.costly;
     }
 }
 
@@ -163,6 +167,8 @@ pub struct Path {
     pub instructions: u64,
     /// REP iterations of its own there.
     pub rep_iterations: u64,
+    /// Costly instructions of its own there.
+    pub costly: CostlyCounts,
 }
 
 /// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.

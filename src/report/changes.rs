@@ -6,9 +6,25 @@ use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
 use crate::model::{Effect, Failure, Metric, Row, RowFailure, UserProgram, Verdict, metric};
 
+/// Costly instructions of the process that changed, a line for each row.
+pub fn costly(rows: &[Row]) -> Section {
+    let one = |effect: &Effect| {
+        let [base, change] = [effect.base, effect.change].map(number::count);
+        format!("{} {base} → {change}", effect.metric)
+    };
+    let note = |row: &Row| {
+        let is_wanted = |metric: &Metric| metric.costly.is_some();
+        let changed: Vec<String> =
+            changed(std::slice::from_ref(row), is_wanted).map(|(_, effect)| one(effect)).collect();
+        (!changed.is_empty()).then(|| Note { row: row.row.clone(), text: changed.join(", ") })
+    };
+    let title = "Costly instructions that changed, per operation (no verdict rests on them):";
+    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+}
+
 /// The Metrics of the process beside the headline that changed.
 pub fn also_changed(rows: &[Row]) -> Section {
-    let changes = changed(rows, false).map(|(row, effect)| {
+    let changes = changed(rows, Metric::decides).map(|(row, effect)| {
         let verdict = Cell::verdict(effect.verdict, "");
         metric_change(row, effect, effect.percent, verdict)
     });
@@ -20,11 +36,10 @@ pub fn also_changed(rows: &[Row]) -> Section {
 /// What interrupts and kernel threads did more or less of. It is no effect on the row: they may
 /// belong to the row, to an earlier one or to the machine. So it is neither slower nor faster.
 pub fn background(rows: &[Row]) -> Section {
-    let changes = changed(rows, true).map(|(row, effect)| {
-        let word = if effect.delta < 0.0 { "less" } else { "more" };
+    let changes = changed(rows, Metric::is_background).map(|(row, effect)| {
         let headline = row.effects().first().map_or(0.0, |headline| headline.base);
         let percent = (headline != 0.0).then(|| effect.delta / headline * 100.0);
-        metric_change(row, effect, percent, Cell::from(word))
+        metric_change(row, effect, percent, Cell::from(more_or_less(effect)))
     });
     let title = "In the background, instructions per operation, in percent of the row's base (no \
                  verdict rests on them):"
@@ -32,14 +47,24 @@ pub fn background(rows: &[Row]) -> Section {
     Section::AlsoChanged { title, changes: changes.collect() }
 }
 
+/// What is said of an Effect that decides nothing.
+pub fn more_or_less(effect: &Effect) -> &'static str {
+    match effect.verdict.is_change() {
+        true if effect.delta < 0.0 => "less",
+        true => "more",
+        false => effect.verdict.text(),
+    }
+}
+
 /// The Effects beside the headline that are changes.
-fn changed(rows: &[Row], is_background: bool) -> impl Iterator<Item = (&Row, &Effect)> {
+fn changed(
+    rows: &[Row],
+    is_wanted: impl Fn(&Metric) -> bool,
+) -> impl Iterator<Item = (&Row, &Effect)> {
     let effects = rows.iter().flat_map(|row| row.effects().iter().skip(1).map(move |it| (row, it)));
-    let is_wanted = move |effect: &Effect| {
-        let of_background = metric(&effect.metric).is_some_and(Metric::is_background);
-        effect.verdict.is_change() && of_background == is_background
-    };
-    effects.filter(move |(_, effect)| is_wanted(effect))
+    effects.filter(move |(_, effect)| {
+        effect.verdict.is_change() && metric(&effect.metric).is_some_and(&is_wanted)
+    })
 }
 
 fn metric_change(row: &Row, effect: &Effect, percent: Option<f64>, verdict: Cell) -> MetricChange {

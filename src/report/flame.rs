@@ -93,6 +93,7 @@ fn drawn(paths: &[PathDelta], whole: Sides<u64>, by: Carried) -> Vec<PathDelta> 
         calls: Sides { base: 0, change: 0 },
         instructions: whole.clone(),
         rep_iterations: whole,
+        costly: Default::default(),
     };
     let below = |mut path: PathDelta| {
         path.depth = path.depth.saturating_add(1);

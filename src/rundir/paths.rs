@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fields::{decimal, is_function_name};
-use crate::model::{Context, Counts, Path, ProfileLine};
+use crate::model::{Context, Costly, CostlyCounts, Counts, Path, ProfileLine};
 
 /// As in `plugin/paths.c`, which counts the root, too.
 const DEEPEST: u64 = 1000;
@@ -20,11 +20,22 @@ pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let [instructions, rep_iterations, calls] =
         [decimal(instructions)?, decimal(rep_iterations)?, decimal(calls)?];
     let function = (*function).to_owned();
-    Some(Path { context, depth, function, calls, instructions, rep_iterations })
+    let costly = CostlyCounts::default();
+    Some(Path { context, depth, function, calls, instructions, rep_iterations, costly })
+}
+
+/// A line `path-costly`, which is of the path before it.
+pub(super) fn costly(fields: &[&str], of: &mut Path) -> Option<()> {
+    let ["path-costly", count, kind] = fields else { return None };
+    of.costly += CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+    Some(())
 }
 
 /// What each function executed, by its paths and by its lines.
-pub(super) struct Sums<'a>(BTreeMap<(Context, &'a str), [u64; 2]>);
+pub(super) struct Sums<'a> {
+    functions: BTreeMap<(Context, &'a str), [u64; 2]>,
+    costly: [BTreeMap<Context, CostlyCounts>; 2],
+}
 
 impl<'a> Sums<'a> {
     /// `None` of a profile without paths.
@@ -44,16 +55,25 @@ impl<'a> Sums<'a> {
             let sum = &mut sums.entry((context, function)).or_default()[which];
             *sum = counts.into_iter().fold(*sum, u64::saturating_add);
         }
-        Some(Sums(sums))
+        let mut costly = [BTreeMap::new(), BTreeMap::new()];
+        let costly_of_paths = paths.iter().map(|it| (0, it.context, it.costly));
+        let costly_of_lines = lines.iter().map(|it| (1, it.context, it.counts.costly));
+        let all = costly_of_paths.chain(costly_of_lines);
+        for (which, context, more) in all.filter(|(.., more)| !more.is_zero()) {
+            *costly[which].entry(context).or_insert_with(CostlyCounts::default) += more;
+        }
+        Some(Sums { functions: sums, costly })
     }
 
     /// Whether paths are all that the functions executed, in each Context.
     pub(super) fn add_up(&self) -> bool {
         let all = |context: Context, which: usize| {
-            let of_context = self.0.iter().filter(|((of, _), _)| *of == context);
+            let of_context = self.functions.iter().filter(|((of, _), _)| *of == context);
             of_context.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums[which]))
         };
-        Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
+        let [of_paths, of_lines] = &self.costly;
+        of_paths == of_lines
+            && Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
     }
 
     /// What is below another function than it was counted for, if that is more than one in a
@@ -61,7 +81,7 @@ impl<'a> Sums<'a> {
     pub(super) fn note(&self, total: u64) -> Option<String> {
         // What a program's functions executed is below one place: that of user mode.
         let is_kernels = |name: &str| !name.starts_with('[');
-        let kernels = self.0.iter().filter(|((_, name), _)| is_kernels(name));
+        let kernels = self.functions.iter().filter(|((_, name), _)| is_kernels(name));
         let apart: u64 = kernels.map(|(_, [paths, lines])| lines.saturating_sub(*paths)).sum();
         let note = "path: functions are below others than those that called them";
         (apart > total / 100).then(|| note.to_owned())

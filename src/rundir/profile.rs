@@ -10,8 +10,8 @@ use thiserror::Error;
 use super::fields::{decimal, is_function_name};
 use super::paths::{self, Sums};
 use crate::model::{
-    CacheLine, Context, Counts, CpuPlace, CpuTime, Doing, Machine, Memory, Parallel, Path, Profile,
-    ProfileLine,
+    CacheLine, Context, Costly, CostlyCounts, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
+    Parallel, Path, Profile, ProfileLine,
 };
 
 /// Why a profile is refused. `line` counts from 1.
@@ -127,12 +127,13 @@ impl Read {
                 self.total = Some(decimal(n)?);
             }
             ["split", what, why] => self.notes.push(format!("{what}: {why}")),
-            ["fn" | "wait" | "idle" | "transfer", ..] => {
+            ["fn" | "wait" | "idle" | "transfer" | "costly", ..] => {
                 let line = function(fields)?;
                 let Counts { instructions, rep_iterations, .. } = line.counts;
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
                 self.lines.push(line);
             }
+            ["path-costly", ..] => paths::costly(fields, self.paths.last_mut()?)?,
             ["path", ..] => {
                 let path = paths::path(fields, self.paths.last())?;
                 self.paths.push(path);
@@ -216,6 +217,10 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
         }
         ["transfer", context, transfers, function] => {
             (*context, Counts { transfers: decimal(transfers)?, ..none }, function)
+        }
+        ["costly", context, kind, count, function] => {
+            let costly = CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+            (*context, Counts { costly, ..none }, function)
         }
         // Only the task of a CPU that has nothing to do halts it.
         ["idle", idle, function] => {

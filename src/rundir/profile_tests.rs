@@ -157,6 +157,41 @@ fn paths_are_read() {
     assert!(parsed.notes.is_empty());
 }
 
+/// The same with a locked instruction in each, and three in the function that was called.
+fn with_costly() -> String {
+    let first =
+        "costly\tprocess\tlocked\t3\tcopy\ncostly\tprocess\tlocked\t1\tentry\npath\tprocess\t0";
+    CALLED
+        .replace("\tentry\npath", "\tentry\npath-costly\t1\tlocked\npath")
+        .replace("\tcopy\npath\ti", "\tcopy\npath-costly\t3\tlocked\npath\ti")
+        .replace("path\tprocess\t0", first)
+}
+
+#[test]
+fn costly_instructions_are_read_with_their_functions_and_paths() {
+    let parsed = parse(&with_costly()).unwrap();
+    let locked = |counts: &CostlyCounts| counts.get(Costly::Locked);
+    assert_eq!(locked(&parsed.counts()[&Context::Process].costly), 4);
+    let of_paths: Vec<u64> = parsed.profile.paths.iter().map(|path| locked(&path.costly)).collect();
+    assert_eq!(of_paths, [1, 3, 0]);
+    for (is, becomes) in [
+        ("path-costly\t3", "path-costly\t2"),
+        ("path-costly\t3\tlocked\n", ""),
+        ("costly\tprocess\tlocked\t3", "costly\tinterrupt\tlocked\t3"),
+    ] {
+        assert_eq!(parse(&with_costly().replace(is, becomes)), Err(ProfileError::Paths), "{is}");
+    }
+    for (is, becomes) in [
+        ("costly\tprocess\tlocked", "costly\tprocess\tnone"),
+        ("costly\tprocess\tlocked\t3", "costly\tprocess\tlocked\t-3"),
+        ("path-costly\t1\tlocked", "path-costly\t1\tdear"),
+        ("path\tprocess\t0\t60", "path-costly\t1\tlocked\npath\tprocess\t0\t60"),
+    ] {
+        let broken = with_costly().replacen(is, becomes, 1);
+        assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
+    }
+}
+
 #[test]
 fn paths_that_are_not_all_are_refused_and_others_are_noted() {
     for (is, becomes) in [

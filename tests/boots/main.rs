@@ -6,6 +6,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod controls;
+mod costly;
 mod cpus;
 mod disk;
 mod docs;
@@ -23,4 +24,5 @@ mod resume;
 mod self_test;
 mod snapshots;
 mod store;
+mod unwind;
 mod workloads;

@@ -7,6 +7,7 @@ mod browser;
 mod cache;
 #[path = "../common/mod.rs"]
 mod common;
+mod costly;
 mod docs;
 mod exit_status;
 mod exits;

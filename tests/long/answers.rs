@@ -1,6 +1,6 @@
 //! The answers below experiments and ledgers come out again: one row of each is measured anew.
-//! `make test-long` runs these tests, and `make test-kernels` those of kernels from source. Those of
-//! hosts of other architectures are in `hosts/again.rs`.
+//! `make test-long` runs these tests, and `make test-kernels` those of kernels from source. Those
+//! of hosts of other architectures are in `hosts/again.rs`.
 
 mod printed;
 mod qemu;

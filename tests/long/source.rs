@@ -6,6 +6,7 @@ mod bisect;
 mod file_system;
 mod history;
 mod lock;
+mod reached;
 
 use std::fs;
 use std::path::Path;

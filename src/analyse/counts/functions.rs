@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::costly::costly;
 use super::gather::Pair;
 use super::paths;
 use super::plain::plain;
@@ -116,10 +117,12 @@ fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<Fu
     for (function, counts) in of_context(change, metric) {
         functions.entry(function).or_insert_with(none).change += counts;
     }
-    functions.retain(|_, sides| sides.base != sides.change);
-    let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     let size =
         |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
+    // What else differs beside costly instructions is in the headline's.
+    let is_other = |sides: &Sides<Counts>| metric.costly.is_none() && sides.base != sides.change;
+    functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
+    let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     // Stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(_, sides)| std::cmp::Reverse(size(sides)));
     deltas.iter().map(|(function, sides)| delta(function, sides, ops, metric)).collect()
@@ -141,6 +144,7 @@ fn delta(
         rep_delta: per_op(base.rep_iterations, change.rep_iterations),
         wait: Sides { base: base.wait, change: change.wait },
         transfers: Sides { base: base.transfers, change: change.transfers },
+        costly: costly(metric.costly, &Sides { base: *base, change: *change }),
     }
 }
 

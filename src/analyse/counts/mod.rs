@@ -1,5 +1,6 @@
 //! Counts: Layouts of both Sides, paired, judged by the exact rule.
 
+mod costly;
 mod functions;
 mod gather;
 mod notes;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
+use super::costly::costly;
 use super::gather::no_step;
 use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::Result;
 use crate::model::{
-    Context, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile, Row,
-    RowPaths, Side, Sides,
+    Context, Costly, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile,
+    Row, RowPaths, Side, Sides,
 };
 
 /// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
@@ -30,11 +31,12 @@ pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<P
     let root = Place::of(base, change, metric.context);
     let least = Least {
         delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
-        whole: root.whole(metric) * NARROW_PER_MILLE,
+        // No picture is drawn of costly instructions.
+        whole: metric.costly.map_or(root.whole(metric) * NARROW_PER_MILLE, |_| u64::MAX),
     };
     let mut deltas = Vec::new();
     if least.delta > 0 {
-        root.list(0, &mut deltas, &mut |below| {
+        root.list(0, metric.costly.as_slice(), &mut deltas, &mut |below| {
             below.retain(|(_, place)| least.is_met(place, metric));
             below.sort_by_key(|(_, place)| std::cmp::Reverse(place.size(metric)));
         });
@@ -76,7 +78,7 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<Ro
             of(&place.counts.base).abs_diff(of(&place.counts.change))
         };
         // Stable: those that differ by as much stay in the order of their names.
-        Place::of(&base, &change, context).list(0, &mut paths, &mut |below| {
+        Place::of(&base, &change, context).list(0, &Costly::ALL, &mut paths, &mut |below| {
             below.sort_by_key(|(_, place)| std::cmp::Reverse(size(place)));
         });
         (!paths.is_empty()).then_some((context, paths))
@@ -113,6 +115,7 @@ impl Place {
             let own = Counts {
                 instructions: path.instructions,
                 rep_iterations: path.rep_iterations,
+                costly: path.costly,
                 ..Counts::default()
             };
             let mut below = Place::default();
@@ -143,10 +146,12 @@ impl Place {
         (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
     }
 
-    /// All below it; `choose` says which of a caller's, and in which order.
+    /// All below it, with costly instructions of these kinds; `choose` says which of a caller's,
+    /// and in which order.
     fn list<'a>(
         &'a self,
         depth: u32,
+        kinds: &[Costly],
         to: &mut Vec<PathDelta>,
         choose: &mut impl FnMut(&mut Vec<(&'a String, &'a Place)>),
     ) {
@@ -160,8 +165,9 @@ impl Place {
             ]
             .map(|[base, change]| Sides { base, change });
             let (function, calls) = (function.clone(), place.calls.clone());
-            to.push(PathDelta { depth, function, calls, instructions, rep_iterations });
-            place.list(depth + 1, to, choose);
+            let costly = costly(kinds.iter().copied(), &place.counts);
+            to.push(PathDelta { depth, function, calls, instructions, rep_iterations, costly });
+            place.list(depth + 1, kinds, to, choose);
         }
     }
 }
@@ -169,7 +175,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::METRICS;
+    use crate::model::{CostlyCounts, METRICS};
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {
@@ -179,6 +185,7 @@ mod tests {
             calls: *calls,
             instructions: *instructions,
             rep_iterations: 0,
+            costly: CostlyCounts::default(),
         };
         Profile { paths: paths.iter().map(path).collect(), ..Profile::default() }
     }

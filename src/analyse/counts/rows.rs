@@ -119,7 +119,10 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     };
     let threshold = runs.plan().threshold_percent;
     let mut effects = Vec::with_capacity(METRICS.len());
-    let metrics = || metrics_of(&pairs[0].samples.base);
+    let is_there = |metric: &&Metric| {
+        metric.costly.is_none() || pairs.iter().flat_map(samples).any(|of| metric.raw(of) > 0)
+    };
+    let metrics = || metrics_of(&pairs[0].samples.base).filter(is_there);
     for metric in metrics() {
         let values = Values {
             metric: metric.name,
@@ -186,7 +189,7 @@ fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
 /// single instruction; or else what several CPUs waited for each other. Other Contexts are shown
 /// and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
-    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(|it| !it.is_background());
+    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
     let changed = changed.find(|effect| decides(effect));
     match changed.or(effects.first()) {

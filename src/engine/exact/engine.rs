@@ -9,6 +9,7 @@ use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
 use crate::engine::limits::{Cancel, Limits};
+use crate::engine::paths::Paths;
 use crate::engine::payload::{self, UserSpace};
 use crate::engine::qemu::Qemu;
 use crate::engine::stop::{Stop, host};
@@ -85,7 +86,7 @@ impl Exact {
             programs: None,
             profile,
             region,
-            has_paths: false,
+            paths: &Paths::LeftOut,
             slices: None,
             variables: None,
         };
@@ -123,15 +124,14 @@ impl Exact {
         Ok(ExactBoot::new(&self.tools, request.clone(), initrd, snapshot))
     }
 
-    /// The same as [`Engine::boot`], whose Runs do not say from where functions were called: to
-    /// measure what that takes.
+    /// The same as [`Engine::boot`], whose Runs say this of calls.
     ///
     /// # Errors
     ///
     /// As of [`Engine::boot`].
-    pub fn boot_without_paths(&self, request: &Request) -> Result<Box<dyn Frozen + '_>, Stop> {
+    pub fn boot_with(&self, request: &Request, paths: Paths) -> Result<Box<dyn Frozen + '_>, Stop> {
         let mut boot = self.counted(request)?;
-        boot.leave_out_paths();
+        boot.set_paths(paths);
         Ok(Box::new(boot))
     }
 

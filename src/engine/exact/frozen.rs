@@ -10,6 +10,7 @@ use crate::cache::{Holder, Scratch};
 use crate::engine::argv::{self, Files, Plugin, Slices};
 use crate::engine::console::read_tail;
 use crate::engine::contract::{Frozen, RawAnswer, Request};
+use crate::engine::paths::Paths;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::{Rest, Vm};
 use crate::model::{CONTENDED_QUANTUM, Failure, QUANTUM, Region};
@@ -23,7 +24,7 @@ pub struct ExactBoot<'a> {
     snapshot: Snapshot,
     symbols: Option<SymbolFile>,
     variables: Option<SymbolFile>,
-    has_paths: bool,
+    paths: Paths,
 }
 
 /// A file with a Kernel's functions or variables, which is in use until this is dropped.
@@ -106,8 +107,8 @@ impl<'a> ExactBoot<'a> {
         initrd: PathBuf,
         snapshot: Snapshot,
     ) -> ExactBoot<'a> {
-        let has_paths = true;
-        ExactBoot { tools, request, initrd, snapshot, symbols: None, variables: None, has_paths }
+        let paths = Paths::Followed;
+        ExactBoot { tools, request, initrd, snapshot, symbols: None, variables: None, paths }
     }
 
     /// Sets the file with the kernel's functions.
@@ -120,9 +121,9 @@ impl<'a> ExactBoot<'a> {
         self.variables = Some(variables);
     }
 
-    /// Runs do not say from where functions were called.
-    pub(super) fn leave_out_paths(&mut self) {
-        self.has_paths = false;
+    /// What Runs say of calls.
+    pub(super) fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn symbols(&self) -> Option<&Path> {
@@ -174,8 +175,8 @@ impl<'a> ExactBoot<'a> {
             limit,
         });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
-        let (programs, has_paths) = (programs.as_ref(), self.has_paths);
-        Plugin { library, symbols, programs, profile, region, has_paths, slices, variables }
+        let (programs, paths) = (programs.as_ref(), &self.paths);
+        Plugin { library, symbols, programs, profile, region, paths, slices, variables }
     }
 
     /// Waits until the guest is done, and reads its output.

@@ -7,6 +7,7 @@ mod snapshot;
 mod symbols;
 mod tools;
 
+pub use super::paths::Paths;
 pub use engine::Exact;
 pub use self_test::SelfTest;
 pub use snapshot::save_state;

@@ -13,6 +13,7 @@ use crate::engine::argv::{self, Files, Plugin, Slices};
 use crate::engine::contract::RawAnswer;
 use crate::engine::entry::OpenError;
 use crate::engine::limits::Limits;
+use crate::engine::paths::Paths;
 use crate::engine::payload;
 use crate::engine::qemu::QemuError;
 use crate::engine::stop::{Stop, host};
@@ -97,7 +98,7 @@ impl Exact {
             programs: None,
             profile: &profile,
             region: Region::Marked,
-            has_paths: false,
+            paths: &Paths::LeftOut,
             slices: Some(Slices {
                 quantum,
                 contended: None,

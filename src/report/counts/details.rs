@@ -164,7 +164,12 @@ fn metrics(row: &Row) -> Section {
             effect::over_layouts(of),
             effect::detectable(of),
         ];
-        Line::of(cells.map(Cell::from)).and(Cell::verdict(of.verdict, ""))
+        let is_costly = metric(&of.metric).is_some_and(|metric| metric.costly.is_some());
+        let verdict = match is_costly {
+            true => Cell::from(changes::more_or_less(of)),
+            false => Cell::verdict(of.verdict, ""),
+        };
+        Line::of(cells.map(Cell::from)).and(verdict)
     };
     Section::Table {
         title: "All that was counted, per operation".to_owned(),

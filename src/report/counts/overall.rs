@@ -34,17 +34,17 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     let is_work = |by: Carried| matches!(by, Carried::Instructions | Carried::Rep);
     let changed = changed.filter(|(_, effect)| is_work(Carried::of(effect)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
-    let mut counts = [0_u32; 2];
+    let mut counts: BTreeMap<Carried, u32> = BTreeMap::new();
     for (row, effect) in changed {
         let by = Carried::of(effect);
-        counts[by as usize] += 1;
+        *counts.entry(by).or_default() += 1;
         for function in &effect.functions {
             let delta = by.delta(function, row);
             let part = (row.row.as_str(), delta / effect.base * 100.0);
             functions.entry((&function.function, by)).or_default().push(part);
         }
     }
-    let count = counts.iter().sum::<u32>();
+    let count = counts.values().sum::<u32>();
     if count < 2 {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
                 .iter()
                 .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
                 .expect("a function is there because a row has it");
-            let mean = number::percent(Some(sum(parts) / f64::from(counts[*by as usize])));
+            let mean = number::percent(Some(sum(parts) / f64::from(counts[by])));
             let name = format!("{function}{}", by.mark());
             let largest = number::percent(Some(*largest));
             Line::of(
@@ -74,6 +74,9 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
             counted(count as usize, "changed row")
         ),
         table: Table { gives_way: vec![vec![3, 4]], wraps: 1, ..Table::of(COLUMNS) }.with(lines),
-        notes: vec![format!("{MEANING}{}.", if counts[1] > 0 { OF_REP } else { "" })],
+        notes: vec![format!(
+            "{MEANING}{}.",
+            if counts.contains_key(&Carried::Rep) { OF_REP } else { "" }
+        )],
     })
 }

@@ -135,6 +135,7 @@ mod tests {
             calls: none(),
             instructions: none(),
             rep_iterations: none(),
+            costly: Default::default(),
         };
         let of = |depths: &[u32]| indents(&depths.iter().map(|it| path(*it)).collect::<Vec<_>>());
         assert_eq!(of(&[0, 1, 2, 2, 3, 1, 2]), [0, 1, 2, 2, 2, 1, 1]);

@@ -27,6 +27,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.extend(curves::curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
+    sections.push(changes::costly(rows));
     sections.push(changes::also_changed(rows));
     sections.push(changes::background(rows));
     sections.push(changes::different_work(rows));

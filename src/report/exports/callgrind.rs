@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::export::{Export, sides};
-use super::stacks::stacks;
-use crate::model::{RowPaths, Side, Sides};
+use super::stacks::{count, kinds, stacks};
+use crate::model::{Costly, RowPaths, Side, Sides};
 
 pub(super) const EXPORT: Export = Export {
     name: "callgrind",
@@ -32,14 +32,16 @@ struct Calls {
 /// There are no lines: all is in line 0, and the file is the Context.
 fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let sides = sides(side);
-    let events: Vec<String> = sides.iter().flat_map(|of| events(side.is_none(), *of)).collect();
+    let costly = kinds(paths);
+    let events: Vec<String> =
+        sides.iter().flat_map(|of| events(side.is_none(), *of, &costly)).collect();
     let mut text = format!(
         "# callgrind format\nversion: 1\ncreator: ktax {}\ncmd: {}\npositions: line\nevents: {}\n",
         env!("CARGO_PKG_VERSION"),
         paths.row,
         events.join(" ")
     );
-    for ((context, function), node) in nodes(paths, &sides) {
+    for ((context, function), node) in nodes(paths, &sides, &costly) {
         text += &format!("\nfl={context}\nfn={function}\n0 {}\n", spaced(&node.own));
         for (callee, Calls { calls, all }) in node.calls {
             // Entries of thunks are not counted, and readers take 0 calls for none.
@@ -50,30 +52,48 @@ fn write(paths: &RowPaths, side: Option<Side>) -> String {
 }
 
 /// Their names are letters and digits.
-fn events(has_side: bool, side: Side) -> [String; 2] {
+fn events(has_side: bool, side: Side, costly: &[Costly]) -> Vec<String> {
     let prefix = match (has_side, side) {
         (false, _) => "",
         (true, Side::Base) => "Base",
         (true, Side::Change) => "Change",
     };
-    ["Instructions", "RepIterations"].map(|event| format!("{prefix}{event}"))
+    let costly = costly.iter().map(|kind| kind.name().split('-').map(capital).collect::<String>());
+    let events = ["Instructions", "RepIterations"].map(str::to_owned).into_iter().chain(costly);
+    events.map(|event| format!("{prefix}{event}")).collect()
 }
 
-fn nodes<'a>(paths: &'a RowPaths, sides: &[Side]) -> BTreeMap<Function<'a>, Node<'a>> {
+fn capital(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
+}
+
+fn nodes<'a>(
+    paths: &'a RowPaths,
+    sides: &[Side],
+    costly: &[Costly],
+) -> BTreeMap<Function<'a>, Node<'a>> {
     let mut nodes: BTreeMap<Function<'a>, Node<'a>> = BTreeMap::new();
     for stack in stacks(paths) {
-        let counts = |of: [&Sides<u64>; 2]| -> Vec<u64> {
-            sides.iter().flat_map(|side| of.map(|counts| *counts.get(*side))).collect()
+        let counts = |of: [&Sides<u64>; 2], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
+            let of_side = |side: &Side| {
+                let costly = costly.iter().map(|kind| count(more, *kind, *side));
+                let counts = of.map(|counts| *counts.get(*side)).into_iter();
+                counts.chain(costly).collect::<Vec<_>>()
+            };
+            sides.iter().flat_map(of_side).collect()
         };
         let [context, .., function] = stack.functions[..] else { continue };
-        let own = counts([&stack.own.instructions, &stack.own.rep_iterations]);
+        let own = counts([&stack.own.instructions, &stack.own.rep_iterations], &stack.own.costly);
         add(&mut nodes.entry((context, function)).or_default().own, &own);
         // The Context calls nothing: it is the file.
         let [_, .., caller, _] = stack.functions[..] else { continue };
         let calls = nodes.entry((context, caller)).or_default().calls.entry(function).or_default();
         let most = sides.iter().map(|side| *stack.path.calls.get(*side)).max();
         calls.calls = calls.calls.saturating_add(most.unwrap_or_default());
-        add(&mut calls.all, &counts([&stack.path.instructions, &stack.path.rep_iterations]));
+        let path = stack.path;
+        let all = counts([&path.instructions, &path.rep_iterations], &path.costly);
+        add(&mut calls.all, &all);
     }
     nodes
 }

@@ -8,12 +8,12 @@ use flate2::write::GzEncoder;
 use prost::Message;
 
 use super::export::{Export, sides};
-use super::stacks::{Stack, stacks};
-use crate::model::{RowPaths, Side};
+use super::stacks::{Stack, count, kinds, stacks};
+use crate::model::{Costly, RowPaths, Side};
 
 pub(super) const EXPORT: Export = Export {
     name: "pprof",
-    about: "instructions, REP iterations and calls, for go tool pprof",
+    about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
     write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
 };
 
@@ -79,17 +79,20 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let sides = sides(side);
     let mut strings = Strings::default();
     strings.place("");
-    let kinds = ["instructions", "rep-iterations", "calls"];
+    let costly = kinds(paths);
+    let kinds = ["instructions", "rep-iterations", "calls"].into_iter();
+    let kinds: Vec<&str> = kinds.chain(costly.iter().map(|kind| kind.name())).collect();
     let kind = |name: &str, of: &Side| match side {
         Some(_) => name.to_owned(),
         None => format!("{}-{name}", of.name()),
     };
-    let names = sides.iter().flat_map(|of| kinds.map(|name| kind(name, of)));
+    let names = sides.iter().flat_map(|of| kinds.iter().map(move |name| kind(name, of)));
     let sample_type = names
         .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
         .collect();
     let mut functions = BTreeMap::new();
-    let sample = stacks(paths).map(|stack| sample(&stack, &sides, &mut functions)).collect();
+    let sample =
+        stacks(paths).map(|stack| sample(&stack, &sides, &costly, &mut functions)).collect();
     let comment = format!("{}, all operations of the region", paths.row);
     let comment = vec![strings.place(&comment)];
     let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
@@ -101,17 +104,27 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     Profile { sample_type, sample, location, function, string_table: strings.all, comment }
 }
 
-fn sample<'a>(stack: &Stack<'a>, sides: &[Side], functions: &mut BTreeMap<&'a str, u64>) -> Sample {
+fn sample<'a>(
+    stack: &Stack<'a>,
+    sides: &[Side],
+    costly: &[Costly],
+    functions: &mut BTreeMap<&'a str, u64>,
+) -> Sample {
     let mut id = |function: &'a str| {
         // 0 is none.
         let next = functions.len() as u64 + 1;
         *functions.entry(function).or_insert(next)
     };
     let counts = [&stack.own.instructions, &stack.own.rep_iterations, &stack.path.calls];
-    let value = |count: &u64| i64::try_from(*count).unwrap_or(i64::MAX);
+    let values = |side: &Side| {
+        let counts = counts.map(|count| *count.get(*side));
+        let costly = costly.iter().map(|kind| count(&stack.own.costly, *kind, *side));
+        let counts = counts.into_iter().chain(costly);
+        counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX)).collect::<Vec<_>>()
+    };
     Sample {
         location_id: stack.functions.iter().rev().map(|function| id(function)).collect(),
-        value: sides.iter().flat_map(|side| counts.map(|count| value(count.get(*side)))).collect(),
+        value: sides.iter().flat_map(values).collect(),
     }
 }
 

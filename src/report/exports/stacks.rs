@@ -1,6 +1,8 @@
 //! Paths as stacks: each function with all those above it.
 
-use crate::model::{Context, Own, PathDelta, RowPaths, callers, own, stack};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers, own, stack};
 
 /// A function where it is called, and what it executes there itself.
 pub(super) struct Stack<'a> {
@@ -20,6 +22,17 @@ pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
             Stack { functions, path, own }
         })
     })
+}
+
+/// The kinds of costly instructions that the row executed.
+pub(super) fn kinds(paths: &RowPaths) -> Vec<Costly> {
+    let all = paths.contexts.values().flatten().flat_map(|path| path.costly.keys().copied());
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// How many of them, each Side.
+pub(super) fn count(of: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
+    of.get(&kind).map_or(0, |counts| *counts.get(side))
 }
 
 /// What stands for a Context above all that it executes. No symbol has such a name.

@@ -22,6 +22,18 @@ const PIPE: Made = ("context-switch:pages=4,procs=2", "one round trip", pipe);
 const CLEAR: Made = ("pipe", "one round trip", clear);
 const LOOP: Made = ("create-delete", "one file", no_loop);
 const JITTER: Made = ("fork-exit", "one fork with its exit and wait", jitter);
+/// What each of its layouts executes more is too little, and what it adds is dear.
+const ISOLATED: Made = ("stat", "one call", |side, layout| {
+    let (mut lines, signature) = small(side, layout)?;
+    let loads = u64::from(side == Side::Change);
+    lines.extend([
+        ("costly", "entry_SYSCALL_64 cr3-write", loads, 0),
+        ("costly", "syscall_return_via_sysret cr3-write", loads, 0),
+        ("costly", "entry_SYSCALL_64 swapgs", 2, 0),
+        ("costly", "lockref_get locked", 3 - loads, 0),
+    ]);
+    Ok((lines, signature))
+});
 const SMALL: Made = ("stat", "one call", small);
 
 /// One in ten thousand, and one in a hundred, of the instructions beside them.
@@ -43,6 +55,7 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("four-layouts", made("Four layouts are too few", 4, &[CALL, FORK])),
             ("hostile", hostile()),
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
+            ("costly", made("Page-table isolation", 5, &[ISOLATED, CALL])),
             ("small", made("Half of the threshold", 5, &[SMALL])),
             ("cpus", several()),
         ]

@@ -173,6 +173,7 @@ fn large(rows: usize) -> Comparison {
         calls: Sides { base: at, change: at + 1 },
         instructions: Sides { base: whole / 5, change: whole / 5 + at },
         rep_iterations: Sides { base: 0, change: 0 },
+        costly: Default::default(),
     };
     effect.paths = (0..80).map(path).collect();
     let row = |at: usize| if at % 3 == 0 { &same } else { &forks };

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ktax::engine::Limits;
-use ktax::model::{Layout, Signature, UserProgram};
+use ktax::model::{Context, Layout, Signature, UserProgram};
 use ktax::plan::{definitions, select};
 use ktax::program::pack;
 use ktax::rundir::profile::{self, ProfileError};
@@ -48,7 +48,7 @@ fn every_example_belongs_to_a_test() {
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
     let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
     let answers = [answer; 5];
-    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 5]].concat();
+    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 6]].concat();
     assert_eq!(headings, wanted);
 }
 
@@ -136,20 +136,41 @@ fn the_answers_are_parsed() {
 #[test]
 fn the_profile_adds_up() {
     let profiles = all("Profile");
-    let [one, several] = [0, 2].map(|at| profile::parse(&profiles[at]).unwrap());
+    let [one, several] = [0, 3].map(|at| profile::parse(&profiles[at]).unwrap());
     assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
     assert_eq!(several.parallel.unwrap().cpus.len(), 2);
     let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
     assert_eq!(profile::parse(&called).unwrap().profile.paths.len(), 4);
     let without = called.replace("path\tinterrupt\t0\t212", "path\tinterrupt\t0\t211");
     assert_eq!(profile::parse(&without), Err(ProfileError::Paths));
-    let modelled = profiles[2].replace("end\n", &format!("{}end\n", profiles[3]));
+    let costly = costly_of(&profiles);
+    assert_eq!(
+        profile::parse(&costly).unwrap().counts()[&Context::Process].costly.iter().count(),
+        1
+    );
+    let fewer = costly.replace("path-costly\t100", "path-costly\t99");
+    assert_eq!(profile::parse(&fewer), Err(ProfileError::Paths));
+    let modelled = profiles[3].replace("end\n", &format!("{}end\n", profiles[4]));
     let modelled = profile::parse(&modelled).unwrap();
     assert_eq!(modelled.parallel.unwrap().transfers, Some(7));
     assert_eq!(modelled.profile.cache_lines.len(), 3);
-    let over = profile::parse(&profiles[4]).unwrap_err();
+    let over = profile::parse(&profiles[5]).unwrap_err();
     let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
     assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
+}
+
+/// The first profile with its paths, and with costly instructions of its functions and paths.
+fn costly_of(profiles: &[String]) -> String {
+    let lines = |is_of_path: bool| {
+        let lines = profiles[2].lines().filter(move |line| line.starts_with("path") == is_of_path);
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let tick = "path\tinterrupt\t0\t212\t0\t1\tnative_sched_clock\n";
+    let getppid = "path\tprocess\t0\t4200\t0\t100\t__x64_sys_getppid\n";
+    let paths = profiles[1]
+        .replace(getppid, &lines(true))
+        .replace(tick, &format!("{tick}path-costly\t3\tlocked\n"));
+    profiles[0].replace("end\n", &format!("{}{paths}end\n", lines(false)))
 }
 
 #[test]

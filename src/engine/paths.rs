@@ -1,0 +1,13 @@
+use std::path::PathBuf;
+
+/// From where functions were called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paths {
+    /// Is counted.
+    Followed,
+    /// Is not known: to measure what that takes.
+    LeftOut,
+    /// Is counted, and written to this new file at instructions that are drawn, with registers and
+    /// stack: for a test that unwinds them.
+    Drawn(PathBuf),
+}

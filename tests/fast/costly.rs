@@ -1,0 +1,126 @@
+//! Costly instructions are known by their bytes, as the assembler writes them.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Command;
+
+use ktax::model::Costly;
+
+use crate::common::scratch;
+
+/// An instruction for the assembler, and what it is.
+const KNOWN: &[(&str, &str)] = &[
+    ("mov %rax, %cr3", "cr3-write"),
+    ("mov %r9, %cr3", "cr3-write"),
+    ("mov %cr3, %rax", "none"),
+    ("mov %rax, %cr8", "none"),
+    ("mov %rax, %cr4", "serializing"),
+    ("mov %rax, %cr0", "serializing"),
+    ("invlpg (%rdi)", "invlpg"),
+    ("invlpg 0x10(%r12)", "invlpg"),
+    ("lgdt (%rdi)", "none"),
+    ("invpcid (%rdi), %rax", "invpcid"),
+    ("wrmsr", "wrmsr"),
+    ("rdmsr", "rdmsr"),
+    ("swapgs", "swapgs"),
+    ("verw 8(%rsp)", "verw"),
+    ("verw %ax", "verw"),
+    ("verr %ax", "none"),
+    ("lock incl (%rdi)", "locked"),
+    ("lock cmpxchg %r14, %gs:0x10(%r12)", "locked"),
+    ("xchg %eax, (%rdi)", "locked"),
+    ("xchg %r8b, (%rdi)", "locked"),
+    ("xchg %rax, %rdi", "none"),
+    ("cmpxchg %rdx, %gs:(%rsi)", "none"),
+    ("lfence", "fence"),
+    ("mfence", "fence"),
+    ("sfence", "fence"),
+    ("rdfsbase %rax", "none"),
+    ("cpuid", "serializing"),
+    ("wbinvd", "serializing"),
+    ("syscall", "syscall"),
+    ("sysretq", "sysret"),
+    ("sysretl", "sysret"),
+    ("iretq", "iret"),
+    ("int3", "int"),
+    ("int $0x80", "int"),
+    ("cli", "interrupt-flag"),
+    ("sti", "interrupt-flag"),
+    ("popfq", "interrupt-flag"),
+    ("pushfq", "none"),
+    ("in %dx, %al", "port"),
+    ("out %eax, $0x70", "port"),
+    ("rep outsb", "port"),
+    ("rep movsb", "none"),
+    ("hlt", "hlt"),
+    ("mwait", "hlt"),
+    ("pause", "pause"),
+    ("nop", "none"),
+    ("xsave64 (%rdi)", "xsave"),
+    ("xsaves (%rdi)", "xsave"),
+    ("xrstors64 (%rdi)", "xsave"),
+    ("xsaveopt (%rdi)", "xsave"),
+    ("fxrstor64 (%rdi)", "xsave"),
+    ("ldmxcsr (%rdi)", "none"),
+    ("clflush (%rdi)", "clflush"),
+    ("clflushopt (%rdi)", "clflush"),
+    ("clwb (%rdi)", "clflush"),
+    ("rdtsc", "rdtsc"),
+    ("rdtscp", "rdtsc"),
+    ("rdrand %eax", "rdrand"),
+    ("rdseed %r9", "rdrand"),
+    ("rdpid %rax", "none"),
+    ("cmpxchg16b (%rdi)", "none"),
+    ("lock cmpxchg16b %gs:(%rsi)", "locked"),
+    ("call *%rax", "indirect"),
+    ("call *0x10(%r11)", "indirect"),
+    ("jmp *%r11", "indirect"),
+    ("notrack jmp *%rdx", "indirect"),
+    ("incl (%rdi)", "none"),
+    ("push (%rdi)", "none"),
+    ("ret", "none"),
+    ("clac", "none"),
+    ("stac", "none"),
+    ("endbr64", "none"),
+];
+
+/// A program that says what each of them is, a line each.
+fn program() -> String {
+    let mut assembler = String::new();
+    let (mut declared, mut said) = (String::new(), String::new());
+    for (at, (instruction, _)) in KNOWN.iter().enumerate() {
+        writeln!(assembler, "\"from_{at}: {instruction}\\nto_{at}:\\n\"").unwrap();
+        writeln!(declared, "extern const unsigned char from_{at}[], to_{at}[];").unwrap();
+        writeln!(said, "say(from_{at}, to_{at});").unwrap();
+    }
+    format!(
+        "#include <stdio.h>\n#include \"costly.h\"\n{declared}__asm__({assembler});\n\
+         static void say(const unsigned char *from, const unsigned char *to)\n\
+         {{ puts(ktax_costly_name(ktax_costly_of(from, (size_t)(to - from)))); }}\n\
+         int main(void)\n{{\n{said}return COSTLY_COUNT;\n}}\n"
+    )
+}
+
+#[test]
+fn they_are_known_by_the_bytes_of_the_assembler() {
+    let dir = scratch();
+    let (source, built) = (dir.path().join("say.c"), dir.path().join("say"));
+    fs::write(&source, program()).unwrap();
+    let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/plugin");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-std=gnu11", &format!("-I{plugin}"), &format!("{plugin}/costly-bytes.c")]);
+    let compiled = compiler.arg(&source).arg("-o").arg(&built).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let said = Command::new(&built).output().unwrap();
+    assert_eq!(said.status.code(), Some(Costly::ALL.len() as i32 + 1), "both list the same kinds");
+    let said = String::from_utf8(said.stdout).unwrap();
+    let known: Vec<&str> = KNOWN.iter().map(|(_, kind)| *kind).collect();
+    for ((instruction, kind), said) in KNOWN.iter().zip(said.lines()) {
+        assert_eq!(said, *kind, "{instruction}");
+    }
+    assert_eq!(said.lines().count(), known.len());
+    // A jump to a thunk is no indirect branch by its bytes.
+    for kind in Costly::ALL.into_iter().filter(|kind| *kind != Costly::ReturnThunk) {
+        assert!(known.contains(&kind.name()), "{}", kind.name());
+    }
+}
