@@ -4,6 +4,7 @@
 //! page itself, with its policy, stays as it is. What the look finds is written into the document
 //! around it, which Chromium prints.
 
+mod flames;
 mod looks;
 mod numbers;
 mod paper;
@@ -16,7 +17,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::{Need, Ran, require, run, scratch};
-use crate::golden::{every, history, page_of};
+use crate::golden::{every, history, page_of, paths};
 use crate::publication;
 
 /// A page with its name.
@@ -25,7 +26,8 @@ type Page = (String, String);
 /// The pages of all results.
 fn all() -> Vec<Page> {
     let results = every().map(|(name, result)| (name.to_owned(), page_of(&result)));
-    let site = [("site".to_owned(), history::site())];
+    let site = [("site", history::site()), ("paths", paths::page())];
+    let site = site.map(|(name, page)| (name.to_owned(), page));
     results.chain(site).chain(publication::pages()).collect()
 }
 

@@ -13,7 +13,7 @@ pub mod history;
 mod mail;
 mod native;
 mod page;
-mod paths;
+pub mod paths;
 mod runs;
 mod searches;
 mod shapes;

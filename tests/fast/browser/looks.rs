@@ -12,7 +12,7 @@ const WIDE: &str = "
     doc.querySelectorAll('details').forEach((one) => { one.open = true; });
     if (root.scrollWidth > width) say('scrolls ' + root.scrollWidth + ' > ' + width);
     for (const one of doc.querySelectorAll('h1, h2, h3, p, li, td, th, summary, dd, svg')) {
-        if (one.closest('.wide, .hidden, .marks')) continue;
+        if (one.closest('.wide, .hidden, .marks') || one.ownerSVGElement) continue;
         const box = one.getBoundingClientRect();
         if (box.width && box.right > width + 1) say(one.tagName + ' ' + one.textContent);
     }";

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use flate2::read::GzDecoder;
 use ktax::analyse::counts;
-use ktax::model::{Side, Signature};
+use ktax::model::{Comparison, Side, Signature};
 use ktax::report::Report;
 use ktax::rundir::{AnyRunDir, RunDir};
 
-use super::check;
 use super::fixtures::{OPS, plan, run_dir_of};
+use super::{check, page_of};
 use crate::common::files::has;
 use crate::common::require::{Need, require};
 use crate::common::{ktax, run, scratch};
@@ -60,16 +60,27 @@ fn profile_text(side: Side, layout: u64) -> String {
     text
 }
 
+/// The page of that, which has a picture.
+pub fn page() -> String {
+    let dir = scratch();
+    page_of(&made(&dir.path().join("run")).saved())
+}
+
 /// A run directory with its report.
 fn directory(dir: &Path) -> PathBuf {
-    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::fixtures::Measure)];
     let path = dir.join("run");
-    let run: RunDir<_> = run_dir_of(&path, plan("A hook in read", 5, &made), |step, _| {
-        Ok((profile_text(step.side, step.layout as u64), Signature::new()))
-    });
-    let comparison = counts(&run).unwrap();
+    let comparison = made(&path);
     AnyRunDir::open(&path).unwrap().write_comparison(&comparison.saved()).unwrap();
     path
+}
+
+/// A run directory, and what it says.
+fn made(path: &Path) -> Comparison {
+    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::fixtures::Measure)];
+    let run: RunDir<_> = run_dir_of(path, plan("A hook in read", 5, &made), |step, _| {
+        Ok((profile_text(step.side, step.layout as u64), Signature::new()))
+    });
+    counts(&run).unwrap()
 }
 
 fn export(of: &Path, more: &[&str]) -> Vec<u8> {
