@@ -280,7 +280,12 @@ void ktax_calls_leave(void)
 
 void ktax_calls_costly(int kind)
 {
-    count_call(ktax_paths_child(here()->at, PATH_COSTLY + kind));
+    uint32_t at = here()->at;
+    uint32_t path = ktax_paths_child(at, PATH_COSTLY + kind);
+
+    if (path != at) { /* there is room */
+        count_call(path);
+    }
 }
 
 void ktax_calls_begin(void)

@@ -90,12 +90,15 @@ const fn of_coherence(metric: Metric) -> Metric {
     Metric { unit: "transfers", is_in, ..of_hundred(metric) }
 }
 
-/// How many of the kind that has this number in [`Costly::ALL`].
+/// How many of the kind that has this number in [`Costly::ALL`]. Each Region has some of one kind,
+/// unless an older ktax did not count them.
 const fn of_kind<const KIND: usize>() -> Metric {
     let kind = Costly::ALL[KIND];
     let count: fn(&Counts) -> u64 = |counts| counts.costly.get(Costly::ALL[KIND]);
     let metric = exact(kind.name(), "instructions", Context::Process, count);
-    Metric { costly: Some(kind), ..of_hundred(metric) }
+    let is_in: fn(&Sample) -> bool =
+        |sample| sample.counts.values().any(|counts| !counts.costly.is_zero());
+    Metric { costly: Some(kind), is_in, ..of_hundred(metric) }
 }
 
 /// The length of all rounds, which is what the user of several CPUs waits for.

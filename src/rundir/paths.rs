@@ -71,9 +71,13 @@ impl<'a> Sums<'a> {
             let of_context = self.functions.iter().filter(|((of, _), _)| *of == context);
             of_context.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums[which]))
         };
+        Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
+    }
+
+    /// Whether paths have all costly instructions, in each Context.
+    pub(super) fn costly_add_up(&self) -> bool {
         let [of_paths, of_lines] = &self.costly;
         of_paths == of_lines
-            && Context::ALL.into_iter().all(|context| all(context, 0) == all(context, 1))
     }
 
     /// What is below another function than it was counted for, if that is more than one in a

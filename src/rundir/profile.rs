@@ -192,7 +192,10 @@ impl Read {
             return Err(ProfileError::Transfers);
         }
         if let Some(sums) = Sums::of(&paths, &lines) {
-            sums.add_up().then_some(()).ok_or(ProfileError::Paths)?;
+            // Those that found no room have no costly instructions.
+            let is_full = notes.iter().any(|note| note.starts_with("path: "));
+            let add_up = sums.add_up() && (is_full || sums.costly_add_up());
+            add_up.then_some(()).ok_or(ProfileError::Paths)?;
             notes.extend(sums.note(total));
         }
         let parallel = (!is_alone).then_some(parallel);

@@ -181,6 +181,11 @@ fn costly_instructions_are_read_with_their_functions_and_paths() {
     ] {
         assert_eq!(parse(&with_costly().replace(is, becomes)), Err(ProfileError::Paths), "{is}");
     }
+    // Where paths found no room.
+    let full = with_costly()
+        .replace("path-costly\t3\tlocked\n", "")
+        .replace("region\t1\n", "region\t1\nsplit\tpath\tmore than 1048575 paths\n");
+    assert_eq!(parse(&full).unwrap().notes, ["path: more than 1048575 paths"]);
     for (is, becomes) in [
         ("costly\tprocess\tlocked", "costly\tprocess\tnone"),
         ("costly\tprocess\tlocked\t3", "costly\tprocess\tlocked\t-3"),

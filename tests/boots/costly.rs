@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{compare, row, scratch};
+use crate::common::{QUICK_BOOT, compare, row, scratch};
 use ktax::model::{Comparison, Costly, Effect, Row, Sides, metric};
 
 const GETPPID: &str = "getppid:ops=500";
@@ -23,6 +23,8 @@ fn changed(row: &Row) -> Vec<(Costly, f64)> {
 
 fn compared(lines: [&str; 2], cpu: &[&str]) -> Comparison {
     let dir = scratch();
+    let lines = lines.map(|line| format!("{QUICK_BOOT} {line}"));
+    let lines = [lines[0].trim(), lines[1].trim()];
     let (ran, comparison) =
         compare(&dir.path().join("out"), lines, &[&["-w", GETPPID], cpu].concat());
     assert!(matches!(ran.status, 0 | 3 | 4), "{}", ran.stderr);
