@@ -33,7 +33,7 @@ impl Deadline {
             let is_late = self.clock.has_passed(limits.time);
             return if is_late { Err(Failure::RealTime { limit_s }) } else { Ok(()) };
         }
-        let is_late = self.clock.ran() > limits.time;
+        let is_late = self.clock.ran() > limits.cpu_time();
         if !is_late && self.clock.real() <= limits.virtual_grace {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl Deadline {
             return Err(Failure::VirtualTime { limit_s: limits.virtual_s });
         }
         if is_late {
-            return Err(Failure::CpuTime { limit_s });
+            return Err(Failure::CpuTime { limit_s: limits.cpu_time().as_secs() });
         }
         if self.stands_still(limits, virtual_s) {
             return Err(Failure::RealTime { limit_s });

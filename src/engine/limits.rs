@@ -12,6 +12,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// only wait.
 const INSTRUCTIONS: u64 = 100_000_000;
 
+/// How many times as long a host may take for them.
+const SLOWEST: u32 = 3;
+
 /// The limits of a guest.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -21,6 +24,8 @@ pub struct Limits {
     pub time: Duration,
     /// The same for a trial of a kernel, on whose end the user waits.
     pub trial: Duration,
+    /// How many times of `time` QEMU may run where the plugin counts the time itself.
+    pub slowest: u32,
     /// Whether the guest's clock counts instructions.
     pub is_counted: bool,
     /// The virtual time since power-on, in seconds.
@@ -44,6 +49,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             time: Duration::from_secs(180),
+            slowest: 1,
             // Under KVM, a kernel boots within two.
             trial: Duration::from_secs(20),
             is_counted: true,
@@ -74,10 +80,19 @@ impl Limits {
 
     /// These limits, for a machine with so many CPUs. QEMU's main thread answers when it is asked
     /// for the virtual clock, and where several CPUs are idle it matters when that thread awakes.
+    /// The plugin ends several CPUs at the same instruction on every host; QEMU's CPU time is only
+    /// for what it does not end, and a slow host must not be the first.
     #[must_use]
     pub fn of_cpus(self, cpus: u32) -> Limits {
-        let virtual_grace = if cpus == 1 { self.virtual_grace } else { self.time };
-        Limits { virtual_grace, ..self }
+        if cpus == 1 {
+            return self;
+        }
+        Limits { virtual_grace: self.time * SLOWEST, slowest: SLOWEST, ..self }
+    }
+
+    /// The most CPU time of QEMU, if the guest's clock is counted.
+    pub fn cpu_time(&self) -> Duration {
+        self.time * self.slowest
     }
 
     /// The time of a Run of several CPUs as the plugin counts it: the same on every host.

@@ -54,7 +54,8 @@ fn differing(cpu: &str) -> Vec<(Costly, f64)> {
     let comparison = compared(["mitigations=off", ""], &["--cpu", cpu, "--layouts", "1"]);
     let of = |effect: &Effect| Some((metric(&effect.metric)?.costly?, effect.delta));
     let all = row(&comparison, GETPPID).effects().iter().filter_map(of);
-    all.filter(|(_, delta)| *delta != 0.0).collect()
+    // A timer tick more or less.
+    all.filter(|(_, delta)| delta.abs() > 0.5).collect()
 }
 
 #[test]
