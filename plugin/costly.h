@@ -25,21 +25,21 @@ enum ktax_costly {
     COSTLY_VERW,
     COSTLY_LOCKED,
     COSTLY_FENCE,
-    COSTLY_SERIALIZING,   /* cpuid, wbinvd, loads of CR0 and CR4 */
+    COSTLY_SERIALIZING,     /* cpuid, wbinvd, loads of CR0 and CR4 */
     COSTLY_SYSCALL,
     COSTLY_SYSRET,
     COSTLY_IRET,
     COSTLY_INT,
-    COSTLY_INTERRUPT_FLAG, /* cli, sti, popf */
+    COSTLY_INTERRUPT_FLAG,  /* cli, sti, popf */
     COSTLY_PORT,
-    COSTLY_HLT,           /* and mwait */
+    COSTLY_HLT,             /* and mwait */
     COSTLY_PAUSE,
-    COSTLY_XSAVE,         /* and xrstor, fxsave, fxrstor, of any kind */
-    COSTLY_CLFLUSH,       /* and clflushopt, clwb */
-    COSTLY_RDTSC,         /* and rdtscp, rdpmc */
-    COSTLY_RDRAND,        /* and rdseed */
-    COSTLY_INDIRECT,      /* a call or jump to an address in a register or in memory */
-    COSTLY_RETURN_THUNK,  /* a return that jumps to a thunk */
+    COSTLY_XSAVE,           /* and xrstor, fxsave, fxrstor, of any kind */
+    COSTLY_CLFLUSH,         /* and clflushopt, clwb */
+    COSTLY_RDTSC,           /* and rdtscp, rdpmc */
+    COSTLY_RDRAND,          /* and rdseed */
+    COSTLY_INDIRECT,        /* a call or jump to an address in a register or in memory */
+    COSTLY_RETURN_THUNK,    /* a return that jumps to a thunk */
     COSTLY_COUNT,
 };
 

@@ -70,24 +70,6 @@ enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size)
     return KIND_PLAIN;
 }
 
-bool ktax_remaps(const uint8_t *bytes, size_t size)
-{
-    size_t i = 0;
-
-    while (i < size && is_prefix(bytes[i])) {
-        i++;
-    }
-    bytes += i;
-    size -= i;
-    if (size < 3 || bytes[0] != 0x0f) {
-        return false;
-    }
-    bool is_memory = bytes[2] >> 6 != 3;
-    bool is_invlpg = bytes[1] == 0x01 && (bytes[2] >> 3 & 7) == 7 && is_memory;
-    bool is_invpcid = bytes[1] == 0x38 && bytes[2] == 0x82;
-    return bytes[1] == 0x22 || is_invlpg || is_invpcid;
-}
-
 enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target)
 {
     size_t i = 0;

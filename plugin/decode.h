@@ -35,9 +35,6 @@ enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, ui
 
 enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);
 
-/* May addresses mean other memory after it? A load of CR0, CR3 or CR4, INVLPG, INVPCID. */
-bool ktax_remaps(const uint8_t *bytes, size_t size);
-
 /*
  * Does the instruction surely complete, so that the next one of its translation block is
  * dispatched too? True only for well-known instructions.

@@ -13,7 +13,7 @@
 #include "region.h"
 
 enum {
-    PATH_ROOT = 0,               /* the first one, and no function */
+    PATH_ROOT = 0,            /* the first one, and no function */
     PATH_COSTLY = KTAX_SLOTS, /* as a slot: one of costly.h, which is "called" */
 };
 

@@ -13,12 +13,12 @@
 
 #include "coherence.h"
 #include "context.h"
+#include "costly.h"
 #include "counters.h"
 #include "cpus.h"
 #include "deadline.h"
 #include "draw.h"
 #include "memory.h"
-#include "costly.h"
 #include "paths.h"
 #include "report.h"
 #include "slices.h"
@@ -57,9 +57,15 @@ static bool may_cross_page(uint64_t address)
     return ((address + 14) ^ address) >> 12;
 }
 
+/* May addresses mean other memory after it? */
+static bool remaps(enum ktax_costly kind)
+{
+    return kind == COSTLY_CR3_WRITE || kind == COSTLY_INVLPG || kind == COSTLY_INVPCID ||
+           kind == COSTLY_SERIALIZING;
+}
+
 /* What jumps to a thunk is counted, and not what the thunk does then. */
-static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind,
-                            uint64_t target)
+static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind, uint64_t target)
 {
     const struct ktax_function *called = target ? ktax_symbols_find(target) : NULL;
     bool is_in_thunk = insn->function && insn->function->thunk != THUNK_NONE;
@@ -90,15 +96,16 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
         .function = function,
         .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
+    enum ktax_costly kind = ktax_costly_of(bytes, size);
     if (ktax_coherence) {
-        ktax_coherence_watch(handle, insn.slot, ktax_remaps(bytes, size));
+        ktax_coherence_watch(handle, insn.slot, remaps(kind));
     }
     uint64_t target = 0;
     enum ktax_flow flow = kernel ? ktax_flow(bytes, size, address, &target) : FLOW_NONE;
     if (kernel && ktax_paths_followed) {
         ktax_watch_calls(&insn, is_first, flow, target);
     }
-    watch_costly(&insn, ktax_costly_of(bytes, size), target);
+    watch_costly(&insn, kind, target);
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     ktax_draw_watch(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&

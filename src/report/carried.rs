@@ -1,12 +1,10 @@
 //! What a Metric of counts is of each function.
 
 use crate::model::{
-    Costly, Effect, FunctionDelta, MAKESPAN, METRICS, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
+    Effect, FunctionDelta, MAKESPAN, METRICS, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
 };
 
 use super::verdict;
-
-static NOTHING: Sides<u64> = Sides { base: 0, change: 0 };
 
 /// What functions carry of an Effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +17,6 @@ pub enum Carried {
     Wait,
     /// How often they get a cache line from another CPU, by the model of coherence.
     Transfers,
-    /// How many costly instructions of one kind they execute.
-    Costly(Costly),
 }
 
 impl Carried {
@@ -35,7 +31,7 @@ impl Carried {
             verdict::REP => Carried::Rep,
             SPIN_WAIT => Carried::Wait,
             TRANSFERS => Carried::Transfers,
-            other => Costly::named(other).map_or(Carried::Instructions, Carried::Costly),
+            _ => Carried::Instructions,
         }
     }
 
@@ -46,7 +42,6 @@ impl Carried {
             Carried::Rep => &function.rep_iterations,
             Carried::Wait => &function.wait,
             Carried::Transfers => &function.transfers,
-            Carried::Costly(kind) => function.costly.get(&kind).unwrap_or(&NOTHING),
         }
     }
 
@@ -55,7 +50,6 @@ impl Carried {
         match self {
             Carried::Instructions => Some(&path.instructions),
             Carried::Rep => Some(&path.rep_iterations),
-            Carried::Costly(kind) => path.costly.get(&kind),
             Carried::Wait | Carried::Transfers => None,
         }
     }
@@ -81,7 +75,6 @@ impl Carried {
             Carried::Rep => "REP iterations",
             Carried::Wait => "instructions of spin-wait",
             Carried::Transfers => "model transfers",
-            Carried::Costly(kind) => kind.name(),
         }
     }
 
@@ -92,7 +85,6 @@ impl Carried {
             Carried::Rep => "REP",
             Carried::Wait => "spin-wait",
             Carried::Transfers => "transfers",
-            Carried::Costly(kind) => kind.name(),
         }
     }
 

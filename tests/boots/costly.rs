@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::rows::costly_of;
 use crate::common::{QUICK_BOOT, compare, row, scratch};
-use ktax::model::{Comparison, Costly, Effect, Row, Sides, metric};
+use ktax::model::{Comparison, Costly, Sides};
 
 const GETPPID: &str = "getppid:ops=500";
 
@@ -12,13 +13,6 @@ const CPU: [&str; 2] = ["--cpu", "Skylake-Client"];
 
 fn cr3(costly: &BTreeMap<Costly, Sides<u64>>) -> Sides<u64> {
     costly[&Costly::Cr3Write].clone()
-}
-
-/// The kinds that changed, each with its delta per operation.
-fn changed(row: &Row) -> Vec<(Costly, f64)> {
-    let of = |effect: &Effect| Some((metric(&effect.metric)?.costly?, effect.delta));
-    let changed = row.effects().iter().filter(|effect| effect.verdict.is_change());
-    changed.filter_map(of).collect()
 }
 
 fn compared(lines: [&str; 2], cpu: &[&str]) -> Comparison {
@@ -35,7 +29,7 @@ fn compared(lines: [&str; 2], cpu: &[&str]) -> Comparison {
 fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() {
     let comparison = compared(["pti=off", "pti=on"], &CPU);
     let row = row(&comparison, GETPPID);
-    assert_eq!(changed(row), [(Costly::Cr3Write, 2.0)]);
+    assert_eq!(costly_of(row, |effect| effect.verdict.is_change()), [(Costly::Cr3Write, 2.0)]);
     let effect = row.effect(Costly::Cr3Write.name()).unwrap();
     assert_eq!((effect.base, effect.change), (0.0, 2.0));
     // One where the call enters the kernel, and one where it leaves.
@@ -52,10 +46,8 @@ fn page_table_isolation_loads_cr3_twice_in_each_call_in_the_functions_that_do() 
 /// The kinds that differ under the only layout, each with its delta per operation.
 fn differing(cpu: &str) -> Vec<(Costly, f64)> {
     let comparison = compared(["mitigations=off", ""], &["--cpu", cpu, "--layouts", "1"]);
-    let of = |effect: &Effect| Some((metric(&effect.metric)?.costly?, effect.delta));
-    let all = row(&comparison, GETPPID).effects().iter().filter_map(of);
-    // A timer tick more or less.
-    all.filter(|(_, delta)| delta.abs() > 0.5).collect()
+    // Without a timer tick more or less.
+    costly_of(row(&comparison, GETPPID), |effect| effect.delta.abs() > 0.5)
 }
 
 #[test]

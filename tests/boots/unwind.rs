@@ -11,7 +11,7 @@ use crate::common::{KERNEL, Need, cache, require, scratch};
 use ktax::analyse::plain;
 use ktax::engine::exact::{Exact, Paths};
 use ktax::engine::qemu::Qemu;
-use ktax::engine::{Cancel, Engine, Limits, Request};
+use ktax::engine::{Cancel, Limits, Request};
 use ktax::kernel::{self, Talk};
 use ktax::model::{Layout, Machine, Subject};
 use ktax::{plan, wire};
@@ -123,7 +123,6 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
         boot.run(&wire::order(workload, &layout)).unwrap();
         all.extend(draws(&fs::read_to_string(file).unwrap()));
     }
-    drop(engine.boot(&request));
     let symbols = fs::read_to_string(cache().join("symbols").join(kernel.identity.sha256)).unwrap();
     let symbol = |line: &str| {
         let (address, name) = line.split_once(' ').unwrap();

@@ -1,6 +1,6 @@
-//! Which rows a test of all rows measures.
+//! Which rows a test of all rows measures, and what they say of costly instructions.
 
-use ktax::model::Workload;
+use ktax::model::{Costly, Effect, Row, Workload, metric};
 use ktax::plan::{definitions, select};
 
 /// A run of these takes most of a minute, or, of the last, needs what no guest has; `kernel-boot`
@@ -40,4 +40,10 @@ pub fn short_row_of_each(names: &[String], share: u64) -> Vec<String> {
         format!("{}{separator}ops={}", row.row, (row.ops / share).max(1))
     };
     rows.iter().map(short).collect()
+}
+
+/// The kinds of costly instructions whose Effect is wanted, each with its delta per operation.
+pub fn costly_of(row: &Row, is_wanted: impl Fn(&Effect) -> bool) -> Vec<(Costly, f64)> {
+    let of = |effect: &Effect| Some((metric(&effect.metric)?.costly?, effect.delta));
+    row.effects().iter().filter(|effect| is_wanted(effect)).filter_map(of).collect()
 }

@@ -3,10 +3,11 @@
 
 use std::fs;
 
-use ktax::model::{Comparison, Context, Costly, Effect, Verdict, metric};
+use ktax::model::{Comparison, Context, Costly, Verdict};
 use ktax::rundir::profile;
 
 use super::SOURCE;
+use crate::common::rows::costly_of;
 use crate::common::{ktax, measurements, printed, row, run, scratch};
 
 const FUNCTIONS: &str = "\
@@ -71,12 +72,6 @@ fn reached(profile: Vec<u8>) -> [(u64, u64); 3] {
     found
 }
 
-fn costly(effects: &[Effect]) -> Vec<(Costly, f64)> {
-    let of = |effect: &Effect| Some((metric(&effect.metric)?.costly?, effect.delta));
-    let changed = effects.iter().filter(|effect| effect.verdict.is_change());
-    changed.filter_map(of).collect()
-}
-
 #[test]
 fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() {
     let dir = scratch();
@@ -100,7 +95,7 @@ fn a_function_is_found_below_each_path_that_reaches_it_and_nothing_else_moves() 
     let others: Vec<_> = effect.functions.iter().filter(|one| !is_own(&one.function)).collect();
     assert!(others.is_empty(), "{others:?}");
     // A return that jumps to a thunk is one more for each of the functions.
-    let mut changed = costly(row.effects());
+    let mut changed = costly_of(row, |effect| effect.verdict.is_change());
     changed.retain(|(kind, _)| *kind != Costly::ReturnThunk);
     assert_eq!(changed, [(Costly::Locked, 1.0), (Costly::Indirect, 1.0)]);
 
