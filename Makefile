@@ -112,12 +112,12 @@ fuzz:
 
 # The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
 # answer for which no kernel is built; a busy machine.
-LONG := answers:: applications:: cpus:: fleet:: programs:: publication::
+LONG := answers:: applications:: cpus:: fleet:: machine:: programs:: publication::
 test-long: setup
 	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh
 	-@sh scripts/setup-programs.sh
-	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures::' \
+	@sh scripts/tests.sh '--test boots -- --ignored controls:: docs::what_takes_long failures:: machine::' \
 	    '--test long -- --test-threads 1 --skip answers::built:: $(LONG)'
 
 # What is timed is measured, not remembered.

@@ -1,5 +1,5 @@
-//! Compiles the guest programs and the plugin, and lists workloads, experiments, ledgers and
-//! patches, all of which become part of the one file that ktax is.
+//! Compiles the guest programs and the plugin, and lists workloads, experiments, ledgers,
+//! machines and patches, all of which become part of the one file that ktax is.
 
 use std::env;
 use std::fmt::Write;
@@ -70,14 +70,14 @@ fn main() {
         compile(&path, &sources, flags);
         println!("cargo::rustc-env={name}={}", path.display());
     }
-    for list in ["workloads", "experiments", "ledgers"] {
+    for list in ["workloads", "experiments", "ledgers", "machines"] {
         fs::write(out.join(format!("{list}.rs")), texts(list, "toml"))
             .expect("OUT_DIR is writable");
     }
     fs::write(out.join("patches.rs"), texts(PATCHES, "patch")).expect("OUT_DIR is writable");
     let guest = guest_sources().into_iter().chain(files("guest", "h"));
     fs::write(out.join("guest.rs"), texts_of(guest)).expect("OUT_DIR is writable");
-    for watched in ["guest", "plugin", "workloads", "experiments", "ledgers", PATCHES] {
+    for watched in ["guest", "plugin", "workloads", "experiments", "ledgers", "machines", PATCHES] {
         println!("cargo::rerun-if-changed={watched}");
     }
 }

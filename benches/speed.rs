@@ -12,6 +12,7 @@ use ktax::engine::qemu::Qemu;
 use ktax::engine::{Cancel, Engine, Limits, Request, Stop};
 use ktax::kernel::{self, Talk};
 use ktax::model::{Layout, Machine, Subject, Workload};
+use ktax::plan::ModelKey;
 use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
@@ -22,6 +23,10 @@ fn main() {
     boots(&dir.path().join("cold"), &request);
     let engine = engine(&dir.path().join("warm"));
     let boot = engine.boot(&request).map_err(describe).expect("the kernel boots");
+    let skylake = ModelKey::Name("skylake".to_owned()).model().expect("it is built in");
+    let machine = Machine { model: Some(skylake), ..Machine::default() };
+    let modelled = engine.boot(&Request { machine, ..request.clone() }).map_err(describe);
+    let modelled = modelled.expect("it is there");
     let pathless = engine.boot_with(&request, Paths::LeftOut).map_err(describe);
     let pathless = pathless.expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
@@ -40,6 +45,12 @@ fn main() {
             1.15,
             || drop(boot.run(&order).map_err(describe).expect("it runs")),
             || drop(pathless.run(&order).map_err(describe).expect("it runs")),
+        );
+        pairs(
+            &format!("with the model of skylake / counted, {row}"),
+            3.0,
+            || drop(modelled.run(&order).map_err(describe).expect("it runs")),
+            || drop(boot.run(&order).map_err(describe).expect("it runs")),
         );
         pairs(
             &format!("counted without call paths / not counted, {row}"),

@@ -195,6 +195,13 @@ enum ktax_costly ktax_costly_of(const uint8_t *bytes, size_t size)
     return of.bytes[0] == 0x0f ? behind_0f(&of) : of_one_byte(&of);
 }
 
+bool ktax_is_control_write(const uint8_t *bytes, size_t size)
+{
+    struct opcode of = parse(bytes, size);
+
+    return of.bytes[0] == 0x0f && of.bytes[1] == 0x22 && control(&of) == COSTLY_SERIALIZING;
+}
+
 const char *ktax_costly_name(enum ktax_costly kind)
 {
     return names[kind];

@@ -45,6 +45,7 @@ enum ktax_costly {
 
 /* What the instruction is by its bytes, and the name of that; costly-bytes.c. */
 enum ktax_costly ktax_costly_of(const uint8_t *bytes, size_t size);
+bool ktax_is_control_write(const uint8_t *bytes, size_t size); /* of CR0 or CR4 */
 const char *ktax_costly_name(enum ktax_costly kind);
 
 /* Counts each dispatch of the instruction, in its slot. */

@@ -70,15 +70,22 @@ enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size)
     return KIND_PLAIN;
 }
 
-enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target)
+size_t ktax_prefixes(const uint8_t *bytes, size_t size)
 {
     size_t i = 0;
-    int32_t distance = 0;
 
-    *target = 0;
     while (i < size && (is_prefix(bytes[i]) || bytes[i] == 0xf2 || bytes[i] == 0xf3)) {
         i++;
     }
+    return i;
+}
+
+enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target)
+{
+    size_t i = ktax_prefixes(bytes, size);
+    int32_t distance = 0;
+
+    *target = 0;
     if (i == size) {
         return FLOW_NONE;
     }

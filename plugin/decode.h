@@ -33,6 +33,9 @@ enum ktax_flow {
 /* `target` is set for a call or jump to an address in its bytes, else it is 0. */
 enum ktax_flow ktax_flow(const uint8_t *bytes, size_t size, uint64_t address, uint64_t *target);
 
+/* How many prefixes it begins with. */
+size_t ktax_prefixes(const uint8_t *bytes, size_t size);
+
 enum ktax_kind ktax_decode(const uint8_t *bytes, size_t size);
 
 /*

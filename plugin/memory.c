@@ -80,25 +80,43 @@ static bool name(struct ktax_memory *place, const char *kind, uint64_t address, 
 }
 
 /* Where Linux has what on x86, with four levels of page tables and with five. */
-static const struct {
+static const struct area {
     uint64_t begin;
     const char *kind;
+    bool is_large; /* its pages have 2 MiB */
 } areas[] = {
-    { UINT64_C(0xfffffe8000000000), "other" },
-    { UINT64_C(0xffffea0000000000), "pages" },
-    { UINT64_C(0xffffc90000000000), "vmalloc" },
-    { UINT64_C(0xffff888000000000), "direct" },
-    { UINT64_C(0xffff800000000000), "other" },
-    { UINT64_C(0xffd4000000000000), "pages" },
-    { UINT64_C(0xffa0000000000000), "vmalloc" },
-    { UINT64_C(0xff11000000000000), "direct" },
-    { UINT64_C(1) << 63, "other" },
-    { 0, "user" },
+    { UINT64_C(0xffffffffa0000000), "other", false },
+    { UINT64_C(0xffffffff80000000), "other", true },
+    { UINT64_C(0xfffffe0000000000), "other", false },
+    { UINT64_C(0xffffea0000000000), "pages", true },
+    { UINT64_C(0xffffc90000000000), "vmalloc", false },
+    { UINT64_C(0xffff888000000000), "direct", true },
+    { UINT64_C(0xffff800000000000), "other", false },
+    { UINT64_C(0xffd4000000000000), "pages", true },
+    { UINT64_C(0xffa0000000000000), "vmalloc", false },
+    { UINT64_C(0xff11000000000000), "direct", true },
+    { UINT64_C(1) << 63, "other", false },
+    { 0, "user", false },
 };
+
+static const struct area *area_of(uint64_t address)
+{
+    const struct area *area = areas;
+
+    while (address < area->begin) {
+        area++;
+    }
+    return area;
+}
+
+bool ktax_memory_is_large(uint64_t address)
+{
+    return area_of(address)->is_large;
+}
 
 struct ktax_memory ktax_memory_of(uint64_t address)
 {
-    struct ktax_memory place = { .kind = "user" };
+    struct ktax_memory place = { 0 };
 
     for (int i = 0; i < ktax_cpu_count; i++) {
         uint64_t own = address - ktax_cpus[i].base;
@@ -111,12 +129,7 @@ struct ktax_memory ktax_memory_of(uint64_t address)
         name(&place, "data", address, address & ~LINE)) {
         return place;
     }
-    for (size_t i = 0; i < sizeof(areas) / sizeof(areas[0]); i++) {
-        if (address >= areas[i].begin) {
-            place.kind = areas[i].kind;
-            break;
-        }
-    }
+    place.kind = area_of(address)->kind;
     return place;
 }
 

@@ -17,6 +17,9 @@ bool ktax_memory_load(const char *path);
 
 struct ktax_memory ktax_memory_of(uint64_t address);
 
+/* Whether pages there have 2 MiB, by where Linux has them. */
+bool ktax_memory_is_large(uint64_t address);
+
 /* The names of two, in alphabetical order; kept. */
 const char *ktax_memory_both(const char *one, const char *other);
 

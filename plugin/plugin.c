@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
- * The contract is docs/wire.md. Arguments: symbols=FILE (optional), out=FILE,
- * region=boot (for a machine that starts with the plugin: counts from start_kernel to init),
- * archive=FILE and functions=FILE (both or none: the user's programs),
- * quantum=N, contended=N, jitter=SEED and limit=N (of several vCPUs), coherence=FILE (the kernel's
- * variables), paths=no (calls are not followed), draw=FILE (for a test of paths).
+ * The contract is docs/wire.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "coherence.h"
 #include "context.h"
 #include "costly.h"
@@ -18,6 +15,7 @@
 #include "cpus.h"
 #include "deadline.h"
 #include "draw.h"
+#include "machine.h"
 #include "memory.h"
 #include "paths.h"
 #include "report.h"
@@ -64,6 +62,27 @@ static bool remaps(enum ktax_costly kind)
            kind == COSTLY_SERIALIZING;
 }
 
+static bool is_entry(const struct ktax_insn *insn)
+{
+    return ktax_symbols_in_entry(insn->address) ||
+           (insn->function && strncmp(insn->function->name, "entry_SYSCALL", 13) == 0);
+}
+
+static enum ktax_forgets forgets(const struct ktax_insn *insn, enum ktax_costly kind,
+                                 bool is_control_write)
+{
+    switch (kind) {
+    case COSTLY_CR3_WRITE:
+        return is_entry(insn) ? FORGETS_BY_ENTRY : FORGETS_USER;
+    case COSTLY_INVLPG:
+        return FORGETS_ADDRESSES;
+    case COSTLY_INVPCID:
+        return FORGETS_ALL;
+    default:
+        return is_control_write ? FORGETS_ALL : FORGETS_NOTHING;
+    }
+}
+
 /* What jumps to a thunk is counted, and not what the thunk does then. */
 static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind, uint64_t target)
 {
@@ -107,6 +126,11 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
     }
     watch_costly(&insn, kind, target);
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
+    /* In the context that begins with the instruction. */
+    if (ktax_machine) {
+        bool is_control_write = ktax_is_control_write(bytes, size);
+        ktax_machine_watch(handle, is_first, insn.slot, forgets(&insn, kind, is_control_write));
+    }
     ktax_draw_watch(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
                  !may_cross_page(address);
@@ -157,6 +181,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     if (!ktax_one_cpu()) {
         stretch.translator = ktax_slices_watch(tb, slot_of(first), has_turn(tb));
     }
+    if (ktax_machine) {
+        ktax_machine_block(tb);
+    }
     for (size_t i = 0; i < count; i++) {
         instrument(&stretch, qemu_plugin_tb_get_insn(tb, i), i == 0);
     }
@@ -180,105 +207,32 @@ static void at_exit(qemu_plugin_id_t id, void *data)
     ktax_draw_close();
 }
 
-static bool refuse(const char *why)
-{
-    fprintf(stderr, "ktax plugin: %s\n", why);
-    return false;
-}
-
 static bool accept_machine(const qemu_info_t *info)
 {
     if (!info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
-        return refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
+        return ktax_refuse("counts whole x86_64 machines only; run it with qemu-system-x86_64");
     }
     if (info->system.smp_vcpus != info->system.max_vcpus) {
-        return refuse("counts vCPUs that are there from the start; run QEMU with -smp N");
+        return ktax_refuse("counts vCPUs that are there from the start; run QEMU with -smp N");
     }
     if (!ktax_cpus_init(info->system.smp_vcpus)) {
-        return refuse("cannot tell that many vCPUs of this QEMU apart; run QEMU 10.0 with -smp 32 "
-                      "at most");
+        return ktax_refuse("cannot tell that many vCPUs of this QEMU apart; run QEMU 10.0 with "
+                           "-smp 32 at most");
     }
     return true;
 }
 
-/* Of `name=value` the value; NULL of another argument. */
-static const char *value_of(const char *argument, const char *name)
-{
-    size_t length = strlen(name);
-
-    return strncmp(argument, name, length) == 0 && argument[length] == '=' ? argument + length + 1
-                                                                           : NULL;
-}
-
-static struct {
-    const char *out, *symbols, *archive, *functions, *variables, *draw;
-} files;
-
-static bool read_argument(const char *argument)
-{
-    const struct { const char *name; const char **file; } named[] = {
-        { "out", &files.out }, { "symbols", &files.symbols }, { "archive", &files.archive },
-        { "functions", &files.functions }, { "coherence", &files.variables },
-        { "draw", &files.draw },
-    };
-    const struct { const char *name; uint64_t *number; } numbers[] = {
-        { "quantum", &ktax_quantum }, { "contended", &ktax_contended_quantum },
-        { "jitter", &ktax_jitter }, { "limit", &ktax_deadline },
-    };
-
-    for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
-        const char *value = value_of(argument, named[i].name);
-        if (value) {
-            *named[i].file = value;
-            return true;
-        }
-    }
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-        const char *value = value_of(argument, numbers[i].name);
-        if (value) {
-            *numbers[i].number = strtoull(value, NULL, 10);
-            return true;
-        }
-    }
-    bool is_boot = strcmp(argument, "region=boot") == 0;
-    ktax_context_of_boot = ktax_context_of_boot || is_boot;
-    ktax_paths_followed = ktax_paths_followed && !is_boot && strcmp(argument, "paths=no") != 0;
-    return is_boot || strcmp(argument, "paths=no") == 0;
-}
-
-static bool read_arguments(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (!read_argument(argv[i])) {
-            return refuse("has an unknown argument; it takes symbols=FILE, out=FILE, region=boot, "
-                          "archive=FILE, functions=FILE, quantum=N, contended=N, jitter=SEED, "
-                          "limit=N, coherence=FILE, paths=no, draw=FILE");
-        }
-    }
-    if (!files.out) {
-        return refuse("needs the argument out=FILE, the profile to write");
-    }
-    if (files.draw && !ktax_draw_open(files.draw)) {
-        return refuse("cannot draw; give draw=FILE that is new, and QEMU 10.0 or newer");
-    }
-    bool has_programs = files.archive && files.functions;
-    ktax_coherence = files.variables != NULL;
-    return (!has_programs || ktax_user_load(files.archive, files.functions)) &&
-           (!files.variables || ktax_memory_load(files.variables)) &&
-           (!files.symbols || ktax_symbols_load(files.symbols)) && ktax_report_open(files.out);
-}
-
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    if (!accept_machine(info) || !read_arguments(argc, argv)) {
+    if (!accept_machine(info) || !ktax_arguments_read(argc, argv)) {
         return 1;
     }
     if (!ktax_one_cpu() && !ktax_slices_init()) {
-        refuse("schedules several vCPUs by quantum=N, and that needs QEMU 10.0");
+        ktax_refuse("schedules several vCPUs by quantum=N, and that needs QEMU 10.0");
         return 1;
     }
     if (!ktax_counters_init()) {
-        refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
+        ktax_refuse("finds no way to count in this QEMU; use QEMU 7.2 to 10.x");
         return 1;
     }
     qemu_plugin_register_vcpu_init_cb(id, on_vcpu);

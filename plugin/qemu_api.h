@@ -82,6 +82,8 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+/* Where it is in this process; NULL: not in memory. */
+const void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 
 /*
  * Returns a pointer to the bytes and ignores the last two arguments up to QEMU 9.0; copies the

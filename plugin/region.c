@@ -19,6 +19,7 @@ struct bucket {
 
 struct ktax_region ktax_regions[KTAX_REGIONS];
 int ktax_region_count;
+int ktax_columns = COLUMN_MODEL;
 bool ktax_regions_full;
 
 static struct bucket buckets[CONTEXT_COUNT + KTAX_CPUS]; /* and CONTEXT_PENDING of each vCPU */
@@ -67,7 +68,7 @@ void ktax_settle(enum ktax_context context)
 {
     struct bucket *pending = bucket_of(CONTEXT_PENDING);
 
-    for (int column = 0; is_open && column < COLUMN_COUNT; column++) {
+    for (int column = 0; is_open && column < ktax_columns; column++) {
         for (int i = 0; i < ktax_slots; i++) {
             buckets[context].counts[column][i] += pending->counts[column][i];
             pending->counts[column][i] = 0;
@@ -81,7 +82,7 @@ void ktax_region_begin(void)
     size_t size = (size_t)ktax_slots * sizeof(uint64_t);
 
     for (int i = 0; i < CONTEXT_COUNT + ktax_cpu_count; i++) {
-        for (int column = 0; column < COLUMN_COUNT; column++) {
+        for (int column = 0; column < ktax_columns; column++) {
             memset(buckets[i].counts[column], 0, size);
         }
     }
@@ -114,7 +115,7 @@ static bool keep(struct ktax_region *region, const struct ktax_parallel *paralle
     region->slots = ktax_slots;
     region->parallel = *parallel;
     region->idles = malloc(size);
-    for (int column = 0; column < COLUMN_COUNT; column++) {
+    for (int column = 0; column < ktax_columns; column++) {
         if (!keep_column(region, column)) {
             return false;
         }

@@ -24,8 +24,22 @@ enum ktax_column {
     COLUMN_REPS,
     COLUMN_WAITS,
     COLUMN_TRANSFERS,
+    COLUMN_MODEL, /* from here on what machine.h models */
+    COLUMN_L1I_MISSES = COLUMN_MODEL,
+    COLUMN_L1D_ACCESSES,
+    COLUMN_L1D_MISSES,
+    COLUMN_REFERENCES, /* of the last cache */
+    COLUMN_MISSES,
+    COLUMN_ITLB_MISSES,
+    COLUMN_DTLB_MISSES,
+    COLUMN_PAGE_WALKS,
+    COLUMN_BRANCHES,
+    COLUMN_BRANCH_MISSES,
     COLUMN_COUNT,
 };
+
+/* How many of them there are in this run. */
+extern int ktax_columns;
 
 /* A function below the one that called it; paths.h. */
 struct ktax_path_counts {
@@ -51,7 +65,7 @@ struct ktax_costly_site {
 struct ktax_region {
     uint64_t total;
     int slots;
-    uint64_t *counts[COLUMN_COUNT]; /* [context * slots + slot] */
+    uint64_t *counts[COLUMN_COUNT]; /* [context * slots + slot]; NULL: no such column */
     uint64_t *idles;                /* [slot] */
     struct ktax_parallel parallel;
     struct ktax_lines lines;

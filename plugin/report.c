@@ -13,6 +13,7 @@
 #include "counters.h"
 #include "cpus.h"
 #include "deadline.h"
+#include "machine.h"
 #include "paths.h"
 #include "region.h"
 #include "stacks.h"
@@ -54,8 +55,12 @@ static int by_name(const void *a, const void *b)
 /* Without what only comes beside another column. */
 static bool is_row(const struct row *row)
 {
-    return row->counts[COLUMN_INSNS] || row->counts[COLUMN_REPS] ||
-           row->counts[COLUMN_TRANSFERS];
+    bool is = row->counts[COLUMN_INSNS] || row->counts[COLUMN_REPS];
+
+    for (int column = COLUMN_TRANSFERS; column < ktax_columns; column++) {
+        is = is || row->counts[column];
+    }
+    return is;
 }
 
 /* The rows of one context, sorted; functions of the same name (static ones) become one row. */
@@ -66,7 +71,7 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
 
     for (int slot = 0; slot < region->slots; slot++) {
         struct row row = { .name = ktax_slot_name(slot) };
-        for (int column = 0; column < COLUMN_COUNT; column++) {
+        for (int column = 0; column < ktax_columns; column++) {
             row.counts[column] = region->counts[column][context * region->slots + slot];
         }
         if (is_row(&row)) {
@@ -76,7 +81,7 @@ static int make_rows(struct row *rows, const struct ktax_region *region, int con
     qsort(rows, (size_t)count, sizeof(*rows), by_name);
     for (int i = 0; i < count; i++) {
         if (merged > 0 && strcmp(rows[merged - 1].name, rows[i].name) == 0) {
-            for (int column = 0; column < COLUMN_COUNT; column++) {
+            for (int column = 0; column < ktax_columns; column++) {
                 rows[merged - 1].counts[column] += rows[i].counts[column];
             }
         } else {
@@ -102,6 +107,12 @@ static void write_row(const struct row *row, int context)
             counts[COLUMN_INSNS], counts[COLUMN_REPS], row->name);
     write_count("wait", context, counts[COLUMN_WAITS], row->name);
     write_count("transfer", context, counts[COLUMN_TRANSFERS], row->name);
+    for (int column = COLUMN_MODEL; column < ktax_columns; column++) {
+        if (counts[column]) {
+            fprintf(file, "modelled\t%s\t%s\t%" PRIu64 "\t%s\n", context_names[context],
+                    ktax_machine_event(column), counts[column], row->name);
+        }
+    }
 }
 
 static void write_parallel(const struct ktax_region *region)
@@ -198,6 +209,7 @@ void ktax_report_write(void)
     write_split("path", ktax_paths_full ? "more than 1048575 paths, or one of more than 999 calls"
                                         : ktax_stacks_failed());
     write_split("costly", ktax_costly_split_failed());
+    write_split("model", ktax_machine_split_failed());
     write_split("region", ktax_regions_full ? "more regions than fit" : NULL);
     if (is_over) {
         write_places();

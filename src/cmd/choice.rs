@@ -89,6 +89,12 @@ pub fn workload() -> Suggesting<StringValueParser> {
     Suggesting { inner: StringValueParser::new(), names: || plan::names().to_vec() }
 }
 
+/// A model, or the path of a machine.
+pub fn model() -> Suggesting<StringValueParser> {
+    let names = || plan::model_names().collect();
+    Suggesting { inner: StringValueParser::new(), names }
+}
+
 /// The path of an experiment, or the name of one that is built in.
 pub fn experiment() -> Suggesting<PathBufValueParser> {
     let names = || plan::experiments().map(|it| it.name).collect();
@@ -101,8 +107,11 @@ pub fn ledger() -> Suggesting<PathBufValueParser> {
     Suggesting { inner: PathBufValueParser::new(), names }
 }
 
-/// The name of either.
+/// The name of either, or of a machine.
 pub fn built_in() -> Suggesting<StringValueParser> {
-    let names = || plan::experiments().chain(plan::ledgers()).map(|it| it.name).collect();
+    let names = || {
+        let all = plan::experiments().chain(plan::ledgers()).chain(plan::machines());
+        all.map(|it| it.name).collect()
+    };
     Suggesting { inner: StringValueParser::new(), names }
 }

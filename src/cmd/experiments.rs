@@ -7,13 +7,13 @@ use crate::flow::{self, Error};
 use crate::plan::{self, BuiltIn, ExperimentFile, Ledger, PlanError};
 use crate::report;
 
-/// List the experiments and ledgers that ktax has, or print one of them as a file.
+/// List the experiments, ledgers and machines that ktax has, or print one of them as a file.
 ///
-/// `ktax compare NAME` and `ktax ledger NAME` run one. A file of that name is used instead, if
-/// there is one.
+/// `ktax compare NAME` and `ktax ledger NAME` run one; a file of that name is used instead, if
+/// there is one. `ktax compare --model NAME` models a machine.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Print this experiment or ledger, to be changed and run as a file
+    /// Print this experiment, ledger or machine, to be changed and used as a file
     #[arg(value_parser = built_in(), hide_possible_values = true)]
     name: Option<String>,
     /// Print the list as JSON
@@ -47,5 +47,9 @@ fn list() -> Result<Vec<[String; 3]>, PlanError> {
     let ledger = |BuiltIn { name, text }: BuiltIn| {
         Ok([name.to_owned(), "ledger".to_owned(), Ledger::parse(text, name)?.title])
     };
-    plan::experiments().map(experiment).chain(plan::ledgers().map(ledger)).collect()
+    let machine = |BuiltIn { name, .. }: BuiltIn| {
+        Ok([name.to_owned(), "compare --model".to_owned(), plan::machine_title(name)?])
+    };
+    let files = plan::experiments().map(experiment).chain(plan::ledgers().map(ledger));
+    files.chain(plan::machines().map(machine)).collect()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::contract::Request;
 use super::paths::Paths;
-use crate::model::Region;
+use crate::model::{Machine, Region};
 use crate::program::PackedPrograms;
 
 /// The machine type. Its version is that of QEMU, which is part of the Key.
@@ -21,9 +21,9 @@ pub const LATE_TIMER: &str = "no_timer_check";
 /// without end.
 pub const TRANSLATOR: &str = "tcg,thread=single";
 
-/// The same for several CPUs. When the buffer of translated code is full depends on the host's
-/// memory, unless its size is fixed; and then the slice ends.
-const TRANSLATOR_OF_SEVERAL: &str = "tcg,thread=single,tb-size=512";
+/// The same for several CPUs, and for a model. When the buffer of translated code is full depends
+/// on the host's memory, unless its size is fixed; then a slice ends, and code is translated anew.
+const TRANSLATOR_OF_SIZE: &str = "tcg,thread=single,tb-size=512";
 
 /// The port of the wire: `docs/wire.md`.
 const WIRE_PORT: u16 = 0x5e9;
@@ -61,6 +61,8 @@ pub struct Plugin<'a> {
     pub slices: Option<Slices>,
     /// For the model of coherence: the kernel's variables.
     pub variables: Option<&'a Path>,
+    /// For the model of a machine: its sizes.
+    pub machine: Option<&'a Path>,
 }
 
 /// The slices in which several CPUs execute.
@@ -168,7 +170,7 @@ pub fn self_test(
     control: RawFd,
     plugin: &Plugin,
 ) -> Vec<String> {
-    let mut args = translator(cpus, "max", 1);
+    let mut args = translator(&Machine { cpus, ..Machine::default() }, 1);
     args.extend(["-kernel".into(), image.display().to_string()]);
     args.extend(["-append", words, "-M", MACHINE, "-m", "64"].map(String::from));
     args.extend(ALONE.map(String::from));
@@ -184,7 +186,7 @@ const ALONE: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
 
 fn machine(request: &Request, initrd: &Path) -> Vec<String> {
     let Request { machine, layout, .. } = request;
-    let mut args = translator(machine.cpus, &machine.cpu, layout.seed);
+    let mut args = translator(machine, layout.seed);
     args.extend(["-kernel".into(), request.image.display().to_string()]);
     args.extend(["-initrd".into(), initrd.display().to_string()]);
     args.extend(["-append".into(), boot_line(request)]);
@@ -193,12 +195,13 @@ fn machine(request: &Request, initrd: &Path) -> Vec<String> {
 }
 
 /// CPUs that execute the same in each boot.
-fn translator(cpus: u32, cpu: &str, seed: u32) -> Vec<String> {
+fn translator(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<String> {
+    let has_size = *cpus > 1 || model.is_some();
     [
         // One thread for all CPUs: with several, counts are not exact.
-        ["-accel".into(), if cpus == 1 { TRANSLATOR } else { TRANSLATOR_OF_SEVERAL }.into()],
+        ["-accel".into(), if has_size { TRANSLATOR_OF_SIZE } else { TRANSLATOR }.into()],
         ["-smp".into(), cpus.to_string()],
-        ["-cpu".into(), cpu.into()],
+        ["-cpu".into(), cpu.clone()],
         // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
         ["-icount", "shift=0,sleep=off"].map(String::from),
         // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
@@ -272,9 +275,10 @@ fn plugin_option(plugin: &Plugin) -> String {
             let more = [contended, jitter].map(Option::unwrap_or_default).concat();
             format!(",limit={limit},quantum={quantum}{more}")
         });
-    let variables = plugin.variables.map(|it| format!(",coherence={}", escape(it)));
-    let variables = variables.unwrap_or_default();
-    format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{variables}")
+    let models = [("coherence", plugin.variables), ("machine", plugin.machine)];
+    let models = models.map(|(name, file)| file.map(|file| format!(",{name}={}", escape(file))));
+    let models = models.map(Option::unwrap_or_default).concat();
+    format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{models}")
 }
 
 /// Escapes a value of QEMU's option lists, in which a comma is written twice.

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use super::error::Error;
 use crate::disk::{check_writable, read_text, write_atomically};
-use crate::plan::{self, BuiltIn};
+use crate::plan::{self, BuiltIn, ModelKey};
 use crate::text::nearest;
 
 /// More than an experiment or a ledger has. Some files have no end, such as `/dev/zero`.
@@ -77,13 +77,29 @@ pub fn campaign_text(path: &Path) -> Result<String, Error> {
     text(path, "a campaign file")
 }
 
+/// What is modelled, with the machine of a file, whose name ends in `.toml`.
+///
+/// # Errors
+/// The file cannot be read, or is no machine.
+pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
+    let ModelKey::Name(named) = &key else { return Ok(key) };
+    let path = Path::new(named);
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some(name) if name.ends_with(".toml") => {
+            Ok(ModelKey::parse(&text(path, "a file of a machine")?, name)?)
+        }
+        _ => Ok(key),
+    }
+}
+
 /// Of either: who reads the text says which command is for the other.
 fn named_text(named: &Path, wanted: &'static str) -> Result<String, Error> {
-    built_in(named, all_built_in()).map_or_else(|| text(named, wanted), Ok)
+    let all = plan::experiments().chain(plan::ledgers());
+    built_in(named, all).map_or_else(|| text(named, wanted), Ok)
 }
 
 fn all_built_in() -> impl Iterator<Item = BuiltIn> {
-    plan::experiments().chain(plan::ledgers())
+    plan::experiments().chain(plan::ledgers()).chain(plan::machines())
 }
 
 /// The text of what is built in.

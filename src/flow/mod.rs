@@ -47,7 +47,7 @@ pub use check::check;
 pub use context::OrHost;
 pub use error::Error;
 pub use file::{
-    built_in_text, campaign_text, check_output, experiment_text, ledger_text, write_output,
+    built_in_text, campaign_text, check_output, experiment_text, ledger_text, model, write_output,
 };
 pub use import::{Added, copy_store, import, is_store};
 pub use kernels::why_unbuilt;

@@ -273,6 +273,24 @@ fn add(names: &mut Vec<String>, name: &str) {
     }
 }
 
-fn model(name: Option<String>) -> Option<Model> {
-    Model::ALL.into_iter().find(|model| Some(model.name()) == name.as_deref())
+/// SQLite gives a name as it is, and a machine as JSON.
+fn model(text: Option<String>) -> Option<Model> {
+    let text = text?;
+    serde_json::from_str(&text).or_else(|_| serde_json::from_value(text.into())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_a_name_or_a_machine() {
+        assert_eq!(model(None), None);
+        assert_eq!(model(Some("coherence".to_owned())), Some(Model::Coherence));
+        assert_eq!(model(Some("nothing".to_owned())), None);
+        let machine = toml::from_str(include_str!("../../machines/zen3.toml")).unwrap();
+        let machine = Model::Machine(Box::new(machine));
+        let text = serde_json::to_string(&machine).unwrap();
+        assert_eq!(model(Some(text)), Some(machine));
+    }
 }

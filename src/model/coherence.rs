@@ -1,25 +1,5 @@
 use serde::{Deserialize, Serialize};
 
-/// What is modelled while a guest is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Model {
-    /// Which cache lines travel between several CPUs.
-    Coherence,
-}
-
-impl Model {
-    /// All of them.
-    pub const ALL: [Model; 1] = [Model::Coherence];
-
-    /// Its name in files and on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Model::Coherence => "coherence",
-        }
-    }
-}
-
 /// In which part of a guest's memory a cache line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

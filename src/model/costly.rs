@@ -1,9 +1,9 @@
 //! Instructions that cost many times what others cost. Each kind is a Metric that decides nothing:
 //! what one costs depends on the machine.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use super::tally::{Tallied, Tally};
 
 /// A kind, as in `plugin/costly.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,64 +117,18 @@ impl Costly {
             Costly::ReturnThunk => "return-thunk",
         }
     }
+}
 
-    /// The kind of that name.
-    pub fn named(name: &str) -> Option<Costly> {
-        Costly::ALL.into_iter().find(|kind| kind.name() == name)
+impl Tallied<{ Costly::ALL.len() }> for Costly {
+    const KINDS: [Costly; Costly::ALL.len()] = Costly::ALL;
+
+    fn name(self) -> &'static str {
+        Costly::name(self)
     }
 }
 
 /// How many of each kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CostlyCounts([u64; Costly::ALL.len()]);
-
-impl CostlyCounts {
-    /// Of one kind alone.
-    pub fn of(kind: Costly, count: u64) -> CostlyCounts {
-        let mut counts = CostlyCounts::default();
-        counts.0[kind as usize] = count;
-        counts
-    }
-
-    /// How many of that kind.
-    pub const fn get(&self, kind: Costly) -> u64 {
-        self.0[kind as usize]
-    }
-
-    /// None of any kind.
-    pub fn is_zero(&self) -> bool {
-        *self == CostlyCounts::default()
-    }
-
-    /// The kinds of which there are any.
-    pub fn iter(&self) -> impl Iterator<Item = (Costly, u64)> {
-        Costly::ALL.into_iter().map(|kind| (kind, self.get(kind))).filter(|(_, count)| *count > 0)
-    }
-}
-
-impl std::ops::AddAssign for CostlyCounts {
-    fn add_assign(&mut self, more: CostlyCounts) {
-        for (count, more) in self.0.iter_mut().zip(more.0) {
-            *count = count.saturating_add(more);
-        }
-    }
-}
-
-impl Serialize for CostlyCounts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
-    }
-}
-
-impl<'de> Deserialize<'de> for CostlyCounts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CostlyCounts, D::Error> {
-        let mut counts = CostlyCounts::default();
-        for (kind, count) in BTreeMap::<Costly, u64>::deserialize(deserializer)? {
-            counts += CostlyCounts::of(kind, count);
-        }
-        Ok(counts)
-    }
-}
+pub type CostlyCounts = Tally<Costly, { Costly::ALL.len() }>;
 
 #[cfg(test)]
 mod tests {
@@ -198,6 +152,6 @@ mod tests {
         assert_eq!(text, r#"{"cr3-write":2,"locked":7}"#);
         assert_eq!(serde_json::from_str::<CostlyCounts>(&text).unwrap(), counts);
         let error = serde_json::from_str::<CostlyCounts>(r#"{"a\u001bb":1}"#).unwrap_err();
-        assert!(error.to_string().starts_with("unknown variant"), "{error}");
+        assert!(error.to_string().starts_with("unknown variant `a\\u{1b}b`"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-use super::{Context, Costly, Counts, Parallel, Sample};
+use super::{Context, Costly, Counts, Modelled, Parallel, Sample};
 
 /// One column: how a number is taken from a Sample, and what it means.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct Metric {
     pub of_rounds: Option<fn(&Parallel) -> u64>,
     /// The costly instructions that it counts, if it is of such.
     pub costly: Option<Costly>,
+    /// The counter of the model of a machine that it is, if it is one.
+    pub modelled: Option<Modelled>,
     /// Whose counts a difference must be a share of to matter.
     pub whole_of: Context,
     /// What of them.
@@ -48,9 +50,14 @@ impl Metric {
     }
 
     /// Whether a row can be slower or faster by it. What a costly instruction costs depends on the
-    /// machine.
+    /// machine, and what is modelled happens on none.
     pub fn decides(&self) -> bool {
-        !self.is_background() && self.costly.is_none()
+        !self.is_background() && self.costly.is_none() && self.modelled.is_none()
+    }
+
+    /// Whether it is of one kind of many, which decides nothing.
+    pub fn is_of_kind(&self) -> bool {
+        self.costly.is_some() || self.modelled.is_some()
     }
 }
 
@@ -61,8 +68,8 @@ const fn exact(
     count: fn(&Counts) -> u64,
 ) -> Metric {
     let is_in: fn(&Sample) -> bool = |_| true;
-    let (of_rounds, costly, whole_of) = (None, None, context);
-    Metric { name, unit, context, count, is_in, of_rounds, costly, whole_of, whole: count }
+    let (of_rounds, costly, modelled, whole_of, whole) = (None, None, None, context, count);
+    Metric { name, unit, context, count, is_in, of_rounds, costly, modelled, whole_of, whole }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
@@ -101,6 +108,24 @@ const fn of_kind<const KIND: usize>() -> Metric {
     Metric { costly: Some(kind), is_in, ..of_hundred(metric) }
 }
 
+/// Fewer instructions say nothing of the last cache: most of it has what was before.
+const LEAST_FOR_LAST_CACHE: u64 = 1_000_000;
+
+/// The counter of the model of a machine that has this number in [`Modelled::ALL`].
+const fn of_model<const COUNTER: usize>() -> Metric {
+    let counter = Modelled::ALL[COUNTER];
+    let count: fn(&Counts) -> u64 = |counts| counts.modelled.get(Modelled::ALL[COUNTER]);
+    let metric = exact(counter.name(), counter.unit(), Context::Process, count);
+    let metric = if counter.is_common() { of_all_work(metric) } else { of_hundred(metric) };
+    let is_in: fn(&Sample) -> bool = |sample| {
+        let is_long = sample.total >= LEAST_FOR_LAST_CACHE;
+        let is_of_last_cache = matches!(Modelled::ALL[COUNTER], Modelled::CacheMisses);
+        let is_modelled = |counts: &Counts| !counts.modelled.is_zero();
+        sample.counts.values().any(is_modelled) && (is_long || !is_of_last_cache)
+    };
+    Metric { modelled: Some(counter), is_in, ..metric }
+}
+
 /// The length of all rounds, which is what the user of several CPUs waits for.
 pub const MAKESPAN: &str = "makespan";
 
@@ -115,7 +140,7 @@ pub const TRANSFERS: &str = "model-transfers";
 
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first that decides and changed.
-pub const METRICS: [Metric; 8 + Costly::ALL.len()] = [
+pub const METRICS: [Metric; 8 + Costly::ALL.len() + Modelled::ALL.len()] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
@@ -151,6 +176,16 @@ pub const METRICS: [Metric; 8 + Costly::ALL.len()] = [
     of_kind::<21>(),
     of_kind::<22>(),
     of_kind::<23>(),
+    of_model::<0>(),
+    of_model::<1>(),
+    of_model::<2>(),
+    of_model::<3>(),
+    of_model::<4>(),
+    of_model::<5>(),
+    of_model::<6>(),
+    of_model::<7>(),
+    of_model::<8>(),
+    of_model::<9>(),
 ];
 
 /// The Metric of that name.
@@ -182,6 +217,10 @@ mod tests {
         };
         for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[8..]) {
             assert_eq!((metric.name, metric.costly), (kind.name(), Some(kind)));
+            assert!(!metric.decides());
+        }
+        for (counter, metric) in Modelled::ALL.into_iter().zip(&METRICS[8 + Costly::ALL.len()..]) {
+            assert_eq!((metric.name, metric.modelled), (counter.name(), Some(counter)));
             assert!(!metric.decides());
         }
         let background: Vec<&Metric> = METRICS.iter().filter(|it| it.is_background()).collect();

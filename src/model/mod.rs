@@ -21,8 +21,10 @@ mod history;
 mod kernel;
 mod layout;
 mod ledger;
+mod machine_model;
 mod measurement;
 mod metric;
+mod modelled;
 mod native;
 mod next_step;
 mod parallel;
@@ -33,6 +35,7 @@ mod saved;
 mod space;
 mod stat;
 mod subject;
+mod tally;
 mod times;
 mod traced;
 mod verdict;
@@ -45,7 +48,7 @@ pub use call_paths::{
     LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, own, stack, without_below,
 };
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
-pub use coherence::{CacheLine, Memory, Model};
+pub use coherence::{CacheLine, Memory};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use costly::{Costly, CostlyCounts};
 pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
@@ -69,8 +72,10 @@ pub use ledger::{
     LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable,
 };
+pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
 pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
+pub use modelled::{Model, Modelled, ModelledCounts};
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
@@ -85,6 +90,7 @@ pub use stat::{
     StatRow, StatTable,
 };
 pub use subject::{CONTENDED_QUANTUM, Machine, QUANTUM, Side, Sides, Subject};
+pub use tally::{Tallied, Tally};
 pub use times::{
     AaControl, Accelerator, Crossing, Facts, Noise, PairRatio, ProgramsHere, Ratio, RunsOn,
     TimedBlock, TimedBoot, TimedMachine, TimedPair, TimedRun, TimedSubject, TimesComparison,

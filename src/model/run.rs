@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::workload::is_zero;
-use super::{CacheLine, CostlyCounts, Failure, Parallel, Signature};
+use super::{CacheLine, CostlyCounts, Failure, ModelledCounts, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Counts {
     /// Those that cost many times what others cost.
     #[serde(default, skip_serializing_if = "CostlyCounts::is_zero")]
     pub costly: CostlyCounts,
+    /// What the model of a machine counted.
+    #[serde(default, skip_serializing_if = "ModelledCounts::is_zero")]
+    pub modelled: ModelledCounts,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -61,6 +64,7 @@ impl std::ops::AddAssign for Counts {
         self.idle += more.idle;
         self.transfers += more.transfers;
         self.costly += more.costly;
+        self.modelled += more.modelled;
     }
 }
 

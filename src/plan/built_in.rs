@@ -1,4 +1,4 @@
-//! The experiments and ledgers that are in the binary.
+//! The experiments, ledgers and machines that are in the binary.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ pub struct BuiltIn {
 type Files = &'static [(&'static str, &'static str)];
 
 const EXPERIMENTS: Files = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+const MACHINES: Files = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
 const LEDGERS: Files = include!(concat!(env!("OUT_DIR"), "/ledgers.rs"));
 
 /// The experiments, by name.
@@ -26,27 +27,12 @@ pub fn ledgers() -> impl Iterator<Item = BuiltIn> {
     named(LEDGERS)
 }
 
+/// The machines that are modelled, by name.
+pub fn machines() -> impl Iterator<Item = BuiltIn> {
+    named(MACHINES)
+}
+
 fn named(files: Files) -> impl Iterator<Item = BuiltIn> {
     let name = |path: &'static str| Path::new(path).file_stem()?.to_str();
     files.iter().filter_map(move |(path, text)| Some(BuiltIn { name: name(path)?, text }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Experiment, Ledger};
-
-    #[test]
-    fn what_is_built_in_is_planned_without_any_file() {
-        for BuiltIn { name, text } in experiments() {
-            Experiment::parse(text, name).unwrap();
-        }
-        for BuiltIn { name, text } in ledgers() {
-            Ledger::parse(text, name).unwrap();
-        }
-        assert!(experiments().any(|it| it.name == "lsm") && experiments().count() > 20);
-        assert!(ledgers().any(|it| it.name == "hardening-boot"));
-        // This one names patches, which are built in, too.
-        assert!(experiments().any(|it| it.name == "magic-page"));
-    }
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::bounds::{LAYOUTS, MEMORY_MIB};
 use super::flags::with_flag;
-use crate::model::Blame;
+use crate::model::{Blame, MachineModel};
 use crate::text::shell_path;
 
 /// Why there is no Plan. Each message ends with the next step.
@@ -151,6 +151,24 @@ pub enum PlanError {
          remove it"
     )]
     OneCpu { key: &'static str },
+    #[error(
+        "--model {name} (machine.model) models one CPU; remove --cpus (machine.cpus), or write \
+         --model coherence"
+    )]
+    OneCpuModelled { name: String },
+    #[error(
+        "there is no model {name:?}{}; there are {known}, and files, which end in .toml",
+        hint(.near)
+    )]
+    UnknownModel { name: String, near: Option<String>, known: String },
+    #[error(
+        "a guest whose machine is modelled has at most {} MiB, not {memory_mib}; lower {}",
+        MachineModel::MOST_MEMORY_MIB,
+        with_flag("machine.memory_mib")
+    )]
+    ModelledMemory { memory_mib: u32 },
+    #[error("cannot model the machine {file:?}: {reason}")]
+    Machine { file: String, reason: String },
     #[error("{row} runs on {wanted} CPUs; write --cpus {wanted} (machine.cpus)")]
     TooFewCpus { row: String, wanted: u64 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]

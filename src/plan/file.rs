@@ -4,10 +4,11 @@ use serde::Deserialize;
 
 use super::disk::DiskKeys;
 use super::error::PlanError;
+use super::models::ModelKey;
 use super::program::ProgramKeys;
 use super::workloads::{Definition, ParamValue};
 use crate::engine::EngineEntry;
-use crate::model::{Accelerator, HostKind, Model, Subject};
+use crate::model::{Accelerator, HostKind, Subject};
 use crate::text::escape_lines;
 
 /// What an experiment file or the command line says, of whatever method; what is absent has a
@@ -116,7 +117,7 @@ pub struct MachineKeys {
     /// How many instructions each of several CPUs executes in turn.
     pub quantum: Option<u32>,
     /// What is modelled beside counting.
-    pub model: Option<Model>,
+    pub model: Option<ModelKey>,
     /// How many CPUs of this machine those run on.
     pub cores: Option<u32>,
     /// What executes the guest's instructions.

@@ -12,14 +12,37 @@ pub fn costly(rows: &[Row]) -> Section {
         let [base, change] = [effect.base, effect.change].map(number::count);
         format!("{} {base} → {change}", effect.metric)
     };
+    let title = "Costly instructions that changed, per operation (no verdict rests on them):";
+    let notes = lines(rows, |metric| metric.costly.is_some(), one);
+    Section::Notes { title: title.to_owned(), notes }
+}
+
+/// What changed of each row, in a line.
+fn lines(
+    rows: &[Row],
+    is_wanted: fn(&Metric) -> bool,
+    one: impl Fn(&Effect) -> String,
+) -> Vec<Note> {
     let note = |row: &Row| {
-        let is_wanted = |metric: &Metric| metric.costly.is_some();
         let changed: Vec<String> =
             changed(std::slice::from_ref(row), is_wanted).map(|(_, effect)| one(effect)).collect();
         (!changed.is_empty()).then(|| Note { row: row.row.clone(), text: changed.join(", ") })
     };
-    let title = "Costly instructions that changed, per operation (no verdict rests on them):";
-    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+    rows.iter().filter_map(note).collect()
+}
+
+/// Counters of the model of a machine that changed, a line for each row.
+pub fn modelled(rows: &[Row], model: &str) -> Section {
+    let one = |effect: &Effect| {
+        let [base, change] = [effect.base, effect.change].map(number::count);
+        let percent = effect.percent.map(|percent| number::percent(Some(percent)));
+        let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
+        format!("{} {base} → {change}{percent}", effect.metric)
+    };
+    let title = format!(
+        "Counters of the model {model} that changed, per operation (no verdict rests on them):"
+    );
+    Section::Notes { title, notes: lines(rows, |metric| metric.modelled.is_some(), one) }
 }
 
 /// The Metrics of the process beside the headline that changed.

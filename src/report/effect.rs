@@ -1,8 +1,8 @@
 //! Cells of an Effect, whatever its Metric.
 
-use super::number;
 use super::view::{Records, Value};
-use crate::model::{Effect, Row, Verdict};
+use super::{changes, number};
+use crate::model::{Effect, Metric, Row, Verdict, metric};
 use crate::stats::tables::change_percent;
 
 /// The least and the most delta over the layouts, in percent of the Effect's base.
@@ -104,6 +104,10 @@ fn line(
 }
 
 fn numbers(effect: &Effect, unit: &'static str) -> [Value; 12] {
+    let verdict = match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
+        true => changes::more_or_less(effect),
+        false => effect.verdict.text(),
+    };
     [
         (&effect.metric).into(),
         unit.into(),
@@ -116,7 +120,7 @@ fn numbers(effect: &Effect, unit: &'static str) -> [Value; 12] {
         effect.delta_range.1.into(),
         effect.spread.into(),
         effect.detectable.into(),
-        effect.verdict.text().into(),
+        verdict.into(),
     ]
 }
 

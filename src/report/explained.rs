@@ -1,4 +1,4 @@
-use super::counts::paths;
+use super::counts::{kinds, paths};
 use super::view::{Records, Report, Section, View};
 use crate::model::{Comparison, ComparisonMethod, SavedResult};
 
@@ -36,7 +36,8 @@ impl Report for Explained {
         }
         let is_functions = |section: &Section| matches!(section, Section::Functions(_));
         let behind = view.sections.iter().rposition(is_functions).map_or(0, |at| at + 1);
-        view.sections.splice(behind..behind, paths(&self.0.rows));
+        let rows = &self.0.rows;
+        view.sections.splice(behind..behind, paths(rows).chain(rows.iter().filter_map(kinds)));
         view
     }
 

@@ -22,7 +22,7 @@ pub fn machine(key: &Key, layouts: usize) -> String {
         words.push(format!("{} CPUs", key.cpus));
         words.push(quantum(key.quantum));
     }
-    words.extend(key.model.map(|model| format!("model {}", model.name())));
+    words.extend(key.model.as_ref().map(|model| format!("model {}", model.name())));
     if !key.modules.is_empty() {
         let names = key.modules.iter().map(|module| module_and_parameters(module).0);
         let names: Vec<&str> = names.collect();

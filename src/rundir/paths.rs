@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fields::{decimal, is_function_name};
-use crate::model::{Context, Costly, CostlyCounts, Counts, Path, ProfileLine};
+use crate::model::{Context, Costly, CostlyCounts, Counts, Path, ProfileLine, Tallied};
 
 /// As in `plugin/paths.c`, which counts the root, too.
 const DEEPEST: u64 = 1000;

@@ -11,7 +11,7 @@ use super::fields::{decimal, is_function_name};
 use super::paths::{self, Sums};
 use crate::model::{
     CacheLine, Context, Costly, CostlyCounts, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
-    Parallel, Path, Profile, ProfileLine,
+    Modelled, ModelledCounts, Parallel, Path, Profile, ProfileLine, Tallied,
 };
 
 /// Why a profile is refused. `line` counts from 1.
@@ -127,7 +127,7 @@ impl Read {
                 self.total = Some(decimal(n)?);
             }
             ["split", what, why] => self.notes.push(format!("{what}: {why}")),
-            ["fn" | "wait" | "idle" | "transfer" | "costly", ..] => {
+            ["fn" | "wait" | "idle" | "transfer" | "costly" | "modelled", ..] => {
                 let line = function(fields)?;
                 let Counts { instructions, rep_iterations, .. } = line.counts;
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
@@ -224,6 +224,10 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
         ["costly", context, kind, count, function] => {
             let costly = CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
             (*context, Counts { costly, ..none }, function)
+        }
+        ["modelled", context, counter, count, function] => {
+            let modelled = ModelledCounts::of(Modelled::named(counter)?, decimal(count)?);
+            (*context, Counts { modelled, ..none }, function)
         }
         // Only the task of a CPU that has nothing to do halts it.
         ["idle", idle, function] => {

@@ -15,6 +15,7 @@ mod hooks;
 mod kernels;
 mod kvm_engine;
 mod ledger;
+mod machine;
 mod newer_qemu;
 mod paths;
 mod program;

@@ -13,7 +13,7 @@ use crate::common::{
 };
 
 /// Compiles a program in C.
-fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
+pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) {
     let file = dir.join(format!("{name}.c"));
     fs::write(&file, source).unwrap();
     fs::copy("guest/ktax-mark.h", dir.join("ktax-mark.h")).unwrap();

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ktax::plan::{
-    Campaign, Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger, definitions,
-    select,
+    BuiltIn, Campaign, Experiment, ExperimentFile, ExperimentMethod, GuestsExperiment, Ledger,
+    definitions, experiments, ledgers, select,
 };
 
 fn files(directory: &str) -> Vec<PathBuf> {
@@ -43,6 +43,20 @@ fn every_experiment_can_be_planned() {
         }
     }
     assert!(of_kernels >= 14 && of_guests > 0, "{of_kernels} {of_guests}");
+}
+
+#[test]
+fn what_is_built_in_is_planned_without_any_file() {
+    for BuiltIn { name, text } in experiments() {
+        Experiment::parse(text, name).unwrap();
+    }
+    for BuiltIn { name, text } in ledgers() {
+        Ledger::parse(text, name).unwrap();
+    }
+    assert!(experiments().any(|it| it.name == "lsm") && experiments().count() > 20);
+    assert!(ledgers().any(|it| it.name == "hardening-boot"));
+    // This one names patches, which are built in, too.
+    assert!(experiments().any(|it| it.name == "magic-page"));
 }
 
 fn assert_guests(guests: &GuestsExperiment, name: &str) {

@@ -11,6 +11,7 @@ mod fleet;
 mod hosts;
 mod hundred;
 mod install;
+mod machine;
 mod programs;
 mod publication;
 mod source;

@@ -14,7 +14,7 @@ use crate::common::{KERNEL, QUICK_BOOT, ktax, open_counts, own_cache, printed, r
 /// Debian's own: a shim of another Python before it in PATH is a script that calls half a system.
 const PYTHON: &str = "/usr/bin/python3";
 
-fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {
+pub fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {
     let subject = |line: &str| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{line}\" }}");
     let [base, change] = lines.map(subject);
     let text = format!(
@@ -24,7 +24,7 @@ fn experiment(dir: &Path, lines: [&str; 2], layouts: u32, programs: &str) {
     fs::write(dir.join("e.toml"), text).unwrap();
 }
 
-fn shell(dir: &Path, command: &str) {
+pub fn shell(dir: &Path, command: &str) {
     let ran = run(Command::new("sh").current_dir(dir).args(["-ec", command]));
     assert_eq!(ran.status, 0, "{command}: {}", ran.stderr);
 }

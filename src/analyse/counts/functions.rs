@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::costly::costly;
 use super::gather::Pair;
+use super::kinds::{costly, modelled};
 use super::paths;
 use super::plain::plain;
 use super::source::CountsRuns;
@@ -37,7 +37,12 @@ pub(super) fn read(
     let base = profile(pair.steps.base, &pair.samples.base)?;
     let change = profile(pair.steps.change, &pair.samples.change)?;
     let functions = deltas(&base, &change, workload.ops, metric);
-    Ok((functions, paths::deltas(&base, &change, metric)))
+    // Paths do not have what was modelled.
+    let paths = match metric.modelled {
+        None => paths::deltas(&base, &change, metric),
+        Some(_) => Vec::new(),
+    };
+    Ok((functions, paths))
 }
 
 /// Of both Sides, by function.
@@ -119,8 +124,8 @@ fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<Fu
     }
     let size =
         |sides: &Sides<Counts>| (metric.count)(&sides.base).abs_diff((metric.count)(&sides.change));
-    // What else differs beside costly instructions is in the headline's.
-    let is_other = |sides: &Sides<Counts>| metric.costly.is_none() && sides.base != sides.change;
+    // What else differs beside these is in the headline's.
+    let is_other = |sides: &Sides<Counts>| !metric.is_of_kind() && sides.base != sides.change;
     functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     // Stable: equal deltas stay in the order of their names.
@@ -128,12 +133,8 @@ fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<Fu
     deltas.iter().map(|(function, sides)| delta(function, sides, ops, metric)).collect()
 }
 
-fn delta(
-    function: &str,
-    Sides { base, change }: &Sides<Counts>,
-    ops: u64,
-    metric: &Metric,
-) -> FunctionDelta {
+fn delta(function: &str, sides: &Sides<Counts>, ops: u64, metric: &Metric) -> FunctionDelta {
+    let Sides { base, change } = sides;
     let per_op = |base: u64, change: u64| (change as f64 - base as f64) / ops as f64;
     FunctionDelta {
         function: function.to_owned(),
@@ -144,7 +145,8 @@ fn delta(
         rep_delta: per_op(base.rep_iterations, change.rep_iterations),
         wait: Sides { base: base.wait, change: change.wait },
         transfers: Sides { base: base.transfers, change: change.transfers },
-        costly: costly(metric.costly, &Sides { base: *base, change: *change }),
+        costly: costly(metric.costly, sides),
+        modelled: modelled(metric.modelled, sides),
     }
 }
 

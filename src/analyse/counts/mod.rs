@@ -1,8 +1,8 @@
 //! Counts: Layouts of both Sides, paired, judged by the exact rule.
 
-mod costly;
 mod functions;
 mod gather;
+mod kinds;
 mod notes;
 mod paths;
 mod plain;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
-use super::costly::costly;
 use super::gather::no_step;
+use super::kinds::costly;
 use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::Result;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::rows::RowArgs;
-use crate::cmd::choice::{Choice, experiment, number, one_of};
+use crate::cmd::choice::{experiment, model, number};
 use crate::flow::{self, Error};
-use crate::model::{Model, RunsOn};
+use crate::model::RunsOn;
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
-use crate::plan::{self, DiskKeys, ExperimentFile, SubjectKeys};
+use crate::plan::{self, DiskKeys, ExperimentFile, ModelKey, SubjectKeys};
 use crate::text::shell_path;
 
 /// What to compare.
@@ -68,9 +68,11 @@ pub struct SharedArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(QUANTUM))]
     quantum: Option<u32>,
-    /// Model this while several CPUs are counted
-    #[arg(long, value_name = "MODEL", help_heading = "Subjects", value_parser = one_of(&MODELS))]
-    model: Option<Model>,
+    /// Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists,
+    /// or a file that ends in .toml; or model the coherence of several CPUs
+    #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
+    #[arg(hide_possible_values = true)]
+    model: Option<String>,
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
@@ -91,12 +93,6 @@ pub struct SharedArgs {
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
     threshold: Option<f64>,
 }
-
-const MODELS: [Choice<Model>; 1] = [(
-    Model::Coherence,
-    Model::Coherence.name(),
-    "Which cache lines travel from one CPU to another",
-)];
 
 impl SharedArgs {
     /// What the experiment file says, if one is named.
@@ -140,7 +136,8 @@ impl SharedArgs {
         set(&mut file.machine.memory_mib, &self.memory);
         set(&mut file.machine.cpus, &self.cpus);
         set(&mut file.machine.quantum, &self.quantum);
-        set(&mut file.machine.model, &self.model);
+        set(&mut file.machine.model, &self.model.clone().map(ModelKey::Name));
+        file.machine.model = file.machine.model.take().map(flow::model).transpose()?;
         file.modules.extend(self.module.clone());
         if let Some(fs) = &self.disk {
             file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });

@@ -89,6 +89,7 @@ impl Exact {
             paths: &Paths::LeftOut,
             slices: None,
             variables: None,
+            machine: None,
         };
         let args = |control| argv::no_machine(&plugin, control);
         let stderr = scratch.file("stderr");
@@ -106,7 +107,7 @@ impl Exact {
             memory_mib: machine.memory_mib,
             cpus: machine.cpus,
             quantum: machine.quantum,
-            model: machine.model,
+            model: machine.model.clone(),
             guest: payload::guest_sha256(),
             programs: String::new(),
             modules: Vec::new(),

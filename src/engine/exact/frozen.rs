@@ -1,6 +1,7 @@
 //! A Boot of the exact engine, and its Runs.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::engine::contract::{Frozen, RawAnswer, Request};
 use crate::engine::paths::Paths;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::{Rest, Vm};
-use crate::model::{CONTENDED_QUANTUM, Failure, QUANTUM, Region};
+use crate::model::{CONTENDED_QUANTUM, Failure, Machine, Model, QUANTUM, Region};
 use crate::wire::{self, Hello};
 
 /// A Snapshot, ready for Runs.
@@ -44,14 +45,25 @@ struct Place {
     scratch: Scratch,
     order: PathBuf,
     profile: PathBuf,
+    machine: Option<PathBuf>,
 }
 
 impl Place {
-    fn create(tools: &Tools, order: &str) -> Result<Place, Failure> {
+    fn create(tools: &Tools, machine: &Machine, order: &str) -> Result<Place, Failure> {
         let scratch = Scratch::create(&tools.cache.join("runs")).map_err(host("cannot start"))?;
         let (order_file, profile) = (scratch.file("order"), scratch.file("profile"));
         fs::write(&order_file, order).map_err(host("cannot write the order"))?;
-        Ok(Place { scratch, order: order_file, profile })
+        let machine = match machine.model.as_ref().and_then(Model::machine) {
+            None => None,
+            Some(model) => {
+                let path = scratch.file("machine");
+                let text = model.wire().map_err(io::Error::other);
+                let text = text.map_err(host("cannot model the machine"))?;
+                fs::write(&path, text).map_err(host("cannot write the machine"))?;
+                Some(path)
+            }
+        };
+        Ok(Place { scratch, order: order_file, profile, machine })
     }
 
     fn files(&self, ram: PathBuf) -> Files {
@@ -78,7 +90,7 @@ impl Frozen for ExactBoot<'_> {
     }
 
     fn run_boot(&self, order: &str) -> Result<RawAnswer, Stop> {
-        let (tools, place) = (self.tools, Place::create(self.tools, order)?);
+        let (tools, place) = (self.tools, Place::create(self.tools, &self.request.machine, order)?);
         let files = place.files(place.scratch.file("ram"));
         // Without symbols the plugin does not know where the kernel starts: the profile has no
         // Region.
@@ -147,7 +159,7 @@ impl<'a> ExactBoot<'a> {
         symbols: Option<&Path>,
         wire_bytes: u64,
     ) -> Result<RawAnswer, Stop> {
-        let (tools, place) = (self.tools, Place::create(self.tools, order)?);
+        let (tools, place) = (self.tools, Place::create(self.tools, &self.request.machine, order)?);
         let files = place.files(self.snapshot.ram());
         let plugin = symbols.map(|symbols| self.plugin(&place, symbols, Region::Marked));
         let initrd = &self.initrd;
@@ -176,7 +188,8 @@ impl<'a> ExactBoot<'a> {
         });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
         let (programs, paths) = (programs.as_ref(), &self.paths);
-        Plugin { library, symbols, programs, profile, region, paths, slices, variables }
+        let machine = place.machine.as_deref();
+        Plugin { library, symbols, programs, profile, region, paths, slices, variables, machine }
     }
 
     /// Waits until the guest is done, and reads its output.

@@ -106,6 +106,7 @@ impl Exact {
                 limit: tools.limits.instructions(),
             }),
             variables: None,
+            machine: None,
         };
         let words = if what == SelfTest::Locked { "locked" } else { "unlocked" };
         let args = |control| argv::self_test(&image, words, CPUS, &files, control, &plugin);

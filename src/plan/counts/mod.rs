@@ -6,6 +6,7 @@ use super::disk;
 use super::error::{PlanError, printable_line, range};
 use super::file::{ExperimentFile, MachineKeys};
 use super::layouts;
+use super::models::ModelKey;
 use super::program::hooks;
 use super::programs;
 use super::workloads::{
@@ -13,7 +14,8 @@ use super::workloads::{
 };
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
-    CountsPlan, Disk, Identity, Key, Machine, Plan, QUANTUM, Sides, Subject, UserProgram, Workload,
+    CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM, Sides, Subject,
+    UserProgram, Workload,
 };
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -73,7 +75,7 @@ impl CountsExperiment {
         let base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
         let change = change.ok_or_else(|| missing("change.kernel"))?;
-        let machine = machine(&file.machine);
+        let machine = machine(&file.machine)?;
         let (defined, workloads) =
             programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
         let disk = file.disk.as_ref().map(disk::disk).transpose()?;
@@ -103,13 +105,23 @@ impl CountsExperiment {
                           setup and prepare into its [[program]] or [run]";
             return Err(PlanError::Program { reason: reason.into() });
         }
-        let Machine { cpus, quantum, model, .. } = self.machine;
+        let Machine { cpus, quantum, model, .. } = &self.machine;
+        let (cpus, quantum) = (*cpus, *quantum);
         range("machine.cpus", cpus, CPUS)?;
         range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
-        for (is_set, key) in [(quantum.is_some(), "quantum"), (model.is_some(), "model")] {
+        let is_coherence = *model == Some(Model::Coherence);
+        for (is_set, key) in [(quantum.is_some(), "quantum"), (is_coherence, "model")] {
             if cpus == 1 && is_set {
                 return Err(PlanError::OneCpu { key });
             }
+        }
+        if let Some(machine) = model.as_ref().and_then(Model::machine).filter(|_| cpus > 1) {
+            return Err(PlanError::OneCpuModelled { name: machine.name.clone() });
+        }
+        let is_machine = model.as_ref().is_some_and(|model| model.machine().is_some());
+        let memory_mib = self.machine.memory_mib;
+        if is_machine && memory_mib > MachineModel::MOST_MEMORY_MIB {
+            return Err(PlanError::ModelledMemory { memory_mib });
         }
         if !MEMORY_MIB.contains(&self.machine.memory_mib) {
             return Err(PlanError::Memory { memory_mib: self.machine.memory_mib });
@@ -190,16 +202,16 @@ impl Experiment<CountsExperiment> {
     }
 }
 
-fn machine(keys: &MachineKeys) -> Machine {
+fn machine(keys: &MachineKeys) -> Result<Machine, PlanError> {
     let MachineKeys { cpu, memory_mib, cpus, quantum, model, .. } = keys.clone();
     let usual = Machine::of_cpus(cpus.unwrap_or(Machine::default().cpus));
-    Machine {
+    Ok(Machine {
         cpu: cpu.unwrap_or(usual.cpu),
         memory_mib: memory_mib.unwrap_or(usual.memory_mib),
         cpus: usual.cpus,
         quantum,
-        model,
-    }
+        model: model.as_ref().map(ModelKey::model).transpose()?,
+    })
 }
 
 #[cfg(test)]
@@ -240,5 +252,12 @@ mod tests {
         assert!(refused("cpus = 33").contains("(machine.cpus) must be 1 to 32, not 33"));
         assert!(refused("cpus = 4, quantum = 3").contains("(machine.quantum) must be 20"));
         assert!(refused("quantum = 500").contains("only applies to several CPUs"));
+        let said = refused("model = \"zen3\", memory_mib = 4096");
+        assert!(said.contains("at most 2048 MiB, not 4096"), "{said}");
+        assert!(refused("model = \"coherence\"").contains("only applies to several CPUs"));
+        assert!(
+            refused("cpus = 4, model = \"zen3\"")
+                .contains("--model zen3 (machine.model) models one")
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::bridge::bridge;
 use super::functions::headline;
-use crate::model::{Comparison, CountsComparison, Effect, Row, Side, metric};
+use crate::model::{Comparison, CountsComparison, Effect, Metric, Row, Side, metric};
 use crate::report::carried::{Carried, carrying};
 use crate::report::flame::flame;
 use crate::report::view::{Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table};
@@ -164,8 +164,8 @@ fn metrics(row: &Row) -> Section {
             effect::over_layouts(of),
             effect::detectable(of),
         ];
-        let is_costly = metric(&of.metric).is_some_and(|metric| metric.costly.is_some());
-        let verdict = match is_costly {
+        let is_of_kind = metric(&of.metric).is_some_and(Metric::is_of_kind);
+        let verdict = match is_of_kind {
             true => Cell::from(changes::more_or_less(of)),
             false => Cell::verdict(of.verdict, ""),
         };

@@ -4,6 +4,7 @@ mod bridge;
 mod coherence;
 mod details;
 mod functions;
+mod kinds;
 mod overall;
 mod parallel;
 mod paths;
@@ -13,6 +14,7 @@ mod table;
 mod view;
 mod waits;
 
+pub use kinds::kinds;
 pub use paths::paths;
 pub use sides::sides;
 pub use view::{records, view};

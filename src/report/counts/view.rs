@@ -7,7 +7,7 @@ use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
 use super::waits::waits;
-use crate::model::{Comparison, CountsComparison, metric};
+use crate::model::{Comparison, CountsComparison, Model, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 
@@ -28,6 +28,8 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
     sections.push(changes::costly(rows));
+    let model = counts.key.model.as_ref().and_then(Model::machine);
+    sections.extend(model.map(|model| changes::modelled(rows, &model.name)));
     sections.push(changes::also_changed(rows));
     sections.push(changes::background(rows));
     sections.push(changes::different_work(rows));

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::model::{Comparison, NativeRow, NativeTable, Row, Side};
+use crate::model::{Comparison, ComparisonMethod, MachineModel, NativeRow, NativeTable, Row, Side};
 use crate::report::formats::{Page, numbers};
 use crate::report::number;
 use crate::report::options::TextOptions;
@@ -39,19 +39,54 @@ const COUNTERS: [Counter; 9] = [
     counter("time elapsed (msecs)", "nanoseconds", 1e6, "instructions are not time"),
 ];
 
+/// Behind them, what only the model of a machine counts.
+const OF_MODEL: [Counter; 4] = [
+    counter("L1 icache misses", "l1i-misses", 1.0, ""),
+    counter("dTLB misses", "dtlb-misses", 1.0, ""),
+    counter("branches", "branches", 1.0, ""),
+    counter("branch misses", "branch-misses", 1.0, ""),
+];
+
+/// Why a model has no misses of the last cache.
+const TOO_SHORT: &str = "(the region is too short for the model)";
+
+/// What its Metrics are called.
+const MODEL: &str = "model-";
+
 type Values = BTreeMap<String, f64>;
 
 /// One table for each row: base, change, what it is, and by how much it changed.
 pub fn render(comparison: &Comparison, options: TextOptions) -> String {
     let header = ["base", "change", "", "counter", ""];
+    let model = model(comparison);
     let section = |row: &Row| {
         let values = Side::BOTH.map(|side| of_row(row, side));
-        let missing = |counter: &Counter| counter.not_exact.to_owned();
+        let is_modelled = |counter: &Counter| row.effect(&metric_of(counter)).is_some();
+        let why = |counter: &Counter, is_counted: bool| match model {
+            Some(model) if is_modelled(counter) => format!("(model {})", model.name),
+            Some(_) if counter.value == "cache-misses" => TOO_SHORT.to_owned(),
+            _ if is_counted => String::new(),
+            _ => format!("({})", counter.not_exact),
+        };
         let title = Page::new(options).paragraph(&title(&row.row));
-        let table = numbers(&header, lines(&values, missing), 0..3, options);
+        let more = OF_MODEL.iter().filter(|counter| is_modelled(counter));
+        let lines = lines(COUNTERS.iter().chain(more), &values, why);
+        let table = numbers(&header, lines, 0..3, options);
         format!("\n{title}\n{table}")
     };
     comparison.rows.iter().map(section).collect()
+}
+
+/// The machine that was modelled, if any was.
+fn model(comparison: &Comparison) -> Option<&MachineModel> {
+    match &comparison.method {
+        ComparisonMethod::Counts(counts) => counts.key.model.as_ref()?.machine(),
+        _ => None,
+    }
+}
+
+fn metric_of(counter: &Counter) -> String {
+    format!("{MODEL}{}", counter.value)
 }
 
 /// What one Side counted in the whole Region.
@@ -65,6 +100,11 @@ fn of_row(row: &Row, side: Side) -> Values {
         let per_op = if side == Side::Base { effect.base } else { effect.change };
         values.insert("instructions".to_owned(), per_op * row.ops as f64);
     }
+    for effect in row.effects() {
+        if let (Some(name), Some(counts)) = (effect.metric.strip_prefix(MODEL), effect.counts()) {
+            values.insert(name.to_owned(), *counts.get(side) as f64);
+        }
+    }
     values
 }
 
@@ -77,12 +117,13 @@ fn is_counted(row: &NativeRow) -> bool {
 /// What the counters said of native rows that were counted: the medians over their Samples.
 pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
     let section = |row: &NativeRow| {
-        let missing = |counter: &Counter| match row.uncounted.get(counter.value) {
-            Some(reason) => reason.clone(),
-            None => "the run did not say".to_owned(),
+        let why = |counter: &Counter, is_counted: bool| match row.uncounted.get(counter.value) {
+            _ if is_counted => String::new(),
+            Some(reason) => format!("({reason})"),
+            None => "(the run did not say)".to_owned(),
         };
         let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
-        let lines = lines(&[medians(row)], missing).into_iter().map(Line::of);
+        let lines = lines(COUNTERS.iter(), &[medians(row)], why).into_iter().map(Line::of);
         let table = Table { wraps: 2, ..Table::of(columns) }.with(lines);
         Section::Table { title: title(&row.workload.row), table, notes: Vec::new() }
     };
@@ -101,8 +142,13 @@ fn medians(row: &NativeRow) -> Values {
     all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
 }
 
-/// The values, of two by how much they differ, the counter, and why a value is missing.
-fn lines(values: &[Values], missing: impl Fn(&Counter) -> String) -> Vec<Vec<String>> {
+/// The values, of two by how much they differ, the counter, and why a value is missing or whose it
+/// is.
+fn lines<'a>(
+    counters: impl Iterator<Item = &'a Counter>,
+    values: &[Values],
+    why: impl Fn(&Counter, bool) -> String,
+) -> Vec<Vec<String>> {
     let line = |counter: &Counter| {
         let value =
             |values: &Values| values.get(counter.value).map(|value| value / counter.divisor);
@@ -113,10 +159,10 @@ fn lines(values: &[Values], missing: impl Fn(&Counter) -> String) -> Vec<Vec<Str
         }
         cells.push(counter.name.to_owned());
         let counted = found.iter().all(Option::is_some);
-        cells.push(if counted { String::new() } else { format!("({})", missing(counter)) });
+        cells.push(why(counter, counted));
         cells
     };
-    COUNTERS.iter().map(line).collect()
+    counters.map(line).collect()
 }
 
 fn shown(value: Option<f64>) -> String {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::names::{is_hash, is_printable, is_row};
-use crate::model::{CountsPlan, Machine, Side, Step};
+use crate::model::{CountsPlan, Machine, Model, Side, Step};
 
 /// A plan may come from anywhere, and its row names and hashes become file names.
 pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> {
@@ -27,11 +27,18 @@ pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> 
         Err("the CPUs are not 1 to 32")
     } else if plan.machine.quantum == Some(0) {
         Err("the quantum is 0")
+    } else if [&plan.machine.model, &plan.key.model].into_iter().any(|it| !can_be_modelled(it)) {
+        Err("the machine cannot be modelled")
     } else if !texts(plan).all(is_printable) {
         Err("a text has control characters")
     } else {
         Ok(())
     }
+}
+
+fn can_be_modelled(model: &Option<Model>) -> bool {
+    let machine = model.as_ref().and_then(Model::machine);
+    machine.is_none_or(|machine| machine.wire().is_ok())
 }
 
 /// What is shown to people or handed to QEMU.

@@ -7,6 +7,7 @@ use ktax::model::{
     Comparison, ComparisonMethod, CountsComparison, CountsEvidence, Effect, Evidence, Failure, Row,
     RowFailure, Side, Signature, Verdict, Warning,
 };
+use ktax::plan::ModelKey;
 
 use super::cpus::several;
 use super::fixtures::{Line, Made, run_dir};
@@ -34,6 +35,19 @@ const ISOLATED: Made = ("stat", "one call", |side, layout| {
     ]);
     Ok((lines, signature))
 });
+/// What a model of a machine counts of it.
+const MODELLED: Made = ("stat", "one call", |side, layout| {
+    let (mut lines, signature) = small(side, layout)?;
+    let more = u64::from(side == Side::Change);
+    lines.extend([
+        ("modelled", "lockref_get model-l1d-accesses", 100 + more, 0),
+        ("modelled", "lockref_get model-l1d-misses", 4 + more, 0),
+        ("modelled", "lockref_get model-cache-references", 2, 0),
+        ("modelled", "lockref_get model-branches", 60, 0),
+        ("modelled", "entry_SYSCALL_64 model-branch-misses", 2 * more, 0),
+    ]);
+    Ok((lines, signature))
+});
 const SMALL: Made = ("stat", "one call", small);
 
 /// One in ten thousand, and one in a hundred, of the instructions beside them.
@@ -56,10 +70,18 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("hostile", hostile()),
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
             ("costly", made("Page-table isolation", 5, &[ISOLATED, CALL])),
+            ("machine", modelled()),
             ("small", made("Half of the threshold", 5, &[SMALL])),
             ("cpus", several()),
         ]
     })
+}
+
+fn modelled() -> Comparison {
+    let mut modelled = made("What would a machine make of it?", 5, &[MODELLED, CALL]);
+    let ComparisonMethod::Counts(counts) = &mut modelled.method else { panic!("counts") };
+    counts.key.model = Some(ModelKey::Name("core2-extreme".into()).model().unwrap());
+    modelled
 }
 
 pub fn changes() -> Comparison {

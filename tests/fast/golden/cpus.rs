@@ -23,7 +23,7 @@ pub fn several() -> Comparison {
     let method = &mut plan.method;
     method.machine = Machine { cpus: MACHINE_CPUS as u32, ..Machine::default() };
     method.machine.model = Some(Model::Coherence);
-    method.key.model = method.machine.model;
+    method.key.model = method.machine.model.clone();
     method.key.cpus = method.machine.cpus;
     for (workload, (_, cpus)) in method.workloads.iter_mut().zip(ROWS) {
         workload.params.insert("cpus".into(), cpus);

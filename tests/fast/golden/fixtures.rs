@@ -10,7 +10,7 @@ use ktax::model::{
 use ktax::rundir::{RunDir, profile};
 
 /// One function of a profile: context, function, and per operation instructions and REP iterations;
-/// or `costly`, function and kind, and how many of the kind.
+/// or `costly` or `modelled`, function and kind, and how many of the kind.
 pub type Line = (&'static str, &'static str, u64, u64);
 
 /// What a Run measures, by Side and Layout.
@@ -76,8 +76,11 @@ pub fn profile_text(row: &str, lines: &[Line]) -> String {
     let mut text = format!("ktax-profile\t1\napi\t1\nregion\t{row}\n");
     let (mut total, mut functions) = (own.2, String::new());
     for (context, function, instructions, rep) in counted {
-        if let ("costly", Some((function, kind))) = (*context, function.split_once(' ')) {
-            functions += &format!("costly\tprocess\t{kind}\t{}\t{function}\n", instructions * OPS);
+        if let ("costly" | "modelled", Some((function, kind))) =
+            (*context, function.split_once(' '))
+        {
+            let count = instructions * OPS;
+            functions += &format!("{context}\tprocess\t{kind}\t{count}\t{function}\n");
             continue;
         }
         let (instructions, rep) = (instructions * OPS, rep * OPS);

@@ -96,6 +96,16 @@ fn a_row_is_explained_with_all_its_functions_and_a_mistyped_one_is_guessed() {
     assert!(!all.stdout.contains("more functions") && !all.stdout.contains("getppid"));
     assert!(all.stdout.contains("fork-pages:pages=16: slower (+1.22 %)"), "{}", all.stdout);
     assert_eq!(explain("getppid").status, 0);
+    for (case, line) in [
+        ("costly", "cr3-write  entry_SYSCALL_64 0 → 1.00, syscall_return_via_sysret 0 → 1.00"),
+        ("machine", "model-branch-misses  entry_SYSCALL_64 0 → 2.00"),
+    ] {
+        let (_, comparison) = cases::all().iter().find(|(name, _)| *name == case).unwrap();
+        fs::write(&path, super::show(comparison, ktax::report::JSON)).unwrap();
+        let explained = explain("stat").stdout;
+        assert!(explained.contains(line), "{explained}");
+    }
+    fs::write(&path, super::show(&cases::changes(), ktax::report::JSON)).unwrap();
     let wrong = explain("fork-page");
     assert_eq!(wrong.status, 2);
     let said = "ktax: there is no row \"fork-page\" (did you mean \"fork-pages:pages=16\"?)";

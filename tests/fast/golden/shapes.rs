@@ -32,6 +32,27 @@ fn a_published_table_says_which_rows_it_has_no_place_for() {
 }
 
 #[test]
+fn counters_that_a_model_has_are_called_the_models() {
+    let of = |name: &str| &cases::all().iter().find(|(known, _)| *known == name).unwrap().1;
+    let lines = |name: &str| -> Vec<String> {
+        let text = Shape::Counters.render(of(name), TextOptions::default());
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().map(words).collect()
+    };
+    let modelled = lines("machine");
+    // 400 operations.
+    for line in [
+        "800 800 0% cache references (model core2-extreme)",
+        "0 0 0% cache misses (model core2-extreme)",
+        "24 000 24 000 0% branches (model core2-extreme)",
+        "0 800 branch misses (model core2-extreme)",
+    ] {
+        assert!(modelled.iter().any(|found| found == line), "{line}: {modelled:#?}");
+    }
+    assert!(lines("costly").iter().all(|line| !line.contains("branch")));
+}
+
+#[test]
 fn a_table_by_pages_has_the_families_that_have_a_row_without() {
     let mut changes = cases::changes();
     for (at, pages) in [(0, 0), (2, 16), (3, 8)] {

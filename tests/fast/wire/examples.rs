@@ -3,8 +3,8 @@
 use std::fs;
 
 use ktax::engine::Limits;
-use ktax::model::{Context, Layout, Signature, UserProgram};
-use ktax::plan::{definitions, select};
+use ktax::model::{Context, Layout, Modelled, Signature, UserProgram};
+use ktax::plan::{ModelKey, definitions, select};
 use ktax::program::pack;
 use ktax::rundir::profile::{self, ProfileError};
 use ktax::wire::{self, Answer, Done, WireError, parse_answer, parse_hello, parse_symbols};
@@ -48,7 +48,7 @@ fn every_example_belongs_to_a_test() {
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
     let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
     let answers = [answer; 5];
-    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 6]].concat();
+    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 8]].concat();
     assert_eq!(headings, wanted);
 }
 
@@ -136,7 +136,7 @@ fn the_answers_are_parsed() {
 #[test]
 fn the_profile_adds_up() {
     let profiles = all("Profile");
-    let [one, several] = [0, 3].map(|at| profile::parse(&profiles[at]).unwrap());
+    let [one, several] = [0, 5].map(|at| profile::parse(&profiles[at]).unwrap());
     assert_eq!((one.profile.lines.len(), one.counts().len(), &one.parallel), (4, 2, &None));
     assert_eq!(several.parallel.unwrap().cpus.len(), 2);
     let called = profiles[0].replace("end\n", &format!("{}end\n", profiles[1]));
@@ -150,11 +150,16 @@ fn the_profile_adds_up() {
     );
     let fewer = costly.replace("path-costly\t100", "path-costly\t99");
     assert_eq!(profile::parse(&fewer), Err(ProfileError::Paths));
-    let modelled = profiles[3].replace("end\n", &format!("{}end\n", profiles[4]));
+    let modelled = profiles[0].replace("end\n", &format!("{}end\n", profiles[3]));
+    let counts = profile::parse(&modelled).unwrap().counts();
+    assert_eq!(counts[&Context::Process].modelled.get(Modelled::BranchMisses), 3);
+    let core2 = ModelKey::Name("core2-extreme".to_owned()).model().unwrap();
+    assert_eq!(core2.machine().unwrap().wire().unwrap(), profiles[4]);
+    let modelled = profiles[5].replace("end\n", &format!("{}end\n", profiles[6]));
     let modelled = profile::parse(&modelled).unwrap();
     assert_eq!(modelled.parallel.unwrap().transfers, Some(7));
     assert_eq!(modelled.profile.cache_lines.len(), 3);
-    let over = profile::parse(&profiles[5]).unwrap_err();
+    let over = profile::parse(&profiles[7]).unwrap_err();
     let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
     assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
 }

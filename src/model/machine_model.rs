@@ -1,0 +1,173 @@
+//! Machines that are modelled: their caches, TLBs and predictors of branches.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine that is modelled: a file of `machines/`, or one like it. Lines have 64 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineModel {
+    /// What it is called: the file's name, of one that is built in without `.toml`.
+    #[serde(default)]
+    pub name: String,
+    /// Which machine it is. Only its file says so, for nothing that is counted depends on it.
+    #[serde(default, skip_serializing)]
+    pub title: String,
+    /// Where its sizes are from, likewise.
+    #[serde(default, skip_serializing)]
+    pub sources: Vec<String>,
+    /// The first cache of code.
+    pub l1i: CacheSize,
+    /// The first cache of data.
+    pub l1d: CacheSize,
+    /// The cache behind both.
+    pub l2: CacheSize,
+    /// The cache behind that, if there is a third level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc: Option<CacheSize>,
+    /// The first TLB of code.
+    pub itlb: TlbSize,
+    /// The first TLB of data.
+    pub dtlb: TlbSize,
+    /// The TLB behind that of code, if there is one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub itlb2: Option<TlbSize>,
+    /// The TLB behind that of data, if there is one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtlb2: Option<TlbSize>,
+    /// The TLB behind both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stlb: Option<TlbSize>,
+    /// The predictor of branches.
+    pub branches: Branches,
+}
+
+/// The size of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSize {
+    /// In KiB.
+    pub kib: u32,
+    /// Lines of each set.
+    pub ways: u32,
+}
+
+/// The size of a TLB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbSize {
+    /// Translations of pages of 4 KiB; of all pages, if large ones have none of their own.
+    pub entries: u32,
+    /// Of those, each set.
+    pub ways: u32,
+    /// Translations of pages of 2 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_entries: Option<u32>,
+    /// Of those, each set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_ways: Option<u32>,
+}
+
+/// A textbook predictor: gshare, and a stack of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branches {
+    /// How many branches it remembers.
+    pub history: u32,
+    /// Two to this power counters, and as many targets.
+    pub table: u32,
+    /// How many calls it remembers.
+    pub returns: u32,
+}
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+
+/// As in `plugin/machine-file.c`.
+const MOST_SETS: u64 = 1 << 20;
+const MOST_TLB_SETS: u64 = 1 << 12;
+const MOST_WAYS: u64 = 64;
+
+/// Sets and ways.
+type Sets = (u64, u64);
+
+impl MachineModel {
+    /// The most memory that a guest has whose machine is modelled, in MiB: it is in one piece.
+    pub const MOST_MEMORY_MIB: u32 = 2048;
+
+    /// The file that the plugin reads: `docs/wire.md`.
+    ///
+    /// # Errors
+    ///
+    /// Why no such machine can be modelled.
+    pub fn wire(&self) -> Result<String, String> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_plain) {
+            return Err("a name has 1 to 32 letters, digits, '-', '_' and '.'".to_owned());
+        }
+        if self.stlb.is_some() && (self.itlb2.is_some() || self.dtlb2.is_some()) {
+            return Err("stlb is behind both TLBs, so remove itlb2 and dtlb2, or stlb".to_owned());
+        }
+        let caches = [
+            ("l1i", Some(self.l1i)),
+            ("l1d", Some(self.l1d)),
+            ("l2", Some(self.l2)),
+            ("llc", self.llc),
+        ];
+        let tlbs = [
+            ("itlb", Some(self.itlb)),
+            ("dtlb", Some(self.dtlb)),
+            ("itlb2", self.itlb2),
+            ("dtlb2", self.dtlb2),
+            ("stlb", self.stlb),
+        ];
+        let mut text = String::new();
+        for (name, size) in caches.into_iter().filter_map(|(name, size)| Some((name, size?))) {
+            let (sets, ways) = size.sets().ok_or_else(|| no_sets(name, MOST_SETS))?;
+            text += &format!("{name} {sets} {ways}\n");
+        }
+        for (name, size) in tlbs.into_iter().filter_map(|(name, size)| Some((name, size?))) {
+            let [(sets, ways), (large_sets, large_ways)] =
+                size.sets().ok_or_else(|| no_sets(name, MOST_TLB_SETS))?;
+            text += &format!("{name} {sets} {ways} {large_sets} {large_ways}\n");
+        }
+        let Branches { history, table, returns } = self.branches;
+        if history > table || table > 24 || !(1..=64).contains(&returns) {
+            return Err("branches needs a history up to table, a table up to 24, and 1 to 64 \
+                        returns"
+                .to_owned());
+        }
+        Ok(text + &format!("branches {history} {table} {returns}\n"))
+    }
+}
+
+fn no_sets(name: &str, most: u64) -> String {
+    format!(
+        "{name} must have a power of two sets, at most {most}, of 1 to {MOST_WAYS} ways; \
+         large_entries and large_ways go together"
+    )
+}
+
+impl CacheSize {
+    fn sets(self) -> Option<Sets> {
+        sets(u64::from(self.kib) * 1024 / LINE, u64::from(self.ways), MOST_SETS)
+    }
+}
+
+impl TlbSize {
+    /// Of small pages and of large ones; of those none if they are with the small.
+    fn sets(self) -> Option<[Sets; 2]> {
+        let large = match (self.large_entries, self.large_ways) {
+            (None, None) => (0, 0),
+            (Some(entries), Some(ways)) => sets(entries.into(), ways.into(), MOST_TLB_SETS)?,
+            _ => return None,
+        };
+        Some([sets(self.entries.into(), self.ways.into(), MOST_TLB_SETS)?, large])
+    }
+}
+
+/// Of so many entries, if it is a power of two sets and not too large.
+fn sets(entries: u64, ways: u64, most: u64) -> Option<Sets> {
+    let sets = entries.checked_div(ways)?;
+    let is_whole = sets * ways == entries && sets.is_power_of_two();
+    (is_whole && sets <= most && ways <= MOST_WAYS).then_some((sets, ways))
+}

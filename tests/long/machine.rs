@@ -1,0 +1,61 @@
+//! The model of a machine against another simulator of caches.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use ktax::model::{Context, Modelled};
+
+use crate::common::require::are_there;
+use crate::common::{ktax, open_counts, run, scratch};
+use crate::programs::{experiment, shell};
+
+const CALLGRIND: &str = "valgrind --tool=callgrind --toggle-collect=counted --cache-sim=yes \
+                         --callgrind-out-file=out.cg --I1=32768,8,64 --D1=32768,8,64 \
+                         --LL=4194304,16,64 ./work";
+
+/// What callgrind counts, by the names of its events.
+fn events(text: &str) -> BTreeMap<&str, u64> {
+    let of = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap();
+    let counts = of("summary: ").split_whitespace().map(|count| count.parse().unwrap());
+    of("events: ").split_whitespace().zip(counts).collect()
+}
+
+#[test]
+fn caches_miss_what_callgrinds_do() {
+    if !are_there(&["gcc", "valgrind"]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    fs::copy("guest/ktax-mark.h", dir.join("ktax-mark.h")).unwrap();
+    fs::write(dir.join("work.c"), include_str!("machine/work.c")).unwrap();
+    shell(dir, "gcc -O1 -static -o work work.c");
+    experiment(dir, [""; 2], 1, "[[program]]\ncommand = [\"./work\"]\n");
+    let words = ["compare", "e.toml", "--model", "core2-extreme", "--out", "out"];
+    let ran = run(ktax().current_dir(dir).args(words));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = run(Command::new("sh").current_dir(dir).args(["-c", CALLGRIND]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+
+    let text = fs::read_to_string(dir.join("out.cg")).unwrap();
+    let theirs = events(&text);
+    let counted = open_counts(&dir.join("out")).unwrap();
+    let profile = counted.profile(&counted.plan().method.steps[0], "program:work").unwrap();
+    let ours = |counter| -> u64 {
+        let lines = profile.lines.iter().filter(|line| line.context == Context::Process);
+        let of_user = lines.filter(|it| it.function.starts_with('[') && it.function != "[kernel]");
+        of_user.map(|line| line.counts.modelled.get(counter)).sum()
+    };
+    for (counter, events, within) in [
+        (Modelled::L1dAccesses, ["Dr", "Dw"], 1e-5),
+        (Modelled::L1dMisses, ["D1mr", "D1mw"], 0.005),
+        (Modelled::CacheMisses, ["DLmr", "DLmw"], 0.005),
+    ] {
+        let theirs: u64 = events.iter().map(|event| theirs[event]).sum();
+        let ours = ours(counter);
+        let ratio = ours as f64 / theirs as f64 - 1.0;
+        println!("{}: {ours}, callgrind {theirs}", counter.name());
+        assert!(theirs > 100_000 && ratio.abs() <= within, "{counter:?}: {ours}, not {theirs}");
+    }
+}
