@@ -35,7 +35,9 @@ fn lines(
 pub fn modelled(rows: &[Row], model: &str) -> Section {
     let one = |effect: &Effect| {
         let [base, change] = [effect.base, effect.change].map(number::count);
-        let percent = effect.percent.map(|percent| number::percent(Some(percent)));
+        // Ten times of nearly nothing says less than the two numbers.
+        let percent = effect.percent.filter(|percent| *percent <= 1000.0);
+        let percent = percent.map(|percent| number::percent(Some(percent)));
         let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
         format!("{} {base} → {change}{percent}", effect.metric)
     };
