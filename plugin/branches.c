@@ -17,7 +17,6 @@
 #include "counters.h"
 #include "decode.h"
 #include "symbols.h"
-#include "user.h"
 
 enum kind {
     END_OTHER,
@@ -228,23 +227,20 @@ static void read_branch(struct block *block, const uint8_t *bytes, size_t length
     block->target = ktax_place_behind(&block->branch, (int64_t)length + distance);
 }
 
-void ktax_branches_watch(struct qemu_plugin_tb *tb)
+void ktax_branches_watch(struct qemu_plugin_tb *tb, const struct qemu_plugin_insn *end, int slot)
 {
-    size_t count = qemu_plugin_tb_n_insns(tb);
-    struct block *block = count > 0 ? calloc(1, sizeof(*block)) : NULL;
+    struct block *block = calloc(1, sizeof(*block));
     uint8_t bytes[16];
 
     if (!block) {
-        is_full = is_full || count > 0;
+        is_full = true;
         return;
     }
-    struct qemu_plugin_insn *end = qemu_plugin_tb_get_insn(tb, count - 1);
     block->begin = ktax_place_of(qemu_plugin_tb_get_insn(tb, 0));
     block->branch = ktax_place_of(end);
+    block->slot = slot;
     read_branch(block, bytes, ktax_insn_bytes(end, bytes, sizeof(bytes)));
-    uint64_t at = block->branch.address;
-    block->slot = at >> 63 ? ktax_slot_of(ktax_symbols_find(at)) : ktax_user_slot(at);
-    at = block->begin.address;
+    uint64_t at = block->begin.address;
     const struct ktax_function *function = at >> 63 ? ktax_symbols_find(at) : NULL;
     if (function && (function->begin == at || function->role == ROLE_STUBS)) {
         block->is_interrupt = function->role == ROLE_INTERRUPT || function->role == ROLE_STUBS;

@@ -31,8 +31,8 @@ bool ktax_branches_are_there(void);
 /* Is something missing, since there was not enough memory? */
 bool ktax_branches_full(void);
 
-/* Looks where the branch at the end of each block goes. */
-void ktax_branches_watch(struct qemu_plugin_tb *tb);
+/* Looks where the branch at the end of a block goes: its last instruction, of that slot. */
+void ktax_branches_watch(struct qemu_plugin_tb *tb, const struct qemu_plugin_insn *end, int slot);
 
 /* In machine.c: a branch of that slot was executed. */
 HOOK void ktax_machine_branch(int slot, bool is_missed);

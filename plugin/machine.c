@@ -10,10 +10,7 @@
 #include "branches.h"
 #include "calls.h"
 #include "code.h"
-#include "counters.h"
-#include "decode.h"
 #include "region.h"
-#include "symbols.h"
 #include "tlbs.h"
 
 enum {
@@ -174,11 +171,6 @@ void ktax_machine_watch(struct qemu_plugin_insn *insn, bool is_first, int slot,
         qemu_plugin_register_vcpu_insn_exec_cb(insn, on_forget, QEMU_PLUGIN_CB_NO_REGS,
                                                (void *)(uintptr_t)forgets);
     }
-}
-
-void ktax_machine_block(struct qemu_plugin_tb *tb)
-{
-    ktax_branches_watch(tb);
 }
 
 const char *ktax_machine_event(int column)

@@ -38,8 +38,7 @@ enum ktax_forgets {
     FORGETS_ALL,
 };
 
-/* Calls for each block; for the lines of an instruction's code, and for each access of it. */
-void ktax_machine_block(struct qemu_plugin_tb *tb);
+/* Calls for the lines of an instruction's code, and for each access of it. */
 void ktax_machine_watch(struct qemu_plugin_insn *insn, bool is_first, int slot,
                         enum ktax_forgets forgets);
 

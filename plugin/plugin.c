@@ -3,20 +3,17 @@
  * ktax's QEMU plugin: counts every guest instruction by function and context between two markers.
  * The contract is docs/wire.md.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arguments.h"
+#include "branches.h"
 #include "coherence.h"
 #include "context.h"
 #include "costly.h"
 #include "counters.h"
 #include "cpus.h"
-#include "deadline.h"
 #include "draw.h"
 #include "machine.h"
-#include "memory.h"
 #include "paths.h"
 #include "report.h"
 #include "slices.h"
@@ -55,13 +52,6 @@ static bool may_cross_page(uint64_t address)
     return ((address + 14) ^ address) >> 12;
 }
 
-/* May addresses mean other memory after it? */
-static bool remaps(enum ktax_costly kind)
-{
-    return kind == COSTLY_CR3_WRITE || kind == COSTLY_INVLPG || kind == COSTLY_INVPCID ||
-           kind == COSTLY_SERIALIZING;
-}
-
 static bool is_entry(const struct ktax_insn *insn)
 {
     return ktax_symbols_in_entry(insn->address) ||
@@ -69,7 +59,7 @@ static bool is_entry(const struct ktax_insn *insn)
 }
 
 static enum ktax_forgets forgets(const struct ktax_insn *insn, enum ktax_costly kind,
-                                 bool is_control_write)
+                                 const uint8_t *bytes, size_t size)
 {
     switch (kind) {
     case COSTLY_CR3_WRITE:
@@ -78,8 +68,10 @@ static enum ktax_forgets forgets(const struct ktax_insn *insn, enum ktax_costly 
         return FORGETS_ADDRESSES;
     case COSTLY_INVPCID:
         return FORGETS_ALL;
+    case COSTLY_SERIALIZING:
+        return ktax_is_control_write(bytes, size) ? FORGETS_ALL : FORGETS_NOTHING;
     default:
-        return is_control_write ? FORGETS_ALL : FORGETS_NOTHING;
+        return FORGETS_NOTHING;
     }
 }
 
@@ -117,7 +109,8 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
     };
     enum ktax_costly kind = ktax_costly_of(bytes, size);
     if (ktax_coherence) {
-        ktax_coherence_watch(handle, insn.slot, remaps(kind));
+        bool remaps = forgets(&insn, kind, bytes, size) != FORGETS_NOTHING;
+        ktax_coherence_watch(handle, insn.slot, remaps);
     }
     uint64_t target = 0;
     enum ktax_flow flow = kernel ? ktax_flow(bytes, size, address, &target) : FLOW_NONE;
@@ -128,8 +121,7 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
     enum ktax_watch watched = kernel ? ktax_watch_kernel(&insn) : ktax_watch_user(&insn);
     /* In the context that begins with the instruction. */
     if (ktax_machine) {
-        bool is_control_write = ktax_is_control_write(bytes, size);
-        ktax_machine_watch(handle, is_first, insn.slot, forgets(&insn, kind, is_control_write));
+        ktax_machine_watch(handle, is_first, insn.slot, forgets(&insn, kind, bytes, size));
     }
     ktax_draw_watch(&insn);
     bool joins = stretch->open && watched == WATCH_NOTHING && insn.slot == stretch->count.slot &&
@@ -181,8 +173,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     if (!ktax_one_cpu()) {
         stretch.translator = ktax_slices_watch(tb, slot_of(first), has_turn(tb));
     }
-    if (ktax_machine) {
-        ktax_machine_block(tb);
+    if (ktax_machine && count > 0) {
+        struct qemu_plugin_insn *end = qemu_plugin_tb_get_insn(tb, count - 1);
+        ktax_branches_watch(tb, end, slot_of(qemu_plugin_insn_vaddr(end)));
     }
     for (size_t i = 0; i < count; i++) {
         instrument(&stretch, qemu_plugin_tb_get_insn(tb, i), i == 0);

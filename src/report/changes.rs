@@ -8,13 +8,15 @@ use crate::model::{Effect, Failure, Metric, Row, RowFailure, UserProgram, Verdic
 
 /// Costly instructions of the process that changed, a line for each row.
 pub fn costly(rows: &[Row]) -> Section {
-    let one = |effect: &Effect| {
-        let [base, change] = [effect.base, effect.change].map(number::count);
-        format!("{} {base} → {change}", effect.metric)
-    };
     let title = "Costly instructions that changed, per operation (no verdict rests on them):";
-    let notes = lines(rows, |metric| metric.costly.is_some(), one);
+    let notes = lines(rows, |metric| metric.costly.is_some(), both);
     Section::Notes { title: title.to_owned(), notes }
+}
+
+/// The Metric with what it was on either Side.
+fn both(effect: &Effect) -> String {
+    let [base, change] = [effect.base, effect.change].map(number::count);
+    format!("{} {base} → {change}", effect.metric)
 }
 
 /// What changed of each row, in a line.
@@ -34,12 +36,11 @@ fn lines(
 /// Counters of the model of a machine that changed, a line for each row.
 pub fn modelled(rows: &[Row], model: &str) -> Section {
     let one = |effect: &Effect| {
-        let [base, change] = [effect.base, effect.change].map(number::count);
         // Ten times of nearly nothing says less than the two numbers.
         let percent = effect.percent.filter(|percent| *percent <= 1000.0);
         let percent = percent.map(|percent| number::percent(Some(percent)));
         let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
-        format!("{} {base} → {change}{percent}", effect.metric)
+        format!("{}{percent}", both(effect))
     };
     let title = format!(
         "Counters of the model {model} that changed, per operation (no verdict rests on them):"

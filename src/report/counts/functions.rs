@@ -1,5 +1,5 @@
 use super::paths::most;
-use crate::model::{Effect, FunctionDelta, MAKESPAN, Row};
+use crate::model::{Effect, FunctionDelta, MAKESPAN, Row, Sides};
 use crate::report::carried::{Carried, carrying};
 use crate::report::view::{FunctionLine, Functions, Section};
 use crate::report::{effect, number};
@@ -30,9 +30,13 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
 
 /// The counts that decide, per operation: `25.00 → 168.00`.
 pub fn from_to(function: &FunctionDelta, carried: Carried, ops: u64) -> String {
-    let of = carried.counts(function);
+    both(carried.counts(function), ops)
+}
+
+/// Counts of both Sides, per operation.
+pub fn both(counts: &Sides<u64>, ops: u64) -> String {
     let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
-    format!("{} → {}", per_op(of.base), per_op(of.change))
+    format!("{} → {}", per_op(counts.base), per_op(counts.change))
 }
 
 /// `+404.00 instructions (+1.22 %, the same in every layout)`.

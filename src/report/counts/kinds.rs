@@ -1,7 +1,7 @@
 //! In which functions costly instructions, and counters of the model of a machine, changed.
 
+use super::functions::both;
 use crate::model::{Effect, FunctionDelta, Metric, Row, Sides, metric};
-use crate::report::number;
 use crate::report::view::{Note, Section};
 
 /// So many functions of each.
@@ -20,9 +20,7 @@ pub fn kinds(row: &Row) -> Option<Section> {
 
 fn text(effect: &Effect, ops: u64) -> String {
     let one = |function: &FunctionDelta| {
-        let Sides { base, change } = counts(function)?;
-        let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
-        Some(format!("{} {} → {}", function.function, per_op(*base), per_op(*change)))
+        Some(format!("{} {}", function.function, both(counts(function)?, ops)))
     };
     let all: Vec<String> = effect.functions.iter().filter_map(one).collect();
     let more = match all.len().saturating_sub(MOST) {
