@@ -282,14 +282,17 @@ fn model(text: Option<String>) -> Option<Model> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::MachineModel;
 
     #[test]
     fn a_model_is_a_name_or_a_machine() {
         assert_eq!(model(None), None);
         assert_eq!(model(Some("coherence".to_owned())), Some(Model::Coherence));
         assert_eq!(model(Some("nothing".to_owned())), None);
-        let machine = toml::from_str(include_str!("../../machines/zen3.toml")).unwrap();
-        let machine = Model::Machine(Box::new(machine));
+        let zen3 = include_str!("../../machines/zen3.toml");
+        let machine: MachineModel = toml::from_str(zen3).unwrap();
+        let (title, sources) = (String::new(), Vec::new());
+        let machine = Model::Machine(Box::new(MachineModel { title, sources, ..machine }));
         let text = serde_json::to_string(&machine).unwrap();
         assert_eq!(model(Some(text)), Some(machine));
     }

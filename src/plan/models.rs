@@ -117,7 +117,7 @@ mod tests {
             ("itlb2 =", "stlb =", "stlb is behind both TLBs"),
             ("entries = 512, ways = 8", "entries = 512, ways = 7", "itlb2 must have a power"),
             ("ways = 16 }\nbranches", "ways = 16, large_ways = 4 }\nbranches", "go together"),
-            ("returns = 32", "returns = 0", "branches takes"),
+            ("returns = 32", "returns = 0", "branches needs"),
             ("l1i =", "l0 =", "unknown field `l0`"),
         ] {
             let error = zen3(from, to).unwrap_err();
