@@ -228,8 +228,8 @@ fn unsafe_is_rare_and_explained() {
     }
     // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
     // Two of them are bpf(2), two a test's interpreter of it, two KVM's statistics, one
-    // is a guest's memory, one CPUID.
-    assert!(blocks <= 10, "{blocks} unsafe blocks");
+    // is a guest's memory, one CPUID, two time instructions of user mode.
+    assert!(blocks <= 12, "{blocks} unsafe blocks");
 }
 
 #[test]

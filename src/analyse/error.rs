@@ -34,6 +34,15 @@ pub enum AnalyseError {
          {sample}; run `ktax doctor`, then measure again into a new directory"
     )]
     Sum { row: String, boot: String, functions: u64, sample: u64 },
+    /// Nothing says what a machine would take.
+    #[error(
+        "the counts have no estimates in percent, which need a machine with fitted rows; add \
+         --machine FILE, as `ktax calibrate --counts … --times …` writes it"
+    )]
+    NoEstimate,
+    /// No row is in both.
+    #[error("no row was both estimated and timed; count and time the same rows")]
+    NothingToValidate,
     /// The Contexts do not add up to the Sample's total.
     #[error(
         "the counts of {row} in boot {boot} add up to {sum}, and the total beside them is {total}: \
@@ -51,7 +60,9 @@ impl AnalyseError {
             AnalyseError::BootsMissing { .. }
             | AnalyseError::RunMissing { .. }
             | AnalyseError::Plan { .. }
-            | AnalyseError::NoPair { .. } => Blame::User,
+            | AnalyseError::NoPair { .. }
+            | AnalyseError::NoEstimate
+            | AnalyseError::NothingToValidate => Blame::User,
         }
     }
 }

@@ -4,9 +4,11 @@
 //!
 //! [`Comparison`]: crate::model::Comparison
 
+mod calibrated;
 mod counts;
 mod effect;
 mod error;
+mod estimate;
 mod growth;
 mod guests;
 mod history;
@@ -19,10 +21,13 @@ mod settled;
 mod stat;
 mod times;
 mod traced;
+mod validated;
 mod work;
 
+pub use calibrated::{calibration_rows, fit};
 pub use counts::{CountsRuns, counts, plain, row_paths};
 pub use error::AnalyseError;
+pub use estimate::estimate;
 pub use guests::guests;
 pub use history::{PointCounts, against_anchors};
 pub use ledger::ledger;
@@ -34,3 +39,4 @@ pub use times::{
     wants_more, why_ended,
 };
 pub use traced::{TraceDifference, between_traces};
+pub use validated::validate;

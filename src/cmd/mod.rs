@@ -3,6 +3,7 @@
 mod analyse;
 mod bisect;
 mod cache;
+mod calibrate;
 mod campaign;
 mod choice;
 mod compare;
@@ -33,6 +34,7 @@ mod store;
 mod stored;
 mod tag;
 mod terminal;
+mod validate;
 mod vmm;
 mod workloads;
 
@@ -96,6 +98,8 @@ enum Command {
     Workloads(workloads::Args),
     Experiments(experiments::Args),
     Stat(stat::Args),
+    Calibrate(calibrate::Args),
+    Validate(validate::Args),
     Log(log::Args),
     Show(show::Args),
     Diff(diff::Args),
@@ -184,6 +188,8 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
         Command::Workloads(args) => workloads::run(args),
         Command::Experiments(args) => experiments::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
+        Command::Validate(args) => validate::run(args),
         Command::Log(args) => log::run(args),
         Command::Show(args) => show::run(args),
         Command::Diff(args) => diff::run(args),

@@ -34,6 +34,10 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["format", "json", "layout", "explain"])]
     #[arg(help_heading = "Output")]
     versions: bool,
+    /// Also print what this machine would take: a file that `ktax calibrate` wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["layout", "versions", "paths"])]
+    #[arg(help_heading = "Output")]
+    machine: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -51,7 +55,10 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     if let (Some(row), Some(form)) = (&args.explain, args.paths) {
         return print_paths(&args.results, row, form, args.side);
     }
-    let results = flow::saved(&args.results)?;
+    let mut results = flow::saved(&args.results)?;
+    if let Some(machine) = &args.machine {
+        flow::estimate_cycles(&mut results, machine)?;
+    }
     if let Some(row) = &args.explain {
         return explain(row, &results, &args.output);
     }

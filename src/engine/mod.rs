@@ -17,6 +17,7 @@ pub mod limits;
 pub mod monitor;
 mod named;
 pub mod noise;
+pub mod operations;
 mod paths;
 pub mod payload;
 mod process;

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::bisect::BisectError;
 use super::campaign::CampaignError;
+use super::cycles::{CalibrateError, EstimateError};
 use super::exits::{ExitFileError, RecordError};
 use super::stale::StalePlanError;
 use super::stat::StatError;
@@ -163,6 +164,10 @@ pub enum Error {
     #[error(transparent)]
     Report(#[from] ReportError),
     #[error(transparent)]
+    Estimate(#[from] EstimateError),
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
+    #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
@@ -239,7 +244,7 @@ impl Error {
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),
             Error::Store(error) | Error::Index(IndexError::Store(error)) => error.blame(),
-            Error::Stored(_) => Blame::User,
+            Error::Stored(_) | Error::Estimate(_) | Error::Calibrate(_) => Blame::User,
             Error::Index(IndexError::Sqlite { .. }) => Blame::Host,
             Error::Times(error) => error.blame(),
             Error::Analyse(error) => error.blame(),

@@ -85,11 +85,18 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
     let ModelKey::Name(named) = &key else { return Ok(key) };
     let path = Path::new(named);
     match path.file_name().and_then(|name| name.to_str()) {
-        Some(name) if name.ends_with(".toml") => {
-            Ok(ModelKey::parse(&text(path, "a file of a machine")?, name)?)
-        }
+        Some(name) if name.ends_with(".toml") => machine(path),
         _ => Ok(key),
     }
+}
+
+/// The machine of a file.
+///
+/// # Errors
+/// The file cannot be read, or is no machine.
+pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(ModelKey::parse(&text(path, "a file of a machine")?, &name)?)
 }
 
 /// Of either: who reads the text says which command is for the other.

@@ -12,6 +12,7 @@ pub mod campaign;
 mod check;
 mod context;
 mod counts;
+mod cycles;
 pub mod doctor;
 mod error;
 pub mod exits;
@@ -45,6 +46,10 @@ pub use crate::store::Checked;
 pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
 pub use check::check;
 pub use context::OrHost;
+pub use cycles::{
+    CalibrateError, CalibrateOrder, EstimateError, calibrate, estimate as estimate_cycles,
+    validate, validate_results,
+};
 pub use error::Error;
 pub use file::{
     built_in_text, campaign_text, check_output, experiment_text, ledger_text, model, write_output,

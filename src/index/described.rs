@@ -35,6 +35,11 @@ impl Described {
             SavedResult::Stat(_) => ("stat", String::new(), Vec::new(), Vec::new()),
             SavedResult::Native(_) => ("workloads", String::new(), Vec::new(), Vec::new()),
             SavedResult::Exits(_) => ("exits", String::new(), Vec::new(), Vec::new()),
+            SavedResult::Calibration(_) => ("calibration", String::new(), Vec::new(), Vec::new()),
+            SavedResult::Validation(it) => {
+                let rows = it.rows.iter().map(|row| row.row.clone()).collect();
+                ("validation", it.title.clone(), rows, Vec::new())
+            }
             SavedResult::History(_) => ("history", String::new(), Vec::new(), Vec::new()),
             SavedResult::ExitDiff(_) => ("exits diff", String::new(), Vec::new(), Vec::new()),
         };

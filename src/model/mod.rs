@@ -4,6 +4,7 @@
 mod bisection;
 mod blame;
 pub mod boot_line;
+mod calibration;
 mod call_paths;
 mod campaign;
 mod coherence;
@@ -38,12 +39,17 @@ mod subject;
 mod tally;
 mod times;
 mod traced;
+mod validation;
 mod verdict;
 mod warning;
 mod workload;
 
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
+pub use calibration::{
+    Calibration, CalibrationFit, CalibrationRow, CalibrationTable, CycleClock, Estimate, Fitted,
+    LowHigh,
+};
 pub use call_paths::{
     LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, own, stack, without_below,
 };
@@ -97,6 +103,7 @@ pub use times::{
     TimesEvidence, TimesPlan,
 };
 pub use traced::TracedCall;
+pub use validation::{Share, ValidatedRow, Validation};
 pub use verdict::Verdict;
 pub use warning::Warning;
 pub use workload::{RUNNER, Region, Signature, Workload, family};

@@ -104,7 +104,7 @@ pub struct Addition {
 }
 
 /// The shape of the computer.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MachineKeys {
     /// QEMU's name of a CPU model, with its features.

@@ -4,18 +4,18 @@ use serde::Deserialize;
 
 use super::built_in::{BuiltIn, machines};
 use super::error::PlanError;
-use crate::model::{MachineModel, Model};
+use crate::model::{Calibration, MachineModel, Model};
 use crate::text::{escape_lines, nearest};
 
 /// A model by its name, or a machine. A file has a name; who reads the file reads the machine of
 /// that name, if it ends in `.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub enum ModelKey {
     /// `coherence`, or a machine that is built in.
     Name(String),
-    /// The sizes of a machine.
-    Machine(Box<MachineModel>),
+    /// The sizes of a machine, and what it takes, if it was calibrated.
+    Machine(Box<MachineModel>, Option<Box<Calibration>>),
 }
 
 impl From<String> for ModelKey {
@@ -31,7 +31,16 @@ impl ModelKey {
     ///
     /// It is none.
     pub fn parse(text: &str, name: &str) -> Result<ModelKey, PlanError> {
-        machine(text, name).map(|machine| ModelKey::Machine(Box::new(machine)))
+        let (machine, calibration) = machine(text, name)?;
+        Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
+    }
+
+    /// What the machine takes, if it is one that was calibrated.
+    pub fn calibration(&self) -> Option<Box<Calibration>> {
+        match self {
+            ModelKey::Name(_) => None,
+            ModelKey::Machine(_, calibration) => calibration.clone(),
+        }
     }
 
     /// What is modelled.
@@ -45,7 +54,7 @@ impl ModelKey {
                 return Ok(Model::Coherence);
             }
             ModelKey::Name(name) => built_in(name)?,
-            ModelKey::Machine(machine) => (**machine).clone(),
+            ModelKey::Machine(machine, _) => (**machine).clone(),
         };
         let refused = |reason| PlanError::Machine { file: machine.name.clone(), reason };
         machine.wire().map_err(refused)?;
@@ -67,15 +76,21 @@ fn built_in(name: &str) -> Result<MachineModel, PlanError> {
         let known = model_names().collect::<Vec<_>>().join(", ");
         return Err(PlanError::UnknownModel { name: name.to_owned(), near, known });
     };
-    machine(text, name)
+    machine(text, name).map(|(machine, _)| machine)
 }
 
-fn machine(text: &str, name: &str) -> Result<MachineModel, PlanError> {
-    let machine: MachineModel = toml::from_str(text).map_err(|error| PlanError::Machine {
+/// A machine's file: its sizes, and below `[calibration]` what it takes.
+fn machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
+    let refused = |reason: String| PlanError::Machine {
         file: name.to_owned(),
-        reason: escape_lines(error.to_string().trim_end()),
-    })?;
-    Ok(MachineModel { name: name.to_owned(), ..machine })
+        reason: escape_lines(reason.trim_end()),
+    };
+    let mut table: toml::Table = toml::from_str(text).map_err(|it| refused(it.to_string()))?;
+    let calibration = table.remove("calibration").map(toml::Value::try_into).transpose();
+    let calibration: Option<Calibration> = calibration.map_err(|it| refused(it.to_string()))?;
+    calibration.iter().try_for_each(Calibration::check).map_err(refused)?;
+    let machine: MachineModel = table.try_into().map_err(|it| refused(it.to_string()))?;
+    Ok((MachineModel { name: name.to_owned(), ..machine }, calibration))
 }
 
 /// Which machine has this name, as its file says.

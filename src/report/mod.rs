@@ -7,6 +7,7 @@
 
 mod again;
 mod bisection;
+mod calibration;
 mod carried;
 mod changes;
 mod comparison;
@@ -33,6 +34,7 @@ mod shapes;
 mod stat;
 mod sweep;
 mod times;
+mod validation;
 mod verdict;
 mod versions;
 pub mod view;

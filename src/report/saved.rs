@@ -14,6 +14,8 @@ fn with<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
         SavedResult::Stat(table) => of(Named { name, report: &**table }),
         SavedResult::Native(table) => of(Named { name, report: &**table }),
         SavedResult::Exits(tables) => of(Named { name, report: &ExitTables(tables) }),
+        SavedResult::Calibration(table) => of(Named { name, report: &**table }),
+        SavedResult::Validation(validation) => of(Named { name, report: &**validation }),
         SavedResult::History(history) => of(Named { name, report: &**history }),
         SavedResult::ExitDiff(pair) => of(Named { name, report: &ExitDiff(pair) }),
     }

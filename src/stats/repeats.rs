@@ -5,6 +5,20 @@ use super::timed::{Interval, SignedRank, log_ratio};
 /// How often an interval may miss what it is of.
 const ALPHA: f64 = 0.05;
 
+/// What one of `count` things takes by repeated times without any and with all of them: from the
+/// 5th to the 95th percentile, and never below 0.
+pub fn nine_of_ten(times: &[[u64; 2]], count: f64) -> [f64; 2] {
+    let mut empty: Vec<u64> = times.iter().map(|[empty, _]| *empty).collect();
+    empty.sort_unstable();
+    let empty = empty.get(empty.len() / 2).copied().unwrap_or_default();
+    let each = times.iter().map(|[_, full]| full.saturating_sub(empty) as f64 / count);
+    let mut each: Vec<f64> = each.collect();
+    each.sort_by(f64::total_cmp);
+    let beyond = each.len() / 20;
+    let at = |place: usize| each.get(place).copied().unwrap_or_default();
+    [at(beyond), at((each.len().saturating_sub(1 + beyond)).max(beyond))]
+}
+
 /// Two of the values, between which the median of what they are drawn from lies, and how often such
 /// two hold it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,6 +79,15 @@ pub fn paired_change(base: &[f64], change: &[f64]) -> Option<PairedChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_many_takes_what_nine_of_ten_rounds_say() {
+        let times: Vec<_> = (0..200).map(|round| [100, 100 + 64 * round]).collect();
+        assert_eq!(nine_of_ten(&times, 64.0), [10.0, 189.0]);
+        // The counter's own time varies by more than nothing takes.
+        assert_eq!(nine_of_ten(&[[100, 90]; 60], 64.0), [0.0, 0.0]);
+        assert_eq!(nine_of_ten(&[], 64.0), [0.0, 0.0]);
+    }
 
     #[test]
     fn the_median_lies_where_the_binomial_table_says() {

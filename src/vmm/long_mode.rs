@@ -11,10 +11,10 @@ const PML4: u64 = 0x9000;
 const PDPT: u64 = 0xa000;
 const PD: u64 = 0xb000;
 
-/// Present and writable.
-const TABLE: u64 = 0x3;
-/// Present, writable, a large page.
-const LARGE: u64 = 0x83;
+/// Present and writable, in user mode too.
+const TABLE: u64 = 0x7;
+/// The same of a large page.
+const LARGE: u64 = 0x87;
 const LARGE_BYTES: u64 = 2 << 20;
 
 /// Null, null, 64-bit code, data, and an unused task state. Linux's boot protocol requires code at

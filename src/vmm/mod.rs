@@ -18,6 +18,8 @@ pub mod linux;
 mod long_mode;
 mod loops;
 mod machine;
+mod operation_code;
+pub mod operations;
 mod outcome;
 pub mod raw;
 mod stats;

@@ -71,7 +71,7 @@ fn vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
 }
 
 /// The only port ends the guest.
-struct Ports;
+pub(super) struct Ports;
 
 impl Bus for Ports {
     fn read(&self, _: u16, data: &mut [u8]) {

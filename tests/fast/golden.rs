@@ -5,6 +5,7 @@ mod again;
 mod cases;
 mod cpus;
 mod elsewhere;
+mod estimates;
 mod exits;
 pub mod fixtures;
 mod guests;
@@ -80,6 +81,9 @@ fn others() -> Vec<(&'static str, Saved)> {
         ("exits-diff", Saved::from(SavedResult::ExitDiff(Box::new(diff))).saved()),
         ("stat-two", stat::two().saved()),
         ("stat-pairs", stat::pairs().saved()),
+        ("calibration", Saved::from(estimates::calibrated(true)).saved()),
+        ("calibration-alone", Saved::from(estimates::calibrated(false)).saved()),
+        ("validation", Saved::from(estimates::validated()).saved()),
         ("history-one", history::one().saved()),
         ("history-many", history::many().saved()),
     ]

@@ -1,6 +1,7 @@
 //! Tests of guests on KVM: of this machine, and of a KVM host within QEMU. `make test-exits` runs
 //! them.
 
+mod calibrate;
 #[path = "../common/mod.rs"]
 mod common;
 mod exits_command;

@@ -4,10 +4,10 @@ use super::notes::Notes;
 use super::source::CountsRuns;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
-use crate::analyse::{growth, lost, one_image, parameters, settled, work};
+use crate::analyse::{estimate, growth, lost, one_image, parameters, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
-    Growth, MAKESPAN, METRICS, Metric, Plan, Row, Sample, Side, Sides, Signature, Subjects,
+    Growth, MAKESPAN, METRICS, Metric, Model, Plan, Row, Sample, Side, Sides, Signature, Subjects,
     TRANSFERS, Verdict, Warning, Workload, metric,
 };
 
@@ -32,6 +32,10 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         rows.push(row(runs, &workload, gathered)?);
     }
     warnings.extend(notes.warnings());
+    let machine = plan.key.model.as_ref().and_then(Model::machine);
+    if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
+        estimate(&mut rows, &machine.name, calibration);
+    }
     let method = ComparisonMethod::Counts(CountsComparison {
         key: plan.key.clone(),
         subjects: subjects(plan),
@@ -157,7 +161,9 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     let (waits, executed_there) = waits.unzip();
     let model_lines =
         shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
-    let evidence = CountsEvidence { decided_by, effects, seen, waits, executed_there, model_lines };
+    let estimate = None;
+    let evidence =
+        CountsEvidence { decided_by, effects, seen, waits, executed_there, model_lines, estimate };
     Ok(of(workload, verdict, evidence))
 }
 

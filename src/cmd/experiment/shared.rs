@@ -69,9 +69,10 @@ pub struct SharedArgs {
     #[arg(value_parser = number(QUANTUM))]
     quantum: Option<u32>,
     /// Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists,
-    /// or a file that ends in .toml; or model the coherence of several CPUs
-    #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
-    #[arg(hide_possible_values = true)]
+    /// or a file that ends in .toml; or model the coherence of several CPUs. With a file of `ktax
+    /// calibrate`, also estimate the cycles that the machine would take
+    #[arg(long, visible_alias = "machine", value_name = "MODEL|FILE", help_heading = "Subjects")]
+    #[arg(hide_possible_values = true, value_parser = model())]
     model: Option<String>,
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]

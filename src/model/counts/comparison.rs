@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
 use super::super::{
-    CacheLine, Disk, Growth, Identity, Key, Sides, Signature, Subject, UserProgram,
+    CacheLine, Disk, Estimate, Growth, Identity, Key, Sides, Signature, Subject, UserProgram,
 };
 
 /// What exact counts say of a row.
@@ -31,6 +31,9 @@ pub struct CountsEvidence {
     /// with the median difference of transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_lines: Option<Sides<Vec<CacheLine>>>,
+    /// What a machine would take, by its Calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
 }
 
 /// What was compared.

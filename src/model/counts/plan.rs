@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{
-    Disk, Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload,
+    Calibration, Disk, Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload,
 };
 
 /// What only exact counts need to know.
@@ -16,6 +16,9 @@ pub struct CountsPlan {
     pub subjects: Sides<Subject>,
     /// The Subjects' Kernels.
     pub kernels: Sides<Identity>,
+    /// What the machine that is modelled takes, if its file says so: for estimates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// The file system of the guest's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,

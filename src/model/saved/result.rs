@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Bisection, Comparison, ExitPair, ExitTable, FORMAT, History, LedgerTable, NativeTable,
-    StatTable,
+    Bisection, CalibrationTable, Comparison, ExitPair, ExitTable, FORMAT, History, LedgerTable,
+    NativeTable, StatTable, Validation,
 };
 
 /// A result with what a reader needs to know of it, as `plan.json` says it of a Plan.
@@ -41,6 +41,10 @@ pub enum SavedResult {
     ExitDiff(Box<ExitPair>),
     /// What `ktax history --json` prints.
     History(Box<History>),
+    /// What `ktax calibrate --json` prints.
+    Calibration(Box<CalibrationTable>),
+    /// What `ktax validate --json` prints.
+    Validation(Box<Validation>),
 }
 
 impl From<SavedResult> for Saved {

@@ -14,8 +14,8 @@ use super::workloads::{
 };
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
-    CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM, Sides, Subject,
-    UserProgram, Workload,
+    Calibration, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM,
+    Sides, Subject, UserProgram, Workload,
 };
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -44,6 +44,8 @@ pub struct CountsExperiment {
     pub hooks: Option<Box<UserProgram>>,
     /// The shape of the computer, the same for both Sides.
     pub machine: Machine,
+    /// What the machine that is modelled takes, if its file says so.
+    pub calibration: Option<Box<Calibration>>,
     /// What the change is measured against.
     pub base: Subject,
     /// What is measured.
@@ -64,6 +66,7 @@ impl CountsExperiment {
             programs: Vec::new(),
             hooks: None,
             machine: Machine::default(),
+            calibration: None,
             base,
             change,
         }
@@ -90,6 +93,7 @@ impl CountsExperiment {
             programs: [programs::programs(&file.program)?, defined].concat(),
             hooks: file.hooks.as_ref().map(hooks).transpose()?.map(Box::new),
             machine,
+            calibration: file.machine.model.as_ref().and_then(ModelKey::calibration),
             base,
             change,
         };
@@ -190,6 +194,7 @@ impl Experiment<CountsExperiment> {
             machine: machine.clone(),
             subjects: Sides { base: base.clone(), change: change.clone() },
             kernels,
+            calibration: self.method.calibration.as_deref().cloned(),
             disk: disk.clone(),
             programs: programs.clone(),
             hooks,

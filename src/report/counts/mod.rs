@@ -3,6 +3,7 @@
 mod bridge;
 mod coherence;
 mod details;
+mod estimates;
 mod functions;
 mod kinds;
 mod overall;

@@ -1,5 +1,6 @@
 use super::coherence::coherence;
 use super::details::details;
+use super::estimates::estimates;
 use super::functions::functions;
 use super::overall::overall;
 use super::parallel::parallel;
@@ -30,6 +31,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.push(changes::costly(rows));
     let model = counts.key.model.as_ref().and_then(Model::machine);
     sections.extend(model.map(|model| changes::modelled(rows, &model.name)));
+    sections.extend(estimates(rows));
     sections.push(changes::also_changed(rows));
     sections.push(changes::background(rows));
     sections.push(changes::different_work(rows));

@@ -29,6 +29,8 @@ pub(super) fn check(plan: &CountsPlan) -> std::result::Result<(), &'static str> 
         Err("the quantum is 0")
     } else if [&plan.machine.model, &plan.key.model].into_iter().any(|it| !can_be_modelled(it)) {
         Err("the machine cannot be modelled")
+    } else if plan.calibration.as_ref().is_some_and(|it| it.check().is_err()) {
+        Err("the machine's calibration is none")
     } else if !texts(plan).all(is_printable) {
         Err("a text has control characters")
     } else {

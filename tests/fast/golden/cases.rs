@@ -10,6 +10,7 @@ use ktax::model::{
 use ktax::plan::ModelKey;
 
 use super::cpus::several;
+use super::estimates;
 use super::fixtures::{Line, Made, run_dir};
 
 type Measured = Result<(Vec<Line>, Signature), Failure>;
@@ -71,6 +72,8 @@ pub fn all() -> &'static [(&'static str, Comparison)] {
             ("rep", made("Clearing memory", 5, &[CLEAR, LOOP, JITTER])),
             ("costly", made("Page-table isolation", 5, &[ISOLATED, CALL])),
             ("machine", modelled()),
+            ("estimated", estimates::of(modelled(), true)),
+            ("estimated-costly", estimates::of(made("Isolation", 5, &[ISOLATED, CALL]), false)),
             ("small", made("Half of the threshold", 5, &[SMALL])),
             ("cpus", several()),
         ]

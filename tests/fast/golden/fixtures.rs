@@ -105,6 +105,7 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
             change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
         },
         kernels: Sides { base: kernel(), change: kernel() },
+        calibration: None,
         disk: None,
         programs: Vec::new(),
         hooks: None,

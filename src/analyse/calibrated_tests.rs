@@ -1,0 +1,72 @@
+use super::*;
+use crate::stats::random::Random;
+
+/// A machine that is made up: cycles of what is fitted, and of a load of CR3.
+const COSTS: [f64; 6] = [0.4, 9.0, 28.0, 160.0, 35.0, 18.0];
+const CR3: f64 = 180.0;
+
+fn rows(seed: u64, count: usize, deviation: f64) -> Vec<CalibrationRow> {
+    let mut random = Random::new(seed);
+    let of = |row: usize| {
+        let instructions = 100.0 * 10f64.powf(4.0 * random.unit());
+        let mut share = |most: f64| instructions * most * random.unit().powi(3);
+        let rest = [share(0.2), share(0.05), share(0.02), share(0.02), share(0.05)];
+        let counts: Vec<f64> = [instructions].into_iter().chain(rest).collect();
+        let loads = random.below(3) as f64;
+        let noise = deviation * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0);
+        let cost: f64 = counts.iter().zip(COSTS).map(|(count, cost)| count * cost).sum();
+        CalibrationRow {
+            row: format!("row-{row}"),
+            group: format!("group-{}", row % 6),
+            cycles: (cost + loads * CR3) * noise.exp(),
+            counts: Fitted::ALL.into_iter().zip(counts).collect(),
+            costly: [(Costly::Cr3Write, loads)].into(),
+            predicted: None,
+        }
+    };
+    (0..count).map(of).collect()
+}
+
+fn operations() -> BTreeMap<Costly, LowHigh> {
+    [(Costly::Cr3Write, [CR3 - 10.0, CR3 + 10.0])].into()
+}
+
+#[test]
+fn a_machine_of_known_constants_is_found() {
+    let mut rows = rows(7, 48, 0.0);
+    let fit = fit(&mut rows, &operations()).unwrap();
+    for (thing, cost) in Fitted::ALL.into_iter().zip(COSTS) {
+        assert!((fit.cycles[&thing] / cost - 1.0).abs() < 1e-6, "{fit:?}");
+    }
+    assert_eq!((fit.rows, fit.groups), (48, 6));
+    assert!(rows.iter().all(|row| (row.predicted.unwrap() / row.cycles - 1.0).abs() < 1e-6));
+}
+
+#[test]
+fn nine_of_ten_rows_of_a_group_that_was_left_out_lie_in_the_interval() {
+    let (mut inside, mut all) = (0, 0);
+    for seed in 0..20 {
+        let mut rows = rows(seed, 60, 0.15);
+        let [low, high] = fit(&mut rows, &operations()).unwrap().error;
+        inside += rows
+            .iter()
+            .filter(|row| (low..=high).contains(&(row.cycles / row.predicted.unwrap())))
+            .count();
+        all += rows.len();
+    }
+    let share = inside as f64 / all as f64;
+    assert!((0.88..0.92).contains(&share), "{share}");
+}
+
+#[test]
+fn without_what_costs_most_there_is_no_fit() {
+    // Half of what each row takes is in nothing that is counted.
+    let mut rows = rows(3, 48, 0.0);
+    for (at, row) in rows.iter_mut().enumerate() {
+        row.cycles *= if at % 2 == 0 { 1.0 } else { 6.0 };
+    }
+    let error = fit(&mut rows, &operations()).unwrap_err();
+    assert!(error.contains("predicted wrong") && error.contains("time them again"), "{error}");
+    let error = fit(&mut rows[..20], &operations()).unwrap_err();
+    assert!(error.starts_with("20 rows were") && error.ends_with("time all rows"), "{error}");
+}

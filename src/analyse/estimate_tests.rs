@@ -1,0 +1,141 @@
+use super::*;
+use crate::model::{CountsEvidence, CycleClock, Sides};
+
+fn effect(metric: &str, base: &[u64], change: &[u64]) -> Effect {
+    let samples = Sides { base: base.to_vec(), change: change.to_vec() };
+    let per_op = |counts: &[u64]| counts[0] as f64 / 10.0;
+    let (base, change) = (per_op(base), per_op(change));
+    let verdict = if base == change { Verdict::NoDetectedChange } else { Verdict::Slower };
+    Effect {
+        metric: metric.to_owned(),
+        base,
+        change,
+        delta: change - base,
+        percent: None,
+        layout: 0,
+        delta_range: (0.0, 0.0),
+        spread: 0.0,
+        detectable: None,
+        samples,
+        verdict,
+        functions: Vec::new(),
+        paths: Vec::new(),
+    }
+}
+
+fn row(effects: Vec<Effect>) -> Row {
+    Row {
+        row: "getppid".to_owned(),
+        title: String::new(),
+        operation: String::new(),
+        ops: 10,
+        params: BTreeMap::new(),
+        headline: true,
+        verdict: Verdict::Slower,
+        reason: None,
+        failures: Vec::new(),
+        evidence: Evidence::Counts(CountsEvidence { effects, ..CountsEvidence::default() }),
+    }
+}
+
+fn calibration(fit: Option<CalibrationFit>) -> Calibration {
+    Calibration {
+        cpu: "AMD EPYC".to_owned(),
+        microcode: String::new(),
+        is_virtual: false,
+        clock: CycleClock::Tsc,
+        cycles_per_ns: 2.5,
+        operations: [(Costly::Cr3Write, [100.0, 120.0]), (Costly::Locked, [4.0, 5.0])].into(),
+        fit,
+    }
+}
+
+fn of(effects: Vec<Effect>, fit: Option<CalibrationFit>) -> Estimate {
+    let mut rows = [row(effects)];
+    estimate(&mut rows, "here.toml", &calibration(fit));
+    rows[0].counts().unwrap().estimate.clone().unwrap()
+}
+
+fn fit(cycles: &[(Fitted, f64)]) -> Option<CalibrationFit> {
+    let cycles = cycles.iter().copied().collect();
+    Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles })
+}
+
+#[test]
+fn costly_instructions_alone_have_the_ends_of_their_intervals() {
+    let found = of(
+        vec![
+            effect("instructions", &[1000, 1000], &[1080, 1080]),
+            effect("cr3-write", &[0, 0], &[20, 20]),
+            // Ten fewer: the most that is saved is 5 each.
+            effect("locked", &[30, 30], &[20, 20]),
+            effect("verw", &[0, 0], &[10, 10]),
+        ],
+        None,
+    );
+    assert_eq!(found.delta, [2.0 * 100.0 - 5.0, 2.0 * 120.0 - 4.0]);
+    assert_eq!((found.base, found.percent), (None, None));
+    assert_eq!(found.left_out, [(Costly::Verw, 1.0)].into());
+    assert_eq!((found.machine.as_str(), found.cpu.as_str()), ("here.toml", "AMD EPYC"));
+}
+
+#[test]
+fn an_interval_has_every_layout() {
+    let found = of(
+        vec![
+            effect("instructions", &[1000, 1000], &[1000, 1000]),
+            effect("locked", &[0, 10], &[10, 40]),
+        ],
+        None,
+    );
+    assert_eq!(found.delta, [4.0, 15.0]);
+}
+
+#[test]
+fn a_fit_is_wrong_by_a_ratio_of_all_that_a_row_has() {
+    let effects = || {
+        vec![
+            effect("instructions", &[1000], &[1100]),
+            effect("cr3-write", &[0], &[20]),
+            effect("model-page-walks", &[10], &[0]),
+        ]
+    };
+    let found = of(effects(), fit(&[(Fitted::Instruction, 0.4), (Fitted::PageWalk, 30.0)]));
+    assert_eq!(found.base, Some([70.0 * 0.5, 70.0 * 2.0]));
+    let least = 4.0 * 0.5 + 200.0 * 0.5 - 30.0 * 2.0;
+    let most = 4.0 * 2.0 + 240.0 * 2.0 - 30.0 * 0.5;
+    assert_eq!(found.delta, [least, most]);
+    assert_eq!(found.percent, Some([least, most].map(|it| it / 87.5 * 100.0)));
+}
+
+#[test]
+fn misses_that_could_not_be_counted_may_be_none_or_all() {
+    let effects = vec![
+        effect("instructions", &[1000], &[1000]),
+        effect("model-cache-references", &[10], &[30]),
+    ];
+    let found = of(effects, fit(&[(Fitted::CacheMiss, 100.0)]));
+    assert_eq!(found.delta, [0.0, 2.0 * 200.0]);
+    assert_eq!(found.base, Some([0.0, 200.0]));
+}
+
+#[test]
+fn what_a_fit_knows_by_its_branches_is_not_left_out() {
+    let effects =
+        || vec![effect("instructions", &[1000], &[1000]), effect("return-thunk", &[10], &[30])];
+    assert_eq!(of(effects(), None).left_out, [(Costly::ReturnThunk, 2.0)].into());
+    assert!(of(effects(), fit(&[(Fitted::BranchMiss, 15.0)])).left_out.is_empty());
+}
+
+#[test]
+fn what_did_other_work_and_several_cpus_have_none() {
+    let mut other = row(vec![effect("instructions", &[1], &[2])]);
+    other.verdict = Verdict::DifferentWork;
+    let mut several = row(vec![effect("makespan", &[1], &[2])]);
+    if let Evidence::Counts(counts) = &mut several.evidence {
+        counts.waits = Some(Sides::default());
+    }
+    let mut rows = [other, several];
+    estimate(&mut rows, "here.toml", &calibration(None));
+    assert!(rows.iter().all(|row| row.counts().unwrap().estimate.is_none()));
+}

@@ -1,0 +1,64 @@
+//! `ktax calibrate`: what this machine takes for what ktax counts.
+
+use std::path::PathBuf;
+
+use super::choice::model;
+use super::exit::Exit;
+use super::host::cancel;
+use super::output::OutputArgs;
+use super::progress::{bar_of_runs, show};
+use crate::cmd::note::note;
+use crate::flow::{self, CalibrateOrder, Error};
+use crate::model::Costly;
+
+/// Measure what this machine takes for what ktax counts, so that ktax can estimate cycles.
+///
+/// ktax times costly instructions in guests without an operating system, which takes seconds and
+/// needs /dev/kvm. From rows that this machine ran it also learns what instructions, misses and
+/// page walks take. Each number has the interval in which 9 of 10 values lie.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Fit the rows of this comparison of the running kernel with itself, counted with --model
+    #[arg(long, value_name = "DIR", requires = "times")]
+    counts: Option<PathBuf>,
+    /// Fit them to these times: what `ktax workloads run --json` printed; repeat for more
+    #[arg(long, value_name = "FILE", requires = "counts")]
+    times: Vec<PathBuf>,
+    /// Write this machine's caches and branches into the file [default: those of a like machine;
+    /// with --counts: those that were modelled]
+    #[arg(long, value_name = "MODEL|FILE", value_parser = model(), conflicts_with = "counts")]
+    #[arg(hide_possible_values = true)]
+    model: Option<String>,
+    /// Write this file
+    #[arg(short, long, value_name = "FILE.toml", default_value = "machine.toml")]
+    out: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ktax calibrate
+  ktax compare --kernel /boot/vmlinuz-$(uname -r) --same --model skylake --out counted
+  ktax workloads run @lmbench @micro @memory @processes --counters --json > timed.json
+  ktax calibrate --counts counted --times timed.json --out here.toml
+  ktax compare lsm --machine here.toml";
+
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let order = CalibrateOrder {
+        model: args.model.clone(),
+        rows: args.counts.clone().map(|counts| (counts, args.times.clone())),
+        out: args.out.clone(),
+    };
+    let cancel = cancel()?;
+    let bar = bar_of_runs(Costly::ALL.len());
+    let table = flow::calibrate(&order, &cancel, &|moment| show(&bar, moment));
+    bar.finish_and_clear();
+    let Some(table) = table? else {
+        note!("ktax: stopped; nothing was written");
+        return Ok(Exit::Cancelled);
+    };
+    args.output.print(&table)?;
+    Ok(Exit::Ok)
+}

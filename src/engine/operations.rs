@@ -1,0 +1,102 @@
+//! What costly instructions take that user mode may execute, in cycles of the time-stamp counter.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+use std::time::{Duration, Instant};
+
+use crate::model::{Costly, LowHigh};
+use crate::stats::repeats::nine_of_ten;
+
+/// So many in a row: the counter's own time is little beside them.
+const CHAIN: usize = 64;
+
+/// So many rounds, of which the first ones find nothing in the caches.
+const ROUNDS: usize = 440;
+const WARM_UP: usize = 40;
+
+/// How long the counter is compared with the clock.
+const COMPARED: Duration = Duration::from_millis(100);
+
+/// What is written to: as much as `fxsave64` does, on lines of its own.
+#[repr(align(64))]
+struct Area([u8; 512]);
+
+/// Executes the instruction [`CHAIN`] times, or nothing.
+type Chain = fn(&mut Area);
+
+macro_rules! chain {
+    ($instruction:literal) => {
+        |area: &mut Area| {
+            // SAFETY: it writes at most the 512 bytes of `area`, and the registers that are named.
+            unsafe {
+                asm!(
+                    ".rept {chain}", $instruction, ".endr",
+                    chain = const CHAIN,
+                    in("rdi") area.0.as_mut_ptr(), clobber_abi("sysv64"),
+                )
+            }
+        }
+    };
+}
+
+/// Cycles of one such instruction: 9 of 10 values lie between. `None` where only the kernel may
+/// execute it, or where it depends on where it goes.
+pub fn cycles(kind: Costly) -> Option<LowHigh> {
+    let intervals = chains(kind).into_iter().map(cycles_of);
+    intervals.reduce(|[low, high], [from, to]| [low.min(from), high.max(to)])
+}
+
+fn chains(kind: Costly) -> Vec<Chain> {
+    match kind {
+        Costly::Locked => vec![chain!("lock inc qword ptr [rdi]"), chain!("xchg [rdi], rax")],
+        Costly::Fence => vec![chain!("lfence"), chain!("mfence"), chain!("sfence")],
+        Costly::Serializing => vec![|_| {
+            for _ in 0..CHAIN {
+                __cpuid(0);
+            }
+        }],
+        Costly::Pause => vec![chain!("pause")],
+        // Each round begins with a save, so that there is something to restore.
+        Costly::Xsave => vec![chain!("fxsave64 [rdi]"), chain!("fxrstor64 [rdi]")],
+        Costly::Clflush => vec![chain!("clflush [rdi]")],
+        Costly::Rdtsc => vec![chain!("rdtsc")],
+        Costly::Rdrand if is_x86_feature_detected!("rdrand") => vec![chain!("rdrand rax")],
+        _ => Vec::new(),
+    }
+}
+
+fn cycles_of(chain: Chain) -> LowHigh {
+    let mut area = Area([0; 512]);
+    chain!("fxsave64 [rdi]")(&mut area);
+    let nothing: Chain = |_| {};
+    let mut rounds = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        rounds.push([nothing, chain].map(|of| ticks_of(of, &mut area)));
+    }
+    nine_of_ten(&rounds[WARM_UP..], CHAIN as f64)
+}
+
+fn ticks_of(chain: Chain, area: &mut Area) -> u64 {
+    let before = ticks();
+    chain(area);
+    ticks().wrapping_sub(before)
+}
+
+/// The counter, when all before is done.
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has SSE2 and the counter.
+    unsafe {
+        _mm_lfence();
+        let now = _rdtsc();
+        _mm_lfence();
+        now
+    }
+}
+
+/// How many cycles the time-stamp counter counts in a nanosecond, as the clock says.
+pub fn cycles_per_ns() -> f64 {
+    let (clock, before) = (Instant::now(), ticks());
+    std::thread::sleep(COMPARED);
+    let after = ticks();
+    after.wrapping_sub(before) as f64 / clock.elapsed().as_nanos() as f64
+}

@@ -1,0 +1,227 @@
+//! What this machine takes: its costly instructions, timed in guests, and rows that it ran.
+
+use std::path::{Path, PathBuf};
+
+use super::error::CalibrateError;
+use crate::analyse;
+use crate::engine::{self, Cancel, noise};
+use crate::flow::error::Error;
+use crate::flow::file;
+use crate::flow::moment::Moment;
+use crate::flow::saved::saved;
+use crate::model::{
+    Calibration, CalibrationRow, CalibrationTable, Comparison, Costly, CycleClock, MachineModel,
+    Model, NativeTable, SavedResult, fact,
+};
+use crate::plan::{self, ModelKey};
+use crate::vmm::{self, VmmError};
+
+/// What to calibrate by.
+#[derive(Debug, Default)]
+pub struct CalibrateOrder {
+    /// The machine that is modelled: a name or a file. Of counts it is theirs.
+    pub model: Option<String>,
+    /// A comparison of the running kernel with itself, counted with a model; and the same rows,
+    /// timed.
+    pub rows: Option<(PathBuf, Vec<PathBuf>)>,
+    /// The file that is written.
+    pub out: PathBuf,
+}
+
+/// Calibrates, and writes the machine's file; `None` where the user stopped it.
+///
+/// # Errors
+/// The rows are of another kernel, or a file cannot be read or written.
+pub fn calibrate(
+    order: &CalibrateOrder,
+    cancel: &Cancel,
+    observe: &dyn Fn(Moment<'_>),
+) -> Result<Option<CalibrationTable>, Error> {
+    // What is wrong with files is said before anything is measured.
+    file::check_output(&order.out)?;
+    let rows = order.rows.as_ref().map(|(counts, times)| Rows::read(counts, times)).transpose()?;
+    let facts = noise::facts();
+    let said = |name| facts.get(name).cloned().unwrap_or_default();
+    let model = match (&rows, &order.model) {
+        (Some(rows), _) => rows.model.clone(),
+        (None, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
+    };
+    let mut missing = Vec::new();
+    let mut not_measured = Vec::new();
+    let mut calibration = Calibration {
+        cpu: said(fact::CPU),
+        microcode: said(fact::MICROCODE),
+        is_virtual: !said(fact::HYPERVISOR).is_empty(),
+        clock: CycleClock::Tsc,
+        cycles_per_ns: engine::operations::cycles_per_ns(),
+        operations: Default::default(),
+        fit: None,
+    };
+    let has_guests = can_time_guests(&mut missing)?;
+    for kind in Costly::ALL {
+        if cancel.is_cancelled() {
+            return Ok(None);
+        }
+        observe(Moment::Runs(kind.name()));
+        let mut interval = engine::operations::cycles(kind);
+        if interval.is_none() && has_guests {
+            interval = vmm::operations::cycles(kind)?;
+        }
+        match interval {
+            Some(interval) => drop(calibration.operations.insert(kind, interval)),
+            None => not_measured.push(kind),
+        }
+        observe(Moment::Done);
+    }
+    let rows = match rows {
+        Some(rows) => rows.fit(&mut calibration, &mut missing),
+        None => {
+            missing.push(NO_ROWS.to_owned());
+            Vec::new()
+        }
+    };
+    write(&order.out, &model, &calibration)?;
+    let machine = order.out.display().to_string();
+    let model = model.name;
+    Ok(Some(CalibrationTable { machine, model, calibration, not_measured, missing, rows }))
+}
+
+/// More cycles than an instruction takes that does nothing, by far.
+const MOST_OF_NOTHING: f64 = 20.0;
+
+/// Whether instructions can be timed that only a kernel executes; what is in the way is missing.
+fn can_time_guests(missing: &mut Vec<String>) -> Result<bool, Error> {
+    let privileged = "instructions that only a kernel may execute were not timed";
+    match vmm::operations::cycles_of_nothing() {
+        Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => Ok(true),
+        Ok(cycles) => {
+            let cycles = cycles.map_or(String::new(), |cycles| {
+                format!(" (one that does nothing takes {cycles:.0} cycles)")
+            });
+            missing.push(format!(
+                "{privileged}: the hypervisor below this machine executes guests' instructions \
+                 one by one{cycles}; calibrate on bare metal, or where a guest is executed by the \
+                 processor"
+            ));
+            Ok(false)
+        }
+        Err(error @ (VmmError::NoKvm | VmmError::Forbidden { .. })) => {
+            missing.push(format!("{privileged}: {error}"));
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+const NO_ROWS: &str = "no rows were given, so that only costly instructions can be estimated; \
+                       count and time the running kernel as `ktax calibrate --help` says";
+
+/// What is most like a CPU of that name.
+fn like(cpu: &str) -> &'static str {
+    if cpu.contains("AMD") { "zen3" } else { "skylake" }
+}
+
+fn named(name: &str) -> Result<MachineModel, Error> {
+    match file::model(ModelKey::Name(name.to_owned()))?.model()? {
+        Model::Machine(machine) => Ok(*machine),
+        Model::Coherence => Err(CalibrateError::NoModel { path: name.to_owned() }.into()),
+    }
+}
+
+/// Rows that were counted and timed.
+struct Rows {
+    counted: Comparison,
+    timed: Vec<NativeTable>,
+    model: MachineModel,
+}
+
+impl Rows {
+    fn read(counts: &Path, times: &[PathBuf]) -> Result<Rows, Error> {
+        let path = counts.display().to_string();
+        let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
+            SavedResult::Comparison(it) if it.counts().is_some() => Some(*it),
+            _ => None,
+        });
+        let counted = counted.ok_or_else(|| CalibrateError::Other {
+            path: path.clone(),
+            wanted: "counts",
+            next: "give the directory of `ktax compare --same --model NAME`",
+        })?;
+        let key = counted.counts().map(|counts| &counts.key);
+        let model = key.and_then(|key| key.model.as_ref()?.machine().cloned());
+        let model = model.ok_or(CalibrateError::NoModel { path })?;
+        let timed = saved(times)?.into_iter().filter_map(|one| match one.result {
+            SavedResult::Native(table) => Some(*table),
+            _ => None,
+        });
+        let timed: Vec<NativeTable> = timed.collect();
+        let rows = Rows { counted, timed, model };
+        rows.check(times)?;
+        Ok(rows)
+    }
+
+    /// Refuses times of another kernel than that of the counts.
+    fn check(&self, times: &[PathBuf]) -> Result<(), Error> {
+        let Some(first) = self.timed.first() else {
+            let path = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+            return Err(CalibrateError::Other {
+                path: path.join(", "),
+                wanted: "times of workloads",
+                next: "give what `ktax workloads run --json NAME…` prints",
+            }
+            .into());
+        };
+        let kernels = self.counted.counts().map(|counts| &counts.subjects.base.kernel);
+        let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
+        match self.timed.iter().find(|table| table.release != counted) {
+            None => Ok(()),
+            Some(_) => {
+                let timed = first.release.clone();
+                Err(CalibrateError::OtherKernel { counted, timed }.into())
+            }
+        }
+    }
+
+    /// Fits them, in cycles of the core if its counter was there.
+    fn fit(self, to: &mut Calibration, missing: &mut Vec<String>) -> Vec<CalibrationRow> {
+        let timed: Vec<&NativeTable> = self.timed.iter().collect();
+        let rows = |per_ns| analyse::calibration_rows(&self.counted, &timed, per_ns, group);
+        let mut found = rows(None);
+        match found.is_empty() {
+            false => to.clock = CycleClock::Core,
+            true => {
+                missing.push(
+                    "the rows have no counter of cycles, so that times stand for them: a CPU that \
+                     changes its frequency is predicted worse"
+                        .to_owned(),
+                );
+                found = rows(Some(to.cycles_per_ns));
+            }
+        }
+        match analyse::fit(&mut found, &to.operations) {
+            Ok(fit) => to.fit = Some(fit),
+            Err(why) => missing.push(why),
+        }
+        found
+    }
+}
+
+/// What a row belongs to.
+fn group(row: &str) -> String {
+    let name = row.split(':').next().unwrap_or(row);
+    let all = plan::definitions().unwrap_or_default();
+    all.into_iter().find(|it| it.name == name).map_or_else(|| name.to_owned(), |it| it.group)
+}
+
+/// The machine's file: its sizes, and what it takes.
+fn write(path: &Path, model: &MachineModel, calibration: &Calibration) -> Result<(), Error> {
+    let machine = toml::Table::try_from(model).map_err(CalibrateError::Toml)?;
+    let of_machine = machine.into_iter().filter(|(key, _)| key != "name");
+    let title = format!("{}, calibrated with the sizes of {}", calibration.cpu, model.name);
+    let calibration = toml::Value::try_from(calibration).map_err(CalibrateError::Toml)?;
+    let mut all: toml::Table = of_machine.collect();
+    all.insert("title".to_owned(), title.into());
+    all.insert("calibration".to_owned(), calibration);
+    let text = toml::to_string(&all).map_err(CalibrateError::Toml)?;
+    file::write_output(path, &text)
+}

@@ -1,0 +1,77 @@
+use thiserror::Error;
+
+/// Why nothing was calibrated. The message ends with the next step.
+#[derive(Debug, Error)]
+pub enum CalibrateError {
+    /// The file has another result.
+    #[error("{path} has {wanted} in no result; {next}")]
+    Other {
+        /// The file or directory.
+        path: String,
+        /// What was looked for.
+        wanted: &'static str,
+        /// How to make one.
+        next: &'static str,
+    },
+    /// Times of one kernel say nothing of another one.
+    #[error(
+        "the rows were counted with Linux {counted} and timed with {timed}; count the kernel that \
+         this machine runs: --kernel /boot/vmlinuz-{timed}"
+    )]
+    OtherKernel {
+        /// The release of the counts.
+        counted: String,
+        /// The release of the times.
+        timed: String,
+    },
+    /// The counts have no counters of a machine.
+    #[error(
+        "{path} was counted without a model of a machine; count again with --model skylake, zen3 \
+         or a file"
+    )]
+    NoModel {
+        /// The directory.
+        path: String,
+    },
+    /// It cannot be written.
+    #[error("the machine has no form that a file can have: {0}; report this")]
+    Toml(#[from] toml::ser::Error),
+}
+
+/// Why there is no estimate. The message ends with the next step.
+#[derive(Debug, Error)]
+pub enum EstimateError {
+    /// The machine was never calibrated.
+    #[error("{file} has no [calibration]; write one with `ktax calibrate` on the machine")]
+    NotCalibrated {
+        /// The file.
+        file: String,
+    },
+    /// Its constants are for another model's counters.
+    #[error(
+        "{file} was fitted to the counters of its own model, which these counts do not have; \
+         count again with --model {file}"
+    )]
+    OtherModel {
+        /// The file.
+        file: String,
+    },
+    /// Only costly instructions are known.
+    #[error(
+        "{file} has no fitted rows, so that nothing in percent can be estimated; add them with \
+         `ktax calibrate --counts DIR --times FILE`"
+    )]
+    NotFitted {
+        /// The file.
+        file: String,
+    },
+    /// Counts, or times, are not there.
+    #[error(
+        "validate joins a comparison of the exact engine with one of a timed engine, in this \
+         order; name a directory of each"
+    )]
+    NotBoth,
+    /// There is nothing that was counted.
+    #[error("--machine only applies to comparisons of the exact engine; name one, or remove it")]
+    NotCounted,
+}

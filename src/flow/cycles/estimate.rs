@@ -1,0 +1,49 @@
+//! Estimates of results that were counted, by a machine's file.
+
+use std::path::Path;
+
+use super::error::EstimateError;
+use crate::analyse;
+use crate::flow::error::Error;
+use crate::flow::file;
+use crate::model::{CountsComparison, MachineModel, Model, Saved, SavedResult};
+use crate::plan::ModelKey;
+
+/// Adds to each comparison what the machine of that file would take.
+///
+/// # Errors
+/// The file is no calibrated machine, or a result does not have what its constants are for.
+pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
+    let file = machine.display().to_string();
+    let ModelKey::Machine(model, calibration) = file::machine(machine)? else {
+        return Err(EstimateError::NotCalibrated { file }.into());
+    };
+    let Some(calibration) = calibration else {
+        return Err(EstimateError::NotCalibrated { file }.into());
+    };
+    for result in results {
+        let SavedResult::Comparison(comparison) = &mut result.result else {
+            return Err(EstimateError::NotCounted.into());
+        };
+        let Some(counts) = comparison.counts() else {
+            return Err(EstimateError::NotCounted.into());
+        };
+        if calibration.fit.is_some() && !is_of(&model, counts) {
+            return Err(EstimateError::OtherModel { file }.into());
+        }
+        analyse::estimate(&mut comparison.rows, &model.name, &calibration);
+    }
+    Ok(())
+}
+
+/// Whether the counts have the counters of such a model, whatever its file was called.
+fn is_of(model: &MachineModel, counts: &CountsComparison) -> bool {
+    let nameless = |machine: &MachineModel| MachineModel {
+        name: String::new(),
+        title: String::new(),
+        sources: Vec::new(),
+        ..machine.clone()
+    };
+    let counted = counts.key.model.as_ref().and_then(Model::machine);
+    counted.is_some_and(|counted| nameless(counted) == nameless(model))
+}

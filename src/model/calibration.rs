@@ -1,0 +1,232 @@
+//! What a real machine takes for what ktax counts: the part of a machine's file that `ktax
+//! calibrate` measures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Costly, Modelled};
+
+/// From, and up to; in cycles, or as a ratio.
+pub type LowHigh = [f64; 2];
+
+/// What `ktax calibrate` measured on one machine. Another microcode is another machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The CPU as it calls itself.
+    pub cpu: String,
+    /// The revision of its microcode; empty where the kernel does not say it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub microcode: String,
+    /// Whether that machine is a virtual one, whose hypervisor may answer for the CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_virtual: bool,
+    /// Which cycles these are.
+    pub clock: CycleClock,
+    /// Cycles of a nanosecond.
+    pub cycles_per_ns: f64,
+    /// Cycles of each costly instruction that could be measured: 9 of 10 values lie between.
+    #[serde(default)]
+    pub operations: BTreeMap<Costly, LowHigh>,
+    /// What the rest takes; absent where no rows could be fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<CalibrationFit>,
+}
+
+impl Calibration {
+    /// Whether all numbers are costs. A file, or a Plan, may be anybody's.
+    ///
+    /// # Errors
+    /// Which ones are none.
+    pub fn check(&self) -> Result<(), String> {
+        let is_cost = |cycles: f64| (0.0..=1e9).contains(&cycles);
+        let is_interval = |[low, high]: LowHigh| is_cost(low) && is_cost(high) && low <= high;
+        let texts = [&self.cpu, &self.microcode];
+        let wrong = if let Some((kind, _)) =
+            self.operations.iter().find(|(_, interval)| !is_interval(**interval))
+        {
+            format!("operations.{}", kind.name())
+        } else if let Some(fit) = self.fit.as_ref().filter(|fit| !is_interval(fit.error)) {
+            format!("fit.error {:?}", fit.error)
+        } else if let Some((thing, _)) =
+            self.fit.iter().flat_map(|fit| &fit.cycles).find(|(_, cycles)| !is_cost(**cycles))
+        {
+            format!("fit.cycles.{}", thing.name())
+        } else if !is_cost(self.cycles_per_ns) || self.cycles_per_ns == 0.0 {
+            "cycles_per_ns".to_owned()
+        } else if texts.iter().any(|text| text.chars().any(char::is_control)) {
+            "cpu or microcode".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(format!("calibration.{wrong} is no cost; run `ktax calibrate` again"))
+    }
+}
+
+/// Which cycles are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CycleClock {
+    /// Of the core, which its counter of cycles counts.
+    Core,
+    /// Of the time-stamp counter, whose frequency is constant.
+    Tsc,
+}
+
+impl CycleClock {
+    /// The name on the screen.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            CycleClock::Core => "cycles",
+            CycleClock::Tsc => "TSC cycles",
+        }
+    }
+}
+
+/// What was fitted to rows that the machine ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationFit {
+    /// How many rows.
+    pub rows: usize,
+    /// Of how many groups. Each was predicted by a fit to all others.
+    pub groups: usize,
+    /// What the machine took over what was predicted: 9 of 10 of those rows lie between.
+    pub error: LowHigh,
+    /// Cycles of each.
+    pub cycles: BTreeMap<Fitted, f64>,
+}
+
+/// What is fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fitted {
+    /// Each instruction.
+    Instruction,
+    /// A line that a first cache did not have.
+    L1Miss,
+    /// A line that the last cache was asked for, besides.
+    CacheReference,
+    /// A line that the last cache did not have, besides.
+    CacheMiss,
+    /// A page walk.
+    PageWalk,
+    /// A branch that was predicted wrong.
+    BranchMiss,
+}
+
+impl Fitted {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Fitted; 6] = [
+        Fitted::Instruction,
+        Fitted::L1Miss,
+        Fitted::CacheReference,
+        Fitted::CacheMiss,
+        Fitted::PageWalk,
+        Fitted::BranchMiss,
+    ];
+
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fitted::Instruction => "instruction",
+            Fitted::L1Miss => "l1-miss",
+            Fitted::CacheReference => "cache-reference",
+            Fitted::CacheMiss => "cache-miss",
+            Fitted::PageWalk => "page-walk",
+            Fitted::BranchMiss => "branch-miss",
+        }
+    }
+
+    /// The names of the Metrics that count it, together.
+    pub const fn metrics(self) -> &'static [&'static str] {
+        match self {
+            Fitted::Instruction => &["instructions"],
+            Fitted::L1Miss => const { &[Modelled::L1iMisses.name(), Modelled::L1dMisses.name()] },
+            Fitted::CacheReference => const { &[Modelled::CacheReferences.name()] },
+            Fitted::CacheMiss => const { &[Modelled::CacheMisses.name()] },
+            Fitted::PageWalk => const { &[Modelled::PageWalks.name()] },
+            Fitted::BranchMiss => const { &[Modelled::BranchMisses.name()] },
+        }
+    }
+}
+
+/// A row that a machine ran, with what was counted of it: all of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationRow {
+    /// Its name.
+    pub row: String,
+    /// Those of one group are left out together.
+    pub group: String,
+    /// What the machine took.
+    pub cycles: f64,
+    /// How many there are of what is fitted.
+    pub counts: BTreeMap<Fitted, f64>,
+    /// Costly instructions.
+    pub costly: BTreeMap<Costly, f64>,
+    /// What it should have taken by a fit to the other groups; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+}
+
+/// What `ktax calibrate` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationTable {
+    /// The file that has it.
+    pub machine: String,
+    /// The machine whose caches and branches are modelled.
+    pub model: String,
+    /// What was measured.
+    pub calibration: Calibration,
+    /// The kinds that were not: what leaves the guest, or what this processor does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<Costly>,
+    /// What is missing, why, and what to do about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// The rows of the fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<CalibrationRow>,
+}
+
+/// What a machine would take for a row, by its Calibration. It decides nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The machine's file.
+    pub machine: String,
+    /// The CPU that it was measured on.
+    pub cpu: String,
+    /// Which cycles.
+    pub clock: CycleClock,
+    /// Cycles of an operation on the base; absent where the file has no fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<LowHigh>,
+    /// Cycles of an operation that the change adds; without a fit those of costly instructions.
+    pub delta: LowHigh,
+    /// The same in percent of the base's middle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<LowHigh>,
+    /// Costly instructions of an operation that the change adds and that the file does not know:
+    /// they are not in these numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<Costly, f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metric;
+    use super::*;
+
+    #[test]
+    fn what_is_fitted_has_a_name_and_is_counted() {
+        for (number, fitted) in Fitted::ALL.into_iter().enumerate() {
+            assert_eq!(fitted as usize, number);
+            assert_eq!(serde_json::to_value(fitted).unwrap(), fitted.name());
+            assert!(fitted.metrics().iter().all(|name| metric(name).is_some()));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+use crate::model::CalibrationTable;
+use crate::report::view::{Records, Value};
+
+const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
+
+/// One line for each costly instruction, each constant and each row; a row's interval is what it
+/// should have taken by a fit to the other groups.
+pub fn records(table: &CalibrationTable) -> Records {
+    let mut records = Records::of(COLUMNS.map(str::to_owned));
+    let calibration = &table.calibration;
+    let unit = calibration.clock.unit();
+    let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
+        let machine = Value::from(&table.machine);
+        let name = Value::from(&name.to_owned());
+        records.push([machine, kind.into(), name, unit.into(), low.into(), high.into(), measured]);
+    };
+    for (kind, interval) in &calibration.operations {
+        line("costly", kind.name(), *interval, Value::Nothing);
+    }
+    if let Some(fit) = &calibration.fit {
+        for (thing, cycles) in &fit.cycles {
+            line("fitted", thing.name(), fit.error.map(|ratio| cycles * ratio), Value::Nothing);
+        }
+        for row in &table.rows {
+            let predicted = row.predicted.unwrap_or_default();
+            line("row", &row.row, fit.error.map(|it| predicted * it), row.cycles.into());
+        }
+    }
+    records
+}

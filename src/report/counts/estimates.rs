@@ -1,0 +1,60 @@
+//! What a machine would take for each row, by its Calibration.
+
+use crate::model::{Costly, Estimate, LowHigh, Row};
+use crate::report::number;
+use crate::report::view::{Note, Section};
+
+/// A line for each row whose estimate says anything; each machine has lines of its own.
+pub fn estimates(rows: &[Row]) -> Vec<Section> {
+    let estimated = |row: &Row| row.counts()?.estimate.clone();
+    let mut machines: Vec<Estimate> = rows.iter().filter_map(estimated).collect();
+    machines.dedup_by(|one, other| title(one) == title(other));
+    let of = |machine: &Estimate| {
+        let is_of = |estimate: &Estimate| title(estimate) == title(machine);
+        let note = |row: &Row| {
+            let estimate = estimated(row).filter(is_of)?;
+            text(&estimate).map(|text| Note { row: row.row.clone(), text })
+        };
+        Section::Notes { title: title(machine), notes: rows.iter().filter_map(note).collect() }
+    };
+    machines.iter().map(of).collect()
+}
+
+fn title(estimate: &Estimate) -> String {
+    let Estimate { machine, cpu, clock, base, .. } = estimate;
+    let unit = clock.unit();
+    let what = match base {
+        Some(_) => format!("What the change adds to an operation, in {unit}"),
+        None => format!("What costly instructions add to an operation, in {unit}"),
+    };
+    format!("{what}: estimated for {cpu} ({machine}), not measured (no verdict rests on it):")
+}
+
+/// `between +380 and +420 (+2.1…2.4 %)`; nothing of a row without any difference.
+fn text(estimate: &Estimate) -> Option<String> {
+    let Estimate { base, delta, percent, left_out, .. } = estimate;
+    if *delta == [0.0; 2] && left_out.is_empty() {
+        return None;
+    }
+    let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
+    let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
+    let of_base = base.map(|[low, high]| {
+        format!(", where the base takes {}…{}", number::measured(low), number::measured(high))
+    });
+    let without =
+        |(kind, delta): (&Costly, &f64)| format!("{} {}", number::delta(*delta), kind.name());
+    let without: Vec<String> = left_out.iter().map(without).collect();
+    let without = match without.is_empty() {
+        true => String::new(),
+        false => format!("; without {}, not timed there", without.join(", ")),
+    };
+    Some(format!("{}{percent}{}{without}", between(*delta), of_base.unwrap_or_default()))
+}
+
+fn between([low, high]: LowHigh) -> String {
+    let signed = |value: f64| {
+        let sign = if value > 0.0 { "+" } else { "" };
+        format!("{sign}{}", number::measured(value))
+    };
+    format!("between {} and {}", signed(low), signed(high))
+}

@@ -1,0 +1,5 @@
+//! Whether what was estimated is what was measured.
+
+mod records;
+mod report;
+mod view;

@@ -1,0 +1,146 @@
+//! What machines would take: estimates of counts, a calibration, and a validation.
+
+use ktax::analyse::{estimate, fit};
+use ktax::model::{
+    Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Comparison, Costly, CycleClock,
+    Fitted, SavedResult, Share, ValidatedRow, Validation,
+};
+use ktax::report::FORMATS;
+
+use super::{cases, every, shown_wide};
+
+const MACHINE: &str = "here.toml";
+
+fn calibration(fit: Option<CalibrationFit>) -> Calibration {
+    Calibration {
+        cpu: "AMD EPYC 7763\u{202e}".to_owned(),
+        microcode: "0xa0011d5".to_owned(),
+        is_virtual: false,
+        clock: CycleClock::Core,
+        cycles_per_ns: 2.445,
+        operations: [(Costly::Cr3Write, [182.0, 231.5]), (Costly::Locked, [17.9, 20.25])].into(),
+        fit,
+    }
+}
+
+fn fitted() -> CalibrationFit {
+    let cycles = [0.31, 8.5, 21.0, 0.0, 31.0, 14.5];
+    let cycles = Fitted::ALL.into_iter().zip(cycles).collect();
+    CalibrationFit { rows: 41, groups: 7, error: [0.71, 1.38], cycles }
+}
+
+/// Of what was counted with a model; and of costly instructions alone.
+pub fn of(mut counted: Comparison, has_fit: bool) -> Comparison {
+    estimate(&mut counted.rows, MACHINE, &calibration(has_fit.then(fitted)));
+    counted
+}
+
+/// Rows of a machine that is as its constants say, but for one row.
+fn rows() -> Vec<CalibrationRow> {
+    let row = |at: usize| {
+        let size = |thing: usize| (100 * (at + 1) * (1 + at * (thing + 1) % 7)) as f64;
+        let counts = Fitted::ALL.into_iter().enumerate().map(|(at, thing)| (thing, size(at)));
+        let cycles = fitted().cycles;
+        let counts: std::collections::BTreeMap<_, _> = counts.collect();
+        let cost: f64 = counts.iter().map(|(thing, count)| count * (cycles[thing] + 1.0)).sum();
+        CalibrationRow {
+            row: format!("row:size={at}"),
+            group: format!("group-{}", at % 5),
+            cycles: if at == 7 { cost * 3.0 } else { cost * (1.0 + (at % 3) as f64 / 20.0) },
+            counts,
+            costly: [(Costly::Locked, 2.0)].into(),
+            predicted: None,
+        }
+    };
+    (0..40).map(row).collect()
+}
+
+/// What was measured, with rows or without.
+pub fn calibrated(has_rows: bool) -> SavedResult {
+    let mut calibration = calibration(None);
+    let mut rows = if has_rows { rows() } else { Vec::new() };
+    let mut missing = Vec::new();
+    if has_rows {
+        calibration.fit = Some(fit(&mut rows, &calibration.operations).unwrap());
+    } else {
+        missing.push("no rows were given; give \u{1b}[2J some".to_owned());
+    }
+    SavedResult::Calibration(Box::new(CalibrationTable {
+        machine: MACHINE.to_owned(),
+        model: "zen3".to_owned(),
+        calibration,
+        not_measured: vec![Costly::Port, Costly::Hlt],
+        missing,
+        rows,
+    }))
+}
+
+/// One row of four outside.
+pub fn validated() -> SavedResult {
+    let row = |row: &str, predicted: [f64; 2], measured: f64, high: Option<f64>| ValidatedRow {
+        row: row.to_owned(),
+        predicted_percent: predicted,
+        measured_percent: measured,
+        measured_interval: [Some(measured - 1.25), high],
+        is_covered: (predicted[0]..=predicted[1]).contains(&measured),
+    };
+    SavedResult::Validation(Box::new(Validation {
+        title: "What does page-table isolation cost?".to_owned(),
+        machine: MACHINE.to_owned(),
+        cpu: "AMD EPYC".to_owned(),
+        timed_cpu: "AMD Ryzen\u{7}".to_owned(),
+        rows: vec![
+            row("getppid", [12.0, 31.5], 44.25, Some(45.5)),
+            row("stat", [4.0, 9.75], 7.5, Some(8.5)),
+            row("fork-exit", [-0.5, 1.25], 0.25, None),
+        ],
+        left_out: vec!["boot".to_owned()],
+        covered: Share { of_them: 2, all: 3 },
+        signs: Share { of_them: 2, all: 2 },
+        rank_correlation: Some(0.5),
+        median_error_percent: 3.125,
+    }))
+}
+
+/// No number of cycles stands without its interval and the machine that it is of. The counters that
+/// are not there have no number.
+#[test]
+fn what_is_estimated_has_an_interval_and_a_machine() {
+    let mut estimated = 0;
+    let counted: Vec<&str> = cases::all().iter().map(|(name, _)| *name).collect();
+    for (name, result) in every().filter(|(name, _)| counted.contains(name)) {
+        for format in FORMATS.iter().filter(|format| format.name != "json") {
+            let shown = shown_wide(&result, *format);
+            let is_of_cycles = |text: &&str| text.contains("cycles");
+            for text in shown.split("\n\n").filter(is_of_cycles) {
+                let is_without = text.contains("not cycles") || text.contains("CPU cycles");
+                assert!(text.contains(MACHINE) || is_without, "{name}: {text}");
+                estimated += u32::from(text.contains("between +"));
+            }
+        }
+        let json = serde_json::to_value(&result).unwrap();
+        estimated += objects(&json, &mut |of| {
+            if of.contains_key("clock") {
+                assert_eq!(of["machine"], MACHINE);
+                assert_eq!(of["delta"].as_array().map(Vec::len), Some(2));
+                assert!(of.get("base").is_none_or(|base| base.is_array()));
+            }
+            of.contains_key("clock")
+        });
+    }
+    assert!(estimated > 6, "{estimated}");
+}
+
+/// How many objects are such.
+fn objects(
+    json: &serde_json::Value,
+    is_such: &mut dyn FnMut(&serde_json::Map<String, serde_json::Value>) -> bool,
+) -> u32 {
+    match json {
+        serde_json::Value::Object(of) => {
+            u32::from(is_such(of)) + of.values().map(|it| objects(it, is_such)).sum::<u32>()
+        }
+        serde_json::Value::Array(all) => all.iter().map(|it| objects(it, is_such)).sum(),
+        _ => 0,
+    }
+}
