@@ -136,7 +136,7 @@ void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     (void)vcpu;
     (void)data;
     if (is_word(info, true)) {
-        here()->called_at = address;
+        ktax_stack_called(here(), address);
     }
 }
 
@@ -239,7 +239,7 @@ void ktax_calls_enter(int slot, bool is_interrupt)
     }
     it->at = it->base = ktax_paths_child(is_interrupt ? PATH_ROOT : it->at, slot);
     it->is_nested = true;
-    it->was_called_at = it->called_at;
+    it->was_called_at = ktax_stack_called_before_entry(it, is_interrupt);
     it->called_at = 0;
     count_call(it->at);
 }

@@ -2,6 +2,7 @@
 #include "stacks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     STACKS = 1 << 14,
@@ -79,6 +80,29 @@ struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
         it->stack->base = base;
     }
     return it->stack;
+}
+
+void ktax_stack_called(struct ktax_position *it, uint64_t address)
+{
+    memmove(it->before + 1, it->before, sizeof(it->before) - sizeof(it->before[0]));
+    it->before[0] = it->called_at;
+    it->called_at = address;
+}
+
+uint64_t ktax_stack_called_before_entry(const struct ktax_position *it, bool is_interrupt)
+{
+    int words = is_interrupt ? KTAX_FRAME_WORDS - 1 : KTAX_FRAME_WORDS;
+
+    for (; words >= KTAX_FRAME_WORDS - 1; words--) {
+        int same = 0;
+        while (same < words - 1 && it->before[same] == it->called_at + 8 * (uint64_t)(same + 1)) {
+            same++;
+        }
+        if (same == words - 1) {
+            return it->before[same];
+        }
+    }
+    return it->called_at;
 }
 
 void ktax_stack_call(struct ktax_stack *stack, uint64_t address)

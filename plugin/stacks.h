@@ -11,7 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KTAX_STACK_SHIFT = 14 }; /* THREAD_SIZE */
+enum {
+    KTAX_STACK_SHIFT = 14, /* THREAD_SIZE */
+    KTAX_FRAME_WORDS = 6,  /* that the CPU pushes at most: an exception's, with its error code */
+};
 
 struct ktax_frame {
     uint64_t address;
@@ -36,6 +39,7 @@ struct ktax_position {
     bool is_thunk_of_calls;
     struct ktax_stack *stack; /* NULL: not known yet */
     uint64_t called_at;       /* what is called there has not begun; 0: nothing is */
+    uint64_t before[KTAX_FRAME_WORDS]; /* what that was before each of the last calls */
     uint64_t was_called_at;   /* before the entry */
     bool is_nested;           /* the entry has no frame yet */
     bool is_at_iretq;         /* which has read nothing yet */
@@ -55,6 +59,16 @@ bool ktax_stack_is(const struct ktax_position *it, uint64_t address);
 
 /* The stack of a call's or a return's address. If it has no frames, `base` is below them. */
 struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base);
+
+/* Something is called: where it returns to lies at the address. */
+void ktax_stack_called(struct ktax_position *it, uint64_t address);
+
+/*
+ * Where that lies of what is called and has not begun, when an entry begins; 0: nothing is called.
+ * QEMU 7.2 also calls for the words of the entry's frame, from the highest on, if the last
+ * instruction that has callbacks was a call.
+ */
+uint64_t ktax_stack_called_before_entry(const struct ktax_position *it, bool is_interrupt);
 
 /* Pops what has returned unseen. An entry goes on, and its code may begin with a call and go up. */
 void ktax_stack_call(struct ktax_stack *stack, uint64_t address);

@@ -11,7 +11,7 @@ use crate::common::rows::costly_of;
 use crate::common::{ktax, measurements, printed, row, run, scratch};
 
 const FUNCTIONS: &str = "\
-#define PLANTED static __attribute__((noipa, noinline)) int
+#define PLANTED static noinline __attribute__((__noipa__)) int
 PLANTED planted(int x)
 {
 	asm volatile(\".rept 10\\n\\tnop\\n\\t.endr\");
@@ -33,7 +33,7 @@ const CALLS: &str = "\
 	planted(1);
 	planted_by_pointer(2);
 	planted_tail(3);
-	atomic_inc(&planted_counter);
+	asm volatile(\"lock incl %0\" : \"+m\"(planted_counter.counter));
 ";
 
 /// Those above the planted function.
