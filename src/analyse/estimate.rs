@@ -5,12 +5,13 @@
 //! as all errors together in the worst case.
 
 use std::collections::BTreeMap;
-use std::ops::Add;
 
 use crate::model::{
-    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, Modelled,
-    Row, Side, Verdict, metric,
+    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, METRICS,
+    Modelled, Row, Side, Verdict,
 };
+
+const REP: &str = "rep-iterations";
 
 /// Adds the Estimate to each row that was counted. A fit needs the counters of the model that it
 /// was made with.
@@ -27,28 +28,50 @@ pub fn estimate(rows: &mut [Row], machine: &str, calibration: &Calibration) {
 fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimate> {
     let is_measured = !matches!(row.verdict, Verdict::DifferentWork | Verdict::Failed);
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
-    let terms = terms(row, calibration);
+    let terms: Vec<Term<'_>> = terms(row, calibration);
     let layouts = row.effects().first()?.samples.base.len();
-    let base = calibration.fit.is_some().then(|| over_layouts(layouts, |at| side(&terms, at)));
-    let delta =
-        over_layouts(layouts, |at| terms.iter().map(|term| term.delta(at)).fold([0.0; 2], sum));
-    let ops = row.ops.max(1) as f64;
-    let base = base.map(|[low, high]| [low / ops, high / ops]);
-    let delta = delta.map(|cycles| cycles / ops);
-    let percent = base.map(|[low, high]| delta.map(|it| it / ((low + high) / 2.0) * 100.0));
+    let per_op = |cycles: LowHigh| cycles.map(|cycles| cycles / row.ops.max(1) as f64);
+    let delta = per_op(hull(
+        (0..layouts).map(|at| terms.iter().map(|term| term.delta(at)).fold([0.0; 2], sum)),
+    ));
+    let base = calibration.fit.as_ref().map(|fit| {
+        let one = |at| {
+            let cycles = terms.iter().map(|term| term.base(at)).fold([0.0; 2], sum);
+            [cycles[0] * fit.error[0], cycles[1] * fit.error[1]]
+        };
+        per_op(hull((0..layouts).map(one)))
+    });
+    Some(Estimate {
+        machine: machine.to_owned(),
+        cpu: calibration.cpu.clone(),
+        base,
+        delta,
+        percent: base.filter(|base| base[0] > 0.0).map(|base| percent(delta, base)),
+        left_out: left_out(row, &terms, calibration),
+    })
+}
+
+/// Of a base that may be anywhere in its interval.
+fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
+    let all = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
+    hull(all.map(|percent| [percent; 2]))
+}
+
+/// Costly instructions and iterations that changed, and that no cost is known of.
+fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMap<String, f64> {
     // A fit has branches among what it counts.
-    let is_fitted = |kind: &Costly| {
+    let is_fitted = |kind: Costly| {
         calibration.fit.is_some() && matches!(kind, Costly::Indirect | Costly::ReturnThunk)
     };
-    let known = |kind: &Costly| is_fitted(kind) || calibration.operations.contains_key(kind);
-    let is_left_out = |effect: &&Effect| effect.delta != 0.0 && effect.verdict.is_change();
-    let changed = row.effects().iter().filter(is_left_out);
-    let left_out: BTreeMap<Costly, f64> = changed
-        .filter_map(|effect| Some((metric(&effect.metric)?.costly?, effect.delta)))
-        .filter(|(kind, _)| !known(kind))
-        .collect();
-    let (machine, cpu) = (machine.to_owned(), calibration.cpu.clone());
-    Some(Estimate { machine, cpu, clock: calibration.clock, base, delta, percent, left_out })
+    let has_cost = |name: &str| {
+        METRICS.iter().any(|metric| {
+            metric.name == name && (name == REP || metric.costly.is_some_and(|it| !is_fitted(it)))
+        })
+    };
+    let is_known = |name: &str| terms.iter().flat_map(|it| &it.of).any(|it| it.metric == name);
+    let changed = row.effects().iter().filter(|it| it.delta != 0.0 && it.verdict.is_change());
+    let unknown = changed.filter(|it| has_cost(&it.metric) && !is_known(&it.metric));
+    unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
 }
 
 /// Something that a row has: how much of it there is at least and at most, and what one costs.
@@ -57,7 +80,10 @@ struct Term<'a> {
     of: Vec<&'a Effect>,
     /// Whether there may also be none of it: what could not be counted.
     may_be_none: bool,
+    /// By itself, with all that is not known of it.
     cost: LowHigh,
+    /// In a row, with the rest of it.
+    in_row: f64,
 }
 
 impl Term<'_> {
@@ -72,32 +98,31 @@ impl Term<'_> {
         let all = self.cost.map(|cost| cost * delta).into_iter().chain(none);
         hull(all.map(|cycles| [cycles; 2]))
     }
-}
 
-/// The base under a Layout.
-fn side(terms: &[Term<'_>], layout: usize) -> LowHigh {
-    let one = |term: &Term<'_>| {
-        let [low, high] = term.cost.map(|cost| cost * term.count(Side::Base, layout));
-        [if term.may_be_none { 0.0 } else { low }, high]
-    };
-    terms.iter().map(one).fold([0.0; 2], sum)
+    fn base(&self, layout: usize) -> LowHigh {
+        let cycles = self.in_row * self.count(Side::Base, layout);
+        [if self.may_be_none { 0.0 } else { cycles }, cycles]
+    }
 }
 
 fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
     // What a fit is wrong by is of a row, with its costly instructions.
     let [least, most] = calibration.fit.as_ref().map_or([1.0; 2], |fit| fit.error);
-    let operations = calibration.operations.iter().filter_map(move |(kind, [low, high])| {
-        let of = vec![row.effect(kind.name())?];
+    let known = |name: &str, [low, high]: LowHigh| {
+        let of = vec![row.effect(name)?];
         let cost = [low * least.min(1.0), high * most.max(1.0)];
-        Some(Term { of, may_be_none: false, cost })
-    });
+        Some(Term { of, may_be_none: false, cost, in_row: (low + high) / 2.0 })
+    };
+    let operations = calibration.operations.iter();
+    let operations = operations.filter_map(|(kind, cost)| known(kind.name(), *cost));
+    let rep = calibration.rep_iteration.and_then(|cost| known(REP, cost));
     let fitted = calibration.fit.iter().flat_map(|fit| fitted(row, fit));
-    operations.chain(fitted).collect()
+    operations.chain(rep).chain(fitted).collect()
 }
 
 fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'a>> {
     fit.cycles.iter().map(move |(thing, cycles)| {
-        let cost = fit.error.map(|ratio| cycles * ratio);
+        let cost = fit.cost(*thing);
         let counted = thing.metrics().iter().filter_map(|name| row.effect(name));
         let mut of: Vec<&Effect> = counted.collect();
         // A short region says nothing of the last cache: from none to all that it was asked for.
@@ -105,12 +130,8 @@ fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'
         if may_be_none {
             of.extend(row.effect(Modelled::CacheReferences.name()));
         }
-        Term { of, may_be_none, cost }
+        Term { of, may_be_none, cost, in_row: *cycles }
     })
-}
-
-fn over_layouts(layouts: usize, of: impl Fn(usize) -> LowHigh) -> LowHigh {
-    hull((0..layouts).map(of))
 }
 
 fn hull(intervals: impl Iterator<Item = LowHigh>) -> LowHigh {
@@ -119,7 +140,7 @@ fn hull(intervals: impl Iterator<Item = LowHigh>) -> LowHigh {
 }
 
 fn sum(one: LowHigh, other: LowHigh) -> LowHigh {
-    std::array::from_fn(|end| one[end].add(other[end]))
+    std::array::from_fn(|end| one[end] + other[end])
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{CountsEvidence, CycleClock, Sides};
+use crate::model::{CountsEvidence, Sides};
 
 fn effect(metric: &str, base: &[u64], change: &[u64]) -> Effect {
     let samples = Sides { base: base.to_vec(), change: change.to_vec() };
@@ -43,9 +43,9 @@ fn calibration(fit: Option<CalibrationFit>) -> Calibration {
         cpu: "AMD EPYC".to_owned(),
         microcode: String::new(),
         is_virtual: false,
-        clock: CycleClock::Tsc,
         cycles_per_ns: 2.5,
         operations: [(Costly::Cr3Write, [100.0, 120.0]), (Costly::Locked, [4.0, 5.0])].into(),
+        rep_iteration: None,
         fit,
     }
 }
@@ -57,8 +57,9 @@ fn of(effects: Vec<Effect>, fit: Option<CalibrationFit>) -> Estimate {
 }
 
 fn fit(cycles: &[(Fitted, f64)]) -> Option<CalibrationFit> {
+    let bounds = cycles.iter().map(|(thing, cycles)| (*thing, [*cycles, *cycles])).collect();
     let cycles = cycles.iter().copied().collect();
-    Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles })
+    Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles, bounds })
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn costly_instructions_alone_have_the_ends_of_their_intervals() {
     );
     assert_eq!(found.delta, [2.0 * 100.0 - 5.0, 2.0 * 120.0 - 4.0]);
     assert_eq!((found.base, found.percent), (None, None));
-    assert_eq!(found.left_out, [(Costly::Verw, 1.0)].into());
+    assert_eq!(found.left_out, [("verw".to_owned(), 1.0)].into());
     assert_eq!((found.machine.as_str(), found.cpu.as_str()), ("here.toml", "AMD EPYC"));
 }
 
@@ -105,7 +106,7 @@ fn a_fit_is_wrong_by_a_ratio_of_all_that_a_row_has() {
     let least = 4.0 * 0.5 + 200.0 * 0.5 - 30.0 * 2.0;
     let most = 4.0 * 2.0 + 240.0 * 2.0 - 30.0 * 0.5;
     assert_eq!(found.delta, [least, most]);
-    assert_eq!(found.percent, Some([least, most].map(|it| it / 87.5 * 100.0)));
+    assert_eq!(found.percent, Some([least / 140.0 * 100.0, most / 35.0 * 100.0]));
 }
 
 #[test]
@@ -116,14 +117,37 @@ fn misses_that_could_not_be_counted_may_be_none_or_all() {
     ];
     let found = of(effects, fit(&[(Fitted::CacheMiss, 100.0)]));
     assert_eq!(found.delta, [0.0, 2.0 * 200.0]);
-    assert_eq!(found.base, Some([0.0, 200.0]));
+    // Of a base of nothing there is no percent.
+    assert_eq!((found.base, found.percent), (Some([0.0, 200.0]), None));
+}
+
+#[test]
+fn what_the_rows_do_not_tell_apart_may_cost_all_or_nothing() {
+    let mut fit = fit(&[(Fitted::Instruction, 1.0), (Fitted::PageWalk, 0.0)]);
+    fit.as_mut().unwrap().bounds.insert(Fitted::PageWalk, [0.0, 40.0]);
+    let effects =
+        vec![effect("instructions", &[1000], &[1000]), effect("model-page-walks", &[0], &[10])];
+    assert_eq!(of(effects, fit).delta, [0.0, 80.0]);
+}
+
+#[test]
+fn iterations_have_a_cost_or_are_left_out() {
+    let effects =
+        || vec![effect("instructions", &[1000], &[1000]), effect("rep-iterations", &[0], &[5120])];
+    let found = of(effects(), None);
+    assert_eq!(found.left_out, [("rep-iterations".to_owned(), 512.0)].into());
+    let known = Calibration { rep_iteration: Some([0.0625, 0.5]), ..calibration(None) };
+    let mut rows = [row(effects())];
+    estimate(&mut rows, "here.toml", &known);
+    let found = rows[0].counts().unwrap().estimate.clone().unwrap();
+    assert_eq!((found.delta, found.left_out.len()), ([32.0, 256.0], 0));
 }
 
 #[test]
 fn what_a_fit_knows_by_its_branches_is_not_left_out() {
     let effects =
         || vec![effect("instructions", &[1000], &[1000]), effect("return-thunk", &[10], &[30])];
-    assert_eq!(of(effects(), None).left_out, [(Costly::ReturnThunk, 2.0)].into());
+    assert_eq!(of(effects(), None).left_out, [("return-thunk".to_owned(), 2.0)].into());
     assert!(of(effects(), fit(&[(Fitted::BranchMiss, 15.0)])).left_out.is_empty());
 }
 

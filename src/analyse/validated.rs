@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::error::AnalyseError;
-use crate::model::{Comparison, Estimate, Ratio, Row, Share, ValidatedRow, Validation, fact};
+use crate::model::{Comparison, Estimate, Ratio, Row, Share, Side, ValidatedRow, Validation, fact};
 use crate::stats::ranks::spearman;
 use crate::stats::tables::median;
 
@@ -46,6 +46,7 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
         rank_correlation: spearman(&pairs),
         median_error_percent: median(&errors).unwrap_or_default(),
         left_out: left_out(&rows, [counted, timed]),
+        differences: differences(counted, timed),
         rows,
     })
 }
@@ -73,6 +74,30 @@ fn beyond(row: &ValidatedRow) -> f64 {
 fn error_percent(row: &ValidatedRow) -> f64 {
     let ratio = |percent: f64| (1.0 + percent / 100.0).max(1e-3);
     (ratio(row.predicted()) / ratio(row.measured_percent)).ln().abs().exp_m1() * 100.0
+}
+
+/// In what the Subjects differ that were counted and timed: of each Side the kernel and what it
+/// was booted with.
+fn differences(counted: &Comparison, timed: &Comparison) -> Vec<String> {
+    let (Some(counts), Some(times)) = (counted.counts(), timed.times()) else { return Vec::new() };
+    let of_side = |side: Side| {
+        let (counted, timed) = (counts.subjects.get(side), times.plan.subjects.get(side));
+        let name = timed.kernel.as_deref().and_then(|name| times.plan.kernels.get(name));
+        let here = || times.facts.get(side).get(fact::KERNEL).cloned();
+        let kernel = name.map(|it| it.name().to_owned()).or_else(here).unwrap_or_default();
+        let line = &timed.boot_line;
+        [
+            ("kernel", counted.kernel.name().to_owned(), kernel),
+            ("boot line", counted.subject.boot_line.clone(), line.clone()),
+        ]
+        .map(|(what, counted, timed)| (side, what, counted, timed))
+    };
+    let all = Side::BOTH.into_iter().flat_map(of_side);
+    let differing = all.filter(|(_, _, counted, timed)| counted != timed);
+    let said = differing.map(|(side, what, counted, timed)| {
+        format!("the {}'s {what}: {counted:?} was counted, {timed:?} was timed", side.name())
+    });
+    said.collect()
 }
 
 fn cpu(timed: &Comparison) -> String {

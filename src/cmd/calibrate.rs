@@ -41,7 +41,7 @@ const EXAMPLES: &str = "\
 Examples:
   ktax calibrate
   ktax compare --kernel /boot/vmlinuz-$(uname -r) --same --model skylake --out counted
-  ktax workloads run @lmbench @micro @memory @processes --counters --json > timed.json
+  ktax workloads run @lmbench @memory @processes --json > timed.json
   ktax calibrate --counts counted --times timed.json --out here.toml
   ktax compare lsm --machine here.toml";
 

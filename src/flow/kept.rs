@@ -13,6 +13,9 @@ pub(super) const BISECTION: &str = "bisection.json";
 /// What is kept of a ledger.
 pub(super) const LEDGER: &str = "ledger.json";
 
+/// What is kept of an experiment that was counted and timed.
+pub(super) const VALIDATION: &str = "validation.json";
+
 /// The report of each format that has a file beside the result, with the name of that file.
 pub(super) fn reports(of: &dyn Report) -> Result<Vec<(&'static str, String)>, Error> {
     let files = FORMATS.iter().filter_map(|format| Some((format.file?, *format)));

@@ -47,8 +47,8 @@ pub use cache::{cache_contents, clean_cache, keep_cache_small, removed};
 pub use check::check;
 pub use context::OrHost;
 pub use cycles::{
-    CalibrateError, CalibrateOrder, EstimateError, calibrate, estimate as estimate_cycles,
-    validate, validate_results,
+    CalibrateError, CalibrateOrder, EstimateError, calibrate, calibrated,
+    estimate as estimate_cycles, validate, validate_results,
 };
 pub use error::Error;
 pub use file::{

@@ -8,8 +8,8 @@ use super::error::Error;
 use super::moment::Moment;
 use crate::analyse::{derive_columns, usual_columns};
 use crate::engine::host::Host;
-use crate::engine::{Cancel, Limits};
-use crate::model::{NativeRow, NativeTable, Workload};
+use crate::engine::{Cancel, Limits, noise};
+use crate::model::{NativeRow, NativeTable, Workload, fact};
 use crate::plan::{self, Definition};
 use crate::run::{Ended, run_natively};
 
@@ -110,6 +110,7 @@ impl NativeOrder {
             operation: definition.operation.clone(),
             original: definition.original.clone(),
             release: rustix::system::uname().release().to_string_lossy().into_owned(),
+            cpu: noise::facts().remove(fact::CPU).unwrap_or_default(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             columns: Vec::new(),
             rows,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::file::{RESULT_MAX, unreadable};
-use super::kept::{BISECTION, LEDGER};
+use super::kept::{BISECTION, LEDGER, VALIDATION};
 use crate::analyse;
 use crate::disk::read_limited;
 use crate::model::{METRICS, Row, RowPaths, Saved, SavedResult, read_results};
@@ -43,7 +43,7 @@ fn name(results: &mut [Saved], path: &Path, has_others: bool) {
 }
 
 fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
-    let finished = [BISECTION, LEDGER].map(|name| path.join(name));
+    let finished = [BISECTION, LEDGER, VALIDATION].map(|name| path.join(name));
     if let Some(finished) = finished.iter().find(|path| path.is_file()) {
         return file(finished);
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Costly, Modelled};
 
+/// What cycles are called: those of the time-stamp counter.
+pub const CYCLES: &str = "TSC cycles";
+
 /// From, and up to; in cycles, or as a ratio.
 pub type LowHigh = [f64; 2];
 
@@ -22,13 +25,15 @@ pub struct Calibration {
     /// Whether that machine is a virtual one, whose hypervisor may answer for the CPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_virtual: bool,
-    /// Which cycles these are.
-    pub clock: CycleClock,
-    /// Cycles of a nanosecond.
+    /// Cycles of a nanosecond. They are those of the time-stamp counter, whose frequency is
+    /// constant: so cycles are times.
     pub cycles_per_ns: f64,
     /// Cycles of each costly instruction that could be measured: 9 of 10 values lie between.
     #[serde(default)]
     pub operations: BTreeMap<Costly, LowHigh>,
+    /// Cycles of each iteration of a repeated string instruction, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rep_iteration: Option<LowHigh>,
     /// What the rest takes; absent where no rows could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<CalibrationFit>,
@@ -42,17 +47,16 @@ impl Calibration {
     pub fn check(&self) -> Result<(), String> {
         let is_cost = |cycles: f64| (0.0..=1e9).contains(&cycles);
         let is_interval = |[low, high]: LowHigh| is_cost(low) && is_cost(high) && low <= high;
+        let of_nothing = |(kind, interval): (&Costly, &LowHigh)| {
+            (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
+        };
         let texts = [&self.cpu, &self.microcode];
-        let wrong = if let Some((kind, _)) =
-            self.operations.iter().find(|(_, interval)| !is_interval(**interval))
-        {
-            format!("operations.{}", kind.name())
-        } else if let Some(fit) = self.fit.as_ref().filter(|fit| !is_interval(fit.error)) {
-            format!("fit.error {:?}", fit.error)
-        } else if let Some((thing, _)) =
-            self.fit.iter().flat_map(|fit| &fit.cycles).find(|(_, cycles)| !is_cost(**cycles))
-        {
-            format!("fit.cycles.{}", thing.name())
+        let wrong = if let Some(wrong) = self.operations.iter().find_map(of_nothing) {
+            wrong
+        } else if self.rep_iteration.is_some_and(|it| !is_interval(it)) {
+            "rep_iteration".to_owned()
+        } else if self.fit.as_ref().is_some_and(|fit| !fit.is_one()) {
+            "fit".to_owned()
         } else if !is_cost(self.cycles_per_ns) || self.cycles_per_ns == 0.0 {
             "cycles_per_ns".to_owned()
         } else if texts.iter().any(|text| text.chars().any(char::is_control)) {
@@ -61,26 +65,6 @@ impl Calibration {
             return Ok(());
         };
         Err(format!("calibration.{wrong} is no cost; run `ktax calibrate` again"))
-    }
-}
-
-/// Which cycles are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CycleClock {
-    /// Of the core, which its counter of cycles counts.
-    Core,
-    /// Of the time-stamp counter, whose frequency is constant.
-    Tsc,
-}
-
-impl CycleClock {
-    /// The name on the screen.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            CycleClock::Core => "cycles",
-            CycleClock::Tsc => "TSC cycles",
-        }
     }
 }
 
@@ -96,6 +80,32 @@ pub struct CalibrationFit {
     pub error: LowHigh,
     /// Cycles of each.
     pub cycles: BTreeMap<Fitted, f64>,
+    /// Between which they lie, as far as the rows tell them apart.
+    pub bounds: BTreeMap<Fitted, LowHigh>,
+}
+
+impl CalibrationFit {
+    /// What one takes: as far as the rows tell it from others, and as wrong as rows were.
+    pub fn cost(&self, thing: Fitted) -> LowHigh {
+        let [low, high] = self.bounds.get(&thing).copied().unwrap_or_default();
+        [low * self.error[0].min(1.0), high * self.error[1].max(1.0)]
+    }
+
+    /// Whether it has a cost of each thing, and some cost at all.
+    fn is_one(&self) -> bool {
+        let is_cost = |cycles: f64| (0.0..=1e9).contains(&cycles);
+        let has_all = Fitted::ALL.iter().all(|thing| {
+            let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
+            let [low, high] = self.bounds.get(thing).copied().unwrap_or([f64::NAN; 2]);
+            is_cost(low) && is_cost(high) && low <= cost && cost <= high
+        });
+        let [least, most] = self.error;
+        has_all
+            && 1e-3 <= least
+            && least <= most
+            && most <= 1e3
+            && self.cycles.values().any(|cycles| *cycles > 0.0)
+    }
 }
 
 /// What is fitted.
@@ -166,6 +176,8 @@ pub struct CalibrationRow {
     pub counts: BTreeMap<Fitted, f64>,
     /// Costly instructions.
     pub costly: BTreeMap<Costly, f64>,
+    /// Iterations of repeated string instructions.
+    pub rep_iterations: f64,
     /// What it should have taken by a fit to the other groups; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
@@ -200,20 +212,18 @@ pub struct Estimate {
     pub machine: String,
     /// The CPU that it was measured on.
     pub cpu: String,
-    /// Which cycles.
-    pub clock: CycleClock,
     /// Cycles of an operation on the base; absent where the file has no fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<LowHigh>,
     /// Cycles of an operation that the change adds; without a fit those of costly instructions.
     pub delta: LowHigh,
-    /// The same in percent of the base's middle.
+    /// The same in percent of the base, wherever in its interval that lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<LowHigh>,
-    /// Costly instructions of an operation that the change adds and that the file does not know:
-    /// they are not in these numbers.
+    /// What the change adds to an operation and the file does not know, by its Metric: it is not in
+    /// these numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub left_out: BTreeMap<Costly, f64>,
+    pub left_out: BTreeMap<String, f64>,
 }
 
 #[cfg(test)]
@@ -227,6 +237,45 @@ mod tests {
             assert_eq!(fitted as usize, number);
             assert_eq!(serde_json::to_value(fitted).unwrap(), fitted.name());
             assert!(fitted.metrics().iter().all(|name| metric(name).is_some()));
+        }
+    }
+
+    fn calibration() -> Calibration {
+        let cycles = Fitted::ALL.into_iter().zip([0.4, 9.0, 0.0, 160.0, 35.0, 18.0]);
+        let bounds = cycles.clone().map(|(thing, cycles)| (thing, [cycles, cycles + 1.0]));
+        let (bounds, cycles) = (bounds.collect(), cycles.collect());
+        Calibration {
+            cpu: "a".to_owned(),
+            microcode: String::new(),
+            is_virtual: false,
+            cycles_per_ns: 2.5,
+            operations: [(Costly::Locked, [17.0, 18.0])].into(),
+            rep_iteration: Some([0.1, 1.0]),
+            fit: Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles, bounds }),
+        }
+    }
+
+    #[test]
+    fn what_is_no_cost_is_refused() {
+        assert_eq!(calibration().check(), Ok(()));
+        let with = |change: fn(&mut Calibration)| {
+            let mut calibration = calibration();
+            change(&mut calibration);
+            calibration.check().unwrap_err()
+        };
+        for error in [
+            with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [18.0, 17.0]),
+            with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [-1.0, 17.0]),
+            with(|it| it.rep_iteration = Some([f64::NAN, 1.0])),
+            with(|it| it.cycles_per_ns = 0.0),
+            with(|it| it.cpu = "a\u{1b}[2J".to_owned()),
+            with(|it| it.fit.as_mut().unwrap().error = [0.0, 0.0]),
+            with(|it| it.fit.as_mut().unwrap().error = [1.0, f64::INFINITY]),
+            with(|it| it.fit.as_mut().unwrap().cycles.clear()),
+            with(|it| it.fit.as_mut().unwrap().bounds.clear()),
+            with(|it| it.fit.as_mut().unwrap().cycles.extend([(Fitted::PageWalk, 99.0)])),
+        ] {
+            assert!(error.ends_with("is no cost; run `ktax calibrate` again"), "{error}");
         }
     }
 }

@@ -47,7 +47,7 @@ mod workload;
 pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
 pub use calibration::{
-    Calibration, CalibrationFit, CalibrationRow, CalibrationTable, CycleClock, Estimate, Fitted,
+    CYCLES, Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Estimate, Fitted,
     LowHigh,
 };
 pub use call_paths::{

@@ -71,6 +71,9 @@ pub struct NativeTable {
     pub original: Option<String>,
     /// `uname -r` of the running kernel.
     pub release: String,
+    /// The CPU as it calls itself; empty in results of older releases.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpu: String,
     /// CPUs that may be used.
     pub cpus: usize,
     /// What is derived from the Samples.

@@ -54,6 +54,9 @@ pub struct Validation {
     /// Rows that one of both has not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// In what the subjects that were counted and timed differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
     /// Rows whose measured change lies in what was predicted.
     pub covered: Share,
     /// Rows whose sign was predicted, of those that changed by 5 % or more.

@@ -2,7 +2,7 @@
 
 use super::view::{Records, Value};
 use super::{changes, number};
-use crate::model::{Effect, Metric, Row, Verdict, metric};
+use crate::model::{CYCLES, Effect, Estimate, Metric, Row, Verdict, metric};
 use crate::stats::tables::change_percent;
 
 /// The least and the most delta over the layouts, in percent of the Effect's base.
@@ -80,6 +80,9 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> &'static str) -> Records {
         for effect in row.effects() {
             records.push(line(row, Some(effect), &unit, layouts));
         }
+        if let Some(estimate) = row.counts().and_then(|counts| counts.estimate.as_ref()) {
+            records.push(estimated(row, estimate, layouts));
+        }
     }
     records
 }
@@ -99,6 +102,20 @@ fn line(
     cells.push(row.failed_boots().into());
     for samples in effect.map(|it| [&it.samples.base, &it.samples.change]).into_iter().flatten() {
         cells.extend((0..layouts).map(|i| Value::from(samples.get(i).copied())));
+    }
+    cells
+}
+
+/// What a machine would take: an interval of the delta, and nothing else.
+fn estimated(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
+    let mut cells: Vec<Value> =
+        vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()];
+    cells.push("estimate".into());
+    cells.push((&format!("{CYCLES} on {}", estimate.machine)).into());
+    cells.resize(COLUMNS.len() + 2 * layouts, Value::Nothing);
+    for (column, value) in ["delta_min", "delta_max"].into_iter().zip(estimate.delta) {
+        let place = COLUMNS.iter().position(|known| *known == column);
+        cells[place.expect("a column")] = value.into();
     }
     cells
 }

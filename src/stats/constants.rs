@@ -4,7 +4,7 @@
 //! sum of the squares of `ln(predicted / measured)` is the least. How wrong a prediction may be is
 //! seen where it is asked for: a group is left out, the others are fitted, and its rows predicted.
 
-/// Fewer observations say nothing of so many constants.
+/// Fewer observations say nothing of so many constants, also where a group is left out.
 pub const LEAST_OBSERVATIONS: usize = 30;
 
 /// The median error of observations that were left out must not be larger.
@@ -34,6 +34,9 @@ impl<const N: usize> Observation<N> {
 pub struct Constants<const N: usize> {
     /// The cost of each thing.
     pub values: [f64; N],
+    /// Between which it lies for all that the observations say: whichever group is left out, and
+    /// whichever of things that go together costs what they cost.
+    pub bounds: [(f64, f64); N],
     /// Measured over predicted: 9 of 10 observations that were left out lie between.
     pub error: (f64, f64),
     /// Half of them are wrong by more than this share.
@@ -47,14 +50,12 @@ pub struct Constants<const N: usize> {
 /// Why there are no constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoConstants {
-    /// There are so many observations, fewer than [`LEAST_OBSERVATIONS`].
+    /// There are so many observations, fewer than [`LEAST_OBSERVATIONS`], all or beside a group.
     TooFew(usize),
     /// All are of one group, so that none can be left out.
     OneGroup,
     /// The median error is above [`MOST_ERROR`].
     TooWrong(f64),
-    /// The things cannot be told apart.
-    Singular,
 }
 
 /// Fits the constants, and says how wrong they may be.
@@ -71,9 +72,18 @@ pub fn constants<const N: usize>(of: &[Observation<N>]) -> Result<Constants<N>, 
     if groups.len() < 2 {
         return Err(NoConstants::OneGroup);
     }
+    let all = fit(&of.iter().collect::<Vec<_>>());
+    let mut bounds = all.bounds;
     let mut predicted = vec![0.0; of.len()];
     for group in &groups {
-        let values = fit(&of.iter().filter(|it| it.group != *group).collect::<Vec<_>>())?;
+        let others: Vec<_> = of.iter().filter(|it| it.group != *group).collect();
+        if others.len() < LEAST_OBSERVATIONS {
+            return Err(NoConstants::TooFew(others.len()));
+        }
+        let Fitted { values, bounds: of_others } = fit(&others);
+        for (bound, (low, high)) in bounds.iter_mut().zip(of_others) {
+            *bound = (bound.0.min(low), bound.1.max(high));
+        }
         let left_out = of.iter().zip(&mut predicted).filter(|(it, _)| it.group == *group);
         left_out.for_each(|(it, place)| *place = it.predicted(&values));
     }
@@ -87,23 +97,33 @@ pub fn constants<const N: usize>(of: &[Observation<N>]) -> Result<Constants<N>, 
     if median_error.is_nan() || median_error > MOST_ERROR {
         return Err(NoConstants::TooWrong(median_error));
     }
-    let values = fit(&of.iter().collect::<Vec<_>>())?;
-    let beyond = of.len() / 20;
+    // One more row would be the n + 1st, as likely at each place.
+    let beyond = ((of.len() + 1) / 20).saturating_sub(1);
     let error = (errors[beyond].exp(), errors[of.len() - 1 - beyond].exp());
-    Ok(Constants { values, error, median_error, groups: groups.len(), predicted })
+    let groups = groups.len();
+    Ok(Constants { values: all.values, bounds, error, median_error, groups, predicted })
 }
 
 /// Rounds until the weights of the ratios no longer move the constants.
 const ROUNDS: usize = 200;
 
+/// A solution is as good as the best one if its squares add up to no more than so many times.
+const AS_GOOD: f64 = 1.2;
+
+struct Fitted<const N: usize> {
+    values: [f64; N],
+    bounds: [(f64, f64); N],
+}
+
 /// Least squares of ratios, by least squares of differences whose weights are chosen so that the
 /// gradients of both are the same.
-fn fit<const N: usize>(of: &[&Observation<N>]) -> Result<[f64; N], NoConstants> {
+fn fit<const N: usize>(of: &[&Observation<N>]) -> Fitted<N> {
     let mut weights: Vec<f64> = of.iter().map(|it| it.measured.powi(-2)).collect();
-    let mut values = [0.0; N];
+    let mut found = Fitted { values: [0.0; N], bounds: [(0.0, 0.0); N] };
     for _ in 0..ROUNDS {
-        let before = values;
-        values = least_squares(of, &weights).ok_or(NoConstants::Singular)?;
+        let before = found.values;
+        found = least_squares(of, &weights);
+        let values = found.values;
         for (weight, it) in weights.iter_mut().zip(of) {
             *weight = weight_of(it.predicted(&values), it.measured);
         }
@@ -112,7 +132,7 @@ fn fit<const N: usize>(of: &[&Observation<N>]) -> Result<[f64; N], NoConstants> 
             break;
         }
     }
-    Ok(values)
+    found
 }
 
 /// `ln(predicted / measured) / (predicted · (predicted - measured))`.
@@ -126,7 +146,7 @@ fn weight_of(predicted: f64, measured: f64) -> f64 {
 
 /// Weighted, and with no value below 0: of all subsets of the things the best one whose solution
 /// has none. There are few things, so each subset is tried.
-fn least_squares<const N: usize>(of: &[&Observation<N>], weights: &[f64]) -> Option<[f64; N]> {
+fn least_squares<const N: usize>(of: &[&Observation<N>], weights: &[f64]) -> Fitted<N> {
     // Things are measured in what all observations have of them, so that no pivot is tiny.
     let scale: [f64; N] = std::array::from_fn(|k| {
         of.iter().zip(weights).map(|(it, weight)| weight * it.counts[k].powi(2)).sum::<f64>().sqrt()
@@ -145,15 +165,31 @@ fn least_squares<const N: usize>(of: &[&Observation<N>], weights: &[f64]) -> Opt
             }
         }
     }
-    // Of the squares only the part that depends on the values.
-    let cost = |values: &[f64; N]| {
+    let rest = |it: &Observation<N>| it.measured - it.fixed;
+    let total: f64 = of.iter().zip(weights).map(|(it, weight)| weight * rest(it).powi(2)).sum();
+    let squares = |values: &[f64; N]| {
         let product: [f64; N] = std::array::from_fn(|i| dot(&matrix[i], values));
-        dot(values, &product) - 2.0 * dot(values, &right)
+        dot(values, &product) - 2.0 * dot(values, &right) + total
     };
-    let solutions = (1_usize..1 << N).filter_map(|subset| solve(&matrix, &right, subset));
+    let solutions = (0_usize..1 << N).filter_map(|subset| solve(&matrix, &right, subset));
     let allowed = solutions.filter(|values| values.iter().all(|value| *value >= 0.0));
-    let best = allowed.min_by(|one, other| cost(one).total_cmp(&cost(other)))?;
-    Some(std::array::from_fn(|k| if scale[k] == 0.0 { 0.0 } else { best[k] / scale[k] }))
+    let mut all: Vec<([f64; N], f64)> = allowed.map(|values| (values, squares(&values))).collect();
+    all.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let unscaled = |values: &[f64; N]| -> [f64; N] {
+        std::array::from_fn(|k| if scale[k] == 0.0 { 0.0 } else { values[k] / scale[k] })
+    };
+    // The empty subset is always there.
+    let (best, least) = all[0];
+    let values = unscaled(&best);
+    let mut bounds = values.map(|value| (value, value));
+    // Without noise the best one has none, but for what was rounded.
+    let most = least * AS_GOOD + total * 1e-9;
+    for (good, _) in all.iter().take_while(|(_, squares)| *squares <= most) {
+        for (bound, value) in bounds.iter_mut().zip(unscaled(good)) {
+            *bound = (bound.0.min(value), bound.1.max(value));
+        }
+    }
+    Fitted { values, bounds }
 }
 
 /// Gauss's elimination over the things of a subset, the others 0; nothing if these cannot be told

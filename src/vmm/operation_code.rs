@@ -128,8 +128,8 @@ pub(super) fn ways(kind: Costly) -> Vec<Way> {
     match kind {
         // mov rax, cr3; then: mov cr3, rax
         Costly::Cr3Write => vec![Way::of(&[0x0f, 0x22, 0xd8]).after(&[0x0f, 0x20, 0xd8])],
-        // invlpg [rdi]
-        Costly::Invlpg => vec![Way::of(&[0x0f, 0x01, 0x3f])],
+        // mov edi, 4 MiB: no page that is used; then: invlpg [rdi]
+        Costly::Invlpg => vec![Way::of(&[0x0f, 0x01, 0x3f]).after(&[0xbf, 0, 0, 0x40, 0])],
         // mov eax, 2; then: invpcid rax, [rdi]
         Costly::Invpcid => {
             vec![Way::of(&[0x66, 0x0f, 0x38, 0x82, 0x07]).after(&[0xb8, 2, 0, 0, 0])]
@@ -137,8 +137,10 @@ pub(super) fn ways(kind: Costly) -> Vec<Way> {
         Costly::Wrmsr => vec![Way::of(&[0x0f, 0x30]).after(&msr)],
         Costly::Rdmsr => vec![Way::of(&[0x0f, 0x32]).after(&msr)],
         Costly::Swapgs => vec![Way::of(&[0x0f, 0x01, 0xf8])],
-        // verw [rdi]
-        Costly::Verw => vec![Way::of(&[0x0f, 0x00, 0x2f])],
+        // mov word [rdi], 0x18: a segment that can be written; then: verw [rdi]
+        Costly::Verw => {
+            vec![Way::of(&[0x0f, 0x00, 0x2f]).after(&[0x66, 0xc7, 0x07, 0x18, 0])]
+        }
         // Of a pair each is a half.
         Costly::Syscall | Costly::Sysret => {
             vec![Way { times: 2, in_user_mode: true, ..Way::of(&[0x0f, 0x05]) }]

@@ -69,11 +69,14 @@ pub struct SharedArgs {
     #[arg(value_parser = number(QUANTUM))]
     quantum: Option<u32>,
     /// Model the caches, TLBs and branches of this machine: a name that `ktax experiments` lists,
-    /// or a file that ends in .toml; or model the coherence of several CPUs. With a file of `ktax
-    /// calibrate`, also estimate the cycles that the machine would take
-    #[arg(long, visible_alias = "machine", value_name = "MODEL|FILE", help_heading = "Subjects")]
-    #[arg(hide_possible_values = true, value_parser = model())]
+    /// or a file that ends in .toml; or model the coherence of several CPUs
+    #[arg(long, value_name = "MODEL|FILE", help_heading = "Subjects", value_parser = model())]
+    #[arg(hide_possible_values = true)]
     model: Option<String>,
+    /// Model this machine, and estimate the cycles that it would take: a file that `ktax calibrate`
+    /// wrote
+    #[arg(long, value_name = "FILE", help_heading = "Subjects", conflicts_with = "model")]
+    machine: Option<PathBuf>,
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
@@ -139,6 +142,7 @@ impl SharedArgs {
         set(&mut file.machine.quantum, &self.quantum);
         set(&mut file.machine.model, &self.model.clone().map(ModelKey::Name));
         file.machine.model = file.machine.model.take().map(flow::model).transpose()?;
+        set(&mut file.machine.model, &self.machine.as_deref().map(flow::calibrated).transpose()?);
         file.modules.extend(self.module.clone());
         if let Some(fs) = &self.disk {
             file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });

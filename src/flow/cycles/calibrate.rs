@@ -10,11 +10,11 @@ use crate::flow::file;
 use crate::flow::moment::Moment;
 use crate::flow::saved::saved;
 use crate::model::{
-    Calibration, CalibrationRow, CalibrationTable, Comparison, Costly, CycleClock, MachineModel,
-    Model, NativeTable, SavedResult, fact,
+    Calibration, CalibrationRow, CalibrationTable, Comparison, Costly, MachineModel, Model,
+    NativeTable, SavedResult, fact,
 };
-use crate::plan::{self, ModelKey};
-use crate::vmm::{self, VmmError};
+use crate::plan::ModelKey;
+use crate::vmm;
 
 /// What to calibrate by.
 #[derive(Debug, Default)]
@@ -31,33 +31,38 @@ pub struct CalibrateOrder {
 /// Calibrates, and writes the machine's file; `None` where the user stopped it.
 ///
 /// # Errors
-/// The rows are of another kernel, or a file cannot be read or written.
+/// The rows are of another kernel or machine, or cannot be fitted; or a file cannot be read or
+/// written.
 pub fn calibrate(
     order: &CalibrateOrder,
     cancel: &Cancel,
     observe: &dyn Fn(Moment<'_>),
 ) -> Result<Option<CalibrationTable>, Error> {
-    // What is wrong with files is said before anything is measured.
-    file::check_output(&order.out)?;
-    let rows = order.rows.as_ref().map(|(counts, times)| Rows::read(counts, times)).transpose()?;
     let facts = noise::facts();
     let said = |name| facts.get(name).cloned().unwrap_or_default();
+    // What is wrong with files is said before anything is measured.
+    let rows = order.rows.as_ref().map(|(counts, times)| Rows::read(counts, times));
+    let rows = rows.transpose()?;
     let model = match (&rows, &order.model) {
         (Some(rows), _) => rows.model.clone(),
         (None, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
     };
+    check_name(&order.out, &model)?;
     let mut missing = Vec::new();
     let mut not_measured = Vec::new();
     let mut calibration = Calibration {
         cpu: said(fact::CPU),
         microcode: said(fact::MICROCODE),
         is_virtual: !said(fact::HYPERVISOR).is_empty(),
-        clock: CycleClock::Tsc,
         cycles_per_ns: engine::operations::cycles_per_ns(),
         operations: Default::default(),
+        rep_iteration: Some(engine::operations::cycles_of_iteration()),
         fit: None,
     };
-    let has_guests = can_time_guests(&mut missing)?;
+    if let Some(rows) = &rows {
+        rows.check_machine(&calibration)?;
+    }
+    let has_guests = can_time_guests(&mut missing);
     for kind in Costly::ALL {
         if cancel.is_cancelled() {
             return Ok(None);
@@ -74,7 +79,7 @@ pub fn calibrate(
         observe(Moment::Done);
     }
     let rows = match rows {
-        Some(rows) => rows.fit(&mut calibration, &mut missing),
+        Some(rows) => rows.fit(&mut calibration)?,
         None => {
             missing.push(NO_ROWS.to_owned());
             Vec::new()
@@ -86,14 +91,29 @@ pub fn calibrate(
     Ok(Some(CalibrationTable { machine, model, calibration, not_measured, missing, rows }))
 }
 
+/// Refuses a file whose name `--machine` would refuse.
+fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_file = name.ends_with(".toml");
+    let reason = MachineModel { name, ..model.clone() }.wire().err();
+    let path = path.display().to_string();
+    match reason {
+        None if is_file => Ok(file::check_output(Path::new(&path))?),
+        reason => {
+            let reason = reason.unwrap_or_else(|| "a machine's file ends in .toml".to_owned());
+            Err(CalibrateError::Name { path, reason }.into())
+        }
+    }
+}
+
 /// More cycles than an instruction takes that does nothing, by far.
 const MOST_OF_NOTHING: f64 = 20.0;
 
 /// Whether instructions can be timed that only a kernel executes; what is in the way is missing.
-fn can_time_guests(missing: &mut Vec<String>) -> Result<bool, Error> {
+fn can_time_guests(missing: &mut Vec<String>) -> bool {
     let privileged = "instructions that only a kernel may execute were not timed";
     match vmm::operations::cycles_of_nothing() {
-        Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => Ok(true),
+        Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => return true,
         Ok(cycles) => {
             let cycles = cycles.map_or(String::new(), |cycles| {
                 format!(" (one that does nothing takes {cycles:.0} cycles)")
@@ -103,14 +123,10 @@ fn can_time_guests(missing: &mut Vec<String>) -> Result<bool, Error> {
                  one by one{cycles}; calibrate on bare metal, or where a guest is executed by the \
                  processor"
             ));
-            Ok(false)
         }
-        Err(error @ (VmmError::NoKvm | VmmError::Forbidden { .. })) => {
-            missing.push(format!("{privileged}: {error}"));
-            Ok(false)
-        }
-        Err(error) => Err(error.into()),
+        Err(error) => missing.push(format!("{privileged}: {error}")),
     }
+    false
 }
 
 const NO_ROWS: &str = "no rows were given, so that only costly instructions can be estimated; \
@@ -162,7 +178,7 @@ impl Rows {
 
     /// Refuses times of another kernel than that of the counts.
     fn check(&self, times: &[PathBuf]) -> Result<(), Error> {
-        let Some(first) = self.timed.first() else {
+        if self.timed.is_empty() {
             let path = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
             return Err(CalibrateError::Other {
                 path: path.join(", "),
@@ -170,47 +186,34 @@ impl Rows {
                 next: "give what `ktax workloads run --json NAME…` prints",
             }
             .into());
-        };
+        }
         let kernels = self.counted.counts().map(|counts| &counts.subjects.base.kernel);
         let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
         match self.timed.iter().find(|table| table.release != counted) {
             None => Ok(()),
-            Some(_) => {
-                let timed = first.release.clone();
+            Some(other) => {
+                let timed = other.release.clone();
                 Err(CalibrateError::OtherKernel { counted, timed }.into())
             }
         }
     }
 
-    /// Fits them, in cycles of the core if its counter was there.
-    fn fit(self, to: &mut Calibration, missing: &mut Vec<String>) -> Vec<CalibrationRow> {
-        let timed: Vec<&NativeTable> = self.timed.iter().collect();
-        let rows = |per_ns| analyse::calibration_rows(&self.counted, &timed, per_ns, group);
-        let mut found = rows(None);
-        match found.is_empty() {
-            false => to.clock = CycleClock::Core,
-            true => {
-                missing.push(
-                    "the rows have no counter of cycles, so that times stand for them: a CPU that \
-                     changes its frequency is predicted worse"
-                        .to_owned(),
-                );
-                found = rows(Some(to.cycles_per_ns));
-            }
-        }
-        match analyse::fit(&mut found, &to.operations) {
-            Ok(fit) => to.fit = Some(fit),
-            Err(why) => missing.push(why),
-        }
-        found
+    /// Refuses times of another machine.
+    fn check_machine(&self, here: &Calibration) -> Result<(), Error> {
+        let other = self.timed.iter().find(|table| table.cpu != here.cpu);
+        other.map_or(Ok(()), |table| {
+            let (timed, here) = (table.cpu.clone(), here.cpu.clone());
+            Err(CalibrateError::OtherMachine { timed, here }.into())
+        })
     }
-}
 
-/// What a row belongs to.
-fn group(row: &str) -> String {
-    let name = row.split(':').next().unwrap_or(row);
-    let all = plan::definitions().unwrap_or_default();
-    all.into_iter().find(|it| it.name == name).map_or_else(|| name.to_owned(), |it| it.group)
+    fn fit(self, to: &mut Calibration) -> Result<Vec<CalibrationRow>, Error> {
+        let Rows { counted, timed, .. } = self;
+        let mut rows = analyse::calibration_rows(&counted, &timed, to.cycles_per_ns);
+        let fit = analyse::fit(&mut rows, &to.operations, to.rep_iteration);
+        to.fit = Some(fit.map_err(|why| CalibrateError::NotFitted { why })?);
+        Ok(rows)
+    }
 }
 
 /// The machine's file: its sizes, and what it takes.

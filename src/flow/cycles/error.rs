@@ -24,6 +24,30 @@ pub enum CalibrateError {
         /// The release of the times.
         timed: String,
     },
+    /// Times of one machine say nothing of another one.
+    #[error(
+        "the rows were timed on {timed:?} and this is {here:?}; time them here, with this ktax"
+    )]
+    OtherMachine {
+        /// The CPU of the times; empty of an older ktax.
+        timed: String,
+        /// This one.
+        here: String,
+    },
+    /// The rows do not say what anything takes.
+    #[error("the rows cannot be fitted, and nothing was written: {why}")]
+    NotFitted {
+        /// Why, and what to do about it.
+        why: String,
+    },
+    /// No model has such a name.
+    #[error("{path} cannot be a machine's file: {reason}; write --out machine.toml")]
+    Name {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
     /// The counts have no counters of a machine.
     #[error(
         "{path} was counted without a model of a machine; count again with --model skylake, zen3 \

@@ -9,16 +9,25 @@ use crate::flow::file;
 use crate::model::{CountsComparison, MachineModel, Model, Saved, SavedResult};
 use crate::plan::ModelKey;
 
+/// The machine of a file, with what it takes.
+///
+/// # Errors
+/// It cannot be read, is no machine, or was never calibrated.
+pub fn calibrated(path: &Path) -> Result<ModelKey, Error> {
+    let machine = file::machine(path)?;
+    match machine.calibration() {
+        Some(_) => Ok(machine),
+        None => Err(EstimateError::NotCalibrated { file: path.display().to_string() }.into()),
+    }
+}
+
 /// Adds to each comparison what the machine of that file would take.
 ///
 /// # Errors
 /// The file is no calibrated machine, or a result does not have what its constants are for.
 pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
     let file = machine.display().to_string();
-    let ModelKey::Machine(model, calibration) = file::machine(machine)? else {
-        return Err(EstimateError::NotCalibrated { file }.into());
-    };
-    let Some(calibration) = calibration else {
+    let ModelKey::Machine(model, Some(calibration)) = calibrated(machine)? else {
         return Err(EstimateError::NotCalibrated { file }.into());
     };
     for result in results {

@@ -7,5 +7,5 @@ mod validate;
 
 pub use calibrate::{CalibrateOrder, calibrate};
 pub use error::{CalibrateError, EstimateError};
-pub use estimate::estimate;
+pub use estimate::{calibrated, estimate};
 pub use validate::{validate, validate_results};

@@ -8,6 +8,7 @@ use crate::analyse;
 use crate::engine::ENGINES;
 use crate::flow::error::Error;
 use crate::flow::file;
+use crate::flow::kept::{VALIDATION, keep};
 use crate::flow::phases::plan;
 use crate::flow::saved::saved;
 use crate::flow::session::Session;
@@ -66,11 +67,18 @@ pub fn validate(
     let dirs: [PathBuf; 2] = ["counted", "timed"].map(|name| out.join(name));
     let Some(counted) = compare(&dirs[0], counted, session)? else { return Ok(None) };
     let Some(timed) = compare(&dirs[1], timed, session)? else { return Ok(None) };
-    Ok(Some(analyse::validate(&counted, &timed)?))
+    let validation = analyse::validate(&counted, &timed)?;
+    keep(out, VALIDATION, &validation)?;
+    Ok(Some(validation))
 }
 
+/// What only times have goes.
 fn counted(file: &ExperimentFile, machine: ModelKey) -> ExperimentFile {
     let mut file = file.clone();
+    (file.engine, file.threshold_percent) = (None, None);
+    (file.pairs, file.most_pairs, file.loops, file.allow_differences) = (None, None, None, None);
+    (file.machine.cores, file.machine.accelerator) = (None, None);
+    file.secondary.clear();
     file.machine.model = Some(machine);
     file
 }

@@ -1,4 +1,4 @@
-use crate::model::CalibrationTable;
+use crate::model::{CYCLES, CalibrationTable, Fitted};
 use crate::report::view::{Records, Value};
 
 const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
@@ -8,18 +8,28 @@ const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "mea
 pub fn records(table: &CalibrationTable) -> Records {
     let mut records = Records::of(COLUMNS.map(str::to_owned));
     let calibration = &table.calibration;
-    let unit = calibration.clock.unit();
     let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
         let machine = Value::from(&table.machine);
         let name = Value::from(&name.to_owned());
-        records.push([machine, kind.into(), name, unit.into(), low.into(), high.into(), measured]);
+        records.push([
+            machine,
+            kind.into(),
+            name,
+            CYCLES.into(),
+            low.into(),
+            high.into(),
+            measured,
+        ]);
     };
     for (kind, interval) in &calibration.operations {
         line("costly", kind.name(), *interval, Value::Nothing);
     }
+    if let Some(interval) = calibration.rep_iteration {
+        line("costly", "rep-iteration", interval, Value::Nothing);
+    }
     if let Some(fit) = &calibration.fit {
-        for (thing, cycles) in &fit.cycles {
-            line("fitted", thing.name(), fit.error.map(|ratio| cycles * ratio), Value::Nothing);
+        for thing in Fitted::ALL {
+            line("fitted", thing.name(), fit.cost(thing), Value::Nothing);
         }
         for row in &table.rows {
             let predicted = row.predicted.unwrap_or_default();

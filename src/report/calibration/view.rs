@@ -1,38 +1,35 @@
-use crate::model::{Calibration, CalibrationFit, CalibrationRow, CalibrationTable, LowHigh};
+use crate::model::{CYCLES, CalibrationFit, CalibrationRow, CalibrationTable, Fitted, LowHigh};
 use crate::report::number::measured;
 use crate::report::view::{Kind, Legend, Line, Section, Table, View};
-use crate::text::counted;
+use crate::text::{counted, shell_word};
 
 /// What is missing first, then costly instructions, the constants, and the rows that are predicted
 /// worst.
 pub fn view(table: &CalibrationTable) -> View {
     let calibration = &table.calibration;
-    let mut sections = vec![Section::Sentences(missing(table))];
-    sections.push(operations(table));
+    let mut sections = vec![Section::Sentences(missing(table)), operations(table)];
     if let Some(fit) = &calibration.fit {
-        sections.push(constants(calibration, fit));
-        sections.push(rows(&table.rows, calibration, fit));
+        sections.push(constants(&table.machine, fit));
+        sections.push(rows(table, fit));
     }
     let is_virtual = if calibration.is_virtual { " · a virtual machine" } else { "" };
     let microcode = match calibration.microcode.as_str() {
         "" => String::new(),
         microcode => format!(" · microcode {microcode}"),
     };
+    let ghz = measured(calibration.cycles_per_ns);
+    let machine = shell_word(&table.machine);
     View {
         title: format!("What {} takes", calibration.cpu),
         headline: headline(table),
         how: format!(
-            "{}{microcode}{is_virtual} · {} {} a nanosecond · model {}",
-            calibration.cpu,
-            measured(calibration.cycles_per_ns),
-            calibration.clock.unit(),
-            table.model
+            "{}{microcode}{is_virtual} · TSC {ghz} GHz · model {}",
+            calibration.cpu, table.model
         ),
         sections,
         legend: Legend::of([format!(
             "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for what \
-             was counted already.",
-            machine = table.machine
+             was counted already."
         )]),
         ..View::default()
     }
@@ -58,48 +55,40 @@ fn missing(table: &CalibrationTable) -> Vec<String> {
 }
 
 fn operations(table: &CalibrationTable) -> Section {
-    let columns =
-        [("costly instruction", Kind::Name), ("low", Kind::Number), ("high", Kind::Number)];
-    let all = table.calibration.operations.iter();
-    let lines = all.map(|(kind, [low, high])| {
-        Line::of([kind.name().to_owned(), measured(*low), measured(*high)])
-    });
-    Section::Table {
-        title: format!(
-            "One takes so many {} (9 of 10 lie between):",
-            table.calibration.clock.unit()
-        ),
-        table: Table::of(columns).with(lines),
-        notes: Vec::new(),
-    }
+    let calibration = &table.calibration;
+    let costly = calibration.operations.iter().map(|(kind, cost)| (kind.name(), *cost));
+    let rep = calibration.rep_iteration.map(|cost| ("rep-iteration", cost));
+    let title = format!("One takes so many {CYCLES} ({}; 9 of 10 lie between):", table.machine);
+    costs(title, "costly instruction", costly.chain(rep))
 }
 
-fn constants(calibration: &Calibration, fit: &CalibrationFit) -> Section {
-    let columns = [("of each", Kind::Name), ("low", Kind::Number), ("high", Kind::Number)];
-    let lines = fit.cycles.iter().map(|(thing, cycles)| {
-        let [low, high]: LowHigh = fit.error.map(|ratio| cycles * ratio);
-        Line::of([thing.name().to_owned(), measured(low), measured(high)])
-    });
-    Section::Table {
-        title: format!(
-            "Each takes so many {} (fitted to {} of {}):",
-            calibration.clock.unit(),
-            counted(fit.rows, "row"),
-            counted(fit.groups, "group")
-        ),
-        table: Table::of(columns).with(lines),
-        notes: Vec::new(),
-    }
+fn constants(machine: &str, fit: &CalibrationFit) -> Section {
+    let (rows, groups) = (counted(fit.rows, "row"), counted(fit.groups, "program"));
+    let title = format!("Each takes so many {CYCLES} ({machine}; fitted to {rows} of {groups}):");
+    costs(title, "fitted", Fitted::ALL.map(|thing| (thing.name(), fit.cost(thing))))
+}
+
+fn costs(
+    title: String,
+    what: &str,
+    of: impl IntoIterator<Item = (&'static str, LowHigh)>,
+) -> Section {
+    let columns = [(what, Kind::Name), ("low", Kind::Number), ("high", Kind::Number)];
+    let line = |(name, [low, high]): (&str, LowHigh)| {
+        Line::of([name.to_owned(), measured(low), measured(high)])
+    };
+    let table = Table::of(columns).with(of.into_iter().map(line));
+    Section::Table { title, table, notes: Vec::new() }
 }
 
 /// So many rows.
 const SHOWN: usize = 10;
 
-fn rows(rows: &[CalibrationRow], calibration: &Calibration, fit: &CalibrationFit) -> Section {
+fn rows(of: &CalibrationTable, fit: &CalibrationFit) -> Section {
     let wrong = |row: &&CalibrationRow| {
         row.predicted.map_or(0.0, |predicted| (row.cycles / predicted).ln().abs())
     };
-    let mut worst: Vec<&CalibrationRow> = rows.iter().collect();
+    let mut worst: Vec<&CalibrationRow> = of.rows.iter().collect();
     worst.sort_by(|one, other| wrong(other).total_cmp(&wrong(one)));
     let columns = [
         ("row", Kind::Row),
@@ -111,14 +100,11 @@ fn rows(rows: &[CalibrationRow], calibration: &Calibration, fit: &CalibrationFit
         let [low, high] = fit.error.map(|ratio| row.predicted.unwrap_or_default() * ratio);
         Line::of([row.row.clone(), measured(row.cycles), measured(low), measured(high)])
     });
-    Section::Table {
-        title: format!(
-            "An operation takes so many {} (low and high as the other groups predict; the {} \
-             that are predicted worst):",
-            calibration.clock.unit(),
-            SHOWN.min(rows.len())
-        ),
-        table: Table::of(columns).with(lines),
-        notes: Vec::new(),
-    }
+    let title = format!(
+        "An operation takes so many {CYCLES} ({}; low and high as the other programs predict; the \
+         {} that are predicted worst):",
+        of.machine,
+        SHOWN.min(of.rows.len())
+    );
+    Section::Table { title, table: Table::of(columns).with(lines), notes: Vec::new() }
 }

@@ -1,6 +1,6 @@
 //! What a machine would take for each row, by its Calibration.
 
-use crate::model::{Costly, Estimate, LowHigh, Row};
+use crate::model::{CYCLES, Estimate, LowHigh, Row};
 use crate::report::number;
 use crate::report::view::{Note, Section};
 
@@ -21,34 +21,40 @@ pub fn estimates(rows: &[Row]) -> Vec<Section> {
 }
 
 fn title(estimate: &Estimate) -> String {
-    let Estimate { machine, cpu, clock, base, .. } = estimate;
-    let unit = clock.unit();
+    let Estimate { machine, cpu, base, .. } = estimate;
     let what = match base {
-        Some(_) => format!("What the change adds to an operation, in {unit}"),
-        None => format!("What costly instructions add to an operation, in {unit}"),
+        Some(_) => "What the change adds to an operation",
+        None => "What costly instructions and string iterations add to an operation",
     };
-    format!("{what}: estimated for {cpu} ({machine}), not measured (no verdict rests on it):")
+    format!(
+        "{what}, in {CYCLES}: estimated for {cpu} ({machine}), not measured (no verdict rests on \
+         it):"
+    )
 }
 
-/// `between +380 and +420 (+2.1…2.4 %)`; nothing of a row without any difference.
+/// `between +380 and +420 (+2.1…2.4 %)`; nothing of a row without any difference. What is not in it
+/// comes first: it may be the larger part.
 fn text(estimate: &Estimate) -> Option<String> {
     let Estimate { base, delta, percent, left_out, .. } = estimate;
     if *delta == [0.0; 2] && left_out.is_empty() {
         return None;
     }
-    let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
-    let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
-    let of_base = base.map(|[low, high]| {
-        format!(", where the base takes {}…{}", number::measured(low), number::measured(high))
-    });
-    let without =
-        |(kind, delta): (&Costly, &f64)| format!("{} {}", number::delta(*delta), kind.name());
+    let without = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
     let without: Vec<String> = left_out.iter().map(without).collect();
     let without = match without.is_empty() {
         true => String::new(),
-        false => format!("; without {}, not timed there", without.join(", ")),
+        false => format!("without {}, not timed there: ", without.join(", ")),
     };
-    Some(format!("{}{percent}{}{without}", between(*delta), of_base.unwrap_or_default()))
+    let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
+    let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
+    let of_base = base.map(|[low, high]| {
+        format!("; the base takes {}…{}", number::measured(low), number::measured(high))
+    });
+    let of_base = of_base.unwrap_or_default();
+    Some(match delta {
+        [0.0, 0.0] => format!("{without}nothing else"),
+        _ => format!("{without}{}{percent}{of_base}", between(*delta)),
+    })
 }
 
 fn between([low, high]: LowHigh) -> String {

@@ -11,6 +11,9 @@ pub fn view(validation: &Validation) -> View {
             "The times are of another CPU ({timed_cpu}) than the estimates ({cpu})."
         ));
     }
+    for difference in &validation.differences {
+        sentences.push(format!("Not the same subjects: {difference}."));
+    }
     if !validation.left_out.is_empty() {
         let left_out = validation.left_out.join(", ");
         sentences.push(format!("Without an estimate or a time: {left_out}."));

@@ -32,6 +32,7 @@ fn table(rows: Vec<NativeRow>) -> NativeTable {
         operation: "one fork with its exit and wait".to_owned(),
         original: Some("Process fork+exit".to_owned()),
         release: "6.1.0".to_owned(),
+        cpu: String::new(),
         cpus: 2,
         columns: Vec::new(),
         rows,
