@@ -9,6 +9,7 @@ mod cache;
 mod common;
 mod costly;
 mod docs;
+mod estimates;
 mod exit_status;
 mod exits;
 mod experiments;
