@@ -1,4 +1,4 @@
-//! `ktax calibrate` with rows, `report --machine` and `validate`, on a machine that is made up: what
+//! `ktax calibrate` with rows, `report --machine` and `validate` on a machine that is made up: what
 //! it takes is known, and what the commands say is compared with that. And machines and plans that
 //! are none.
 
