@@ -197,6 +197,40 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn estimates_and_times_of_the_same_rows_are_joined_and_what_differs_is_said() {
+    let dir = scratch();
+    let dir = dir.path();
+    for name in ["estimated", "timed"] {
+        let (_, saved) = every().find(|(known, _)| *known == name).unwrap();
+        // A row that has an estimate gets the name of one that has times.
+        let text = serde_json::to_string(&saved).unwrap();
+        let text = match name {
+            "estimated" => text.replace(r#""row":"stat""#, r#""row":"pipe""#),
+            _ => text,
+        };
+        fs::write(dir.join(format!("{name}.json")), text).unwrap();
+    }
+    let ran = in_dir(dir, "validate estimated.json timed.json --json");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let saved: Saved = serde_json::from_str(&ran.stdout).unwrap();
+    let SavedResult::Validation(found) = saved.result else { panic!("{}", ran.stdout) };
+    let rows: Vec<&str> = found.rows.iter().map(|row| row.row.as_str()).collect();
+    assert_eq!(rows, ["pipe"]);
+    let row = &found.rows[0];
+    let [low, high] = row.predicted_percent;
+    assert!(0.0 < low && low < high && high < 3.0, "{row:?}");
+    assert_eq!(row.is_covered, low <= row.measured_percent && row.measured_percent <= high);
+    assert_eq!((found.covered.all, found.covered.of_them), (1, usize::from(row.is_covered)));
+    assert!(found.left_out.contains(&"getppid".to_owned()), "{found:?}");
+    assert!(!found.differences.is_empty(), "{found:?}");
+    fs::write(dir.join("again.json"), &ran.stdout).unwrap();
+    assert_eq!(in_dir(dir, "report --json again.json").stdout, ran.stdout);
+    let text = in_dir(dir, "validate estimated.json timed.json").stdout;
+    assert!(text.contains(" of 1 rows lie in what was estimated"), "{text}");
+    assert!(text.contains("Not the same subjects: "), "{text}");
+}
+
+#[test]
 fn a_machine_without_a_calibration_or_with_another_model_estimates_nothing() {
     let dir = scratch();
     let dir = dir.path();
