@@ -84,7 +84,9 @@ struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
 
 void ktax_stack_called(struct ktax_position *it, uint64_t address)
 {
-    memmove(it->before + 1, it->before, sizeof(it->before) - sizeof(it->before[0]));
+    if (it->called_at != 0) { /* nearly never: what is called begins at once */
+        memmove(it->before + 1, it->before, sizeof(it->before) - sizeof(it->before[0]));
+    }
     it->before[0] = it->called_at;
     it->called_at = address;
 }

@@ -39,7 +39,7 @@ struct ktax_position {
     bool is_thunk_of_calls;
     struct ktax_stack *stack; /* NULL: not known yet */
     uint64_t called_at;       /* what is called there has not begun; 0: nothing is */
-    uint64_t before[KTAX_FRAME_WORDS]; /* what that was before each of the last calls */
+    uint64_t before[KTAX_FRAME_WORDS]; /* what that was before each last call, back to 0 */
     uint64_t was_called_at;   /* before the entry */
     bool is_nested;           /* the entry has no frame yet */
     bool is_at_iretq;         /* which has read nothing yet */

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, METRICS,
-    Modelled, Row, Side, Verdict,
+    Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, Modelled,
+    Row, Side, Verdict, hull, metric,
 };
 
 const REP: &str = "rep-iterations";
@@ -30,7 +30,8 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
     row.counts().filter(|counts| is_measured && counts.waits.is_none())?;
     let terms: Vec<Term<'_>> = terms(row, calibration);
     let layouts = row.effects().first()?.samples.base.len();
-    let per_op = |cycles: LowHigh| cycles.map(|cycles| cycles / row.ops.max(1) as f64);
+    let ops = row.ops.max(1) as f64;
+    let per_op = |all: Option<LowHigh>| all.unwrap_or_default().map(|cycles| cycles / ops);
     let delta = per_op(hull(
         (0..layouts).map(|at| terms.iter().map(|term| term.delta(at)).fold([0.0; 2], sum)),
     ));
@@ -54,7 +55,7 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
 /// Of a base that may be anywhere in its interval.
 fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
     let all = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
-    hull(all.map(|percent| [percent; 2]))
+    hull(all.map(|percent| [percent; 2])).unwrap_or_default()
 }
 
 /// Costly instructions and iterations that changed, and that no cost is known of.
@@ -64,9 +65,8 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
         calibration.fit.is_some() && matches!(kind, Costly::Indirect | Costly::ReturnThunk)
     };
     let has_cost = |name: &str| {
-        METRICS.iter().any(|metric| {
-            metric.name == name && (name == REP || metric.costly.is_some_and(|it| !is_fitted(it)))
-        })
+        let costly = metric(name).and_then(|metric| metric.costly);
+        name == REP || costly.is_some_and(|it| !is_fitted(it))
     };
     let is_known = |name: &str| terms.iter().flat_map(|it| &it.of).any(|it| it.metric == name);
     let changed = row.effects().iter().filter(|it| it.delta != 0.0 && it.verdict.is_change());
@@ -96,7 +96,7 @@ impl Term<'_> {
         let delta = self.count(Side::Change, layout) - self.count(Side::Base, layout);
         let none = self.may_be_none.then_some(0.0);
         let all = self.cost.map(|cost| cost * delta).into_iter().chain(none);
-        hull(all.map(|cycles| [cycles; 2]))
+        hull(all.map(|cycles| [cycles; 2])).unwrap_or_default()
     }
 
     fn base(&self, layout: usize) -> LowHigh {
@@ -132,11 +132,6 @@ fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'
         }
         Term { of, may_be_none, cost, in_row: *cycles }
     })
-}
-
-fn hull(intervals: impl Iterator<Item = LowHigh>) -> LowHigh {
-    let wider = |[low, high]: LowHigh, one: LowHigh| [low.min(one[0]), high.max(one[1])];
-    intervals.reduce(wider).unwrap_or_default()
 }
 
 fn sum(one: LowHigh, other: LowHigh) -> LowHigh {

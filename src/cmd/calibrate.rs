@@ -13,8 +13,8 @@ use crate::model::Costly;
 
 /// Measure what this machine takes for what ktax counts, so that ktax can estimate cycles.
 ///
-/// ktax times costly instructions in guests without an operating system, which takes seconds and
-/// needs /dev/kvm. From rows that this machine ran it also learns what instructions, misses and
+/// ktax times costly instructions, which takes seconds; those that only a kernel may execute need
+/// /dev/kvm. From rows that this machine ran it also learns what instructions, misses and
 /// page walks take. Each number has the interval in which 9 of 10 values lie.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

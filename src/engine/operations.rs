@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
 
-use crate::model::{Costly, LowHigh};
+use crate::model::{Costly, LowHigh, hull};
 use crate::stats::repeats::nine_of_ten;
 
 /// So many in a row: the counter's own time is little beside them.
@@ -47,8 +47,7 @@ macro_rules! chain {
 /// Cycles of one such instruction: 9 of 10 values lie between. `None` where only the kernel may
 /// execute it, or where it depends on where it goes.
 pub fn cycles(kind: Costly) -> Option<LowHigh> {
-    let intervals = chains(kind).into_iter().map(cycles_of);
-    intervals.reduce(|[low, high], [from, to]| [low.min(from), high.max(to)])
+    hull(chains(kind).into_iter().map(cycles_of))
 }
 
 fn chains(kind: Costly) -> Vec<Chain> {
@@ -80,7 +79,7 @@ pub fn cycles_of_iteration() -> LowHigh {
         (chain!("lea rsi, [rdi + 2048]", "mov ecx, 256", "rep movsq", "sub rdi, 2048"), HALF / 8),
     ];
     let each = ways.map(|(chain, times)| cycles_of(chain).map(|cycles| cycles / times as f64));
-    each.into_iter().fold(each[0], |[low, high], [from, to]| [low.min(from), high.max(to)])
+    hull(each).unwrap_or_default()
 }
 
 fn cycles_of(chain: Chain) -> LowHigh {

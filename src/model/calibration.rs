@@ -13,6 +13,20 @@ pub const CYCLES: &str = "TSC cycles";
 /// From, and up to; in cycles, or as a ratio.
 pub type LowHigh = [f64; 2];
 
+/// What holds all of them; `None` of none.
+pub fn hull(intervals: impl IntoIterator<Item = LowHigh>) -> Option<LowHigh> {
+    let wider = |[low, high]: LowHigh, one: LowHigh| [low.min(one[0]), high.max(one[1])];
+    intervals.into_iter().reduce(wider)
+}
+
+fn is_cost(cycles: f64) -> bool {
+    (0.0..=1e9).contains(&cycles)
+}
+
+fn is_interval([low, high]: LowHigh) -> bool {
+    is_cost(low) && is_cost(high) && low <= high
+}
+
 /// What `ktax calibrate` measured on one machine. Another microcode is another machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +59,6 @@ impl Calibration {
     /// # Errors
     /// Which ones are none.
     pub fn check(&self) -> Result<(), String> {
-        let is_cost = |cycles: f64| (0.0..=1e9).contains(&cycles);
-        let is_interval = |[low, high]: LowHigh| is_cost(low) && is_cost(high) && low <= high;
         let of_nothing = |(kind, interval): (&Costly, &LowHigh)| {
             (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
         };
@@ -93,11 +105,10 @@ impl CalibrationFit {
 
     /// Whether it has a cost of each thing, and some cost at all.
     fn is_one(&self) -> bool {
-        let is_cost = |cycles: f64| (0.0..=1e9).contains(&cycles);
         let has_all = Fitted::ALL.iter().all(|thing| {
             let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
             let [low, high] = self.bounds.get(thing).copied().unwrap_or([f64::NAN; 2]);
-            is_cost(low) && is_cost(high) && low <= cost && cost <= high
+            is_interval([low, high]) && low <= cost && cost <= high
         });
         let [least, most] = self.error;
         has_all

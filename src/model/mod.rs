@@ -48,7 +48,7 @@ pub use bisection::{Bisection, Carrier, Chain, Element, Point};
 pub use blame::Blame;
 pub use calibration::{
     CYCLES, Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Estimate, Fitted,
-    LowHigh,
+    LowHigh, hull,
 };
 pub use call_paths::{
     LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, own, stack, without_below,

@@ -87,14 +87,18 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> &'static str) -> Records {
     records
 }
 
+/// What each line of a row begins with.
+fn names(row: &Row) -> Vec<Value> {
+    vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()]
+}
+
 fn line(
     row: &Row,
     effect: Option<&Effect>,
     unit: &impl Fn(&str) -> &'static str,
     layouts: usize,
 ) -> Vec<Value> {
-    let mut cells: Vec<Value> =
-        vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()];
+    let mut cells = names(row);
     match effect {
         Some(effect) => cells.extend(numbers(effect, unit(&effect.metric))),
         None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
@@ -108,8 +112,7 @@ fn line(
 
 /// What a machine would take: an interval of the delta, and nothing else.
 fn estimated(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
-    let mut cells: Vec<Value> =
-        vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()];
+    let mut cells = names(row);
     cells.push("estimate".into());
     cells.push((&format!("{CYCLES} on {}", estimate.machine)).into());
     cells.resize(COLUMNS.len() + 2 * layouts, Value::Nothing);

@@ -97,7 +97,7 @@ fn send_to(vcpu: u32) -> Vec<u8> {
 }
 
 /// mov ecx, msr; mov eax, low; mov edx, high; wrmsr
-fn wrmsr(msr: u32, low: u32, high: u32) -> Vec<u8> {
+pub(super) fn wrmsr(msr: u32, low: u32, high: u32) -> Vec<u8> {
     let [msr, low, high] = [msr, low, high].map(u32::to_le_bytes);
     [&[0xb9][..], &msr, &[0xb8], &low, &[0xba], &high, &[0x0f, 0x30]].concat()
 }

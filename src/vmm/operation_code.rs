@@ -2,6 +2,7 @@
 //! counter around a chain, which is first empty and then has the instruction [`CHAIN`] times.
 
 use super::code::END_PORT;
+use super::interrupts::wrmsr;
 use crate::model::Costly;
 
 /// So many of them in a row: the counter's own time is little beside them.
@@ -112,12 +113,6 @@ fn to_user_mode(before: usize) -> Vec<u8> {
     let here = HANDLER + (before + code.len()) as u32;
     code.extend([0xb9].into_iter().chain((here + 8).to_le_bytes()).chain([0x48, 0x0f, 0x07]));
     code
-}
-
-/// mov ecx, msr; mov eax, low; mov edx, high; wrmsr
-fn wrmsr(msr: u32, low: u32, high: u32) -> Vec<u8> {
-    let [msr, low, high] = [msr, low, high].map(u32::to_le_bytes);
-    [&[0xb9][..], &msr, &[0xb8], &low, &[0xba], &high, &[0x0f, 0x30]].concat()
 }
 
 /// The ways to execute a kind that only the kernel may execute; none of what leaves the guest.

@@ -3,17 +3,15 @@
 
 use std::sync::Arc;
 
-use kvm_bindings::{KVM_MAX_CPUID_ENTRIES, kvm_regs};
-use kvm_ioctls::VcpuFd;
 use vm_memory::{Bytes, GuestAddress};
 
-use super::error::{VmmError, refused};
+use super::error::VmmError;
 use super::machine::{Machine, Memory, write};
 use super::operation_code::{CODE, RESULTS, ROUNDS, WARM_UP, Way, nothing, ways};
 use super::outcome::{GuestEnd, GuestOutcome};
-use super::raw::Ports;
-use super::{crew, interrupts, long_mode};
-use crate::model::{Costly, LowHigh};
+use super::raw::{Ports, vcpu_at};
+use super::{crew, long_mode};
+use crate::model::{Costly, LowHigh, hull};
 use crate::stats::repeats::nine_of_ten;
 
 const MEMORY_BYTES: usize = 1 << 20;
@@ -24,13 +22,8 @@ const MEMORY_BYTES: usize = 1 << 20;
 /// # Errors
 /// There is no KVM, or it refuses such a guest.
 pub fn cycles(kind: Costly) -> Result<Option<LowHigh>, VmmError> {
-    let mut interval: Option<LowHigh> = None;
-    for way in ways(kind) {
-        let Some([low, high]) = cycles_of(&way)? else { continue };
-        let [least, most] = interval.unwrap_or([low, high]);
-        interval = Some([least.min(low), most.max(high)]);
-    }
-    Ok(interval)
+    let each: Result<Vec<_>, _> = ways(kind).iter().map(cycles_of).collect();
+    Ok(hull(each?.into_iter().flatten()))
 }
 
 /// Cycles of an instruction that does nothing. Where that is many, the hypervisor executes each
@@ -46,7 +39,7 @@ fn cycles_of(way: &Way) -> Result<Option<LowHigh>, VmmError> {
     let machine = Machine::new(MEMORY_BYTES)?;
     long_mode::write_tables(&machine.memory)?;
     write(&machine.memory, "the code", &way.assemble(), Way::address())?;
-    let vcpu = vcpu(&machine)?;
+    let vcpu = vcpu_at(&machine, 0, CODE.into())?;
     let GuestOutcome { ended, .. } = crew::run(vec![vcpu], &Arc::new(Ports))?;
     match ended {
         Ok(GuestEnd::ByGuest) => Ok(Some(nine_of_ten(&times(&machine.memory)?, way.count()))),
@@ -56,15 +49,6 @@ fn cycles_of(way: &Way) -> Result<Option<LowHigh>, VmmError> {
         }
         Err(error) => Err(error),
     }
-}
-
-fn vcpu(machine: &Machine) -> Result<VcpuFd, VmmError> {
-    let vcpu = machine.vm.create_vcpu(0).map_err(refused("create a vCPU"))?;
-    let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
-    vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
-    let (rip, rsp) = (CODE.into(), interrupts::stack(0));
-    long_mode::enter(&vcpu, kvm_regs { rip, rsp, ..kvm_regs::default() })?;
-    Ok(vcpu)
 }
 
 /// What each round that was warm took for the empty chain, and for the other one.

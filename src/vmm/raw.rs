@@ -58,15 +58,20 @@ fn run_in(machine: &Machine, loops: &Loops, code: &[u8]) -> Result<GuestOutcome,
 }
 
 fn vcpu(machine: &Machine, loops: &Loops, id: u8) -> Result<VcpuFd, VmmError> {
-    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
-    let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
-    vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
-    let rip = if id == 0 { CODE } else { interrupts::SECOND };
-    let rsp = interrupts::stack(id);
-    long_mode::enter(&vcpu, kvm_regs { rip, rsp, ..kvm_regs::default() })?;
+    let vcpu = vcpu_at(machine, id, if id == 0 { CODE } else { interrupts::SECOND })?;
     if loops.has_interrupts() {
         interrupts::prepare(&vcpu)?;
     }
+    Ok(vcpu)
+}
+
+/// One that begins there, in long mode, with a stack of its own.
+pub(super) fn vcpu_at(machine: &Machine, id: u8, rip: u64) -> Result<VcpuFd, VmmError> {
+    let vcpu = machine.vm.create_vcpu(id.into()).map_err(refused("create a vCPU"))?;
+    let cpuid = machine.kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
+    vcpu.set_cpuid2(&cpuid.map_err(refused("report its CPUID"))?).map_err(refused("set CPUID"))?;
+    let rsp = interrupts::stack(id);
+    long_mode::enter(&vcpu, kvm_regs { rip, rsp, ..kvm_regs::default() })?;
     Ok(vcpu)
 }
 

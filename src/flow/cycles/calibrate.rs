@@ -47,6 +47,9 @@ pub fn calibrate(
         (Some(rows), _) => rows.model.clone(),
         (None, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
     };
+    if let Some(rows) = &rows {
+        rows.check_machine(&said(fact::CPU))?;
+    }
     check_name(&order.out, &model)?;
     let mut missing = Vec::new();
     let mut not_measured = Vec::new();
@@ -59,9 +62,6 @@ pub fn calibrate(
         rep_iteration: Some(engine::operations::cycles_of_iteration()),
         fit: None,
     };
-    if let Some(rows) = &rows {
-        rows.check_machine(&calibration)?;
-    }
     let has_guests = can_time_guests(&mut missing);
     for kind in Costly::ALL {
         if cancel.is_cancelled() {
@@ -96,12 +96,11 @@ fn check_name(path: &Path, model: &MachineModel) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_file = name.ends_with(".toml");
     let reason = MachineModel { name, ..model.clone() }.wire().err();
-    let path = path.display().to_string();
     match reason {
-        None if is_file => Ok(file::check_output(Path::new(&path))?),
+        None if is_file => file::check_output(path),
         reason => {
             let reason = reason.unwrap_or_else(|| "a machine's file ends in .toml".to_owned());
-            Err(CalibrateError::Name { path, reason }.into())
+            Err(CalibrateError::Name { path: path.display().to_string(), reason }.into())
         }
     }
 }
@@ -199,10 +198,10 @@ impl Rows {
     }
 
     /// Refuses times of another machine.
-    fn check_machine(&self, here: &Calibration) -> Result<(), Error> {
-        let other = self.timed.iter().find(|table| table.cpu != here.cpu);
+    fn check_machine(&self, here: &str) -> Result<(), Error> {
+        let other = self.timed.iter().find(|table| table.cpu != here);
         other.map_or(Ok(()), |table| {
-            let (timed, here) = (table.cpu.clone(), here.cpu.clone());
+            let (timed, here) = (table.cpu.clone(), here.to_owned());
             Err(CalibrateError::OtherMachine { timed, here }.into())
         })
     }

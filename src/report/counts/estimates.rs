@@ -1,23 +1,20 @@
 //! What a machine would take for each row, by its Calibration.
 
+use std::collections::BTreeMap;
+
 use crate::model::{CYCLES, Estimate, LowHigh, Row};
 use crate::report::number;
 use crate::report::view::{Note, Section};
 
 /// A line for each row whose estimate says anything; each machine has lines of its own.
-pub fn estimates(rows: &[Row]) -> Vec<Section> {
-    let estimated = |row: &Row| row.counts()?.estimate.clone();
-    let mut machines: Vec<Estimate> = rows.iter().filter_map(estimated).collect();
-    machines.dedup_by(|one, other| title(one) == title(other));
-    let of = |machine: &Estimate| {
-        let is_of = |estimate: &Estimate| title(estimate) == title(machine);
-        let note = |row: &Row| {
-            let estimate = estimated(row).filter(is_of)?;
-            text(&estimate).map(|text| Note { row: row.row.clone(), text })
-        };
-        Section::Notes { title: title(machine), notes: rows.iter().filter_map(note).collect() }
-    };
-    machines.iter().map(of).collect()
+pub fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
+    let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
+    for row in rows {
+        let Some(estimate) = row.counts().and_then(|it| it.estimate.as_ref()) else { continue };
+        let note = text(estimate).map(|text| Note { row: row.row.clone(), text });
+        machines.entry(title(estimate)).or_default().extend(note);
+    }
+    machines.into_iter().map(|(title, notes)| Section::Notes { title, notes })
 }
 
 fn title(estimate: &Estimate) -> String {
