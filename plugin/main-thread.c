@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#define _GNU_SOURCE /* SCHED_BATCH, sched_getcpu() */
 #include "main-thread.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Longer than any host lets a thread wait for its turn. */
 enum { TRIES = 1000000 };
 
-/* Enough for threads that do not take turns at once, and little enough for a busy host. */
-enum { NICER = 5 };
-
 static int file = -1;
-static int followed = -1; /* the host's CPU where the other threads are */
 
 static bool is_poll(long call)
 {
@@ -53,36 +46,4 @@ void ktax_main_thread_wait(void)
     for (int i = 0; file >= 0 && i < TRIES && !waits_for_events(); i++) {
         sched_yield();
     }
-}
-
-static void defer(pid_t thread, int cpu)
-{
-    struct sched_param normal = { 0 };
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    (void)sched_setaffinity(thread, sizeof(set), &set);
-    (void)sched_setscheduler(thread, SCHED_BATCH, &normal);
-    (void)setpriority(PRIO_PROCESS, (id_t)thread, getpriority(PRIO_PROCESS, 0) + NICER);
-}
-
-void ktax_main_thread_follow(void)
-{
-    int cpu = sched_getcpu();
-
-    if (cpu == followed || cpu < 0 || cpu >= CPU_SETSIZE) {
-        return;
-    }
-    DIR *threads = opendir("/proc/self/task");
-    for (struct dirent *it; threads && (it = readdir(threads));) {
-        pid_t thread = (pid_t)strtol(it->d_name, NULL, 10);
-        if (thread > 0 && thread != (pid_t)syscall(SYS_gettid)) {
-            defer(thread, cpu);
-        }
-    }
-    if (threads) {
-        closedir(threads);
-    }
-    followed = cpu;
 }

@@ -13,11 +13,4 @@
  */
 void ktax_main_thread_wait(void);
 
-/*
- * Lets all threads but this one wait for their turn on this one's CPU of the host. At the end of
- * each slice QEMU wakes those that have timers, to look at them, and none is due. Threads that take
- * turns so often, or wake another CPU, cost more than the slices themselves.
- */
-void ktax_main_thread_follow(void);
-
 #endif

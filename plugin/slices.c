@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qemu_plugin_update_ns() leaves work for the vCPU that executes. To do it QEMU ends the slice
- * behind this block; the clock stands where it is. Blocks are not divided: what a slice is too long
- * is taken from the next one of that vCPU.
+ * A slice ends behind a block. Blocks are not divided: what a slice is too long is taken from the
+ * next one of that vCPU.
  *
  * Generated code counts `used` up to KTAX_LIMIT and then calls. A slice that the vCPU ends itself
  * sets it there, so that the next block calls, too. QEMU also ends slices before a timer is due;
@@ -19,18 +18,15 @@
 #include "deadline.h"
 #include "main-thread.h"
 #include "region.h"
+#include "yield.h"
 
-static const void *time_control;
 static bool is_over = true; /* before the next block */
 static uint64_t debt[KTAX_CPUS];
 
 bool ktax_slices_init(void)
 {
     ktax_rounds_restart();
-    if (qemu_plugin_request_time_control && qemu_plugin_update_ns && ktax_quantum > 0) {
-        time_control = qemu_plugin_request_time_control();
-    }
-    return time_control != NULL;
+    return ktax_quantum > 0 && ktax_yield_init();
 }
 
 /* Gives what was dispatched since the last call to the vCPU. */
@@ -73,7 +69,6 @@ static void begin_slice(struct ktax_cpu *cpu)
 
     leave(cpu);
     cpu->is_halted = false;
-    ktax_main_thread_follow();
     ktax_rounds_slice(at);
     ktax_rounds_mix(ktax_running.trace);
     ktax_rounds_mix((uint64_t)cpu->index);
@@ -99,7 +94,7 @@ static void on_limit(unsigned int vcpu, void *slot)
     if (!is_over) {
         ktax_deadline_at(DOING_WORK, (int)(uintptr_t)slot);
         ktax_rounds_kick();
-        qemu_plugin_update_ns(time_control, 0);
+        ktax_yield();
         is_over = true;
     } else if ((cpu = ktax_cpus_read())) {
         begin_slice(cpu);

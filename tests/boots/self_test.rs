@@ -2,6 +2,7 @@
 //! QEMU that gives CPUs other slices is refused before anything is counted.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::common::files::wrapped_qemu;
@@ -51,6 +52,38 @@ fn the_lock_is_contended_as_often_as_the_quantum_says() {
             .collect();
         assert_eq!(cpus, [makespan.parse::<u64>().unwrap(); 4], "{quantum}");
     }
+}
+
+/// A copy of an unpacked QEMU in which no plugin finds the function by which it ends slices: as if
+/// QEMU were built without modules, for which it exports that.
+fn without_exports(dir: &Path, qemu: &Path) -> PathBuf {
+    let [from, to] = [qemu.parent().unwrap(), dir].map(|it| it.join("root/usr"));
+    fs::create_dir_all(to.join("bin")).unwrap();
+    for name in ["lib", "share"] {
+        symlink(from.join(name).canonicalize().unwrap(), to.join(name)).unwrap();
+    }
+    let [from, to] = [from, to].map(|it| it.join("bin/qemu-system-x86_64"));
+    let mut program = fs::read(&from).unwrap();
+    let name = b"\0cpu_exit\0";
+    let at = program.windows(name.len()).position(|it| it == name).expect("it is exported");
+    program[at + 1] = b'x';
+    fs::write(&to, program).unwrap();
+    fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).unwrap();
+    let wrapper = dir.join("qemu-system-x86_64");
+    fs::copy(qemu, &wrapper).unwrap();
+    wrapper
+}
+
+#[test]
+fn a_qemu_that_exports_nothing_ends_slices_too() {
+    let Some(qemu) = newer() else { return };
+    let dir = scratch();
+    let without = without_exports(dir.path(), &qemu);
+    let first = test(&without, SelfTest::Locked, QUANTUM);
+    assert!(first == test(&without, SelfTest::Locked, QUANTUM), "it does not repeat");
+    let (with, (contended, counter, _)) = (test(&qemu, SelfTest::Locked, QUANTUM).0, first);
+    assert_eq!(counter, ALL);
+    assert!(contended.abs_diff(with) <= ALL / 100, "{contended} instead of {with}");
 }
 
 #[test]
