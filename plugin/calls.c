@@ -6,26 +6,34 @@
 #include "paths.h"
 #include "stacks.h"
 
-static struct ktax_position positions[KTAX_CPUS];
 static uint32_t in_user;
 static uint64_t last_total;
 static uint64_t last_reps;
 
-static struct ktax_position *here(void)
+static inline struct ktax_position *here(void)
 {
-    return ktax_one_cpu() ? &positions[0] : &positions[ktax_cpu - ktax_cpus];
+    return &ktax_cpu->position;
+}
+
+static inline void flush(const struct ktax_position *it, enum ktax_context context, uint64_t now)
+{
+    uint64_t reps = ktax_reps_total - last_reps;
+
+    if (now != last_total) {
+        struct ktax_path_counts *to = ktax_path_counts(it->at, context);
+        to->insns += now - last_total;
+        last_total = now;
+        if (reps != 0) {
+            to->insns -= reps;
+            to->reps += reps;
+            last_reps += reps;
+        }
+    }
 }
 
 void ktax_calls_flush(uint64_t next)
 {
-    uint64_t now = ktax_total() + next;
-    uint64_t reps = ktax_reps_total - last_reps;
-
-    if (now != last_total) {
-        ktax_paths_add(here()->at, ktax_context_now(), now - last_total - reps, reps);
-        last_total = now;
-        last_reps += reps;
-    }
+    flush(here(), ktax_context_now(), ktax_total() + next);
 }
 
 void ktax_calls_iretq(void)
@@ -36,30 +44,28 @@ void ktax_calls_iretq(void)
 
 /*
  * QEMU 7.2 also calls for what helpers of later instructions access, as those of an interrupt read
- * tables and write its frame. A call writes one word, and a return reads one.
+ * tables and write its frame. A call writes one word, and a return reads one. QEMU says the same
+ * of the same `info`, and is slower.
  */
-static bool is_word(qemu_plugin_meminfo_t info, bool is_store)
+static inline bool is_word(qemu_plugin_meminfo_t info, bool is_store)
 {
-    return qemu_plugin_mem_is_store(info) == is_store && qemu_plugin_mem_size_shift(info) == 3;
-}
+    static qemu_plugin_meminfo_t known[2] = { UINT32_MAX, UINT32_MAX };
 
-/* A retpoline returns to what it calls, and may jump to a thunk of returns for that. */
-static bool is_in_thunk_of_calls(const struct ktax_position *it)
-{
-    return it->at == it->thunk && it->is_thunk_of_calls;
-}
-
-/* Code of an entry, before it has called anything. */
-static bool is_entry_code(const struct ktax_position *it)
-{
-    return !it->stack || it->is_nested || it->stack->depth == 0;
+    if (info == known[is_store]) {
+        return true;
+    }
+    bool is = qemu_plugin_mem_is_store(info) == is_store && qemu_plugin_mem_size_shift(info) == 3;
+    if (is) {
+        known[is_store] = info;
+    }
+    return is;
 }
 
 const struct ktax_stack *ktax_calls_stack(void)
 {
     const struct ktax_position *it = here();
 
-    return is_entry_code(it) || it->is_switched ? NULL : it->stack;
+    return ktax_is_entry_code(it) || it->is_switched ? NULL : it->stack;
 }
 
 /* Who calls what begins here. */
@@ -70,14 +76,14 @@ static uint32_t caller(const struct ktax_position *it)
 
 static void count_call(uint32_t path)
 {
-    ktax_paths_add_call(path, ktax_context_now());
+    ktax_path_counts(path, ktax_context_now())->calls++;
 }
 
 static void jump_to(struct ktax_position *it, int slot)
 {
     struct ktax_stack *stack = it->stack;
 
-    if (is_entry_code(it)) {
+    if (ktax_is_entry_code(it)) {
         it->at = it->base = ktax_paths_child(caller(it), slot);
         count_call(it->at);
         return;
@@ -99,6 +105,7 @@ static void enter_from_user(struct ktax_position *it, int slot)
 {
     it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
     it->stack = NULL;
+    it->usual = KTAX_UNUSUAL;
     it->is_nested = false;
     it->called_at = 0;
     count_call(it->at);
@@ -107,16 +114,19 @@ static void enter_from_user(struct ktax_position *it, int slot)
 static void enter(int slot)
 {
     struct ktax_position *it = here();
+    enum ktax_context context = ktax_context_now();
+    uint64_t address = it->called_at;
 
-    ktax_calls_flush(0);
-    if (it->called_at != 0) {
-        uint64_t address = it->called_at;
-        struct ktax_stack *stack = ktax_stack_select(it, address, caller(it));
+    flush(it, context, ktax_total());
+    if (address != 0) {
+        struct ktax_stack *stack = ktax_stack_stays(it, address) ?
+                                       it->stack :
+                                       ktax_stack_select(it, address, caller(it));
         ktax_stack_call(stack, address);
         it->at = ktax_paths_child(ktax_stack_top(stack), slot);
         ktax_stack_push(stack, address, it->at);
         it->called_at = 0;
-        count_call(it->at);
+        ktax_path_counts(it->at, context)->calls++;
     } else if (it->at == in_user) {
         enter_from_user(it, slot);
     } else {
@@ -140,26 +150,33 @@ void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     }
 }
 
+static bool may_return(const struct ktax_position *it, uint64_t address)
+{
+    return it->at != in_user && ktax_stack_is(it, address);
+}
+
 /* A thunk that only returns is the slot in `data`, plus one. */
 void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     struct ktax_position *it = here();
+    bool stays = ktax_stack_stays(it, address);
 
     (void)vcpu;
-    if (!is_word(info, false) || it->at == in_user || !ktax_stack_is(it, address)) {
+    if (!is_word(info, false) || (!stays && !may_return(it, address))) {
         return;
     }
+    enum ktax_context context = ktax_context_now();
     if (data) {
         uint32_t thunk = ktax_paths_child(caller(it), (int)(uintptr_t)data - 1);
-        ktax_paths_add(thunk, ktax_context_now(), 1, 0);
+        ktax_path_counts(thunk, context)->insns++;
         last_total++;
     }
-    if (is_in_thunk_of_calls(it)) {
+    if (ktax_is_in_thunk_of_calls(it)) {
         return;
     }
-    ktax_calls_flush(0);
+    flush(it, context, ktax_total());
     it->called_at = 0;
-    struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
+    struct ktax_stack *stack = stays ? it->stack : ktax_stack_select(it, address, it->base);
     int depth = stack->depth;
     if (depth == 0) {
         it->base = stack->base = PATH_ROOT; /* to a caller that was not seen */
@@ -169,6 +186,12 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
         stack->depth--; /* of a function that moves the address, as error_entry */
     }
     it->at = ktax_stack_top(stack);
+}
+
+static void leave(struct ktax_position *it)
+{
+    it->at = in_user;
+    it->usual = KTAX_UNUSUAL;
 }
 
 /* Reads the five words of its frame, from the lowest on. */
@@ -188,43 +211,7 @@ void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     if (ktax_stack_return(it, stack, address)) {
         it->at = ktax_stack_top(stack);
     } else if (stack->depth == 0) {
-        it->at = in_user;
-    }
-}
-
-void ktax_on_thunk(unsigned int vcpu, void *data)
-{
-    struct ktax_position *it = here();
-
-    (void)vcpu;
-    ktax_calls_flush(0);
-    it->is_thunk_of_calls = (uintptr_t)data & 1 || is_in_thunk_of_calls(it);
-    it->thunk_caller = it->stack && !it->is_nested ? ktax_stack_top(it->stack) : it->base;
-    it->at = it->thunk = ktax_paths_child(it->thunk_caller, (int)((uintptr_t)data >> 1));
-}
-
-/* The compiler puts code that is seldom executed apart, and jumps there and back. */
-void ktax_on_cold(unsigned int vcpu, void *data)
-{
-    struct ktax_position *it = here();
-    int slot = (int)(uintptr_t)data;
-
-    (void)vcpu;
-    if (ktax_paths[it->at].slot != slot) {
-        ktax_calls_flush(0);
-        it->at = ktax_paths_child(it->at, slot);
-    }
-}
-
-void ktax_on_jump_back(unsigned int vcpu, void *data)
-{
-    struct ktax_position *it = here();
-
-    (void)vcpu;
-    (void)data;
-    ktax_calls_flush(0);
-    if (!is_entry_code(it)) {
-        it->at = ktax_stack_top(it->stack);
+        leave(it);
     }
 }
 
@@ -239,6 +226,7 @@ void ktax_calls_enter(int slot, bool is_interrupt)
     }
     it->at = it->base = ktax_paths_child(is_interrupt ? PATH_ROOT : it->at, slot);
     it->is_nested = true;
+    it->usual = KTAX_UNUSUAL;
     it->was_called_at = ktax_stack_called_before_entry(it, is_interrupt);
     it->called_at = 0;
     count_call(it->at);
@@ -260,6 +248,7 @@ void ktax_calls_new_task(int slot)
     ktax_calls_flush(0);
     it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
     it->is_nested = false;
+    it->usual = KTAX_UNUSUAL;
     if (it->stack) {
         it->stack->depth = 0;
     }
@@ -271,11 +260,12 @@ void ktax_calls_switch(void)
     ktax_calls_flush(0);
     here()->base = PATH_ROOT;
     here()->is_switched = true;
+    here()->usual = KTAX_UNUSUAL;
 }
 
 void ktax_calls_leave(void)
 {
-    here()->at = in_user;
+    leave(here());
 }
 
 void ktax_calls_costly(int kind)
@@ -294,5 +284,5 @@ void ktax_calls_begin(void)
     ktax_paths_clear();
     last_total = ktax_total();
     last_reps = ktax_reps_total;
-    here()->at = in_user;
+    leave(here());
 }

@@ -45,11 +45,6 @@ void ktax_calls_begin(void);
 
 /* At the first instruction of a function, whose slot is `data`. */
 void ktax_on_enter(unsigned int vcpu, void *data);
-/* At that of a thunk: twice its slot, and 1 if calls go through it. */
-void ktax_on_thunk(unsigned int vcpu, void *data);
-/* At a block of code that the compiler put apart, and where it jumps back. */
-void ktax_on_cold(unsigned int vcpu, void *data);
-void ktax_on_jump_back(unsigned int vcpu, void *data);
 /* At the memory accesses of calls and returns. A thunk that only returns is `data`, plus one. */
 void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);
 void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data);

@@ -8,6 +8,7 @@
 #define KTAX_CPUS_H
 
 #include "qemu_api.h"
+#include "stacks.h"
 #include "tasks.h"
 
 enum { KTAX_CPUS = 32 };
@@ -22,6 +23,7 @@ struct ktax_cpu {
     bool in_stub;       /* the interrupt has begun in the stub that jumps to the function */
     uint64_t rep_site;  /* of the REP instruction that was dispatched last */
     uint64_t rep_total; /* before that was counted */
+    struct ktax_position position;
     uint64_t total;     /* dispatches before this slice, and those of user mode */
     uint64_t user;
 };

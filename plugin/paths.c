@@ -7,17 +7,8 @@
 #include "cpus.h"
 
 enum {
-    MOST = 1 << 20,
-    TABLE = 1 << 21,
-    RECENTS = 1 << 12,
+    TABLE = 2 * KTAX_PATHS,
     DEEPEST = 1000,
-};
-
-/* A child that was asked for lately: the table is too large for the host's caches. */
-struct recent {
-    uint32_t parent;
-    int slot;
-    uint32_t path; /* 0: none */
 };
 
 struct pending {
@@ -34,14 +25,12 @@ struct list {
     uint32_t places_room;
 };
 
-struct ktax_path *ktax_paths;
+struct ktax_path ktax_paths[KTAX_PATHS];
 uint32_t ktax_path_count = 1;
 bool ktax_paths_full;
 bool ktax_paths_followed = true;
 
-static uint32_t room;
-static uint32_t *table;
-static struct recent recents[RECENTS];
+static uint32_t table[TABLE];
 static struct list lists[KTAX_CPUS];
 
 /* Makes room for one more; what is new is zero. */
@@ -71,24 +60,17 @@ static uint32_t hash(uint32_t parent, int slot)
     return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 43);
 }
 
-static uint32_t find_child(uint32_t parent, int slot)
+static uint32_t find(uint32_t parent, int slot)
 {
-    if (!table) {
-        table = calloc(TABLE, sizeof(*table));
-        ktax_paths_full = !table;
-    }
-    if (!table) {
-        return parent;
-    }
     uint32_t i = hash(parent, slot);
+
     for (; table[i] != 0; i = (i + 1) % TABLE) {
         const struct ktax_path *known = &ktax_paths[table[i]];
         if (known->parent == parent && known->slot == slot) {
             return table[i];
         }
     }
-    if (ktax_path_count == MOST || (ktax_paths && ktax_paths[parent].depth == DEEPEST) ||
-        !grow((void **)&ktax_paths, &room, ktax_path_count, sizeof(*ktax_paths))) {
+    if (ktax_path_count == KTAX_PATHS || ktax_paths[parent].depth == DEEPEST) {
         ktax_paths_full = true;
         return parent;
     }
@@ -101,59 +83,29 @@ static uint32_t find_child(uint32_t parent, int slot)
     return ktax_path_count++;
 }
 
-uint32_t ktax_paths_child(uint32_t parent, int slot)
+uint32_t ktax_paths_find(uint32_t parent, int slot)
 {
-    struct recent *recent = &recents[hash(parent, slot) % RECENTS];
+    uint32_t path = find(parent, slot);
 
-    if (recent->path == 0 || recent->parent != parent || recent->slot != slot) {
-        *recent = (struct recent){ parent, slot, find_child(parent, slot) };
-    }
-    return recent->path;
+    ktax_paths[parent].lately[(unsigned)slot % KTAX_PATH_CHILDREN] = path;
+    return path;
 }
 
-static struct ktax_path_counts *pending(uint32_t path)
+struct ktax_path_counts *ktax_paths_pending(uint32_t path)
 {
+    static struct ktax_path_counts nowhere;
     struct list *list = &lists[ktax_cpu - ktax_cpus];
 
     if (!grow((void **)&list->places, &list->places_room, path, sizeof(*list->places)) ||
         !grow((void **)&list->all, &list->room, list->count, sizeof(*list->all))) {
         ktax_paths_full = true;
-        return NULL;
+        return &nowhere;
     }
     if (list->places[path] == 0) {
         list->all[list->count++] = (struct pending){ .path = path };
         list->places[path] = list->count;
     }
     return &list->all[list->places[path] - 1].counts;
-}
-
-/* NULL: there is no room. */
-static struct ktax_path_counts *counts_of(uint32_t path, enum ktax_context context)
-{
-    if (!ktax_paths && !grow((void **)&ktax_paths, &room, PATH_ROOT, sizeof(*ktax_paths))) {
-        ktax_paths_full = true;
-        return NULL;
-    }
-    return context == CONTEXT_PENDING ? pending(path) : &ktax_paths[path].counts[context];
-}
-
-void ktax_paths_add(uint32_t path, enum ktax_context context, uint64_t insns, uint64_t reps)
-{
-    struct ktax_path_counts *to = counts_of(path, context);
-
-    if (to) {
-        to->insns += insns;
-        to->reps += reps;
-    }
-}
-
-void ktax_paths_add_call(uint32_t path, enum ktax_context context)
-{
-    struct ktax_path_counts *to = counts_of(path, context);
-
-    if (to) {
-        to->calls++;
-    }
 }
 
 static void forget(struct list *list)
@@ -180,7 +132,7 @@ void ktax_paths_settle(enum ktax_context context)
 
 void ktax_paths_clear(void)
 {
-    for (uint32_t i = 0; ktax_paths && i < ktax_path_count; i++) {
+    for (uint32_t i = 0; i < ktax_path_count; i++) {
         memset(ktax_paths[i].counts, 0, sizeof(ktax_paths[i].counts));
     }
     for (int i = 0; i < ktax_cpu_count; i++) {
@@ -195,10 +147,10 @@ bool ktax_paths_take(struct ktax_region *to)
     if (!ktax_paths_followed) {
         return true;
     }
-    to->paths = ktax_paths ? malloc(size) : NULL;
+    to->paths = aligned_alloc(_Alignof(struct ktax_path), size);
     to->path_count = to->paths ? ktax_path_count : 0;
     if (to->paths) {
         memcpy(to->paths, ktax_paths, size);
     }
-    return to->paths || !ktax_paths;
+    return to->paths;
 }

@@ -20,17 +20,32 @@ enum {
 /* Not of a boot: its first code has stacks of its own, and calls that are patched while it runs. */
 extern bool ktax_paths_followed;
 
+enum { KTAX_PATHS = 1 << 20 };
+
 /* All of them, and whether there were more than fit. */
-extern struct ktax_path *ktax_paths;
+extern struct ktax_path ktax_paths[KTAX_PATHS];
 extern uint32_t ktax_path_count;
 extern bool ktax_paths_full;
 
-/* The place of a function below another place; the other place itself if there are too many. */
-uint32_t ktax_paths_child(uint32_t parent, int slot);
+uint32_t ktax_paths_find(uint32_t parent, int slot);
+struct ktax_path_counts *ktax_paths_pending(uint32_t path);
 
-/* More of a place, of this vCPU. Called for each function: no struct goes through memory. */
-void ktax_paths_add(uint32_t path, enum ktax_context context, uint64_t insns, uint64_t reps);
-void ktax_paths_add_call(uint32_t path, enum ktax_context context);
+/* The place of a function below another place; the other place itself if there are too many. */
+static inline uint32_t ktax_paths_child(uint32_t parent, int slot)
+{
+    uint32_t path = ktax_paths[parent].lately[(unsigned)slot % KTAX_PATH_CHILDREN];
+
+    return path != 0 && ktax_paths[path].slot == slot ? path : ktax_paths_find(parent, slot);
+}
+
+/* What is counted in a place, of this vCPU. Not to be kept. */
+static inline struct ktax_path_counts *ktax_path_counts(uint32_t path, enum ktax_context context)
+{
+    if (context == CONTEXT_PENDING) {
+        return ktax_paths_pending(path);
+    }
+    return &ktax_paths[path].counts[context];
+}
 
 /* Gives what is pending on this vCPU to a context. */
 void ktax_paths_settle(enum ktax_context context);

@@ -44,14 +44,18 @@ extern int ktax_columns;
 /* A function below the one that called it; paths.h. */
 struct ktax_path_counts {
     uint64_t insns;
-    uint64_t reps;
     uint64_t calls;
+    uint64_t reps;
 };
 
+enum { KTAX_PATH_CHILDREN = 8 };
+
+/* What a process's call needs is in one line of the host's cache. */
 struct ktax_path {
-    uint32_t parent; /* comes before it */
-    int depth;       /* how many are above it, the root, too */
+    _Alignas(64) uint32_t parent; /* comes before it */
+    int depth;                    /* how many are above it, the root, too */
     int slot;
+    uint32_t lately[KTAX_PATH_CHILDREN]; /* by slot, paths below it that were asked for; 0: none */
     struct ktax_path_counts counts[CONTEXT_COUNT];
 };
 

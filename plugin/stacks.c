@@ -12,25 +12,16 @@ enum {
 static struct ktax_stack stacks[STACKS];
 static const char *failed;
 
-uint32_t ktax_stack_top(const struct ktax_stack *stack)
-{
-    return stack->depth > 0 ? stack->frames[stack->depth - 1].path : stack->base;
-}
-
-struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint64_t address, uint32_t path)
+bool ktax_stack_grow(struct ktax_stack *stack)
 {
     if (!stack->frames) {
         stack->frames = calloc(DEPTH, sizeof(*stack->frames));
+        stack->room = stack->frames ? DEPTH : 0;
     }
-    if (!stack->frames || stack->depth == DEPTH) {
+    if (stack->depth == stack->room) {
         failed = "a stack is deeper than 256 calls";
-        return NULL;
     }
-    struct ktax_frame *frame = &stack->frames[stack->depth++];
-    frame->address = address;
-    frame->path = path;
-    frame->is_entry = false;
-    return frame;
+    return stack->depth < stack->room;
 }
 
 /* Its `block` is 0 if it was not known. */
@@ -79,6 +70,7 @@ struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
     } else if (it->stack->depth == 0) {
         it->stack->base = base;
     }
+    it->usual = block;
     return it->stack;
 }
 
@@ -105,33 +97,6 @@ uint64_t ktax_stack_called_before_entry(const struct ktax_position *it, bool is_
         }
     }
     return it->called_at;
-}
-
-void ktax_stack_call(struct ktax_stack *stack, uint64_t address)
-{
-    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
-        struct ktax_frame *frame = &stack->frames[stack->depth - 1];
-        if (frame->is_entry) {
-            frame->address = address + 1;
-            return;
-        }
-        stack->depth--;
-    }
-}
-
-bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack, uint64_t address)
-{
-    bool is_return = false;
-
-    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
-        const struct ktax_frame *frame = &stack->frames[--stack->depth];
-        if (frame->is_entry) {
-            it->base = stack->base;
-            it->called_at = frame->called_at;
-            is_return = true;
-        }
-    }
-    return is_return;
 }
 
 const char *ktax_stacks_failed(void)

@@ -9,6 +9,7 @@
 #define KTAX_STACKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -27,8 +28,12 @@ struct ktax_stack {
     uint64_t block; /* and 1, so that 0 is free */
     uint32_t base;  /* the path below all frames */
     int depth;
+    int room;
     struct ktax_frame *frames;
 };
+
+/* No block of a stack. */
+#define KTAX_UNUSUAL UINT64_MAX
 
 /* Where a vCPU is. */
 struct ktax_position {
@@ -44,12 +49,42 @@ struct ktax_position {
     bool is_nested;           /* the entry has no frame yet */
     bool is_at_iretq;         /* which has read nothing yet */
     bool is_switched;         /* to the stack of another task, which may not be known */
+    uint64_t usual;           /* the block of `stack`, if nothing is as above */
 };
 
+/* A retpoline returns to what it calls, and may jump to a thunk of returns for that. */
+static inline bool ktax_is_in_thunk_of_calls(const struct ktax_position *it)
+{
+    return it->at == it->thunk && it->is_thunk_of_calls;
+}
+
+/* Code of an entry, before it has called anything. */
+static inline bool ktax_is_entry_code(const struct ktax_position *it)
+{
+    return !it->stack || it->is_nested || it->stack->depth == 0;
+}
+
 /* The path of the last frame, or below all. */
-uint32_t ktax_stack_top(const struct ktax_stack *stack);
+static inline uint32_t ktax_stack_top(const struct ktax_stack *stack)
+{
+    return stack->depth > 0 ? stack->frames[stack->depth - 1].path : stack->base;
+}
+
+bool ktax_stack_grow(struct ktax_stack *stack);
+
 /* NULL: it has no room. */
-struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint64_t address, uint32_t path);
+static inline struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint64_t address,
+                                                 uint32_t path)
+{
+    if (stack->depth == stack->room && !ktax_stack_grow(stack)) {
+        return NULL;
+    }
+    struct ktax_frame *frame = &stack->frames[stack->depth++];
+    frame->address = address;
+    frame->path = path;
+    frame->is_entry = false;
+    return frame;
+}
 
 /*
  * Can something return from there? QEMU 7.2 also calls for what the helper of a later instruction
@@ -59,6 +94,12 @@ bool ktax_stack_is(const struct ktax_position *it, uint64_t address);
 
 /* The stack of a call's or a return's address. If it has no frames, `base` is below them. */
 struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base);
+
+/* Has that been selected, and does it have frames? Then nothing is to be done for it. */
+static inline bool ktax_stack_stays(const struct ktax_position *it, uint64_t address)
+{
+    return address >> KTAX_STACK_SHIFT == it->usual && it->stack->depth > 0;
+}
 
 /* Something is called: where it returns to lies at the address. */
 void ktax_stack_called(struct ktax_position *it, uint64_t address);
@@ -71,10 +112,34 @@ void ktax_stack_called(struct ktax_position *it, uint64_t address);
 uint64_t ktax_stack_called_before_entry(const struct ktax_position *it, bool is_interrupt);
 
 /* Pops what has returned unseen. An entry goes on, and its code may begin with a call and go up. */
-void ktax_stack_call(struct ktax_stack *stack, uint64_t address);
+static inline void ktax_stack_call(struct ktax_stack *stack, uint64_t address)
+{
+    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
+        struct ktax_frame *frame = &stack->frames[stack->depth - 1];
+        if (frame->is_entry) {
+            frame->address = address + 1;
+            return;
+        }
+        stack->depth--;
+    }
+}
 
 /* Pops what returns. True: what an entry interrupted goes on. */
-bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack, uint64_t address);
+static inline bool ktax_stack_return(struct ktax_position *it, struct ktax_stack *stack,
+                                     uint64_t address)
+{
+    bool is_return = false;
+
+    while (stack->depth > 0 && stack->frames[stack->depth - 1].address <= address) {
+        const struct ktax_frame *frame = &stack->frames[--stack->depth];
+        if (frame->is_entry) {
+            it->base = stack->base;
+            it->called_at = frame->called_at;
+            is_return = true;
+        }
+    }
+    return is_return;
+}
 
 /* Why not all frames could be kept, or NULL. */
 const char *ktax_stacks_failed(void);

@@ -2,6 +2,7 @@
 #include "watch-calls.h"
 
 #include "calls.h"
+#include "jumps.h"
 
 /* A call that only fills the buffer of returns goes on in its own function. */
 static bool is_call(enum ktax_flow flow, uint64_t target)
