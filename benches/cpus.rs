@@ -2,6 +2,8 @@
 //! CPU that is counted, too. Runs of each machine alternate, and what a run takes without the row's
 //! operations is subtracted.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
 use ktax::engine::exact::Exact;
@@ -54,7 +56,7 @@ fn main() {
     };
     let alone = boot(1, None, None);
     let several = MACHINES.map(|(_, cpus, quantum, model, _)| (cpus, boot(cpus, quantum, model)));
-    for (row, ops) in ROWS {
+    for (row, ops) in ROWS.into_iter().filter(|(row, _)| common::is_asked_for(row)) {
         compare(row, ops, &*alone, &several);
     }
 }
@@ -69,9 +71,12 @@ fn compare(row: &str, ops: u64, alone: &dyn Frozen, several: &[(u32, Box<dyn Fro
             ratios.push(for_an_instruction(&**boot, row, *cpus, ops) / one);
         }
     }
-    println!("{row}: 1 CPU takes {:.2} ns of CPU time for an instruction", spread(&seconds).1);
+    println!(
+        "{row}: 1 CPU takes {:.2} ns of CPU time for an instruction",
+        common::spread(seconds).1
+    );
     for ((name, .., wanted), ratios) in MACHINES.iter().zip(&ratios) {
-        let (least, middle, most) = spread(ratios);
+        let (least, middle, most) = common::spread(ratios.iter().copied());
         let wanted = wanted.map_or(String::new(), |most| format!("   wanted: at most {most}"));
         println!("  {name} / 1 CPU   {middle:.2} ({least:.2} to {most:.2}){wanted}");
     }
@@ -88,19 +93,17 @@ fn run(boot: &dyn Frozen, row: &str) -> (f64, f64) {
     let definitions = plan::definitions().expect("built-in workloads");
     let rows = plan::select(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
     let order = wire::order(&rows[0], &layout());
-    let before = cpu_seconds_of_children();
+    let before = cpu_seconds();
     let answer = boot.run(&order).map_err(describe).expect("it runs");
-    let seconds = cpu_seconds_of_children() - before;
+    let seconds = cpu_seconds() - before;
     let parsed = profile::parse(&answer.profile).expect("a profile");
     (seconds, parsed.total as f64)
 }
 
-/// Of those that have ended: QEMU.
-fn cpu_seconds_of_children() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("a stat");
-    let fields = stat.rsplit(')').next().expect("fields").split_ascii_whitespace();
-    let ticks: u64 = fields.skip(13).take(2).map(|it| it.parse::<u64>().expect("ticks")).sum();
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+/// Of QEMU, in user mode and in the host's kernel.
+fn cpu_seconds() -> f64 {
+    let (user, system) = common::cpu_time_of_children();
+    (user + system).as_secs_f64()
 }
 
 fn kernel(cache: &Path) -> Kernel {
@@ -126,10 +129,4 @@ fn layout() -> Layout {
 
 fn describe(stop: Stop) -> String {
     format!("{stop:?}")
-}
-
-fn spread(values: &[f64]) -> (f64, f64, f64) {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
 }

@@ -5,9 +5,11 @@
 //! counted the ratio is of QEMU's CPU time in user mode: how long the host takes for pages of
 //! memory is nothing of ktax's.
 
+mod common;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ktax::engine::exact::{Exact, Paths};
 use ktax::engine::qemu::Qemu;
@@ -19,10 +21,17 @@ use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
 
+const BOOT: &str = "boot to the snapshot / boot by hand";
+
+const ROWS: [&str; 4] =
+    ["getppid:ops=1000000", "pipe:ops=30000", "fork-exit:ops=1500", "open-close:ops=30000"];
+
 fn main() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let request = request(&dir.path().join("kernels"));
-    boots(&dir.path().join("cold"), &request);
+    if common::is_asked_for(BOOT) {
+        boots(&dir.path().join("cold"), &request);
+    }
     let engine = engine(&dir.path().join("warm"));
     let boot = engine.boot(&request).map_err(describe).expect("the kernel boots");
     let skylake = ModelKey::Name("skylake".to_owned()).model().expect("it is built in");
@@ -32,15 +41,14 @@ fn main() {
     let pathless = engine.boot_with(&request, Paths::LeftOut).map_err(describe);
     let pathless = pathless.expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
-    let fixed = order("getppid:ops=1");
-    let times = sample(|| boot.run(&fixed).map_err(describe).expect("it runs"));
-    let (least, middle, most) = spread(&times, Duration::as_secs_f64);
-    println!(
-        "one run, nothing to do   {middle:.3} s ({least:.3} to {most:.3})   wanted: at most 0.6 s"
-    );
-    for row in
-        ["getppid:ops=2000000", "pipe:ops=60000", "fork-exit:ops=3000", "open-close:ops=60000"]
-    {
+    let nothing = "one run, nothing to do";
+    if common::is_asked_for(nothing) {
+        let fixed = order("getppid:ops=1");
+        let times = sample(|| boot.run(&fixed).map_err(describe).expect("it runs"));
+        let (least, middle, most) = common::spread(times);
+        println!("{nothing}   {middle:.3} s ({least:.3} to {most:.3})   wanted: at most 0.6 s");
+    }
+    for row in ROWS {
         let order = order(row);
         pairs_of_cpu(
             &format!("call paths / counted without, {row}"),
@@ -72,7 +80,7 @@ fn boots(cache: &std::path::Path, request: &Request) {
     let script = warm.script(request);
     let mut number = 0;
     pairs(
-        "boot to the snapshot / boot by hand",
+        BOOT,
         1.3,
         || {
             number += 1;
@@ -123,38 +131,30 @@ fn describe(stop: Stop) -> String {
     format!("{stop:?}")
 }
 
-fn time<T>(run: &mut impl FnMut() -> T) -> Duration {
+fn time<T>(run: &mut impl FnMut() -> T) -> f64 {
     let started = Instant::now();
     run();
-    started.elapsed()
+    started.elapsed().as_secs_f64()
 }
 
-fn sample<T>(mut run: impl FnMut() -> T) -> Vec<Duration> {
+fn sample<T>(mut run: impl FnMut() -> T) -> Vec<f64> {
     run();
     (0..PAIRS).map(|_| time(&mut run)).collect()
 }
 
 /// Times A and B in turn and prints the ratio pair by pair.
 fn pairs(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
-    pairs_by(|run| time(&mut || run()).as_secs_f64(), what, wanted, a, b);
+    pairs_by(|run| time(&mut || run()), what, wanted, a, b);
 }
 
 /// The same of the CPU time in user mode of the processes that they start and wait for.
 fn pairs_of_cpu(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
     let seconds = |run: &mut dyn FnMut()| {
-        let before = user_seconds_of_children();
+        let (before, _) = common::cpu_time_of_children();
         run();
-        user_seconds_of_children() - before
+        (common::cpu_time_of_children().0 - before).as_secs_f64()
     };
     pairs_by(seconds, what, wanted, a, b);
-}
-
-/// Of those that have ended.
-fn user_seconds_of_children() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("a stat");
-    let mut fields = stat.rsplit(')').next().expect("fields").split_ascii_whitespace();
-    let ticks: u64 = fields.nth(13).expect("cutime").parse().expect("ticks");
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 fn pairs_by(
@@ -164,19 +164,16 @@ fn pairs_by(
     mut a: impl FnMut(),
     mut b: impl FnMut(),
 ) {
+    if !common::is_asked_for(what) {
+        return;
+    }
     a();
     b();
     let pairs: Vec<(f64, f64)> = (0..PAIRS).map(|_| (seconds(&mut a), seconds(&mut b))).collect();
-    let (least, middle, most) = spread(&pairs, |(a, b)| a / b);
-    let (_, seconds, _) = spread(&pairs, |(a, _)| *a);
+    let (least, middle, most) = common::spread(pairs.iter().map(|(a, b)| a / b));
+    let (_, seconds, _) = common::spread(pairs.iter().map(|(a, _)| *a));
     println!(
         "{what}   {middle:.3} ({least:.3} to {most:.3}, {PAIRS} pairs of {seconds:.1} s)   \
          wanted: at most {wanted}"
     );
-}
-
-fn spread<T>(values: &[T], of: impl Fn(&T) -> f64) -> (f64, f64, f64) {
-    let mut sorted: Vec<f64> = values.iter().map(of).collect();
-    sorted.sort_by(f64::total_cmp);
-    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
 }

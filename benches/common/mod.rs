@@ -1,0 +1,28 @@
+//! What the benches share.
+
+use std::time::Duration;
+
+/// The CPU time of the processes that were started and waited for, in user mode and in the host's
+/// kernel.
+pub fn cpu_time_of_children() -> (Duration, Duration) {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("a stat");
+    let fields = stat.rsplit(')').next().expect("fields").split_ascii_whitespace();
+    let mut times = fields.skip(13).map(|ticks| {
+        let ticks: u64 = ticks.parse().expect("ticks");
+        Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    });
+    (times.next().expect("cutime"), times.next().expect("cstime"))
+}
+
+/// Whether this is to be measured: `cargo bench --bench NAME -- WORD` measures what has the word.
+pub fn is_asked_for(what: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    words.peek().is_none() || words.any(|word| what.contains(&word))
+}
+
+/// The least, the middle and the most.
+pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
+}
