@@ -142,8 +142,9 @@ KTAX_WEAK bool qemu_plugin_read_memory_vaddr(uint64_t address, GByteArray *to, s
 KTAX_WEAK const void *qemu_plugin_request_time_control(void);
 KTAX_WEAK void qemu_plugin_update_ns(const void *handle, int64_t ns);
 
-/* Not of the API: a function of QEMU itself, of which `cpu` is its variable current_cpu. */
+/* Not of the API: what QEMU exports for its modules, both or neither. */
 KTAX_WEAK void cpu_exit(void *cpu);
+KTAX_WEAK extern __thread void *current_cpu;
 
 /* Never called; its presence says that this is QEMU 9.1 or later. */
 KTAX_WEAK void qemu_plugin_register_vcpu_insn_exec_cond_cb(void);
