@@ -3,7 +3,7 @@
 
 static const char *const names[COSTLY_COUNT] = {
     "none", "cr3-write", "invlpg", "invpcid", "wrmsr", "rdmsr", "swapgs", "verw", "locked",
-    "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port", "hlt",
+    "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port", "mmio", "hlt",
     "pause", "xsave", "clflush", "rdtsc", "rdrand", "indirect", "return-thunk",
 };
 

@@ -37,13 +37,10 @@ static struct ktax_costly_site *find(enum ktax_costly kind, int slot)
     return &sites[site_count - 1];
 }
 
-/* Before what the instruction does to the context and to where the vCPU is. */
-static void on_costly(unsigned int vcpu, void *data)
+static void count(struct ktax_costly_site *site)
 {
-    struct ktax_costly_site *site = data;
     enum ktax_context context = ktax_context_now();
 
-    (void)vcpu;
     if (context == CONTEXT_PENDING) {
         pending[ktax_cpu - ktax_cpus][site - sites]++;
     } else {
@@ -51,6 +48,22 @@ static void on_costly(unsigned int vcpu, void *data)
     }
     if (ktax_paths_followed) {
         ktax_calls_costly(site->kind);
+    }
+}
+
+/* Before what the instruction does to the context and to where the vCPU is. */
+static void on_costly(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    count(data);
+}
+
+void ktax_costly_count(enum ktax_costly kind, int slot)
+{
+    struct ktax_costly_site *site = find(kind, slot);
+
+    if (site) {
+        count(site);
     }
 }
 

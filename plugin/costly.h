@@ -32,6 +32,7 @@ enum ktax_costly {
     COSTLY_INT,
     COSTLY_INTERRUPT_FLAG,  /* cli, sti, popf */
     COSTLY_PORT,
+    COSTLY_MMIO,            /* an access to memory that is a device's; if a machine is modelled */
     COSTLY_HLT,             /* and mwait */
     COSTLY_PAUSE,
     COSTLY_XSAVE,           /* and xrstor, fxsave, fxrstor, of any kind */
@@ -50,6 +51,9 @@ const char *ktax_costly_name(enum ktax_costly kind);
 
 /* Counts each dispatch of the instruction, in its slot. */
 void ktax_costly_watch(struct qemu_plugin_insn *insn, enum ktax_costly kind, int slot);
+
+/* Counts one that is known by what it accesses. */
+void ktax_costly_count(enum ktax_costly kind, int slot);
 
 /* At the markers. Forgets all counts; copies them, or returns false. */
 void ktax_costly_clear(void);

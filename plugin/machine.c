@@ -10,6 +10,7 @@
 #include "branches.h"
 #include "calls.h"
 #include "code.h"
+#include "costly.h"
 #include "region.h"
 #include "tlbs.h"
 
@@ -100,7 +101,11 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t ad
     (void)vcpu;
     if (recent->page != page || recent->since != since[is_kernel]) {
         struct qemu_plugin_hwaddr *found = qemu_plugin_get_hwaddr(info, address);
-        if (!found || qemu_plugin_hwaddr_is_io(found)) {
+        if (!found) {
+            return;
+        }
+        if (qemu_plugin_hwaddr_is_io(found)) {
+            ktax_costly_count(COSTLY_MMIO, slot);
             return;
         }
         uint64_t physical = qemu_plugin_hwaddr_phys_addr(found) - within;

@@ -41,6 +41,8 @@ pub enum Costly {
     InterruptFlag,
     /// `in`, `out`, `ins`, `outs`.
     Port,
+    /// An access to memory that is a device's. Counted only where a machine is modelled.
+    Mmio,
     /// `hlt`, `mwait`.
     Hlt,
     /// `pause`.
@@ -61,7 +63,7 @@ pub enum Costly {
 
 impl Costly {
     /// All kinds, in the order in which they are printed.
-    pub const ALL: [Costly; 24] = [
+    pub const ALL: [Costly; 25] = [
         Costly::Cr3Write,
         Costly::Invlpg,
         Costly::Invpcid,
@@ -78,6 +80,7 @@ impl Costly {
         Costly::Int,
         Costly::InterruptFlag,
         Costly::Port,
+        Costly::Mmio,
         Costly::Hlt,
         Costly::Pause,
         Costly::Xsave,
@@ -107,6 +110,7 @@ impl Costly {
             Costly::Int => "int",
             Costly::InterruptFlag => "interrupt-flag",
             Costly::Port => "port",
+            Costly::Mmio => "mmio",
             Costly::Hlt => "hlt",
             Costly::Pause => "pause",
             Costly::Xsave => "xsave",

@@ -176,6 +176,7 @@ pub const METRICS: [Metric; 8 + Costly::ALL.len() + Modelled::ALL.len()] = [
     of_kind::<21>(),
     of_kind::<22>(),
     of_kind::<23>(),
+    of_kind::<24>(),
     of_model::<0>(),
     of_model::<1>(),
     of_model::<2>(),

@@ -1,9 +1,12 @@
-//! Costly instructions: what a mitigation adds to a system call, exactly.
+//! Costly instructions: what a mitigation, or another clock, adds to a system call, exactly.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use crate::common::rows::costly_of;
-use crate::common::{QUICK_BOOT, compare, row, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, compare, ktax, printed, row, run, scratch};
+use crate::program::compile;
 use ktax::model::{Comparison, Costly, Sides};
 
 const GETPPID: &str = "getppid:ops=500";
@@ -56,4 +59,36 @@ fn which_mitigations_are_counted_depends_on_the_cpu() {
     let [cr3, verw, thunks] = differing("Skylake-Client")[..] else { panic!("three kinds") };
     assert_eq!([cr3, verw], [(Costly::Cr3Write, 2.0), (Costly::Verw, 1.0)]);
     assert!(thunks.0 == Costly::ReturnThunk && thunks.1 > 1.0, "{thunks:?}");
+}
+
+/// Calls of a clock, which on one side is read from a device.
+fn clocks(dir: &Path, more: &[&str]) -> Comparison {
+    compile(dir, "clock", include_str!("costly/clock.c"), &["-static"]);
+    let [base, change] = ["tsc", "hpet"].map(|clock| {
+        format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT} clocksource={clock}\" }}")
+    });
+    let program = "[[program]]\nname = \"clock\"\nops = 500\ncommand = [\"./clock\"]\n";
+    let text = format!("title = \"t\"\nlayouts = 1\nbase = {base}\nchange = {change}\n{program}");
+    fs::write(dir.join("e.toml"), text).unwrap();
+    let command = ["compare", "e.toml", "--json", "--out", "out"];
+    let ran = run(ktax().current_dir(dir).args(command).args(more));
+    assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
+    printed::comparison(&ran.stdout)
+}
+
+/// How often a device's memory is accessed in a call, on each side; None: nobody looked.
+fn accesses(comparison: &Comparison) -> Option<(f64, f64)> {
+    comparison.rows[0].effect(Costly::Mmio.name()).map(|it| (it.base, it.change))
+}
+
+#[test]
+fn a_clock_that_is_a_device_is_read_once_in_each_call() {
+    let dir = scratch();
+    let modelled = clocks(dir.path(), &["--model", "skylake"]);
+    assert_eq!(accesses(&modelled), Some((0.0, 1.0)));
+    let profile = dir.path().join("out/boots/001-change/runs/program:clock.profile.tsv");
+    let profile = fs::read_to_string(profile).unwrap();
+    assert!(profile.contains("\ncostly\tprocess\tmmio\t500\tread_hpet\n"), "{profile}");
+    let dir = scratch();
+    assert_eq!(accesses(&clocks(dir.path(), &[])), None);
 }
