@@ -3,8 +3,8 @@
 
 static const char *const names[COSTLY_COUNT] = {
     "none", "cr3-write", "invlpg", "invpcid", "wrmsr", "rdmsr", "swapgs", "verw", "locked",
-    "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port", "mmio", "hlt",
-    "pause", "xsave", "clflush", "rdtsc", "rdrand", "indirect", "return-thunk",
+    "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port",
+    "mmio", "hlt", "pause", "xsave", "clflush", "rdtsc", "rdrand", "indirect", "return-thunk",
 };
 
 /* What of an instruction tells its kind. */
