@@ -119,7 +119,7 @@ fn they_are_known_by_the_bytes_of_the_assembler() {
         assert_eq!(said, *kind, "{instruction}");
     }
     assert_eq!(said.lines().count(), known.len());
-    // By its bytes a jump to a thunk is no indirect branch, and an access of a device like any other.
+    // By its bytes a jump to a thunk is no indirect branch, and an access of a device is like any.
     let others = [Costly::ReturnThunk, Costly::Mmio];
     for kind in Costly::ALL.into_iter().filter(|kind| !others.contains(kind)) {
         assert!(known.contains(&kind.name()), "{}", kind.name());
