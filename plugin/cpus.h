@@ -19,7 +19,6 @@ struct ktax_cpu {
     struct ktax_task first_task; /* runs before the first switch */
     struct ktax_task *task;
     uint64_t user_at_switch; /* the user-mode count when a task without one was switched to */
-    bool is_halted;
     bool in_stub;       /* the interrupt has begun in the stub that jumps to the function */
     uint64_t rep_site;  /* of the REP instruction that was dispatched last */
     uint64_t rep_total; /* before that was counted */

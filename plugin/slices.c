@@ -68,7 +68,6 @@ static void begin_slice(struct ktax_cpu *cpu)
     int at = (int)(cpu - ktax_cpus);
 
     leave(cpu);
-    cpu->is_halted = false;
     ktax_rounds_slice(at);
     ktax_rounds_mix(ktax_running.trace);
     ktax_rounds_mix((uint64_t)cpu->index);
@@ -177,23 +176,10 @@ void ktax_slices_pause(int slot)
     set_used(KTAX_LIMIT);
 }
 
-/* A vCPU that executes unseen counts as one that is halted, and one that halts is seen. */
-static bool all_are_halted(void)
-{
-    for (int i = 0; i < ktax_cpu_count; i++) {
-        if (ktax_cpus[i].base != 0 && !ktax_cpus[i].is_halted) {
-            return false;
-        }
-    }
-    return true;
-}
-
+/* This may be the last that halts: who is halted is not always seen. */
 void ktax_slices_halt(int slot)
 {
-    ktax_cpu->is_halted = true;
-    if (all_are_halted()) {
-        ktax_main_thread_wait();
-    }
+    ktax_main_thread_wait();
     ktax_deadline_at(DOING_IDLE, slot);
     ktax_rounds_halt(slot);
     is_over = true;
