@@ -105,7 +105,6 @@ static void enter_from_user(struct ktax_position *it, int slot)
 {
     it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
     it->stack = NULL;
-    it->usual = KTAX_UNUSUAL;
     it->is_nested = false;
     it->called_at = 0;
     count_call(it->at);
@@ -119,9 +118,7 @@ static void enter(int slot)
 
     flush(it, context, ktax_total());
     if (address != 0) {
-        struct ktax_stack *stack = ktax_stack_stays(it, address) ?
-                                       it->stack :
-                                       ktax_stack_select(it, address, caller(it));
+        struct ktax_stack *stack = ktax_stack_select(it, address, caller(it));
         ktax_stack_call(stack, address);
         it->at = ktax_paths_child(ktax_stack_top(stack), slot);
         ktax_stack_push(stack, address, it->at);
@@ -150,19 +147,13 @@ void ktax_on_call(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     }
 }
 
-static bool may_return(const struct ktax_position *it, uint64_t address)
-{
-    return it->at != in_user && ktax_stack_is(it, address);
-}
-
 /* A thunk that only returns is the slot in `data`, plus one. */
 void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
     struct ktax_position *it = here();
-    bool stays = ktax_stack_stays(it, address);
 
     (void)vcpu;
-    if (!is_word(info, false) || (!stays && !may_return(it, address))) {
+    if (!is_word(info, false) || it->at == in_user || !ktax_stack_is(it, address)) {
         return;
     }
     enum ktax_context context = ktax_context_now();
@@ -176,7 +167,7 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
     }
     flush(it, context, ktax_total());
     it->called_at = 0;
-    struct ktax_stack *stack = stays ? it->stack : ktax_stack_select(it, address, it->base);
+    struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
     int depth = stack->depth;
     if (depth == 0) {
         it->base = stack->base = PATH_ROOT; /* to a caller that was not seen */
@@ -186,12 +177,6 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
         stack->depth--; /* of a function that moves the address, as error_entry */
     }
     it->at = ktax_stack_top(stack);
-}
-
-static void leave(struct ktax_position *it)
-{
-    it->at = in_user;
-    it->usual = KTAX_UNUSUAL;
 }
 
 /* Reads the five words of its frame, from the lowest on. */
@@ -211,7 +196,7 @@ void ktax_on_iretq_read(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     if (ktax_stack_return(it, stack, address)) {
         it->at = ktax_stack_top(stack);
     } else if (stack->depth == 0) {
-        leave(it);
+        it->at = in_user;
     }
 }
 
@@ -226,7 +211,6 @@ void ktax_calls_enter(int slot, bool is_interrupt)
     }
     it->at = it->base = ktax_paths_child(is_interrupt ? PATH_ROOT : it->at, slot);
     it->is_nested = true;
-    it->usual = KTAX_UNUSUAL;
     it->was_called_at = ktax_stack_called_before_entry(it, is_interrupt);
     it->called_at = 0;
     count_call(it->at);
@@ -248,7 +232,6 @@ void ktax_calls_new_task(int slot)
     ktax_calls_flush(0);
     it->at = it->base = ktax_paths_child(PATH_ROOT, slot);
     it->is_nested = false;
-    it->usual = KTAX_UNUSUAL;
     if (it->stack) {
         it->stack->depth = 0;
     }
@@ -260,12 +243,11 @@ void ktax_calls_switch(void)
     ktax_calls_flush(0);
     here()->base = PATH_ROOT;
     here()->is_switched = true;
-    here()->usual = KTAX_UNUSUAL;
 }
 
 void ktax_calls_leave(void)
 {
-    leave(here());
+    here()->at = in_user;
 }
 
 void ktax_calls_costly(int kind)
@@ -284,5 +266,5 @@ void ktax_calls_begin(void)
     ktax_paths_clear();
     last_total = ktax_total();
     last_reps = ktax_reps_total;
-    leave(here());
+    here()->at = in_user;
 }

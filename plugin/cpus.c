@@ -22,7 +22,6 @@ bool ktax_cpus_init(int count)
     ktax_cpu_count = count;
     for (int i = 0; i < KTAX_CPUS; i++) {
         ktax_cpus[i].index = -1;
-        ktax_cpus[i].position.usual = KTAX_UNUSUAL;
         ktax_cpus[i].task = &ktax_cpus[i].first_task;
     }
     /* A vCPU alone executes the guest program; of several most are idle. */

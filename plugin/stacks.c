@@ -39,7 +39,7 @@ static struct ktax_stack *find(uint64_t block)
     return &stacks[first];
 }
 
-bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
+bool ktax_stack_may_be(const struct ktax_position *it, uint64_t address)
 {
     uint64_t block = address >> KTAX_STACK_SHIFT;
 
@@ -47,7 +47,7 @@ bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
            find(block)->block != 0;
 }
 
-struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base)
+struct ktax_stack *ktax_stack_find(struct ktax_position *it, uint64_t address, uint32_t base)
 {
     uint64_t block = address >> KTAX_STACK_SHIFT;
 
@@ -70,7 +70,6 @@ struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
     } else if (it->stack->depth == 0) {
         it->stack->base = base;
     }
-    it->usual = block;
     return it->stack;
 }
 

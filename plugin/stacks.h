@@ -32,9 +32,6 @@ struct ktax_stack {
     struct ktax_frame *frames;
 };
 
-/* No block of a stack. */
-#define KTAX_UNUSUAL UINT64_MAX
-
 /* Where a vCPU is. */
 struct ktax_position {
     uint32_t at;              /* its path */
@@ -49,7 +46,6 @@ struct ktax_position {
     bool is_nested;           /* the entry has no frame yet */
     bool is_at_iretq;         /* which has read nothing yet */
     bool is_switched;         /* to the stack of another task, which may not be known */
-    uint64_t usual;           /* the block of `stack`, if nothing is as above */
 };
 
 /* A retpoline returns to what it calls, and may jump to a thunk of returns for that. */
@@ -86,19 +82,32 @@ static inline struct ktax_frame *ktax_stack_push(struct ktax_stack *stack, uint6
     return frame;
 }
 
+/* Has the stack of this address been selected, and has it frames? Nearly always. */
+static inline bool ktax_stack_stays(const struct ktax_position *it, uint64_t address)
+{
+    const struct ktax_stack *stack = it->stack;
+
+    return stack && stack->block == (address >> KTAX_STACK_SHIFT) + 1 && stack->depth > 0 &&
+           !it->is_nested && !it->is_switched;
+}
+
+bool ktax_stack_may_be(const struct ktax_position *it, uint64_t address);
+struct ktax_stack *ktax_stack_find(struct ktax_position *it, uint64_t address, uint32_t base);
+
 /*
  * Can something return from there? QEMU 7.2 also calls for what the helper of a later instruction
  * reads, as of an XSAVE. That is no stack.
  */
-bool ktax_stack_is(const struct ktax_position *it, uint64_t address);
+static inline bool ktax_stack_is(const struct ktax_position *it, uint64_t address)
+{
+    return ktax_stack_stays(it, address) || ktax_stack_may_be(it, address);
+}
 
 /* The stack of a call's or a return's address. If it has no frames, `base` is below them. */
-struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address, uint32_t base);
-
-/* Has that been selected, and does it have frames? Then nothing is to be done for it. */
-static inline bool ktax_stack_stays(const struct ktax_position *it, uint64_t address)
+static inline struct ktax_stack *ktax_stack_select(struct ktax_position *it, uint64_t address,
+                                                   uint32_t base)
 {
-    return address >> KTAX_STACK_SHIFT == it->usual && it->stack->depth > 0;
+    return ktax_stack_stays(it, address) ? it->stack : ktax_stack_find(it, address, base);
 }
 
 /* Something is called: where it returns to lies at the address. */
