@@ -93,17 +93,11 @@ fn run(boot: &dyn Frozen, row: &str) -> (f64, f64) {
     let definitions = plan::definitions().expect("built-in workloads");
     let rows = plan::select(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
     let order = wire::order(&rows[0], &layout());
-    let before = cpu_seconds();
+    let before = common::cpu_seconds_of_children();
     let answer = boot.run(&order).map_err(describe).expect("it runs");
-    let seconds = cpu_seconds() - before;
+    let seconds = common::cpu_seconds_of_children() - before;
     let parsed = profile::parse(&answer.profile).expect("a profile");
     (seconds, parsed.total as f64)
-}
-
-/// Of QEMU, in user mode and in the host's kernel.
-fn cpu_seconds() -> f64 {
-    let (user, system) = common::cpu_time_of_children();
-    (user + system).as_secs_f64()
 }
 
 fn kernel(cache: &Path) -> Kernel {

@@ -1,6 +1,8 @@
 //! How well the shards of a campaign fill the machine, and whether its cost grows with the subjects
 //! and no faster. Ratios within one run; the seconds are of this machine.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +19,7 @@ fn main() {
     let dir = dir.path();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     plan(dir, "shards", 0..8, Some(8));
-    let (cpu_before, stolen_before) = (cpu_seconds(), stolen_seconds());
+    let (cpu_before, stolen_before) = (common::cpu_seconds_of_children(), stolen_seconds());
     let started = Instant::now();
     let each =
         "seq 0 7 | xargs -P \"$2\" -I{} \"$1\" campaign run shards --shard {} --jobs 1 --no-store";
@@ -27,7 +29,8 @@ fn main() {
     let wall = started.elapsed().as_secs_f64();
     // What the hypervisor gave to another machine could not be used.
     let stolen = stolen_seconds() - stolen_before;
-    let busy = (cpu_seconds() - cpu_before) / (wall * cpus as f64 - stolen) * 100.0;
+    let busy =
+        (common::cpu_seconds_of_children() - cpu_before) / (wall * cpus as f64 - stolen) * 100.0;
     println!(
         "8 shards on {cpus} CPUs: {wall:.1} s, CPUs busy {busy:.1} %   wanted: 95 %   \
          ({stolen:.1} CPU seconds were another machine's)"
@@ -82,13 +85,5 @@ fn stolen_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").expect("Linux has it");
     let all = stat.lines().next().unwrap_or_default().split_whitespace();
     let ticks: f64 = all.skip(8).take(1).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
-    ticks / rustix::param::clock_ticks_per_second() as f64
-}
-
-/// What children that have ended took, user and system.
-fn cpu_seconds() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").expect("this process has one");
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split(' ').collect();
-    let ticks: f64 = [14, 15].iter().filter_map(|at| fields.get(*at)?.parse::<f64>().ok()).sum();
     ticks / rustix::param::clock_ticks_per_second() as f64
 }

@@ -1,6 +1,8 @@
 //! The native rows beside other programs that do the same: the loops of `benches/reference.c`, and
 //! `perf bench` where it is installed. Ratios of alternating pairs in one run, as in `speed.rs`.
 
+mod common;
+
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -125,9 +127,10 @@ impl Bench {
                 pairs.push((ktax, reference));
             }
         }
-        let (_, ktax, _) = spread(&pairs, |(ktax, _)| *ktax);
-        let (_, reference, _) = spread(&pairs, |(_, reference)| *reference);
-        let (least, ratio, most) = spread(&pairs, |(ktax, reference)| ktax / reference);
+        let (_, ktax, _) = common::spread(pairs.iter().map(|(ktax, _)| *ktax));
+        let (_, reference, _) = common::spread(pairs.iter().map(|(_, reference)| *reference));
+        let (least, ratio, most) =
+            common::spread(pairs.iter().map(|(ktax, reference)| ktax / reference));
         let values = row.params.iter().filter_map(|param| param.split('=').nth(1));
         let name = values.fold(row.name.to_owned(), |name, value| name + " " + value);
         let (scale, unit) = if ktax < 1000.0 { (1.0, "ns") } else { (1000.0, "µs") };
@@ -212,10 +215,4 @@ fn output(command: &mut Command) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {text}{errors}");
     text
-}
-
-fn spread<T>(values: &[T], of: impl Fn(&T) -> f64) -> (f64, f64, f64) {
-    let mut sorted: Vec<f64> = values.iter().map(of).collect();
-    sorted.sort_by(f64::total_cmp);
-    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
 }

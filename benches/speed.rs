@@ -150,9 +150,9 @@ fn pairs(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
 /// The same of the CPU time in user mode of the processes that they start and wait for.
 fn pairs_of_cpu(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
     let seconds = |run: &mut dyn FnMut()| {
-        let (before, _) = common::cpu_time_of_children();
+        let before = common::user_seconds_of_children();
         run();
-        (common::cpu_time_of_children().0 - before).as_secs_f64()
+        common::user_seconds_of_children() - before
     };
     pairs_by(seconds, what, wanted, a, b);
 }

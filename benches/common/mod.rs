@@ -1,17 +1,23 @@
 //! What the benches share.
 
-use std::time::Duration;
+#![allow(dead_code)] // each uses some of it
 
-/// The CPU time of the processes that were started and waited for, in user mode and in the host's
-/// kernel.
-pub fn cpu_time_of_children() -> (Duration, Duration) {
+/// Seconds of CPU time of the processes that were started and waited for: in user mode.
+pub fn user_seconds_of_children() -> f64 {
+    seconds_of_children()[0]
+}
+
+/// The same in user mode and in the host's kernel.
+pub fn cpu_seconds_of_children() -> f64 {
+    seconds_of_children().iter().sum()
+}
+
+fn seconds_of_children() -> [f64; 2] {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("a stat");
     let fields = stat.rsplit(')').next().expect("fields").split_ascii_whitespace();
-    let mut times = fields.skip(13).map(|ticks| {
-        let ticks: u64 = ticks.parse().expect("ticks");
-        Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-    });
-    (times.next().expect("cutime"), times.next().expect("cstime"))
+    let mut ticks = fields.skip(13).map(|ticks| ticks.parse::<u64>().expect("ticks"));
+    let times = [ticks.next().expect("cutime"), ticks.next().expect("cstime")];
+    times.map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Whether this is to be measured: `cargo bench --bench NAME -- WORD` measures what has the word.
