@@ -8,7 +8,7 @@
 
 #include "cpus.h"
 
-/* QEMU takes about as long to begin a slice as for so many instructions. */
+/* Most QEMUs take at most as long to begin a slice as for so many instructions. */
 enum { KTAX_SLICE_COST = 1000 };
 
 /* The exit status of QEMU when the time is over. A guest can only make it end with an odd one. */
