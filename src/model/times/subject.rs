@@ -85,6 +85,14 @@ impl Accelerator {
             Accelerator::Tcg => "tcg",
         }
     }
+
+    /// The CPU model of a guest that is given none: as much of one as the accelerator has.
+    pub fn cpu(self) -> &'static str {
+        match self {
+            Accelerator::Kvm => "host",
+            Accelerator::Tcg => "max",
+        }
+    }
 }
 
 /// The shape of a timed guest, the same for both Sides.
@@ -109,6 +117,7 @@ pub struct TimedMachine {
 impl Default for TimedMachine {
     fn default() -> Self {
         let accelerator = Accelerator::Kvm;
-        TimedMachine { cpu: "host".into(), memory_mib: 512, cpus: 1, cores: None, accelerator }
+        let cpu = accelerator.cpu().to_owned();
+        TimedMachine { cpu, memory_mib: 512, cpus: 1, cores: None, accelerator }
     }
 }

@@ -69,11 +69,11 @@ impl TimesExperiment {
         experiment.secondary.clone_from(&file.secondary);
         experiment.sweep.clone_from(&file.sweep);
         let (machine, keys) = (&mut experiment.machine, &file.machine);
-        set(&mut machine.cpu, &keys.cpu);
         set(&mut machine.memory_mib, &keys.memory_mib);
         set(&mut machine.cpus, &keys.cpus);
         machine.cores = keys.cores;
         set(&mut machine.accelerator, &keys.accelerator);
+        machine.cpu = keys.cpu.clone().unwrap_or_else(|| machine.accelerator.cpu().to_owned());
         experiment.base = subject(&file.base);
         experiment.change = file.change.as_ref().map(subject).unwrap_or_default();
         experiment.check()?;
