@@ -51,6 +51,9 @@ pub struct Validation {
     pub timed_cpu: String,
     /// Those that failed come first, the worst before all.
     pub rows: Vec<ValidatedRow>,
+    /// Why no row of the times can be judged, if that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
     /// Rows that one of both has not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

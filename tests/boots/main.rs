@@ -26,4 +26,5 @@ mod self_test;
 mod snapshots;
 mod store;
 mod unwind;
+mod validate;
 mod workloads;

@@ -22,7 +22,11 @@ pub fn view(validation: &Validation) -> View {
         title: format!("Estimated and measured: {}", validation.title),
         headline: headline(validation),
         how: format!("estimated for {cpu} ({machine}) · timed on {timed_cpu}"),
-        sections: vec![Section::table(table(&validation.rows)), Section::Sentences(sentences)],
+        sections: vec![
+            Section::Sentences(validation.unfit.iter().cloned().collect()),
+            Section::table(table(&validation.rows)),
+            Section::Sentences(sentences),
+        ],
         legend: legend(),
         ..View::default()
     }

@@ -100,6 +100,7 @@ pub fn validated() -> SavedResult {
             row("stat", [4.0, 9.75], 7.5, Some(8.5)),
             row("fork-exit", [-0.5, 1.25], 0.25, None),
         ],
+        unfit: Some("the same side twice gave 1.19 instead of 1".to_owned()),
         left_out: vec!["boot".to_owned()],
         differences: vec!["the change's boot line: \"a\" was counted, \"b\" was timed".to_owned()],
         covered: Share { of_them: 2, all: 3 },
