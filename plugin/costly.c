@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A site is one kind in a function. There are some hundred, and few are met often. */
+/*
+ * A site is one kind in a function, of one model-specific register. There are some hundred, and few
+ * are met often.
+ */
 #include "costly.h"
 
 #include <stdlib.h>
@@ -9,6 +12,7 @@
 #include "counters.h"
 #include "cpus.h"
 #include "paths.h"
+#include "registers.h"
 
 enum { SITES = 16384, TABLE = 2 * SITES };
 
@@ -18,13 +22,13 @@ static int table[TABLE]; /* a site, from 1 */
 static bool is_full;
 static uint64_t pending[KTAX_CPUS][SITES];
 
-static struct ktax_costly_site *find(enum ktax_costly kind, int slot)
+static struct ktax_costly_site *find(enum ktax_costly kind, int slot, uint64_t msr)
 {
-    unsigned i = ((unsigned)slot * COSTLY_COUNT + kind) * 2654435761U % TABLE;
+    unsigned i = ((unsigned)slot * COSTLY_COUNT + kind + (unsigned)msr) * 2654435761U % TABLE;
 
     for (; table[i] != 0; i = (i + 1) % TABLE) {
         struct ktax_costly_site *site = &sites[table[i] - 1];
-        if (site->slot == slot && site->kind == (int)kind) {
+        if (site->slot == slot && site->kind == (int)kind && site->msr == msr) {
             return site;
         }
     }
@@ -32,7 +36,7 @@ static struct ktax_costly_site *find(enum ktax_costly kind, int slot)
         is_full = true;
         return NULL;
     }
-    sites[site_count] = (struct ktax_costly_site){ .slot = slot, .kind = kind };
+    sites[site_count] = (struct ktax_costly_site){ .slot = slot, .kind = kind, .msr = msr };
     table[i] = ++site_count;
     return &sites[site_count - 1];
 }
@@ -58,9 +62,24 @@ static void on_costly(unsigned int vcpu, void *data)
     count(data);
 }
 
+/* ECX has the number of the register. */
+static void on_msr(unsigned int vcpu, void *data)
+{
+    static struct qemu_plugin_register *rcx;
+    const struct ktax_costly_site *unknown = data;
+
+    (void)vcpu;
+    rcx = rcx ? rcx : ktax_register_find("rcx");
+    uint64_t msr = (uint64_t)(uint32_t)ktax_register_read(rcx) + 1;
+    struct ktax_costly_site *site = find(unknown->kind, unknown->slot, msr);
+    if (site) {
+        count(site);
+    }
+}
+
 void ktax_costly_count(enum ktax_costly kind, int slot)
 {
-    struct ktax_costly_site *site = find(kind, slot);
+    struct ktax_costly_site *site = find(kind, slot, 0);
 
     if (site) {
         count(site);
@@ -69,9 +88,14 @@ void ktax_costly_count(enum ktax_costly kind, int slot)
 
 void ktax_costly_watch(struct qemu_plugin_insn *insn, enum ktax_costly kind, int slot)
 {
-    struct ktax_costly_site *site = find(kind, slot);
+    struct ktax_costly_site *site = find(kind, slot, 0);
 
-    if (site) {
+    if (!site) {
+        return;
+    }
+    if ((kind == COSTLY_WRMSR || kind == COSTLY_RDMSR) && ktax_registers_are_there()) {
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, on_msr, QEMU_PLUGIN_CB_R_REGS, site);
+    } else {
         qemu_plugin_register_vcpu_insn_exec_cb(insn, on_costly, QEMU_PLUGIN_CB_NO_REGS, site);
     }
 }

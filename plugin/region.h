@@ -63,6 +63,7 @@ struct ktax_path {
 struct ktax_costly_site {
     int slot;
     int kind;
+    uint64_t msr; /* the register of WRMSR or RDMSR, and 1; 0: it is not known */
     uint64_t counts[CONTEXT_COUNT];
 };
 

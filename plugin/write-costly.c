@@ -8,13 +8,36 @@
 #include "counters.h"
 #include "costly.h"
 
-static int by_name(const void *a, const void *b)
+static int by_function(const struct ktax_costly_site *one, const struct ktax_costly_site *other)
 {
-    const struct ktax_costly_site *one = *(struct ktax_costly_site *const *)a;
-    const struct ktax_costly_site *other = *(struct ktax_costly_site *const *)b;
     int kinds = one->kind - other->kind;
 
     return kinds ? kinds : strcmp(ktax_slot_name(one->slot), ktax_slot_name(other->slot));
+}
+
+static int by_register(const void *a, const void *b)
+{
+    const struct ktax_costly_site *one = *(struct ktax_costly_site *const *)a;
+    const struct ktax_costly_site *other = *(struct ktax_costly_site *const *)b;
+    int functions = by_function(one, other);
+
+    return functions ? functions : (one->msr > other->msr) - (one->msr < other->msr);
+}
+
+static void write_site(FILE *file, const struct ktax_costly_site *site, uint64_t count,
+                       const char *context)
+{
+    fprintf(file, "costly\t%s\t%s\t%" PRIu64 "\t%s\n", context, ktax_costly_name(site->kind),
+            count, ktax_slot_name(site->slot));
+}
+
+static void write_register(FILE *file, const struct ktax_costly_site *site, uint64_t count,
+                           const char *context)
+{
+    if (site->msr != 0) {
+        fprintf(file, "msr\t%s\t%s\t%" PRIx64 "\t%" PRIu64 "\t%s\n", context,
+                ktax_costly_name(site->kind), site->msr - 1, count, ktax_slot_name(site->slot));
+    }
 }
 
 /* Functions of the same name (static ones) become one line. */
@@ -22,16 +45,20 @@ static void write_context(FILE *file, struct ktax_costly_site *const *sites, int
                           int context, const char *name)
 {
     uint64_t sum = 0;
+    uint64_t of_register = 0;
 
     for (int i = 0; i < count; i++) {
         sum += sites[i]->counts[context];
-        bool is_last = i + 1 == count || by_name(&sites[i], &sites[i + 1]) != 0;
-        if (is_last && sum > 0) {
-            fprintf(file, "costly\t%s\t%s\t%" PRIu64 "\t%s\n", name,
-                    ktax_costly_name(sites[i]->kind), sum,
-                    ktax_slot_name(sites[i]->slot));
+        of_register += sites[i]->counts[context];
+        bool is_last = i + 1 == count;
+        if (of_register > 0 && (is_last || by_register(&sites[i], &sites[i + 1]) != 0)) {
+            write_register(file, sites[i], of_register, name);
+            of_register = 0;
         }
-        sum = is_last ? 0 : sum;
+        if (sum > 0 && (is_last || by_function(sites[i], sites[i + 1]) != 0)) {
+            write_site(file, sites[i], sum, name);
+            sum = 0;
+        }
     }
 }
 
@@ -47,7 +74,7 @@ bool ktax_write_costly(FILE *file, const struct ktax_region *region,
     for (int i = 0; i < count; i++) {
         sites[i] = &region->costly[i];
     }
-    qsort(sites, (size_t)count, sizeof(*sites), by_name);
+    qsort(sites, (size_t)count, sizeof(*sites), by_register);
     for (int context = 0; context < CONTEXT_COUNT; context++) {
         write_context(file, sites, count, context, contexts[context]);
     }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Costly, Modelled, PathDelta, Sides, Verdict};
+use super::{Context, Costly, Modelled, Msr, PathDelta, Sides, Verdict};
 
 /// What one Metric did between the Sides. All values are per operation, in the Metric's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,10 @@ pub struct FunctionDelta {
     /// If the Effect is of costly instructions: how many there, each Side.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
+    /// If it is of `wrmsr` or `rdmsr`: how often each register was accessed there, each Side,
+    /// where that is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub msrs: BTreeMap<Msr, Sides<u64>>,
     /// If the Effect is of the model of a machine: how many there, each Side.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modelled: BTreeMap<Modelled, Sides<u64>>,

@@ -26,6 +26,7 @@ mod machine_model;
 mod measurement;
 mod metric;
 mod modelled;
+mod msr;
 mod native;
 mod next_step;
 mod parallel;
@@ -82,11 +83,12 @@ pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
 pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use modelled::{Model, Modelled, ModelledCounts};
+pub use msr::Msr;
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
-pub use run::{Boot, Context, Counts, Outcome, Path, Profile, ProfileLine, Run, Sample};
+pub use run::{Boot, Context, Counts, MsrLine, Outcome, Path, Profile, ProfileLine, Run, Sample};
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
 };

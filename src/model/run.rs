@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::workload::is_zero;
-use super::{CacheLine, CostlyCounts, Failure, ModelledCounts, Parallel, Signature};
+use super::{CacheLine, Costly, CostlyCounts, Failure, ModelledCounts, Msr, Parallel, Signature};
 
 /// Who executed an instruction of a Region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -156,6 +156,21 @@ pub struct ProfileLine {
     pub counts: Counts,
 }
 
+/// How often one function read or wrote one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MsrLine {
+    /// Who executed it.
+    pub context: Context,
+    /// [`Costly::Wrmsr`] or [`Costly::Rdmsr`].
+    pub kind: Costly,
+    /// Which register.
+    pub msr: Msr,
+    /// How often.
+    pub count: u64,
+    /// The function's symbol.
+    pub function: String,
+}
+
 /// A function below the one that called it, in a Region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
@@ -180,6 +195,8 @@ pub struct Path {
 pub struct Profile {
     /// Sorted by Context, then function.
     pub lines: Vec<ProfileLine>,
+    /// Which model-specific registers were accessed, where QEMU lets them be read.
+    pub msrs: Vec<MsrLine>,
     /// By the model of coherence: what travelled, most first.
     pub cache_lines: Vec<CacheLine>,
     /// From where functions were called: a caller, then all that it called, by their names.

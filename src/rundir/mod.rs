@@ -11,6 +11,7 @@ mod dir;
 mod error;
 mod fields;
 mod files;
+mod msrs;
 mod pairs;
 mod paths;
 pub mod profile;

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::fields::{decimal, is_function_name};
+use super::msrs;
 use super::paths::{self, Sums};
 use crate::model::{
     CacheLine, Context, Costly, CostlyCounts, Counts, CpuPlace, CpuTime, Doing, Machine, Memory,
-    Modelled, ModelledCounts, Parallel, Path, Profile, ProfileLine, Tallied,
+    Modelled, ModelledCounts, MsrLine, Parallel, Path, Profile, ProfileLine, Tallied,
 };
 
 /// Why a profile is refused. `line` counts from 1.
@@ -35,6 +36,8 @@ pub enum ProfileError {
     Time,
     #[error("what its functions executed where they were called is not all")]
     Paths,
+    #[error("registers were accessed more often than there were instructions that do it")]
+    Registers,
     #[error("the transfers of its functions, or of its cache lines, are not all")]
     Transfers,
 }
@@ -105,6 +108,7 @@ struct Read {
     regions: u64,
     total: Option<u64>,
     sum: u64,
+    msrs: Vec<MsrLine>,
     cache_lines: Vec<CacheLine>,
     paths: Vec<Path>,
     parallel: Parallel,
@@ -138,6 +142,7 @@ impl Read {
                 let path = paths::path(fields, self.paths.last())?;
                 self.paths.push(path);
             }
+            ["msr", ..] => self.msrs.push(msrs::msr(fields)?),
             ["line", ..] => self.cache_lines.push(cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
             ["cpu", index, work, wait, idle] => {
@@ -171,7 +176,7 @@ impl Read {
     }
 
     fn checked(self, total: u64) -> Result<Parsed, ProfileError> {
-        let Read { lines, cache_lines, paths, mut notes, sum, parallel, .. } = self;
+        let Read { lines, msrs, cache_lines, paths, mut notes, sum, parallel, .. } = self;
         if sum != total {
             return Err(ProfileError::Sum { sum, total });
         }
@@ -191,6 +196,7 @@ impl Read {
         if [of_functions, of_cache_lines] != [parallel.transfers.unwrap_or(0); 2] {
             return Err(ProfileError::Transfers);
         }
+        msrs::are_of(&msrs, &lines).then_some(()).ok_or(ProfileError::Registers)?;
         if let Some(sums) = Sums::of(&paths, &lines) {
             // Those that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
@@ -199,7 +205,7 @@ impl Read {
             notes.extend(sums.note(total));
         }
         let parallel = (!is_alone).then_some(parallel);
-        Ok(Parsed { profile: Profile { lines, cache_lines, paths }, total, notes, parallel })
+        Ok(Parsed { profile: Profile { lines, msrs, cache_lines, paths }, total, notes, parallel })
     }
 }
 

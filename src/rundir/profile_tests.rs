@@ -221,3 +221,30 @@ fn paths_that_are_not_all_are_refused_and_others_are_noted() {
     let notes = parse(&elsewhere).unwrap().notes;
     assert_eq!(notes, ["path: functions are below others than those that called them"]);
 }
+
+/// One that executes `wrmsr` three times.
+const WRMSR: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t9\nfn\tprocess\t9\t0\tf\n\
+    msr\tprocess\twrmsr\tc0000102\t2\tf\nmsr\tprocess\twrmsr\t1b\t1\tf\n\
+    costly\tprocess\twrmsr\t3\tf\nend\n";
+
+#[test]
+fn which_registers_are_accessed_is_read() {
+    let msrs = parse(WRMSR).unwrap().profile.msrs;
+    let read: Vec<_> = msrs.iter().map(|it| (it.msr.to_string(), it.count)).collect();
+    assert_eq!(read, [("0xc0000102".to_owned(), 2), ("0x1b".to_owned(), 1)]);
+    // Where registers cannot be read there are instructions alone.
+    let fewer = WRMSR.replace("msr\tprocess\twrmsr\t1b\t1\tf\n", "");
+    assert_eq!(parse(&fewer).unwrap().profile.msrs.len(), 1);
+    for (is, becomes, error) in [
+        ("1b\t1", "1b\t2", ProfileError::Registers),
+        ("1b\t1\tf", "1b\t1\tg", ProfileError::Registers),
+        ("msr\tprocess", "msr\tkthread", ProfileError::Registers),
+        ("wrmsr\t1b", "rdmsr\t1b", ProfileError::Registers),
+        ("1b\t1", "1b\t18446744073709551615", ProfileError::Registers),
+        ("wrmsr\t1b", "locked\t1b", ProfileError::Line { line: 7 }),
+        ("1b\t1", "100000001\t1", ProfileError::Line { line: 7 }),
+        ("1b\t1", "+b\t1", ProfileError::Line { line: 7 }),
+    ] {
+        assert_eq!(parse(&WRMSR.replace(is, becomes)), Err(error), "{becomes:?}");
+    }
+}

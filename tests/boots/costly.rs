@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::common::require::newer_qemu;
 use crate::common::rows::costly_of;
 use crate::common::{KERNEL, QUICK_BOOT, compare, ktax, printed, row, run, scratch};
 use crate::program::compile;
@@ -61,19 +62,28 @@ fn which_mitigations_are_counted_depends_on_the_cpu() {
     assert!(thunks.0 == Costly::ReturnThunk && thunks.1 > 1.0, "{thunks:?}");
 }
 
-/// Calls of a clock, which on one side is read from a device.
-fn clocks(dir: &Path, more: &[&str]) -> Comparison {
-    compile(dir, "clock", include_str!("costly/clock.c"), &["-static"]);
-    let [base, change] = ["tsc", "hpet"].map(|clock| {
-        format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT} clocksource={clock}\" }}")
-    });
-    let program = "[[program]]\nname = \"clock\"\nops = 500\ncommand = [\"./clock\"]\n";
-    let text = format!("title = \"t\"\nlayouts = 1\nbase = {base}\nchange = {change}\n{program}");
+/// Both sides as `base` and `change` of an experiment, with these words on their boot lines.
+fn sides(of: [&str; 2]) -> String {
+    let side = |words| format!("{{ kernel = \"{KERNEL}\", boot_line = \"{QUICK_BOOT} {words}\" }}");
+    format!("base = {}\nchange = {}\n", side(of[0]), side(of[1]))
+}
+
+/// A program of the C file `text`, which does 500 of what it is named after.
+fn programmed(dir: &Path, name: &str, text: &str, of: [&str; 2], more: &[&str]) -> Comparison {
+    compile(dir, name, text, &["-static"]);
+    let program = format!("[[program]]\nname = \"{name}\"\nops = 500\ncommand = [\"./{name}\"]\n");
+    let text = format!("title = \"t\"\nlayouts = 1\n{}{program}", sides(of));
     fs::write(dir.join("e.toml"), text).unwrap();
     let command = ["compare", "e.toml", "--json", "--out", "out"];
     let ran = run(ktax().current_dir(dir).args(command).args(more));
     assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
     printed::comparison(&ran.stdout)
+}
+
+/// Calls of a clock, which on one side is read from a device.
+fn clocks(dir: &Path, more: &[&str]) -> Comparison {
+    let clocks = ["clocksource=tsc", "clocksource=hpet"];
+    programmed(dir, "clock", include_str!("costly/clock.c"), clocks, more)
 }
 
 /// How often a device's memory is accessed in a call, on each side; None: nobody looked.
@@ -91,4 +101,28 @@ fn a_clock_that_is_a_device_is_read_once_in_each_call() {
     assert!(profile.contains("\ncostly\tprocess\tmmio\t500\tread_hpet\n"), "{profile}");
     let dir = scratch();
     assert_eq!(accesses(&clocks(dir.path(), &[])), None);
+}
+
+/// Without FSGSBASE the base of GS is written by its number, C0000102, which is KERNEL_GS_BASE
+/// where the kernel executes.
+fn bases(dir: &Path, more: &[&str]) -> Comparison {
+    let lines = ["", "nofsgsbase"];
+    programmed(dir, "bases", include_str!("costly/bases.c"), lines, more)
+}
+
+#[test]
+fn a_register_that_is_written_is_known_by_its_number() {
+    let Some(qemu) = newer_qemu() else { return };
+    let dir = scratch();
+    let comparison = bases(dir.path(), &["--qemu", qemu.to_str().unwrap()]);
+    let effect = comparison.rows[0].effect(Costly::Wrmsr.name()).unwrap();
+    assert_eq!((effect.base, effect.change), (0.0, 1.0));
+    let profile = dir.path().join("out/boots/001-change/runs/program:bases.profile.tsv");
+    let profile = fs::read_to_string(profile).unwrap();
+    let line = profile.lines().find(|line| line.starts_with("msr\t")).unwrap();
+    assert!(line.starts_with("msr\tprocess\twrmsr\tc0000102\t500\t"), "{profile}");
+    // QEMU 7.2 does not let it be read.
+    let dir = scratch();
+    let comparison = bases(dir.path(), &[]);
+    assert_eq!(comparison.rows[0].effect(Costly::Wrmsr.name()).unwrap().change, 1.0);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::gather::Pair;
-use super::kinds::{costly, modelled};
+use super::kinds::{costly, modelled, msrs};
 use super::paths;
 use super::plain::plain;
 use super::source::CountsRuns;
@@ -36,7 +36,11 @@ pub(super) fn read(
     };
     let base = profile(pair.steps.base, &pair.samples.base)?;
     let change = profile(pair.steps.change, &pair.samples.change)?;
-    let functions = deltas(&base, &change, workload.ops, metric);
+    let mut functions = deltas(&base, &change, workload.ops, metric);
+    let profiles = Sides { base: &base, change: &change };
+    for function in &mut functions {
+        function.msrs = msrs(&profiles, &function.function, metric);
+    }
     // Paths do not have what was modelled.
     let paths = match metric.modelled {
         None => paths::deltas(&base, &change, metric),
@@ -146,6 +150,7 @@ fn delta(function: &str, sides: &Sides<Counts>, ops: u64, metric: &Metric) -> Fu
         wait: Sides { base: base.wait, change: change.wait },
         transfers: Sides { base: base.transfers, change: change.transfers },
         costly: costly(metric.costly, sides),
+        msrs: BTreeMap::new(),
         modelled: modelled(metric.modelled, sides),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Costly, Counts, Modelled, Sides, Tallied, Tally};
+use super::plain::plain;
+use crate::model::{Costly, Counts, Metric, Modelled, Msr, Profile, Side, Sides, Tallied, Tally};
 
 /// Of these kinds what there is.
 pub(super) fn costly(
@@ -20,6 +21,27 @@ pub(super) fn modelled(
     of(kinds, counts, |counts| &counts.modelled)
 }
 
+/// Which registers a function accessed, if the Metric is of such instructions.
+pub(super) fn msrs(
+    profiles: &Sides<&Profile>,
+    function: &str,
+    metric: &Metric,
+) -> BTreeMap<Msr, Sides<u64>> {
+    let mut msrs: BTreeMap<Msr, Sides<u64>> = BTreeMap::new();
+    for side in Side::BOTH {
+        let of = profiles.get(side).msrs.iter().filter(|line| {
+            line.context == metric.context
+                && Some(line.kind) == metric.costly
+                && plain(&line.function) == function
+        });
+        for line in of {
+            let count = msrs.entry(line.msr).or_default().get_mut(side);
+            *count = count.saturating_add(line.count);
+        }
+    }
+    msrs
+}
+
 fn of<K: Tallied<N> + Ord, const N: usize>(
     kinds: impl IntoIterator<Item = K>,
     counts: &Sides<Counts>,
@@ -28,4 +50,35 @@ fn of<K: Tallied<N> + Ord, const N: usize>(
     let of = |kind: K| Sides::of(|side| tally(counts.get(side)).get(kind));
     let kinds = kinds.into_iter().map(|kind| (kind, of(kind)));
     kinds.filter(|(_, counts)| *counts != Sides::default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Context, MsrLine, metric};
+
+    #[test]
+    fn registers_are_of_the_metrics_kind_context_and_function() {
+        let line = |context, kind, msr, function: &str| MsrLine {
+            context,
+            kind,
+            msr: Msr(msr),
+            count: 5,
+            function: function.to_owned(),
+        };
+        let base = Profile::default();
+        let change = Profile {
+            msrs: vec![
+                line(Context::Process, Costly::Wrmsr, 0x10, "f"),
+                line(Context::Process, Costly::Wrmsr, 0x10, "f.isra.0"),
+                line(Context::Process, Costly::Wrmsr, 0x11, "g"),
+                line(Context::Process, Costly::Rdmsr, 0x12, "f"),
+                line(Context::Interrupt, Costly::Wrmsr, 0x13, "f"),
+            ],
+            ..Profile::default()
+        };
+        let metric = metric(Costly::Wrmsr.name()).unwrap();
+        let found = msrs(&Sides { base: &base, change: &change }, "f", metric);
+        assert_eq!(found, [(Msr(0x10), Sides { base: 0, change: 10 })].into());
+    }
 }

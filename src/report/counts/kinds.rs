@@ -1,7 +1,9 @@
 //! In which functions costly instructions, and counters of the model of a machine, changed.
 
+use std::collections::BTreeMap;
+
 use super::functions::both;
-use crate::model::{Effect, FunctionDelta, Metric, Row, Sides, metric};
+use crate::model::{Effect, FunctionDelta, Metric, Msr, Row, Sides, metric};
 use crate::report::view::{Note, Section};
 
 /// So many functions of each.
@@ -20,7 +22,8 @@ pub fn kinds(row: &Row) -> Option<Section> {
 
 fn text(effect: &Effect, ops: u64) -> String {
     let one = |function: &FunctionDelta| {
-        Some(format!("{} {}", function.function, both(counts(function)?, ops)))
+        let counts = both(counts(function)?, ops);
+        Some(format!("{} {counts}{}", function.function, registers(&function.msrs, ops)))
     };
     let all: Vec<String> = effect.functions.iter().filter_map(one).collect();
     let more = match all.len().saturating_sub(MOST) {
@@ -33,4 +36,30 @@ fn text(effect: &Effect, ops: u64) -> String {
 /// Of the kind that the Effect is of: a function has no other.
 fn counts(function: &FunctionDelta) -> Option<&Sides<u64>> {
     function.costly.values().chain(function.modelled.values()).next()
+}
+
+/// ` (0xc0000102)`, or of several registers each with its counts; nothing where none is known.
+fn registers(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
+    let each = |(msr, counts)| match msrs.len() {
+        1 => format!("{msr}"),
+        _ => format!("{msr} {}", both(counts, ops)),
+    };
+    match msrs.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", msrs.iter().map(each).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_register_is_named_and_several_have_their_counts() {
+        let counts = |base, change| Sides { base, change };
+        let one = [(Msr(0xc000_0102), counts(0, 20))].into();
+        let two = [(Msr(0x1b), counts(10, 0)), (Msr(0x6e0), counts(5, 10))].into();
+        let text = [BTreeMap::new(), one, two].map(|msrs| registers(&msrs, 10));
+        assert_eq!(text, ["", " (0xc0000102)", " (0x1b 1.00 → 0, 0x6e0 0.50 → 1.00)"]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ktax::engine::Limits;
-use ktax::model::{Context, Layout, Modelled, Signature, UserProgram};
+use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram};
 use ktax::plan::{ModelKey, definitions, select};
 use ktax::program::pack;
 use ktax::rundir::profile::{self, ProfileError};
@@ -144,10 +144,9 @@ fn the_profile_adds_up() {
     let without = called.replace("path\tinterrupt\t0\t212", "path\tinterrupt\t0\t211");
     assert_eq!(profile::parse(&without), Err(ProfileError::Paths));
     let costly = costly_of(&profiles);
-    assert_eq!(
-        profile::parse(&costly).unwrap().counts()[&Context::Process].costly.iter().count(),
-        1
-    );
+    let parsed = profile::parse(&costly).unwrap();
+    assert_eq!(parsed.counts()[&Context::Process].costly.iter().count(), 2);
+    assert_eq!(parsed.profile.msrs[0].msr, Msr(0xc000_0102));
     let fewer = costly.replace("path-costly\t100", "path-costly\t99");
     assert_eq!(profile::parse(&fewer), Err(ProfileError::Paths));
     let modelled = profiles[0].replace("end\n", &format!("{}end\n", profiles[3]));
