@@ -174,7 +174,7 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
     }
     ktax_stack_return(it, stack, address);
     if (stack->depth == depth && depth > 0) {
-        stack->depth--; /* of a function that moves the address, as error_entry */
+        ktax_stack_return_moved(stack);
     }
     it->at = ktax_stack_top(stack);
 }

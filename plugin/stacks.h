@@ -150,6 +150,19 @@ static inline bool ktax_stack_return(struct ktax_position *it, struct ktax_stack
     return is_return;
 }
 
+/*
+ * Pops a function that moves where it returns to, as error_entry, and those to which it jumped, as
+ * to sync_regs: they have its address.
+ */
+static inline void ktax_stack_return_moved(struct ktax_stack *stack)
+{
+    uint64_t address = stack->frames[stack->depth - 1].address;
+
+    while (stack->depth > 0 && stack->frames[stack->depth - 1].address == address) {
+        stack->depth--;
+    }
+}
+
 /* Why not all frames could be kept, or NULL. */
 const char *ktax_stacks_failed(void);
 

@@ -59,6 +59,7 @@ fn check(out: &Path, most_per_mille: [u64; 2]) {
     assert_eq!(called(";do_syscall_64;x64_sys_call;__do_sys_getppid"), 500, "{calls:?}");
     assert_eq!(called(";__do_sys_getppid"), 500);
     let fork = profile_of(out, "base", ROWS[2]);
+    check_entries(&fork);
     let forks: u64 =
         fork.paths.iter().filter(|it| it.function == "copy_process").map(|it| it.calls).sum();
     assert_eq!(forks, 100);
@@ -108,6 +109,32 @@ fn each_function_has_what_was_counted_for_it_and_its_calls() {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         check(&out, most);
     }
+}
+
+/// Page faults are below where they enter the kernel, and no interrupt calls what a process does.
+fn check_entries(profile: &Profile) {
+    let all = stacks(profile);
+    let of_process = all.iter().filter(|(context, _, _)| *context == Context::Process);
+    let of_process: Vec<&str> = of_process.map(|(_, stack, _)| stack.as_str()).collect();
+    let faults: Vec<&&str> =
+        of_process.iter().filter(|stack| stack.ends_with(";exc_page_fault")).collect();
+    let is_below_entry = |stack: &&&str| stack.ends_with("asm_exc_page_fault;exc_page_fault");
+    assert!(!faults.is_empty() && faults.iter().all(is_below_entry), "{faults:?}");
+    let is_below_interrupt =
+        |stack: &&&str| stack.starts_with("asm_sysvec_") && stack.contains(';');
+    let below: Vec<_> = of_process.iter().filter(is_below_interrupt).collect();
+    assert!(below.is_empty(), "{below:?}");
+}
+
+/// There error_entry jumps to sync_regs instead of calling it.
+#[test]
+fn a_newer_kernel_enters_by_other_code() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let kernel = ["--kernel", "debian:6.12-cloud-amd64", "--same", "--layouts", "1"];
+    let ran = run(ktax().arg("compare").args(kernel).args(["-w", ROWS[2], "--out"]).arg(&out));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    check_entries(&profile_of(&out, "base", ROWS[2]));
 }
 
 #[test]
