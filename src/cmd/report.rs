@@ -97,7 +97,7 @@ fn print_paths(of: &[PathBuf], row: &str, form: Export, side: Option<Side>) -> R
     let [dir] = of else {
         return Err(Error::usage("--paths is of one directory; name no other"));
     };
-    let bytes = form.of(&flow::row_paths(dir, row)?, side);
+    let bytes = form.of(&flow::row_paths(dir, row, form.is_compared)?, side);
     if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
         let name = form.name;
         return Err(Error::Usage(format!("{name} is no text; write it to a file with > FILE")));

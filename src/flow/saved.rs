@@ -91,11 +91,12 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
         .map_err(|error| Error::NoResult { path: path.display().to_string(), error })
 }
 
-/// All call paths of a row of a run directory, in the Layout that its report shows.
+/// All call paths of a row of a run directory, in the Layout that its report shows: as they were
+/// called, or as they are compared.
 ///
 /// # Errors
 /// There is no such directory or row, or the row has no paths.
-pub fn row_paths(path: &Path, row: &str) -> Result<RowPaths, Error> {
+pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, Error> {
     let no_paths = || Error::NoPaths { path: path.display().to_string() };
     if !path.is_dir() {
         return Err(no_paths());
@@ -109,7 +110,7 @@ pub fn row_paths(path: &Path, row: &str) -> Result<RowPaths, Error> {
     let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
     let is_by_rep = row.deciding().zip(rep).is_some_and(|(one, rep)| one.metric == rep.metric);
     let effect = if is_by_rep { rep } else { instructions }.ok_or_else(no_paths)?;
-    let paths = analyse::row_paths(&dir, row, effect)?;
+    let paths = analyse::row_paths(&dir, row, effect, is_compared)?;
     if paths.contexts.is_empty() { Err(no_paths()) } else { Ok(paths) }
 }
 

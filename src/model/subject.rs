@@ -23,6 +23,14 @@ impl Side {
             Side::Change => "change",
         }
     }
+
+    /// The one that this is compared with.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Base => Side::Change,
+            Side::Change => Side::Base,
+        }
+    }
 }
 
 /// One value for each Side.

@@ -5,6 +5,7 @@ mod gather;
 mod kinds;
 mod notes;
 mod paths;
+mod place;
 mod plain;
 mod rows;
 mod source;

@@ -1,34 +1,22 @@
 //! From where the functions were called that carry a delta.
 
-use std::collections::BTreeMap;
-use std::iter::Peekable;
-
 use super::gather::no_step;
-use super::kinds::costly;
-use super::plain::plain;
+use super::place::Place;
 use super::source::CountsRuns;
 use crate::analyse::error::Result;
 use crate::model::{
-    Context, Costly, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, Path, PathDelta, Profile,
-    Row, RowPaths, Side, Sides,
+    Context, Costly, Counts, Effect, LITTLE_OF_DELTA_PERCENT, Metric, PathDelta, Profile, Row,
+    RowPaths, Side,
 };
 
 /// A place that has a smaller share of the row on both Sides, in parts of a thousand, is not worth
 /// a bar either, and neither is anything below it.
 const NARROW_PER_MILLE: u64 = 5;
 
-/// A function below its caller, and all that it calls.
-#[derive(Default)]
-struct Place {
-    calls: Sides<u64>,
-    counts: Sides<Counts>,
-    below: BTreeMap<String, Place>,
-}
-
 /// The places that are worth a line or a bar by the Metric, those of a caller below it, those with
 /// the largest delta first.
 pub(super) fn deltas(base: &Profile, change: &Profile, metric: &Metric) -> Vec<PathDelta> {
-    let root = Place::of(base, change, metric.context);
+    let root = Place::of(base, change, metric.context).without_inlined();
     let least = Least {
         delta: root.size(metric) * LITTLE_OF_DELTA_PERCENT,
         // No picture is drawn of costly instructions.
@@ -57,11 +45,17 @@ impl Least {
     }
 }
 
-/// All places of a row, in the Layout of the Effect, of all Contexts.
+/// All places of a row, in the Layout of the Effect, of all Contexts: as they were called, or as
+/// they are compared.
 ///
 /// # Errors
 /// A Run or its profile cannot be read.
-pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<RowPaths> {
+pub fn row_paths(
+    runs: &dyn CountsRuns,
+    row: &Row,
+    effect: &Effect,
+    is_compared: bool,
+) -> Result<RowPaths> {
     let layout = effect.layout;
     let step_of = |side: Side| {
         let mut steps = runs.plan().method.steps.iter();
@@ -77,8 +71,10 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<Ro
             let of = |counts: &Counts| counts.instructions + counts.rep_iterations;
             of(&place.counts.base).abs_diff(of(&place.counts.change))
         };
+        let root = Place::of(&base, &change, context);
+        let root = if is_compared { root.without_inlined() } else { root };
         // Stable: those that differ by as much stay in the order of their names.
-        Place::of(&base, &change, context).list(0, &Costly::ALL, &mut paths, &mut |below| {
+        root.list(0, &Costly::ALL, &mut paths, &mut |below| {
             below.sort_by_key(|(_, place)| std::cmp::Reverse(size(place)));
         });
         (!paths.is_empty()).then_some((context, paths))
@@ -93,89 +89,10 @@ pub fn row_paths(runs: &dyn CountsRuns, row: &Row, effect: &Effect) -> Result<Ro
     })
 }
 
-impl Place {
-    /// What is called by none, which is above all.
-    fn of(base: &Profile, change: &Profile, context: Context) -> Place {
-        let mut root = Place::default();
-        for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
-            let of_context = |path: &&Path| path.context == context;
-            root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
-        }
-        root
-    }
-
-    /// Adds the next paths as long as they are that deep, and their counts to its own.
-    fn add_below<'a>(
-        &mut self,
-        depth: u32,
-        side: Side,
-        paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
-    ) {
-        while let Some(path) = paths.next_if(|path| path.depth == depth) {
-            let own = Counts {
-                instructions: path.instructions,
-                rep_iterations: path.rep_iterations,
-                costly: path.costly,
-                ..Counts::default()
-            };
-            let mut below = Place::default();
-            *below.calls.get_mut(side) = path.calls;
-            *below.counts.get_mut(side) = own;
-            below.add_below(depth + 1, side, paths);
-            *self.counts.get_mut(side) += *below.counts.get(side);
-            self.below.entry(plain(&path.function).to_owned()).or_default().merge(below);
-        }
-    }
-
-    fn merge(&mut self, other: Place) {
-        for side in Side::BOTH {
-            *self.calls.get_mut(side) += other.calls.get(side);
-            *self.counts.get_mut(side) += *other.counts.get(side);
-        }
-        for (function, place) in other.below {
-            self.below.entry(function).or_default().merge(place);
-        }
-    }
-
-    fn size(&self, metric: &Metric) -> u64 {
-        (metric.count)(&self.counts.base).abs_diff((metric.count)(&self.counts.change))
-    }
-
-    /// The larger of both Sides.
-    fn whole(&self, metric: &Metric) -> u64 {
-        (metric.count)(&self.counts.base).max((metric.count)(&self.counts.change))
-    }
-
-    /// All below it, with costly instructions of these kinds; `choose` says which of a caller's,
-    /// and in which order.
-    fn list<'a>(
-        &'a self,
-        depth: u32,
-        kinds: &[Costly],
-        to: &mut Vec<PathDelta>,
-        choose: &mut impl FnMut(&mut Vec<(&'a String, &'a Place)>),
-    ) {
-        let mut below: Vec<(&String, &Place)> = self.below.iter().collect();
-        choose(&mut below);
-        for (function, place) in below {
-            let Sides { base, change } = &place.counts;
-            let [instructions, rep_iterations] = [
-                [base.instructions, change.instructions],
-                [base.rep_iterations, change.rep_iterations],
-            ]
-            .map(|[base, change]| Sides { base, change });
-            let (function, calls) = (function.clone(), place.calls.clone());
-            let costly = costly(kinds.iter().copied(), &place.counts);
-            to.push(PathDelta { depth, function, calls, instructions, rep_iterations, costly });
-            place.list(depth + 1, kinds, to, choose);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CostlyCounts, METRICS};
+    use crate::model::{CostlyCounts, METRICS, Path};
 
     fn profile(paths: &[(u32, &str, u64, u64)]) -> Profile {
         let path = |(depth, function, calls, instructions): &(u32, &str, u64, u64)| Path {
@@ -215,6 +132,27 @@ mod tests {
         assert_eq!(listed(&base, &change), expected);
         // What is gone is found, too.
         assert_eq!(listed(&change, &base)[2], "--hook -8 -2");
+    }
+
+    #[test]
+    fn what_an_inlined_function_calls_is_compared_with_what_its_caller_calls() {
+        let base = [
+            (0, "fork", 1, 90),
+            (1, "dup", 1, 20),
+            (2, "copy", 4, 500),
+            (3, "alloc", 4, 90),
+            (2, "free", 1, 30),
+        ];
+        let change = [(0, "fork", 1, 130), (1, "copy", 4, 540), (2, "alloc", 4, 90)];
+        let expected =
+            ["fork +30 +0", "-copy +40 +0", "--alloc +0 +0", "-free -30 -1", "-dup -20 -1"];
+        assert_eq!(listed(&base, &change), expected);
+        assert_eq!(listed(&change, &base)[1], "-copy -40 +0");
+        // The caller called it before, or calls little of it: then that is new.
+        let before = [&base[..], &[(1, "copy", 1, 10)]].concat();
+        assert_eq!(listed(&before, &change)[1], "-dup -640 -1");
+        let little = [(0, "fork", 1, 130), (1, "free", 1, 30)];
+        assert_eq!(listed(&base, &little)[1], "-dup -640 -1");
     }
 
     #[test]

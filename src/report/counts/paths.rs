@@ -18,7 +18,9 @@ const COLUMNS: [(&str, Kind); 5] = [
 
 const MEANING: &str = "Each function is below the one that called it, further to the right where \
                        that called others, too. Its delta, per operation, is that of all that it \
-                       called. What is less than 1 % of the row's delta is left out.";
+                       called. What is less than 1 % of the row's delta is left out. Where the \
+                       compiler inlined a function on one side alone, what it calls is below its \
+                       caller on both.";
 
 /// One table for each changed row.
 pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {

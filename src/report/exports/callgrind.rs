@@ -10,6 +10,7 @@ use crate::model::{Costly, RowPaths, Side, Sides};
 pub(super) const EXPORT: Export = Export {
     name: "callgrind",
     about: "functions and calls, for KCachegrind and callgrind_annotate",
+    is_compared: false,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -7,6 +7,9 @@ pub struct Export {
     pub name: &'static str,
     /// Who reads it, for the help.
     pub about: &'static str,
+    /// Whether what an inlined function calls is below its caller, to be compared with the other
+    /// Side; else it is as it was called.
+    pub is_compared: bool,
     /// Of one Side, or of both; a picture is always of both.
     pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,
 }

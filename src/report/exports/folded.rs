@@ -8,6 +8,7 @@ use crate::model::{RowPaths, Side};
 pub(super) const EXPORT: Export = Export {
     name: "folded",
     about: "a line for each stack with its instructions, for flame graphs",
+    is_compared: false,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -11,6 +11,7 @@ use crate::stats::tables::share_percent;
 pub(super) const EXPORT: Export = Export {
     name: "lkp",
     about: "shares in percent, as in the mails of the 0-day robot",
+    is_compared: false,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -14,6 +14,7 @@ use crate::model::{Costly, RowPaths, Side};
 pub(super) const EXPORT: Export = Export {
     name: "pprof",
     about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
+    is_compared: false,
     write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
 };
 

@@ -10,6 +10,7 @@ use crate::report::view::Flame;
 pub(super) const EXPORT: Export = Export {
     name: "svg",
     about: "a picture of both sides: a differential flame graph",
+    is_compared: true,
     write: |paths, _| write(paths).into_bytes(),
 };
 
