@@ -166,6 +166,10 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
         return;
     }
     flush(it, context, ktax_total());
+    if (it->called_at == address) {
+        it->called_at = 0; /* of code outside of every function, as of a filter of packets */
+        return;
+    }
     it->called_at = 0;
     struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
     int depth = stack->depth;

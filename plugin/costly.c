@@ -66,15 +66,20 @@ static void on_costly(unsigned int vcpu, void *data)
 static void on_msr(unsigned int vcpu, void *data)
 {
     static struct qemu_plugin_register *rcx;
-    const struct ktax_costly_site *unknown = data;
+    static bool is_asked;
+    struct ktax_costly_site *unknown = data;
+    struct ktax_costly_site *site = NULL;
+    uint64_t value;
 
     (void)vcpu;
-    rcx = rcx ? rcx : ktax_register_find("rcx");
-    uint64_t msr = (uint64_t)(uint32_t)ktax_register_read(rcx) + 1;
-    struct ktax_costly_site *site = find(unknown->kind, unknown->slot, msr);
-    if (site) {
-        count(site);
+    if (!is_asked) {
+        rcx = ktax_register_find("rcx");
+        is_asked = true;
     }
+    if (ktax_register_get(rcx, &value)) {
+        site = find(unknown->kind, unknown->slot, (uint64_t)(uint32_t)value + 1);
+    }
+    count(site ? site : unknown);
 }
 
 void ktax_costly_count(enum ktax_costly kind, int slot)
@@ -132,5 +137,5 @@ bool ktax_costly_take(struct ktax_region *to)
 
 const char *ktax_costly_split_failed(void)
 {
-    return is_full ? "more than 16384 functions with costly instructions" : NULL;
+    return is_full ? "more than 16384 functions and registers with costly instructions" : NULL;
 }

@@ -24,14 +24,25 @@ struct qemu_plugin_register *ktax_register_find(const char *name)
     return NULL;
 }
 
+/* What QEMU returns is a size until API 5, and a boolean from 6 on. */
+bool ktax_register_get(struct qemu_plugin_register *handle, uint64_t *value)
+{
+    if (!handle) {
+        return false;
+    }
+    bytes = bytes ? bytes : g_byte_array_new();
+    g_byte_array_set_size(bytes, 0);
+    qemu_plugin_read_register(handle, bytes);
+    bool is_there = bytes->len == sizeof(*value);
+    if (is_there) {
+        memcpy(value, bytes->data, sizeof(*value));
+    }
+    return is_there;
+}
+
 uint64_t ktax_register_read(struct qemu_plugin_register *handle)
 {
     uint64_t value = 0;
 
-    bytes = bytes ? bytes : g_byte_array_new();
-    g_byte_array_set_size(bytes, 0);
-    if (handle && qemu_plugin_read_register(handle, bytes) == sizeof(value)) {
-        memcpy(&value, bytes->data, sizeof(value));
-    }
-    return value;
+    return ktax_register_get(handle, &value) ? value : 0;
 }

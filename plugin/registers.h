@@ -11,7 +11,10 @@ bool ktax_registers_are_there(void);
 /* By QEMU's name; NULL if there is none. Call it when a vCPU exists. */
 struct qemu_plugin_register *ktax_register_find(const char *name);
 
-/* 0 of NULL, and of one that has no 64 bits. */
+/* False: `handle` is NULL, or has no 64 bits. */
+bool ktax_register_get(struct qemu_plugin_register *handle, uint64_t *value);
+
+/* 0 then. */
 uint64_t ktax_register_read(struct qemu_plugin_register *handle);
 
 #endif

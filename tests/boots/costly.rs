@@ -103,8 +103,8 @@ fn a_clock_that_is_a_device_is_read_once_in_each_call() {
     assert_eq!(accesses(&clocks(dir.path(), &[])), None);
 }
 
-/// Without FSGSBASE the base of GS is written by its number, C0000102, which is KERNEL_GS_BASE
-/// where the kernel executes.
+/// Without FSGSBASE the kernel writes the base of a program's GS by the number of a register,
+/// C0000102: KERNEL_GS_BASE.
 fn bases(dir: &Path, more: &[&str]) -> Comparison {
     let lines = ["", "nofsgsbase"];
     programmed(dir, "bases", include_str!("costly/bases.c"), lines, more)
@@ -125,4 +125,6 @@ fn a_register_that_is_written_is_known_by_its_number() {
     let dir = scratch();
     let comparison = bases(dir.path(), &[]);
     assert_eq!(comparison.rows[0].effect(Costly::Wrmsr.name()).unwrap().change, 1.0);
+    let profile = dir.path().join("out/boots/001-change/runs/program:bases.profile.tsv");
+    assert!(!fs::read_to_string(profile).unwrap().contains("\nmsr\t"));
 }
