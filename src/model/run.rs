@@ -68,6 +68,19 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+impl std::ops::SubAssign for Counts {
+    fn sub_assign(&mut self, less: Counts) {
+        let Counts { instructions, rep_iterations, wait, idle, transfers, costly, modelled } = self;
+        *instructions = instructions.saturating_sub(less.instructions);
+        *rep_iterations = rep_iterations.saturating_sub(less.rep_iterations);
+        *wait = wait.saturating_sub(less.wait);
+        *idle = idle.saturating_sub(less.idle);
+        *transfers = transfers.saturating_sub(less.transfers);
+        *costly -= less.costly;
+        *modelled -= less.modelled;
+    }
+}
+
 /// The counts of one Region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

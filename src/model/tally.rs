@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -70,6 +70,14 @@ impl<K: Tallied<N>, const N: usize> AddAssign for Tally<K, N> {
     fn add_assign(&mut self, more: Self) {
         for (count, more) in self.counts.iter_mut().zip(more.counts) {
             *count = count.saturating_add(more);
+        }
+    }
+}
+
+impl<K: Tallied<N>, const N: usize> SubAssign for Tally<K, N> {
+    fn sub_assign(&mut self, less: Self) {
+        for (count, less) in self.counts.iter_mut().zip(less.counts) {
+            *count = count.saturating_sub(less);
         }
     }
 }

@@ -153,6 +153,29 @@ mod tests {
         assert_eq!(listed(&before, &change)[1], "-dup -640 -1");
         let little = [(0, "fork", 1, 130), (1, "free", 1, 30)];
         assert_eq!(listed(&base, &little)[1], "-dup -640 -1");
+        // One call of the same is not what was inlined.
+        let one = [(0, "fork", 1, 90), (1, "copy", 1, 9), (1, "new", 1, 20), (2, "copy", 4, 500)];
+        let one = listed(&base, &one);
+        assert!(
+            ["-dup -640 -1", "-new +520 +1"].iter().all(|it| one.iter().any(|line| line == it))
+        );
+    }
+
+    #[test]
+    fn what_is_compared_is_the_same_from_either_side() {
+        let base = [(0, "p", 1, 5), (1, "b", 1, 10), (2, "n", 1, 300)];
+        let change = [(0, "p", 1, 5), (1, "n", 1, 300), (1, "a", 1, 5), (2, "b", 1, 10)];
+        let there = listed(&base, &change);
+        let back = listed(&change, &base);
+        assert_eq!(there, ["p +5 +0", "-a +5 +1", "-b +0 +0", "-n +0 +0"]);
+        assert_eq!(back, ["p -5 +0", "-a -5 -1", "-b +0 +0", "-n +0 +0"]);
+    }
+
+    #[test]
+    fn as_deep_as_a_profile_may_be() {
+        let deep: Vec<_> = (0..1000).map(|depth| (depth, "f", 1, 1)).collect();
+        let listed = listed(&deep, &[(0, "f", 1, 1)]);
+        assert_eq!(listed[0], "f -999 +0");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What both Sides execute, by the functions that were called.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 use std::mem;
 
@@ -12,10 +13,10 @@ use crate::model::{Context, Costly, Counts, Metric, Path, PathDelta, Profile, Si
 #[derive(Default)]
 pub(super) struct Place {
     calls: Sides<u64>,
-    own: Sides<Counts>,
     /// With those of all below it.
     pub(super) counts: Sides<Counts>,
-    below: BTreeMap<String, Place>,
+    /// Boxed: profiles may be a thousand calls deep, and so the stack of who reads them.
+    below: BTreeMap<String, Box<Place>>,
 }
 
 impl Place {
@@ -26,11 +27,10 @@ impl Place {
             let of_context = |path: &&Path| path.context == context;
             root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
         }
-        root.add_up();
         root
     }
 
-    /// Adds the next paths as long as they are that deep.
+    /// Adds the next paths as long as they are that deep, and their counts to its own.
     fn add_below<'a>(
         &mut self,
         depth: u32,
@@ -38,58 +38,61 @@ impl Place {
         paths: &mut Peekable<impl Iterator<Item = &'a Path>>,
     ) {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
-            let mut below = Place::default();
+            let mut below = Box::<Place>::default();
             *below.calls.get_mut(side) = path.calls;
-            *below.own.get_mut(side) = Counts {
+            *below.counts.get_mut(side) = Counts {
                 instructions: path.instructions,
                 rep_iterations: path.rep_iterations,
                 costly: path.costly,
                 ..Counts::default()
             };
             below.add_below(depth + 1, side, paths);
-            self.below.entry(plain(&path.function).to_owned()).or_default().merge(below);
+            *self.counts.get_mut(side) += *below.counts.get(side);
+            self.add(plain(&path.function).to_owned(), below);
         }
     }
 
-    fn merge(&mut self, other: Place) {
+    fn add(&mut self, function: String, place: Box<Place>) {
+        match self.below.entry(function) {
+            Entry::Vacant(entry) => drop(entry.insert(place)),
+            Entry::Occupied(mut entry) => entry.get_mut().merge(*place),
+        }
+    }
+
+    fn merge(&mut self, Place { calls, counts, below }: Place) {
         for side in Side::BOTH {
-            *self.calls.get_mut(side) += other.calls.get(side);
-            *self.own.get_mut(side) += *other.own.get(side);
-            *self.counts.get_mut(side) += *other.counts.get(side);
+            *self.calls.get_mut(side) += calls.get(side);
+            *self.counts.get_mut(side) += *counts.get(side);
         }
-        for (function, place) in other.below {
-            self.below.entry(function).or_default().merge(place);
-        }
+        below.into_iter().for_each(|(function, place)| self.add(function, place));
     }
 
-    fn add_up(&mut self) {
-        self.counts = self.own.clone();
-        for below in self.below.values_mut() {
-            below.add_up();
-            for side in Side::BOTH {
-                *self.counts.get_mut(side) += *below.counts.get(side);
-            }
-        }
-    }
-
-    /// Puts what an inlined function calls below its caller, where the other Side has it. A
-    /// function is inlined if only one Side calls it, and the caller itself calls most of what it
-    /// called on the other one.
+    /// The same places as they are compared: what an inlined function calls is below its caller. A
+    /// function is inlined if only one Side calls it, and on the other one its caller itself calls
+    /// most of what it called.
     pub(super) fn without_inlined(mut self) -> Place {
-        for side in Side::BOTH {
-            let inlined = self.below.iter().filter(|(_, place)| self.has_inlined(place, side));
-            let inlined: Vec<String> = inlined.map(|(function, _)| function.clone()).collect();
-            for function in inlined {
-                let place = self.below.entry(function).or_default();
-                place.counts = place.own.clone();
-                for (function, callee) in mem::take(&mut place.below) {
-                    self.below.entry(function).or_default().merge(callee);
+        self.lift_inlined();
+        self
+    }
+
+    fn lift_inlined(&mut self) {
+        let is_inlined = |place| Side::BOTH.into_iter().any(|side| self.has_inlined(place, side));
+        let inlined = self.below.iter().filter(|(_, place)| is_inlined(place));
+        let inlined: Vec<String> = inlined.map(|(function, _)| function.clone()).collect();
+        let mut called = Vec::new();
+        for function in inlined {
+            let place = self.below.entry(function).or_default();
+            for (function, callee) in mem::take(&mut place.below) {
+                for side in Side::BOTH {
+                    *place.counts.get_mut(side) -= *callee.counts.get(side);
                 }
+                called.push((function, callee));
             }
         }
-        let below = mem::take(&mut self.below).into_iter();
-        self.below = below.map(|(function, it)| (function, it.without_inlined())).collect();
-        self
+        for (function, callee) in called {
+            self.add(function, callee);
+        }
+        self.below.values_mut().for_each(|place| place.lift_inlined());
     }
 
     /// Whether what is called on one Side is part of this function on the other one.
@@ -97,20 +100,21 @@ impl Place {
         if place.is_there(side.other()) {
             return false;
         }
-        let is_called_here = |function: &String| {
-            self.below
-                .get(function)
-                .is_some_and(|it| !it.is_there(side) && it.is_there(side.other()))
-        };
-        let executed = |place: &Place| {
+        let executed = |place: &Place, side: Side| {
             let counts = place.counts.get(side);
             counts.instructions.saturating_add(counts.rep_iterations)
         };
-        let sum = |sum: u64, place: &Place| sum.saturating_add(executed(place));
-        let all = place.below.values().fold(0, sum);
-        let here = place.below.iter().filter(|(function, _)| is_called_here(function));
-        let here = here.fold(0, |all, (_, place)| sum(all, place));
-        here > all / 2
+        // As much of it as its like here executes on the other Side alone.
+        let here = |function: &String, callee: &Place| {
+            let like = self.below.get(function).filter(|it| !it.is_there(side));
+            like.map_or(0, |it| executed(it, side.other()).min(executed(callee, side)))
+        };
+        let (mut all, mut found) = (0_u64, 0_u64);
+        for (function, callee) in &place.below {
+            all = all.saturating_add(executed(callee, side));
+            found = found.saturating_add(here(function, callee));
+        }
+        found > all / 2
     }
 
     fn is_there(&self, side: Side) -> bool {
@@ -135,7 +139,8 @@ impl Place {
         to: &mut Vec<PathDelta>,
         choose: &mut impl FnMut(&mut Vec<(&'a String, &'a Place)>),
     ) {
-        let mut below: Vec<(&String, &Place)> = self.below.iter().collect();
+        let mut below: Vec<(&String, &Place)> =
+            self.below.iter().map(|(function, place)| (function, &**place)).collect();
         choose(&mut below);
         for (function, place) in below {
             let Sides { base, change } = &place.counts;
