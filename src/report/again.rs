@@ -113,7 +113,11 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
         }
         words.boot_lines(&base.boot_line, &change.boot_line);
         let usual = TimedMachine::default();
-        words.unless(plan.machine.cpu == usual.cpu, "--cpu", &plan.machine.cpu);
+        words.unless(
+            plan.machine.cpu == plan.machine.accelerator.cpu(),
+            "--cpu",
+            &plan.machine.cpu,
+        );
         words.unless(
             plan.machine.memory_mib == usual.memory_mib,
             "--memory",

@@ -13,7 +13,8 @@ pub(super) fn msr(fields: &[&str]) -> Option<MsrLine> {
     let is_hex = (1..=8).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_hexdigit());
     (is_hex && is_function_name(function)).then_some(())?;
     let msr = Msr(u32::from_str_radix(number, 16).ok()?);
-    Some(MsrLine { context, kind, msr, count: decimal(count)?, function: (*function).to_owned() })
+    let count = decimal(count).filter(|count| *count > 0)?;
+    Some(MsrLine { context, kind, msr, count, function: (*function).to_owned() })
 }
 
 /// Whether no function accessed registers more often than it executed such instructions.
@@ -23,9 +24,12 @@ pub(super) fn are_of(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
         let sum = sums.entry((of.context, &of.function, of.kind)).or_default();
         *sum = sum.saturating_add(of.count);
     }
-    sums.into_iter().all(|((context, function, kind), sum)| {
-        let of = lines.iter().filter(|it| it.context == context && it.function == function);
-        let counted = of.fold(0_u64, |all, it| all.saturating_add(it.counts.costly.get(kind)));
-        sum <= counted
-    })
+    let mut counted: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
+    for line in lines {
+        for (kind, count) in line.counts.costly.iter() {
+            let sum = counted.entry((line.context, &line.function, kind)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    sums.into_iter().all(|(of, sum)| counted.get(&of).is_some_and(|counted| sum <= *counted))
 }

@@ -244,6 +244,7 @@ fn which_registers_are_accessed_is_read() {
         ("wrmsr\t1b", "locked\t1b", ProfileError::Line { line: 7 }),
         ("1b\t1", "100000001\t1", ProfileError::Line { line: 7 }),
         ("1b\t1", "+b\t1", ProfileError::Line { line: 7 }),
+        ("1b\t1", "1b\t0", ProfileError::Line { line: 7 }),
     ] {
         assert_eq!(parse(&WRMSR.replace(is, becomes)), Err(error), "{becomes:?}");
     }

@@ -16,14 +16,15 @@ const HOW: &str = "A bar is what one function adds to the base or saves: the num
                    layout moves code and data in memory: a line joins the two sides under one \
                    layout, and the thick one has the median delta.";
 
-const FLAME: &str = "Each function is below the one that calls it. Its bars are as long as what it \
-                     executes with all that it calls: the upper bar on the base, the lower one \
-                     with the change. The lower bar is red where the function's own code executes \
-                     more with the change, and the upper bar is blue where it executed more on \
-                     the base. Grey bars differ by no more than layouts do. The largest \
-                     differences are on the left. A function below 1 % of the row is left out. \
-                     The eight rows that changed most have this picture; `ktax report DIR \
-                     --explain ROW --paths svg` draws it for any row.";
+const FLAME: &str = "Each function is below the one that calls it; what a function calls that \
+                     the compiler inlined on one side alone is below its caller. Its bars are as \
+                     long as what it executes with all that it calls: the upper bar on the base, \
+                     the lower one with the change. The lower bar is red where the function's \
+                     own code executes more with the change, and the upper bar is blue where it \
+                     executed more on the base. Grey bars differ by no more than layouts do. The \
+                     largest differences are on the left. A function below 1 % of the row is \
+                     left out. The eight rows that changed most have this picture; `ktax report \
+                     DIR --explain ROW --paths svg` draws it for any row.";
 
 /// A page with more rows says less of each: it has to stay small enough to be sent.
 const LARGE_ROWS: usize = 60;

@@ -38,16 +38,26 @@ fn counts(function: &FunctionDelta) -> Option<&Sides<u64>> {
     function.costly.values().chain(function.modelled.values()).next()
 }
 
-/// ` (0xc0000102)`, or of several registers each with its counts; nothing where none is known.
+/// So many registers of a function.
+const MOST_REGISTERS: usize = 4;
+
+/// ` (register 0xc0000102)`, or those that differ with their counts; nothing where none is known.
 fn registers(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
-    let each = |(msr, counts)| match msrs.len() {
-        1 => format!("{msr}"),
-        _ => format!("{msr} {}", both(counts, ops)),
-    };
-    match msrs.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", msrs.iter().map(each).collect::<Vec<_>>().join(", ")),
+    if let (1, Some((msr, _))) = (msrs.len(), msrs.first_key_value()) {
+        return format!(" (register {msr})");
     }
+    let mut differing: Vec<(&Msr, &Sides<u64>)> =
+        msrs.iter().filter(|(_, counts)| counts.base != counts.change).collect();
+    if differing.is_empty() {
+        return String::new();
+    }
+    differing.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.abs_diff(counts.change)));
+    let shown = differing.iter().take(MOST_REGISTERS);
+    let mut all: Vec<String> =
+        shown.map(|(msr, counts)| format!("{msr} {}", both(counts, ops))).collect();
+    let more = differing.len().saturating_sub(MOST_REGISTERS);
+    all.extend((more > 0).then(|| format!("… {more} more")));
+    format!(" (registers {})", all.join(", "))
 }
 
 #[cfg(test)]
@@ -55,11 +65,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_register_is_named_and_several_have_their_counts() {
+    fn one_register_is_named_and_those_of_several_that_differ_have_their_counts() {
         let counts = |base, change| Sides { base, change };
         let one = [(Msr(0xc000_0102), counts(0, 20))].into();
-        let two = [(Msr(0x1b), counts(10, 0)), (Msr(0x6e0), counts(5, 10))].into();
-        let text = [BTreeMap::new(), one, two].map(|msrs| registers(&msrs, 10));
-        assert_eq!(text, ["", " (0xc0000102)", " (0x1b 1.00 → 0, 0x6e0 0.50 → 1.00)"]);
+        let two = [(Msr(0x1b), counts(5, 10)), (Msr(0x6e0), counts(10, 0))];
+        let two = two.into_iter().chain([(Msr(0x1c), counts(7, 7))]).collect();
+        let many = (0..9).map(|at| (Msr(at), counts(10, 20))).collect();
+        let text = [BTreeMap::new(), one, two, many].map(|msrs| registers(&msrs, 10));
+        assert_eq!(text[..2], ["", " (register 0xc0000102)"]);
+        assert_eq!(text[2], " (registers 0x6e0 1.00 → 0, 0x1b 0.50 → 1.00)");
+        assert!(text[3].ends_with("0x3 1.00 → 2.00, … 5 more)"), "{}", text[3]);
     }
 }

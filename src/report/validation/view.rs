@@ -33,6 +33,9 @@ pub fn view(validation: &Validation) -> View {
 }
 
 fn headline(validation: &Validation) -> String {
+    if validation.unfit.is_some() {
+        return "no row can be judged by these times".to_owned();
+    }
     let share = |Share { of_them, all }: Share| format!("{of_them} of {all}");
     let signs = match validation.signs.all {
         0 => "no row changed by 5 % or more".to_owned(),
