@@ -64,6 +64,8 @@ fn every_format_looks_as_expected() {
     }
 }
 
+const UNFIT: &str = "the same side twice gave 1.19 instead of 1";
+
 /// Results that are no comparison of counts.
 fn others() -> Vec<(&'static str, Saved)> {
     let diff = ExitPair { base: exits::base(), change: exits::change(), totals: false };
@@ -83,7 +85,8 @@ fn others() -> Vec<(&'static str, Saved)> {
         ("stat-pairs", stat::pairs().saved()),
         ("calibration", Saved::from(estimates::calibrated(true)).saved()),
         ("calibration-alone", Saved::from(estimates::calibrated(false)).saved()),
-        ("validation", Saved::from(estimates::validated()).saved()),
+        ("validation", Saved::from(estimates::validated(None)).saved()),
+        ("validation-unfit", Saved::from(estimates::validated(Some(UNFIT))).saved()),
         ("history-one", history::one().saved()),
         ("history-many", history::many().saved()),
     ]

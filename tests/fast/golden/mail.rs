@@ -55,8 +55,8 @@ fn the_command_of_a_mail_is_one_and_names_what_was_compared() {
     let without =
         ["guests", "guests-alone", "native-one", "native-many", "exits", "exits-two", "exits-diff"];
     let without = [&without[..], &["stat-two", "stat-pairs", "history-one", "history-many"]];
-    let without = [&without.concat()[..], &["calibration", "calibration-alone", "validation"]];
-    let without = without.concat();
+    let estimated = ["calibration", "calibration-alone", "validation", "validation-unfit"];
+    let without = [&without.concat()[..], &estimated].concat();
     for (name, result) in every() {
         let mail = show(&result, MAIL);
         let has_command = mail.contains("To measure it again:");
