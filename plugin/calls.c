@@ -166,11 +166,11 @@ void ktax_on_return(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addr
         return;
     }
     flush(it, context, ktax_total());
-    if (it->called_at == address) {
-        it->called_at = 0; /* of code outside of every function, as of a filter of packets */
-        return;
-    }
+    uint64_t called_at = it->called_at;
     it->called_at = 0;
+    if (called_at == address) {
+        return; /* of code outside of every function, as of a filter of packets */
+    }
     struct ktax_stack *stack = ktax_stack_select(it, address, it->base);
     int depth = stack->depth;
     if (depth == 0) {
