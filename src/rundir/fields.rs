@@ -1,5 +1,7 @@
 //! What a field of a profile may be.
 
+use crate::model::Context;
+
 /// A symbol, or `[user]`, `[kernel]`, or of a program or a library: `[git]cmd_status`.
 pub(super) fn is_function_name(name: &str) -> bool {
     let is_of = |text: &str, more: &[u8]| {
@@ -17,4 +19,15 @@ pub(super) fn is_function_name(name: &str) -> bool {
 /// A number that is written as the plugin does.
 pub(super) fn decimal(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Who executed it.
+pub(super) fn context(text: &str) -> Option<Context> {
+    Context::ALL.into_iter().find(|known| known.name() == text)
+}
+
+/// A number of at most so many hexadecimal digits, without a prefix.
+pub(super) fn hexadecimal(text: &str, most_digits: usize) -> Option<u64> {
+    let is_one = text.len() <= most_digits && text.bytes().all(|b| b.is_ascii_hexdigit());
+    is_one.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }

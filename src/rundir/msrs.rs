@@ -2,34 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{decimal, is_function_name};
+use super::fields::{self, decimal, hexadecimal, is_function_name};
 use crate::model::{Context, Costly, Msr, MsrLine, ProfileLine, Tallied};
+
+/// The instructions that access them.
+const KINDS: [Costly; 2] = [Costly::Wrmsr, Costly::Rdmsr];
 
 /// A line `msr`.
 pub(super) fn msr(fields: &[&str]) -> Option<MsrLine> {
     let ["msr", context, kind, number, count, function] = fields else { return None };
-    let context = Context::ALL.into_iter().find(|known| known.name() == *context)?;
-    let kind = Costly::named(kind).filter(|kind| [Costly::Wrmsr, Costly::Rdmsr].contains(kind))?;
-    let is_hex = (1..=8).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_hexdigit());
-    (is_hex && is_function_name(function)).then_some(())?;
-    let msr = Msr(u32::from_str_radix(number, 16).ok()?);
+    let context = fields::context(context)?;
+    let kind = Costly::named(kind).filter(|kind| KINDS.contains(kind))?;
+    let msr = Msr(u32::try_from(hexadecimal(number, 8)?).ok()?);
     let count = decimal(count).filter(|count| *count > 0)?;
-    Some(MsrLine { context, kind, msr, count, function: (*function).to_owned() })
+    let function = is_function_name(function).then(|| (*function).to_owned())?;
+    Some(MsrLine { context, kind, msr, count, function })
 }
 
 /// Whether no function accessed registers more often than it executed such instructions.
 pub(super) fn are_of(msrs: &[MsrLine], lines: &[ProfileLine]) -> bool {
-    let mut sums: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
-    for of in msrs {
-        let sum = sums.entry((of.context, &of.function, of.kind)).or_default();
-        *sum = sum.saturating_add(of.count);
+    if msrs.is_empty() {
+        return true;
     }
-    let mut counted: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
+    let mut left: BTreeMap<(Context, &str, Costly), u64> = BTreeMap::new();
     for line in lines {
-        for (kind, count) in line.counts.costly.iter() {
-            let sum = counted.entry((line.context, &line.function, kind)).or_default();
-            *sum = sum.saturating_add(count);
+        for kind in KINDS {
+            let left = left.entry((line.context, &line.function, kind)).or_default();
+            *left = left.saturating_add(line.counts.costly.get(kind));
         }
     }
-    sums.into_iter().all(|(of, sum)| counted.get(&of).is_some_and(|counted| sum <= *counted))
+    msrs.iter().all(|of| {
+        let left = left.entry((of.context, &of.function, of.kind)).or_default();
+        let rest = left.checked_sub(of.count);
+        *left = rest.unwrap_or_default();
+        rest.is_some()
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{decimal, is_function_name};
+use super::fields::{self, decimal, is_function_name};
 use crate::model::{Context, Costly, CostlyCounts, Counts, Path, ProfileLine, Tallied};
 
 /// As in `plugin/paths.c`, which counts the root, too.
@@ -13,7 +13,7 @@ pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let ["path", context, depth, instructions, rep_iterations, calls, function] = fields else {
         return None;
     };
-    let context = Context::ALL.into_iter().find(|known| known.name() == *context)?;
+    let context = fields::context(context)?;
     let above = last.filter(|last| last.context == context).map_or(0, |last| last.depth + 1);
     let depth = decimal(depth).filter(|depth| *depth < DEEPEST)? as u32;
     (depth <= above && is_function_name(function)).then_some(())?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::fields::{decimal, is_function_name};
+use super::fields::{self, decimal, hexadecimal, is_function_name};
 use super::msrs;
 use super::paths::{self, Sums};
 use crate::model::{
@@ -241,7 +241,7 @@ fn function(fields: &[&str]) -> Option<ProfileLine> {
         }
         _ => return None,
     };
-    let context = Context::ALL.into_iter().find(|known| known.name() == context)?;
+    let context = fields::context(context)?;
     let name = is_function_name(function).then(|| (*function).to_owned())?;
     Some(ProfileLine { context, function: name, counts })
 }
@@ -255,10 +255,9 @@ fn cache_line(fields: &[&str]) -> Option<CacheLine> {
         Some((one, other)) => memory.has_symbols() && is_name(one) && is_name(other),
         None => is_name(name),
     };
-    let is_hex = (1..=16).contains(&offset.len()) && offset.bytes().all(|b| b.is_ascii_hexdigit());
     let (transfers, lines) = (decimal(transfers)?, decimal(lines)?);
-    (is_named && is_hex && transfers >= lines && lines > 0).then_some(())?;
-    let offset = u64::from_str_radix(offset, 16).ok()?;
+    (is_named && transfers >= lines && lines > 0).then_some(())?;
+    let offset = hexadecimal(offset, 16)?;
     Some(CacheLine { memory, name: (*name).to_owned(), offset, transfers, lines })
 }
 

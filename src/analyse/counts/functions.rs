@@ -36,11 +36,7 @@ pub(super) fn read(
     };
     let base = profile(pair.steps.base, &pair.samples.base)?;
     let change = profile(pair.steps.change, &pair.samples.change)?;
-    let mut functions = deltas(&base, &change, workload.ops, metric);
-    let profiles = Sides { base: &base, change: &change };
-    for function in &mut functions {
-        function.msrs = msrs(&profiles, &function.function, metric);
-    }
+    let functions = deltas(&base, &change, workload.ops, metric);
     // Paths do not have what was modelled.
     let paths = match metric.modelled {
         None => paths::deltas(&base, &change, metric),
@@ -134,7 +130,12 @@ fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<Fu
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
     // Stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(_, sides)| std::cmp::Reverse(size(sides)));
-    deltas.iter().map(|(function, sides)| delta(function, sides, ops, metric)).collect()
+    let mut msrs = msrs(&Sides { base, change }, metric);
+    let with_msrs = |(function, sides)| FunctionDelta {
+        msrs: msrs.remove(function).unwrap_or_default(),
+        ..delta(function, &sides, ops, metric)
+    };
+    deltas.into_iter().map(with_msrs).collect()
 }
 
 fn delta(function: &str, sides: &Sides<Counts>, ops: u64, metric: &Metric) -> FunctionDelta {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::plain::plain;
-use crate::model::{Costly, Counts, Metric, Modelled, Msr, Profile, Side, Sides, Tallied, Tally};
+use crate::model::{
+    Costly, Counts, Metric, Modelled, Msr, MsrLine, Profile, Side, Sides, Tallied, Tally,
+};
 
 /// Of these kinds what there is.
 pub(super) fn costly(
@@ -21,25 +23,23 @@ pub(super) fn modelled(
     of(kinds, counts, |counts| &counts.modelled)
 }
 
-/// Which registers a function accessed, if the Metric is of such instructions.
-pub(super) fn msrs(
-    profiles: &Sides<&Profile>,
-    function: &str,
+/// Which registers functions accessed, if the Metric is of such instructions.
+pub(super) fn msrs<'a>(
+    profiles: &Sides<&'a Profile>,
     metric: &Metric,
-) -> BTreeMap<Msr, Sides<u64>> {
-    let mut msrs: BTreeMap<Msr, Sides<u64>> = BTreeMap::new();
+) -> BTreeMap<&'a str, BTreeMap<Msr, Sides<u64>>> {
+    let mut functions: BTreeMap<&str, BTreeMap<Msr, Sides<u64>>> = BTreeMap::new();
     for side in Side::BOTH {
-        let of = profiles.get(side).msrs.iter().filter(|line| {
-            line.context == metric.context
-                && Some(line.kind) == metric.costly
-                && plain(&line.function) == function
-        });
-        for line in of {
+        let lines = profiles.get(side).msrs.iter();
+        let is_of =
+            |line: &&MsrLine| line.context == metric.context && Some(line.kind) == metric.costly;
+        for line in lines.filter(is_of) {
+            let msrs = functions.entry(plain(&line.function)).or_default();
             let count = msrs.entry(line.msr).or_default().get_mut(side);
             *count = count.saturating_add(line.count);
         }
     }
-    msrs
+    functions
 }
 
 fn of<K: Tallied<N> + Ord, const N: usize>(
@@ -55,7 +55,7 @@ fn of<K: Tallied<N> + Ord, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, MsrLine, metric};
+    use crate::model::{Context, metric};
 
     #[test]
     fn registers_are_of_the_metrics_kind_context_and_function() {
@@ -78,7 +78,7 @@ mod tests {
             ..Profile::default()
         };
         let metric = metric(Costly::Wrmsr.name()).unwrap();
-        let found = msrs(&Sides { base: &base, change: &change }, "f", metric);
-        assert_eq!(found, [(Msr(0x10), Sides { base: 0, change: 10 })].into());
+        let found = msrs(&Sides { base: &base, change: &change }, metric);
+        assert_eq!(found["f"], [(Msr(0x10), Sides { base: 0, change: 10 })].into());
     }
 }

@@ -25,12 +25,15 @@ fn text(effect: &Effect, ops: u64) -> String {
         let counts = both(counts(function)?, ops);
         Some(format!("{} {counts}{}", function.function, registers(&function.msrs, ops)))
     };
-    let all: Vec<String> = effect.functions.iter().filter_map(one).collect();
-    let more = match all.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!(", … {more} more"),
-    };
-    format!("{}{more}", all[..all.len().min(MOST)].join(", "))
+    shortened(effect.functions.iter().filter_map(one).collect(), MOST)
+}
+
+/// The first ones, and how many more there are.
+fn shortened(mut all: Vec<String>, most: usize) -> String {
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    all.extend((more > 0).then(|| format!("… {more} more")));
+    all.join(", ")
 }
 
 /// Of the kind that the Effect is of: a function has no other.
@@ -52,12 +55,9 @@ fn registers(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
         return String::new();
     }
     differing.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.abs_diff(counts.change)));
-    let shown = differing.iter().take(MOST_REGISTERS);
-    let mut all: Vec<String> =
-        shown.map(|(msr, counts)| format!("{msr} {}", both(counts, ops))).collect();
-    let more = differing.len().saturating_sub(MOST_REGISTERS);
-    all.extend((more > 0).then(|| format!("… {more} more")));
-    format!(" (registers {})", all.join(", "))
+    let one = |(msr, counts): (&Msr, &Sides<u64>)| format!("{msr} {}", both(counts, ops));
+    let all = differing.into_iter().map(one).collect();
+    format!(" (registers {})", shortened(all, MOST_REGISTERS))
 }
 
 #[cfg(test)]
