@@ -10,6 +10,9 @@ pub fn ascii(text: &str) -> String {
             '·' => plain.push('|'),
             '–' | '─' | '━' => plain.push('-'),
             '╸' => plain.push('>'),
+            '├' => plain.push('+'),
+            '└' => plain.push('`'),
+            '│' => plain.push('|'),
             'µ' => plain.push('u'),
             // The bars of a sparkline.
             '▁' => plain.push('_'),

@@ -150,6 +150,7 @@ fn ascii_is_ascii_and_loses_nothing_from_outside() {
     for (text, expected) in [
         ("+1.22…1.25 %", "+1.22..1.25 %"),
         ("a → b × c · d – e µs ∞ ─", "a -> b x c | d - e us inf -"),
+        ("├ a │ └ b", "+ a | ` b"),
         ("é漢 plain", "\\u{e9}\\u{6f22} plain"),
     ] {
         assert_eq!(ascii(text), expected);

@@ -1,5 +1,6 @@
 //! Comparisons of instructions, counted exactly.
 
+mod branches;
 mod bridge;
 mod coherence;
 mod details;

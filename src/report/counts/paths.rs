@@ -1,5 +1,6 @@
 //! From where the functions were called that carry a delta.
 
+use super::branches::branches;
 use crate::model::{
     Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, Sides, callers, stack, without_below,
 };
@@ -16,8 +17,8 @@ const COLUMNS: [(&str, Kind); 5] = [
     ("function", Kind::Name),
 ];
 
-const MEANING: &str = "Each function is below the one that called it, further to the right where \
-                       that called others, too. Its delta, per operation, is that of all that it \
+const MEANING: &str = "The function above called it; where that called several, a line leads to \
+                       each. A delta, per operation, is that of the function and of all that it \
                        called. What is less than 1 % of the row's delta is left out. Where the \
                        compiler inlined a function on one side alone, what it calls is below its \
                        caller on both.";
@@ -26,9 +27,9 @@ const MEANING: &str = "Each function is below the one that called it, further to
 pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, moved(carrying(row)?))));
     changed.filter(|(_, paths)| !paths.is_empty()).map(|(row, paths)| Section::Table {
-        title: format!("{}, from where it is called:", row.row),
+        title: format!("Call paths of {} that changed:", row.row),
         table: Table { gives_way: vec![vec![1], vec![2]], ..Table::of(COLUMNS) }
-            .with(paths.iter().zip(indents(&paths)).map(|(path, by)| line(path, by, row.ops))),
+            .with(paths.iter().zip(branches(&paths)).map(|(path, it)| line(path, &it, row.ops))),
         notes: vec![MEANING.to_owned()],
     })
 }
@@ -50,24 +51,28 @@ const MUCH_PERCENT: f64 = 20.0;
 const MOST: usize = 2;
 const FUNCTIONS: usize = 3;
 
-/// The places that carry most, as deep as they still do.
+/// The places that carry most, each without those below it that carry much themselves.
 pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = Carried::of(effect);
     let Some(all) = effect.counts() else { return Vec::new() };
     let delta = |of: &Sides<u64>| of.change as f64 - of.base as f64;
     let delta_of = |path: &PathDelta| carried.of_path(path).map_or(0.0, delta);
-    let share = |path: &PathDelta| share_percent(delta_of(path), delta(&all));
-    let paths = without_below(&effect.paths, |path| share(path) >= MUCH_PERCENT);
+    let share = |of: f64| share_percent(of, delta(&all));
+    let paths = without_below(&effect.paths, |path| share(delta_of(path)) >= MUCH_PERCENT);
     let callers = callers(&paths);
-    let is_deepest = |at: &usize| !callers.contains(&Some(*at));
-    let mut places: Vec<usize> = (0..paths.len()).filter(is_deepest).collect();
-    places.sort_by(|one, other| share(&paths[*other]).total_cmp(&share(&paths[*one])));
+    let mut rest: Vec<f64> = paths.iter().map(delta_of).collect();
+    for (path, caller) in paths.iter().zip(&callers) {
+        caller.iter().for_each(|caller| rest[*caller] -= delta_of(path));
+    }
+    let mut places: Vec<usize> = (0..paths.len()).collect();
+    places.retain(|at| share(rest[*at]) >= MUCH_PERCENT);
+    places.sort_by(|one, other| share(rest[*other]).total_cmp(&share(rest[*one])));
     places.truncate(MOST);
     let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
     let line = |(at, stack): (&usize, &Vec<&str>)| PathLine {
         path: named(stack, &stacks),
-        delta: delta_of(&paths[*at]) / ops.max(1) as f64,
-        share_percent: share(&paths[*at]),
+        delta: rest[*at] / ops.max(1) as f64,
+        share_percent: share(rest[*at]),
     };
     places.iter().zip(&stacks).map(line).collect()
 }
@@ -84,20 +89,7 @@ fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     }
 }
 
-/// How far each is indented: as far as its caller, unless that has others, too.
-fn indents(paths: &[PathDelta]) -> Vec<usize> {
-    let callers = callers(paths);
-    let mut called = vec![0; paths.len()];
-    callers.iter().flatten().for_each(|caller| called[*caller] += 1);
-    let mut indents: Vec<usize> = Vec::with_capacity(paths.len());
-    for caller in callers {
-        let indent = caller.map_or(0, |it| indents[it] + usize::from(called[it] > 1));
-        indents.push(indent);
-    }
-    indents
-}
-
-fn line(path: &PathDelta, indent: usize, ops: u64) -> Line {
+fn line(path: &PathDelta, branch: &str, ops: u64) -> Line {
     let per_op = |count: u64| count as f64 / ops.max(1) as f64;
     let delta = |of: &Sides<u64>| match per_op(of.change) - per_op(of.base) {
         0.0 => String::new(),
@@ -108,13 +100,57 @@ fn line(path: &PathDelta, indent: usize, ops: u64) -> Line {
         delta(&path.rep_iterations),
         number::count(per_op(path.calls.base)),
         number::count(per_op(path.calls.change)),
-        format!("{}{}", "· ".repeat(indent), path.function),
+        format!("{branch}{}", path.function),
     ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Verdict;
+
+    fn effect(paths: &[(u32, &str, u64, u64)]) -> Effect {
+        let both = |base, change| Sides { base, change };
+        let path = |(depth, name, base, change): &(u32, &str, u64, u64)| PathDelta {
+            depth: *depth,
+            function: (*name).to_owned(),
+            calls: both(0, 0),
+            instructions: both(*base, *change),
+            rep_iterations: both(0, 0),
+            costly: Default::default(),
+        };
+        Effect {
+            metric: "instructions".to_owned(),
+            base: 0.0,
+            change: 0.0,
+            delta: 0.0,
+            percent: None,
+            layout: 0,
+            delta_range: (0.0, 0.0),
+            spread: 0.0,
+            detectable: None,
+            samples: Sides { base: vec![paths[0].2], change: vec![paths[0].3] },
+            verdict: Verdict::Slower,
+            functions: Vec::new(),
+            paths: paths.iter().map(path).collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_caller_carries_itself_is_named_beside_what_it_calls() {
+        let effect = effect(&[
+            (0, "stat", 1000, 1100),
+            (1, "alloc", 100, 200),
+            (2, "memset", 0, 35),
+            (3, "erms", 0, 30),
+            (2, "other", 50, 55),
+            (1, "walk", 500, 500),
+        ]);
+        let found = most(&effect, 10);
+        let said: Vec<(&str, f64, f64)> =
+            found.iter().map(|it| (it.path.as_str(), it.delta, it.share_percent)).collect();
+        assert_eq!(said, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
+    }
 
     #[test]
     fn two_stacks_that_end_alike_are_told_apart() {
@@ -126,24 +162,5 @@ mod tests {
         assert_eq!(named(&one, &all[..1]), "alloc → memset → erms");
         // One is below the other's end.
         assert_eq!(named(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
-    }
-
-    #[test]
-    fn only_who_called_several_moves_them_to_the_right() {
-        let none = || Sides { base: 0, change: 0 };
-        let path = |depth: u32| PathDelta {
-            depth,
-            function: "f".into(),
-            calls: none(),
-            instructions: none(),
-            rep_iterations: none(),
-            costly: Default::default(),
-        };
-        let of = |depths: &[u32]| indents(&depths.iter().map(|it| path(*it)).collect::<Vec<_>>());
-        assert_eq!(of(&[0, 1, 2, 2, 3, 1, 2]), [0, 1, 2, 2, 2, 1, 1]);
-        assert_eq!(of(&[0, 0, 1]), [0, 0, 0]);
-        // What a file says that ktax did not write.
-        assert_eq!(of(&[7, 4_000_000_000, 0]), [0, 0, 0]);
-        assert_eq!(of(&[]), [0; 0]);
     }
 }
