@@ -81,15 +81,20 @@ pub fn stack<'a>(paths: &'a [PathDelta], callers: &[Option<usize>], at: usize) -
 
 /// Those that are worth it and whose callers are.
 pub fn without_below(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<PathDelta> {
+    kept(paths, is_worth).into_iter().map(|at| paths[at].clone()).collect()
+}
+
+/// Where these stand in the list.
+pub fn kept(paths: &[PathDelta], is_worth: impl Fn(&PathDelta) -> bool) -> Vec<usize> {
     let mut left_out = None;
-    let is_kept = |path: &&PathDelta| {
+    let is_kept = |(_, path): &(usize, &PathDelta)| {
         left_out = left_out.filter(|depth| path.depth > *depth);
         if left_out.is_none() && !is_worth(path) {
             left_out = Some(path.depth);
         }
         left_out.is_none()
     };
-    paths.iter().filter(is_kept).cloned().collect()
+    paths.iter().enumerate().filter(is_kept).map(|(at, _)| at).collect()
 }
 
 /// What each executes itself, if all that it calls is in the list, too.

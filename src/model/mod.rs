@@ -52,7 +52,7 @@ pub use calibration::{
     LowHigh, hull,
 };
 pub use call_paths::{
-    LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, own, stack, without_below,
+    LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, kept, own, stack, without_below,
 };
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory};

@@ -3,14 +3,16 @@
 use super::carried::Carried;
 use super::number;
 use super::view::{Flame, FlameBar};
-use crate::model::{Effect, Own, PathDelta, Row, Sides, callers, own, without_below};
+use crate::model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
 use crate::stats::tables::share_percent;
 
 /// What no path is above.
 const ALL: &str = "all";
 
-/// What is narrower than this on both sides, in percent of the row, and all below it, is not drawn.
+/// What is narrower than this on both sides, in percent of the row, and all below it, is not drawn,
 const NARROW_PERCENT: u64 = 1;
+/// unless its delta is more than layouts do, and at least this, in percent of the largest.
+const MOVED_PERCENT: f64 = 10.0;
 
 /// The paths of a row's Effect; nothing where it has none.
 pub fn flame(row: &Row, effect: &Effect) -> Option<Flame> {
@@ -52,26 +54,32 @@ impl PathScale {
     }
 }
 
-/// Those of these paths that are wide enough to be seen, below one that is the whole; nothing of
-/// what paths do not count.
+/// Those of these paths that are wide enough to be seen, or that moved much, below one that is the
+/// whole; nothing of what paths do not count.
 pub fn flame_of(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
-    let paths = drawn(paths, whole, scale.by);
-    let own = own_of(&paths, scale.by);
-    let places = places(&callers(&paths), &rooms(&own));
+    let all = below_all(paths, whole);
+    let kept = drawn(&all, scale);
+    let own = own_of(&all, scale.by);
+    let own: Vec<Sides<u64>> = kept.iter().map(|at| own[*at].clone()).collect();
+    let paths: Vec<PathDelta> = kept.iter().map(|at| all[*at].clone()).collect();
+    // What is not drawn has its room in its caller's.
+    let places = places(&callers(&paths), &rooms(&own_of(&paths, scale.by)));
     let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
     let bar = |at: usize| {
         let (path, place, delta) = (&paths[at], &places[at], scale.delta(&own[at]));
         let of = scale.by.of_path(path)?;
         let of_place = |count: u64| percent(count, place.room).min(100.0);
+        // What a layout does as well says nothing.
+        let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
         Some(FlameBar {
             name: path.function.clone(),
             depth: path.depth as usize,
             from: percent(place.from, places[0].room),
             width: percent(place.room, places[0].room),
             sides: Sides { base: of_place(of.base), change: of_place(of.change) },
-            // What a layout does as well says nothing.
-            moved: if delta.abs() <= scale.spread { 0.0 } else { delta / most },
+            moved,
             said: said(path, of, scale),
+            own: (moved != 0.0).then(|| scale.said(&own[at])),
         })
     };
     let bars: Vec<FlameBar> = (0..paths.len()).filter_map(bar).collect();
@@ -82,11 +90,8 @@ fn percent(part: u64, whole: u64) -> f64 {
     share_percent(part as f64, whole.max(1) as f64)
 }
 
-fn drawn(paths: &[PathDelta], whole: Sides<u64>, by: Carried) -> Vec<PathDelta> {
-    let least = whole.base.max(whole.change).saturating_mul(NARROW_PERCENT);
-    let is_wide = |path: &PathDelta| {
-        by.of_path(path).is_some_and(|of| of.base.max(of.change).saturating_mul(100) >= least)
-    };
+/// All paths below one that is the whole.
+fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
     let root = PathDelta {
         depth: 0,
         function: ALL.to_owned(),
@@ -95,12 +100,24 @@ fn drawn(paths: &[PathDelta], whole: Sides<u64>, by: Carried) -> Vec<PathDelta> 
         rep_iterations: whole,
         costly: Default::default(),
     };
-    let below = |mut path: PathDelta| {
-        path.depth = path.depth.saturating_add(1);
-        path
+    let below =
+        |path: &PathDelta| PathDelta { depth: path.depth.saturating_add(1), ..path.clone() };
+    [root].into_iter().chain(paths.iter().map(below)).collect()
+}
+
+/// Which of them have a bar: those that can be seen, and those that say why the row moved.
+fn drawn(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
+    let of = |path: &PathDelta| scale.by.of_path(path).cloned();
+    let widest = |of: &Sides<u64>| of.base.max(of.change);
+    let least = all.first().and_then(of).map_or(0, |it| widest(&it));
+    let least = least.saturating_mul(NARROW_PERCENT);
+    let delta = |of: &Sides<u64>| scale.delta(of).abs();
+    let most = all.iter().filter_map(of).map(|it| delta(&it)).fold(0.0, f64::max);
+    let is_drawn = |of: &Sides<u64>| {
+        let has_moved = delta(of) > scale.spread && delta(of) * 100.0 >= most * MOVED_PERCENT;
+        widest(of).saturating_mul(100) >= least || has_moved
     };
-    let wide = without_below(paths, is_wide).into_iter().map(below);
-    [root].into_iter().chain(wide).collect()
+    kept(all, |path| of(path).is_some_and(|of| is_drawn(&of)))
 }
 
 /// What each executes without those of the list that it calls.
@@ -158,6 +175,46 @@ fn said(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn path(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
+        PathDelta {
+            depth,
+            function: function.to_owned(),
+            calls: Sides { base: 0, change: 0 },
+            instructions: Sides { base, change },
+            rep_iterations: Sides { base: 0, change: 0 },
+            costly: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_bar_has_the_colour_of_its_own_code_and_what_moved_is_never_too_narrow() {
+        let paths = [
+            path(0, "stat", 10_000, 10_044),
+            path(1, "alloc", 900, 940),
+            path(2, "memset", 0, 30),
+            path(2, "narrow", 20, 22),
+            path(1, "walk", 5000, 5003),
+        ];
+        let scale = PathScale { by: Carried::Instructions, ops: 1, spread: 5.0 };
+        let whole = Sides { base: 10_000, change: 10_044 };
+        let flame = flame_of(&paths, whole, scale).unwrap();
+        let said = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
+        let bars: Vec<_> = flame.bars.iter().map(said).collect();
+        let expected = [
+            ("all", 0.0, None),
+            ("stat", 0.0, None),
+            ("alloc", 8.0 / 30.0, Some("+8.00 (880.00 → 888.00)")),
+            ("memset", 1.0, Some("+30.00 (0 → 30.00)")),
+            ("walk", 0.0, None),
+        ];
+        let expected =
+            expected.map(|(name, moved, own)| (name.into(), moved, own.map(str::to_owned)));
+        assert_eq!(bars, expected);
+        // The room of what is not drawn is in its caller's.
+        let room = |at: usize| (flame.bars[at].width * 1e6).round();
+        assert!(room(2) > room(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
+    }
 
     #[test]
     fn everything_has_room_and_nothing_lies_on_another() {

@@ -22,9 +22,10 @@ const FLAME: &str = "Each function is below the one that calls it; what a functi
                      the lower one with the change. The lower bar is red where the function's \
                      own code executes more with the change, and the upper bar is blue where it \
                      executed more on the base. Grey bars differ by no more than layouts do. The \
-                     largest differences are on the left. A function below 1 % of the row is \
-                     left out. The eight rows that changed most have this picture; `ktax report \
-                     DIR --explain ROW --paths svg` draws it for any row.";
+                     largest differences are on the left. A function below 1 % of the row that \
+                     carries little of the difference is left out. The eight rows that \
+                     changed most have this picture; `ktax report DIR --explain ROW --paths \
+                     svg` draws it for any row.";
 
 /// A page with more rows says less of each: it has to stay small enough to be sent.
 const LARGE_ROWS: usize = 60;

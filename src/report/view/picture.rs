@@ -121,6 +121,8 @@ pub struct FlameBar {
     pub moved: f64,
     /// Its numbers as people read them.
     pub said: String,
+    /// Those of its own code, without all that it calls; of one that moved.
+    pub own: Option<String>,
 }
 
 /// What each Layout measured, per operation.

@@ -44,8 +44,7 @@ pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
 fn most(picture: &Flame) -> String {
     let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|it| it.moved != 0.0).collect();
     coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));
-    let said =
-        |bar: &&FlameBar| format!("{} {}", bar.name, bar.said.split(',').next().unwrap_or(""));
+    let said = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
     let said: Vec<String> = coloured.iter().take(MOST).map(said).collect();
     if said.is_empty() { String::new() } else { format!("largest: {}", said.join(", ")) }
 }

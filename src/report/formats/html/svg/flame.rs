@@ -40,7 +40,10 @@ fn drawn(bar: &FlameBar) -> Markup {
     };
     html! {
         svg x=(percent(bar.from)) y=(bar.depth * ROW) width=(percent(bar.width)) height=(2 * HALF) {
-            title { (t(&bar.name)) ": " (t(&bar.said)) }
+            title {
+                (t(&bar.name)) ": " (t(&bar.said))
+                @if let Some(own) = &bar.own { "; its own code " (t(own)) }
+            }
             rect class=(above) width=(percent(bar.sides.base)) height=(HALF) {}
             rect class=(below) y=(HALF) width=(percent(bar.sides.change))
                 height=(HALF) {}
