@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::choice::{Choice, named, one_of};
 use super::exit::Exit;
 use super::output::{OutputArgs, write_bytes, write_stdout};
+use crate::cmd::note::note;
 use crate::flow::{self, Error};
 use crate::model::{Comparison, Saved, SavedResult, Side};
 use crate::report::{EXPORTS, Export, Named, Report, Shape, versions};
@@ -19,7 +20,8 @@ pub struct Args {
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
     layout: Option<Shape>,
-    /// Print everything about this row alone, with all functions that carry its change
+    /// Print everything about this row alone: all functions that carry its change, and from where
+    /// they are called
     #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
     explain: Option<String>,
     /// Print all call paths of the row of --explain, for a program that reads them
@@ -95,14 +97,24 @@ fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Er
 /// Prints what another program reads. Whether the row changed is not asked here.
 fn print_paths(of: &[PathBuf], row: &str, form: Export, side: Option<Side>) -> Result<Exit, Error> {
     let [dir] = of else {
-        return Err(Error::usage("--paths is of one directory; name no other"));
+        return Err(Error::usage(
+            "--paths reads one directory; name one, and run it for each other",
+        ));
     };
-    let bytes = form.of(&flow::row_paths(dir, row, form.is_compared)?, side);
+    if side.is_some() && !form.has_sides {
+        let name = form.name;
+        return Err(Error::Usage(format!("{name} shows both sides; remove --side")));
+    }
+    let paths = flow::row_paths(dir, row, form.is_compared)?;
+    let bytes = form.of(&paths, side);
     if std::str::from_utf8(&bytes).is_err() && std::io::stdout().is_terminal() {
         let name = form.name;
         return Err(Error::Usage(format!("{name} is no text; write it to a file with > FILE")));
     }
     write_bytes(&bytes)?;
+    if let Some(remark) = form.remark(&paths) {
+        note!("ktax: {remark}");
+    }
     Ok(Exit::Ok)
 }
 

@@ -11,6 +11,8 @@ pub(super) const EXPORT: Export = Export {
     name: "callgrind",
     about: "functions and calls, for KCachegrind and callgrind_annotate",
     is_compared: false,
+    is_of_instructions: false,
+    has_sides: true,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -1,4 +1,5 @@
 use crate::model::{RowPaths, Side};
+use crate::report::verdict::REP;
 
 /// A form in which call paths are written.
 #[derive(Clone, Copy)]
@@ -10,7 +11,11 @@ pub struct Export {
     /// Whether what an inlined function calls is below its caller, to be compared with the other
     /// Side; else it is as it was called.
     pub is_compared: bool,
-    /// Of one Side, or of both; a picture is always of both.
+    /// Whether it is of instructions alone, also where REP iterations decide the row.
+    pub(super) is_of_instructions: bool,
+    /// Whether it can be of one Side alone; a picture cannot.
+    pub has_sides: bool,
+    /// Of one Side, or of both.
     pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,
 }
 
@@ -24,6 +29,13 @@ impl Export {
     /// All paths of a row, of one Side or of both.
     pub fn of(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
         (self.write)(paths, side)
+    }
+
+    /// What decides the row and is not in it.
+    pub fn remark(self, paths: &RowPaths) -> Option<&'static str> {
+        (self.is_of_instructions && paths.metric == REP).then_some(
+            "REP iterations decide this row, and these are instructions; --paths pprof has both",
+        )
     }
 }
 

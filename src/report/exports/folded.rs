@@ -9,6 +9,8 @@ pub(super) const EXPORT: Export = Export {
     name: "folded",
     about: "a line for each stack with its instructions, for flame graphs",
     is_compared: false,
+    is_of_instructions: true,
+    has_sides: true,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -12,6 +12,8 @@ pub(super) const EXPORT: Export = Export {
     name: "lkp",
     about: "shares in percent, as in the mails of the 0-day robot",
     is_compared: false,
+    is_of_instructions: true,
+    has_sides: true,
     write: |paths, side| write(paths, side).into_bytes(),
 };
 

@@ -15,6 +15,8 @@ pub(super) const EXPORT: Export = Export {
     name: "pprof",
     about: "instructions, REP iterations, calls and costly instructions, for go tool pprof",
     is_compared: false,
+    is_of_instructions: false,
+    has_sides: true,
     write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
 };
 

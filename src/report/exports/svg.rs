@@ -11,6 +11,8 @@ pub(super) const EXPORT: Export = Export {
     name: "svg",
     about: "a picture of both sides: a differential flame graph",
     is_compared: true,
+    is_of_instructions: false,
+    has_sides: false,
     write: |paths, _| write(paths).into_bytes(),
 };
 

@@ -208,6 +208,8 @@ fn what_has_no_paths_says_where_they_are() {
     assert!(other.contains("did you mean \"read-1\"?"), "{other}");
     let alone = refused(&saved, &["--paths", "folded"]);
     assert!(alone.contains("--explain"), "{alone}");
+    let side = refused(&saved, &["--explain", ROW, "--paths", "svg", "--side", "base"]);
+    assert!(side.contains("svg shows both sides; remove --side"), "{side}");
     let unknown = refused(&saved, &["--explain", ROW, "--paths", "perf"]);
     assert!(unknown.contains("folded, pprof, callgrind, lkp, svg"), "{unknown}");
 }
