@@ -81,7 +81,7 @@ pub fn fit(
     let Constants { values, bounds, error: (low, high), groups, predicted, .. } =
         constants(&observations).map_err(why)?;
     for (row, predicted) in rows.iter_mut().zip(predicted) {
-        row.predicted = Some(predicted);
+        row.predicted = Some([predicted * low, predicted * high]);
     }
     let cycles = Fitted::ALL.into_iter().zip(values).collect();
     let bounds = bounds.map(|(low, high)| [low, high]);

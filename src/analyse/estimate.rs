@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Calibration, CalibrationFit, Costly, Effect, Estimate, Evidence, Fitted, LowHigh, Modelled,
-    Row, Side, Verdict, hull, metric,
+    Row, Side, Sides, Verdict, hull, metric,
 };
+use crate::stats::exact::MIN_LAYOUTS;
 
 const REP: &str = "rep-iterations";
 
@@ -69,9 +70,20 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
         name == REP || costly.is_some_and(|it| !is_fitted(it))
     };
     let is_known = |name: &str| terms.iter().flat_map(|it| &it.of).any(|it| it.metric == name);
-    let changed = row.effects().iter().filter(|it| it.delta != 0.0 && it.verdict.is_change());
+    let changed = row.effects().iter().filter(|it| has_changed(it));
     let unknown = changed.filter(|it| has_cost(&it.metric) && !is_known(&it.metric));
     unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
+}
+
+/// By its verdict, or under each Layout where there are too few for one.
+fn has_changed(effect: &Effect) -> bool {
+    let Sides { base, change } = &effect.samples;
+    let is_under_each = |by: fn(&u64, &u64) -> bool| {
+        !base.is_empty() && base.iter().zip(change).all(|(base, change)| by(base, change))
+    };
+    let is_few = base.len() < MIN_LAYOUTS;
+    effect.verdict.is_change() && effect.delta != 0.0
+        || is_few && (is_under_each(u64::lt) || is_under_each(u64::gt))
 }
 
 /// Something that a row has: how much of it there is at least and at most, and what one costs.

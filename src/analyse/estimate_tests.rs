@@ -144,6 +144,22 @@ fn iterations_have_a_cost_or_are_left_out() {
 }
 
 #[test]
+fn with_too_few_layouts_for_a_verdict_what_changed_under_each_is_left_out() {
+    let of_layouts = |base: &[u64], change: &[u64]| {
+        let verdict = Verdict::NoDetectedChange;
+        let effects = vec![
+            effect("instructions", &vec![1000; base.len()], &vec![1000; base.len()]),
+            Effect { verdict, ..effect("verw", base, change) },
+        ];
+        of(effects, None).left_out
+    };
+    assert_eq!(of_layouts(&[0, 0], &[20, 30]), [("verw".to_owned(), 2.0)].into());
+    assert!(of_layouts(&[0, 30], &[20, 20]).is_empty());
+    // With enough of them the verdict says it.
+    assert!(of_layouts(&[0; 5], &[20; 5]).is_empty());
+}
+
+#[test]
 fn what_a_fit_knows_by_its_branches_is_not_left_out() {
     let effects =
         || vec![effect("instructions", &[1000], &[1000]), effect("return-thunk", &[10], &[30])];

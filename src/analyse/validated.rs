@@ -1,6 +1,6 @@
 //! Joins estimates of rows with times of the same rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::AnalyseError;
 use crate::model::{Comparison, Estimate, Ratio, Row, Share, Side, ValidatedRow, Validation, fact};
@@ -20,8 +20,9 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
     let first = first.filter(|it| it.percent.is_some()).ok_or(AnalyseError::NoEstimate)?;
     let ratio = |row: &str| timed.rows.iter().find(|it| it.row == row)?.times()?.ratio;
     let both = counted.rows.iter().filter_map(|row| {
-        let Estimate { percent, .. } = estimated(row)?;
-        Some(joined(&row.row, percent?, ratio(&row.row)?))
+        let Estimate { percent, left_out, .. } = estimated(row)?;
+        let joined = joined(&row.row, percent?, ratio(&row.row)?);
+        Some(ValidatedRow { without: left_out, ..joined })
     });
     let mut rows: Vec<ValidatedRow> = both.collect();
     if rows.is_empty() {
@@ -61,6 +62,7 @@ fn joined(row: &str, predicted: [f64; 2], ratio: Ratio) -> ValidatedRow {
         measured_percent: measured,
         measured_interval: [Some(percent(ratio.low)), ratio.high.map(percent)],
         is_covered: predicted[0] <= measured && measured <= predicted[1],
+        without: BTreeMap::new(),
     }
 }
 

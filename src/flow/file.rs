@@ -96,7 +96,7 @@ pub fn model(key: ModelKey) -> Result<ModelKey, Error> {
 /// The file cannot be read, or is no machine.
 pub(super) fn machine(path: &Path) -> Result<ModelKey, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(ModelKey::parse(&text(path, "a file of a machine")?, &name)?)
+    Ok(ModelKey::parse(&text(path, "a machine's file, as `ktax calibrate` writes one")?, &name)?)
 }
 
 /// Of either: who reads the text says which command is for the other.

@@ -189,9 +189,10 @@ pub struct CalibrationRow {
     pub costly: BTreeMap<Costly, f64>,
     /// Iterations of repeated string instructions.
     pub rep_iterations: f64,
-    /// What it should have taken by a fit to the other groups; absent where there was none.
+    /// What it should have taken by a fit to the other groups, with what that is wrong by; absent
+    /// where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub predicted: Option<f64>,
+    pub predicted: Option<LowHigh>,
 }
 
 /// What `ktax calibrate` prints.

@@ -1,5 +1,7 @@
 //! Whether what was estimated is what was measured.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::LowHigh;
@@ -18,6 +20,9 @@ pub struct ValidatedRow {
     pub measured_interval: [Option<f64>; 2],
     /// Whether what was measured lies in what was predicted.
     pub is_covered: bool,
+    /// Metrics that changed and that no cost is known of, per operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without: BTreeMap<String, f64>,
 }
 
 impl ValidatedRow {

@@ -152,8 +152,8 @@ pub enum PlanError {
     )]
     OneCpu { key: &'static str },
     #[error(
-        "--model {name} (machine.model) models one CPU; remove --cpus (machine.cpus), or write \
-         --model coherence"
+        "{name} (--model or --machine, machine.model) models one CPU; remove --cpus \
+         (machine.cpus), or write --model coherence"
     )]
     OneCpuModelled { name: String },
     #[error(

@@ -181,7 +181,7 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         ("calibrate --out 0123456789012345678901234567890.toml", "a name has 1 to 32 letters"),
         ("calibrate --counts timed.json --times timed.json", "timed.json has counts in no result"),
         ("calibrate --counts counted.json --times counted.json", "has times of workloads in no"),
-        ("calibrate --model coherence", "without a model of a machine"),
+        ("calibrate --model coherence", "coherence models no machine; write --model"),
         ("validate counted.json counted.json --machine alone.toml", "in this order"),
         ("validate counted.json timed.json --machine alone.toml", "in this order"),
         ("validate lsm", "add --machine FILE"),

@@ -113,16 +113,10 @@ fn can_time_guests(missing: &mut Vec<String>) -> bool {
     let privileged = "instructions that only a kernel may execute were not timed";
     match vmm::operations::cycles_of_nothing() {
         Ok(Some(cycles)) if cycles <= MOST_OF_NOTHING => return true,
-        Ok(cycles) => {
-            let cycles = cycles.map_or(String::new(), |cycles| {
-                format!(" (one that does nothing takes {cycles:.0} cycles)")
-            });
-            missing.push(format!(
-                "{privileged}: the hypervisor below this machine executes guests' instructions \
-                 one by one{cycles}; calibrate on bare metal, or where a guest is executed by the \
-                 processor"
-            ));
-        }
+        Ok(_) => missing.push(format!(
+            "{privileged}: the hypervisor below this machine executes guests' instructions one by \
+             one; calibrate on bare metal, or where a guest is executed by the processor"
+        )),
         Err(error) => missing.push(format!("{privileged}: {error}")),
     }
     false
@@ -139,7 +133,7 @@ fn like(cpu: &str) -> &'static str {
 fn named(name: &str) -> Result<MachineModel, Error> {
     match file::model(ModelKey::Name(name.to_owned()))?.model()? {
         Model::Machine(machine) => Ok(*machine),
-        Model::Coherence => Err(CalibrateError::NoModel { path: name.to_owned() }.into()),
+        Model::Coherence => Err(CalibrateError::NoMachine { name: name.to_owned() }.into()),
     }
 }
 

@@ -57,6 +57,12 @@ pub enum CalibrateError {
         /// The directory.
         path: String,
     },
+    /// A model that is no machine.
+    #[error("{name} models no machine; write --model skylake, zen3 or a file")]
+    NoMachine {
+        /// Its name.
+        name: String,
+    },
     /// It cannot be written.
     #[error("the machine has no form that a file can have: {0}; report this")]
     Toml(#[from] toml::ser::Error),

@@ -32,8 +32,7 @@ pub fn records(table: &CalibrationTable) -> Records {
             line("fitted", thing.name(), fit.cost(thing), Value::Nothing);
         }
         for row in &table.rows {
-            let predicted = row.predicted.unwrap_or_default();
-            line("row", &row.row, fit.error.map(|it| predicted * it), row.cycles.into());
+            line("row", &row.row, row.predicted.unwrap_or_default(), row.cycles.into());
         }
     }
     records

@@ -10,7 +10,7 @@ pub fn view(table: &CalibrationTable) -> View {
     let mut sections = vec![Section::Sentences(missing(table)), operations(table)];
     if let Some(fit) = &calibration.fit {
         sections.push(constants(&table.machine, fit));
-        sections.push(rows(table, fit));
+        sections.push(rows(table));
     }
     let is_virtual = if calibration.is_virtual { " · a virtual machine" } else { "" };
     let microcode = match calibration.microcode.as_str() {
@@ -84,9 +84,9 @@ fn costs(
 /// So many rows.
 const SHOWN: usize = 10;
 
-fn rows(of: &CalibrationTable, fit: &CalibrationFit) -> Section {
+fn rows(of: &CalibrationTable) -> Section {
     let wrong = |row: &&CalibrationRow| {
-        row.predicted.map_or(0.0, |predicted| (row.cycles / predicted).ln().abs())
+        row.predicted.map_or(0.0, |[low, high]| (row.cycles / (low * high).sqrt()).ln().abs())
     };
     let mut worst: Vec<&CalibrationRow> = of.rows.iter().collect();
     worst.sort_by(|one, other| wrong(other).total_cmp(&wrong(one)));
@@ -97,7 +97,7 @@ fn rows(of: &CalibrationTable, fit: &CalibrationFit) -> Section {
         ("high", Kind::Number),
     ];
     let lines = worst.into_iter().take(SHOWN).map(|row| {
-        let [low, high] = fit.error.map(|ratio| row.predicted.unwrap_or_default() * ratio);
+        let [low, high] = row.predicted.unwrap_or_default();
         Line::of([row.row.clone(), measured(row.cycles), measured(low), measured(high)])
     });
     let title = format!(

@@ -34,8 +34,8 @@ const COUNTERS: [Counter; 9] = [
     counter("page faults", "page-faults", 1.0, "the guest did not say"),
     counter("CPU cycles", "cycles", 1.0, "QEMU executes instructions, not cycles"),
     counter("instructions", "instructions", 1.0, "the row failed"),
-    counter("cache references", "cache-references", 1.0, "QEMU has no caches"),
-    counter("cache misses", "cache-misses", 1.0, "QEMU has no caches"),
+    counter("cache references", "cache-references", 1.0, "QEMU has no caches; --model models some"),
+    counter("cache misses", "cache-misses", 1.0, "QEMU has no caches; --model models some"),
     counter("time elapsed (msecs)", "nanoseconds", 1e6, "instructions are not time"),
 ];
 

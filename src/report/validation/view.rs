@@ -1,5 +1,5 @@
 use crate::model::{Share, ValidatedRow, Validation};
-use crate::report::number::{percent, percent_range};
+use crate::report::number::{delta, percent, percent_range};
 use crate::report::view::{Kind, Legend, Line, Section, Table, View};
 
 /// The four numbers, then the rows, of which those that failed come first.
@@ -13,6 +13,15 @@ pub fn view(validation: &Validation) -> View {
     }
     for difference in &validation.differences {
         sentences.push(format!("Not the same subjects: {difference}."));
+    }
+    for row in validation.rows.iter().filter(|row| !row.without.is_empty()) {
+        let without = row.without.iter().map(|(name, by)| format!("{} {name}", delta(*by)));
+        let without: Vec<String> = without.collect();
+        sentences.push(format!(
+            "{} is estimated without {}, of which {machine} has no cost.",
+            row.row,
+            without.join(", ")
+        ));
     }
     if !validation.left_out.is_empty() {
         let left_out = validation.left_out.join(", ");

@@ -1,5 +1,7 @@
 //! What machines would take: estimates of counts, a calibration, and a validation.
 
+use std::collections::BTreeMap;
+
 use ktax::analyse::{estimate, fit};
 use ktax::model::{
     Calibration, CalibrationFit, CalibrationRow, CalibrationTable, Comparison, Costly, Fitted,
@@ -46,7 +48,7 @@ fn rows() -> Vec<CalibrationRow> {
         };
         let counts = Fitted::ALL.into_iter().enumerate().map(|(at, thing)| (thing, size(at)));
         let cycles = fitted().cycles;
-        let counts: std::collections::BTreeMap<_, _> = counts.collect();
+        let counts: BTreeMap<_, _> = counts.collect();
         let cost: f64 = counts.iter().map(|(thing, count)| count * (cycles[thing] + 1.0)).sum();
         CalibrationRow {
             row: format!("row:size={at}"),
@@ -89,6 +91,7 @@ pub fn validated(unfit: Option<&str>) -> SavedResult {
         measured_percent: measured,
         measured_interval: [Some(measured - 1.25), high],
         is_covered: (predicted[0]..=predicted[1]).contains(&measured),
+        without: if row == "stat" { [("verw".to_owned(), 1.0)].into() } else { BTreeMap::new() },
     };
     SavedResult::Validation(Box::new(Validation {
         title: "What does page-table isolation cost?".to_owned(),
