@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use ktax::engine::exact::{Exact, Paths};
 use ktax::engine::qemu::Qemu;
-use ktax::engine::{Cancel, Engine, Limits, Request, Stop};
+use ktax::engine::{Cancel, Engine, Frozen, Limits, Request, Stop};
 use ktax::kernel::{self, Talk};
 use ktax::model::{Layout, Machine, Subject, Workload};
 use ktax::plan::ModelKey;
@@ -21,7 +21,13 @@ use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
 
+/// Of all rows of a comparison, each of which takes minutes.
+const PAIRS_OF_ALL: usize = 2;
+
 const BOOT: &str = "boot to the snapshot / boot by hand";
+
+/// What a user pays for call paths.
+const ALL: &str = "call paths / counted without, all rows of a comparison";
 
 const ROWS: [&str; 4] =
     ["getppid:ops=1000000", "pipe:ops=30000", "fork-exit:ops=1500", "open-close:ops=30000"];
@@ -48,23 +54,33 @@ fn main() {
         let (least, middle, most) = common::spread(times);
         println!("{nothing}   {middle:.3} s ({least:.3} to {most:.3})   wanted: at most 0.6 s");
     }
+    let orders = orders(None);
+    let all = |boot: &dyn Frozen| {
+        for order in &orders {
+            drop(boot.run(order).map_err(describe).expect("it runs"));
+        }
+    };
+    pairs_of_cpu(ALL, 1.15, PAIRS_OF_ALL, || all(&*boot), || all(&*pathless));
     for row in ROWS {
         let order = order(row);
         pairs_of_cpu(
             &format!("call paths / counted without, {row}"),
             1.15,
+            PAIRS,
             || drop(boot.run(&order).map_err(describe).expect("it runs")),
             || drop(pathless.run(&order).map_err(describe).expect("it runs")),
         );
         pairs_of_cpu(
             &format!("with the model of skylake / counted, {row}"),
             3.0,
+            PAIRS,
             || drop(modelled.run(&order).map_err(describe).expect("it runs")),
             || drop(boot.run(&order).map_err(describe).expect("it runs")),
         );
         pairs_of_cpu(
             &format!("counted without call paths / not counted, {row}"),
             1.15,
+            PAIRS,
             || drop(pathless.run(&order).map_err(describe).expect("it runs")),
             || drop(uncounted.run_uncounted(&order).map_err(describe).expect("it runs")),
         );
@@ -82,6 +98,7 @@ fn boots(cache: &std::path::Path, request: &Request) {
     pairs(
         BOOT,
         1.3,
+        PAIRS,
         || {
             number += 1;
             let cold = engine(&cache.with_extension(number.to_string()));
@@ -121,10 +138,14 @@ fn layout() -> Layout {
 }
 
 fn order(row: &str) -> String {
+    orders(Some(&[row.to_owned()])).remove(0)
+}
+
+/// Of the rows that are named, or of all that a comparison has.
+fn orders(rows: Option<&[String]>) -> Vec<String> {
     let definitions = plan::definitions().expect("built-in workloads");
-    let rows: Vec<Workload> =
-        plan::select(&definitions, Some(&[row.to_owned()])).expect("a built-in workload");
-    wire::order(&rows[0], &layout())
+    let rows: Vec<Workload> = plan::select(&definitions, rows).expect("built-in workloads");
+    rows.iter().map(|row| wire::order(row, &layout())).collect()
 }
 
 fn describe(stop: Stop) -> String {
@@ -143,24 +164,25 @@ fn sample<T>(mut run: impl FnMut() -> T) -> Vec<f64> {
 }
 
 /// Times A and B in turn and prints the ratio pair by pair.
-fn pairs(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
-    pairs_by(|run| time(&mut || run()), what, wanted, a, b);
+fn pairs(what: &str, wanted: f64, count: usize, a: impl FnMut(), b: impl FnMut()) {
+    pairs_by(|run| time(&mut || run()), what, wanted, count, a, b);
 }
 
 /// The same of the CPU time in user mode of the processes that they start and wait for.
-fn pairs_of_cpu(what: &str, wanted: f64, a: impl FnMut(), b: impl FnMut()) {
+fn pairs_of_cpu(what: &str, wanted: f64, count: usize, a: impl FnMut(), b: impl FnMut()) {
     let seconds = |run: &mut dyn FnMut()| {
         let before = common::user_seconds_of_children();
         run();
         common::user_seconds_of_children() - before
     };
-    pairs_by(seconds, what, wanted, a, b);
+    pairs_by(seconds, what, wanted, count, a, b);
 }
 
 fn pairs_by(
     seconds: impl Fn(&mut dyn FnMut()) -> f64,
     what: &str,
     wanted: f64,
+    count: usize,
     mut a: impl FnMut(),
     mut b: impl FnMut(),
 ) {
@@ -169,11 +191,11 @@ fn pairs_by(
     }
     a();
     b();
-    let pairs: Vec<(f64, f64)> = (0..PAIRS).map(|_| (seconds(&mut a), seconds(&mut b))).collect();
+    let pairs: Vec<(f64, f64)> = (0..count).map(|_| (seconds(&mut a), seconds(&mut b))).collect();
     let (least, middle, most) = common::spread(pairs.iter().map(|(a, b)| a / b));
     let (_, seconds, _) = common::spread(pairs.iter().map(|(a, _)| *a));
     println!(
-        "{what}   {middle:.3} ({least:.3} to {most:.3}, {PAIRS} pairs of {seconds:.1} s)   \
+        "{what}   {middle:.3} ({least:.3} to {most:.3}, {count} pairs of {seconds:.1} s)   \
          wanted: at most {wanted}"
     );
 }
