@@ -4,6 +4,17 @@ use ktax::model::{
     Bisection, Comparison, ExitTable, History, LedgerTable, SavedResult, StatTable, read_results,
 };
 
+/// One number of cycles, without an interval: `1486 cycles`, `12 TSC cycles`.
+pub fn lone_cycles(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "TSC").collect();
+    let is_lone = |pair: &&[&str]| {
+        let digits = pair[0].replace(['.', ',', '(', '~', '+', '-'], "");
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && pair[1].starts_with("cycle")
+    };
+    words.windows(2).find(is_lone).map(|pair| pair.join(" "))
+}
+
 /// The only result.
 #[track_caller]
 pub fn result(text: &str) -> SavedResult {

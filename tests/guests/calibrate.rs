@@ -4,6 +4,7 @@
 use ktax::model::{CalibrationTable, Costly, Saved, SavedResult};
 
 use crate::common::kvm::kvm_host;
+use crate::common::printed::lone_cycles;
 use crate::common::{Ran, ktax, run, scratch};
 
 fn table(ran: &Ran) -> CalibrationTable {
@@ -57,6 +58,7 @@ fn what_was_written_is_read_again_and_without_rows_that_is_said() {
     assert!(table.missing.iter().any(|it| it.starts_with("no rows were given")), "{table:?}");
     assert!(table.calibration.operations.contains_key(&Costly::Locked));
     assert_eq!(table.model, "skylake");
+    assert_eq!(lone_cycles(&format!("{}{}", ran.stdout, ran.stderr)), None);
     let plan = ["plan", "lsm", "--machine", path, "--kernel", "/nowhere"];
     let ran = run(ktax().args(plan));
     assert!(ran.stderr.contains("/nowhere"), "the machine is one: {}", ran.stderr);

@@ -10,6 +10,7 @@ use ktax::model::{
 use ktax::report::FORMATS;
 
 use super::{cases, every, shown_wide};
+use crate::common::printed::lone_cycles;
 
 const MACHINE: &str = "here.toml";
 
@@ -125,6 +126,7 @@ fn what_is_estimated_has_an_interval_and_a_machine() {
     for (name, result) in every().filter(|(name, _)| about.contains(name)) {
         for format in FORMATS.iter().filter(|format| format.name != "json") {
             let shown = shown_wide(&result, *format);
+            assert_eq!(lone_cycles(&shown), None, "{name}");
             let is_of_cycles = |text: &&str| text.contains("cycles");
             for text in shown.split("\n\n").filter(is_of_cycles) {
                 let is_without = text.contains("not cycles") || text.contains("CPU cycles");
@@ -144,6 +146,16 @@ fn what_is_estimated_has_an_interval_and_a_machine() {
         });
     }
     assert!(estimated > 6, "{estimated}");
+}
+
+#[test]
+fn one_number_of_cycles_is_seen_and_an_interval_is_none() {
+    for lone in ["one takes 1486 cycles", "(12 TSC cycles)", "+3.5 cycles each"] {
+        assert!(lone_cycles(lone).is_some(), "{lone}");
+    }
+    for other in ["in TSC cycles: between +380 and +420", "CPU cycles", "2…12 cycles", "3 rows"] {
+        assert_eq!(lone_cycles(other), None);
+    }
 }
 
 /// How many objects are such.
