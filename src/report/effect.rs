@@ -67,7 +67,7 @@ const COLUMNS: [&str; 17] = [
 
 /// One line for each row and Metric. All values are per operation and unrounded. A row without
 /// Effects has one line, so that it is not lost.
-pub fn records(rows: &[Row], unit: impl Fn(&str) -> &'static str) -> Records {
+pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     let samples = |row: &Row| row.effects().iter().map(|e| e.samples.base.len()).max().unwrap_or(0);
     let layouts = rows.iter().map(samples).max().unwrap_or(0);
     let numbered = |side: &'static str| (0..layouts).map(move |i| format!("{side}_{i}"));
@@ -95,7 +95,7 @@ fn names(row: &Row) -> Vec<Value> {
 fn line(
     row: &Row,
     effect: Option<&Effect>,
-    unit: &impl Fn(&str) -> &'static str,
+    unit: &impl Fn(&str) -> String,
     layouts: usize,
 ) -> Vec<Value> {
     let mut cells = names(row);
@@ -123,14 +123,14 @@ fn estimated(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
     cells
 }
 
-fn numbers(effect: &Effect, unit: &'static str) -> [Value; 12] {
+fn numbers(effect: &Effect, unit: String) -> [Value; 12] {
     let verdict = match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
         true => changes::more_or_less(effect),
         false => effect.verdict.text(),
     };
     [
         (&effect.metric).into(),
-        unit.into(),
+        (&unit).into(),
         effect.base.into(),
         effect.change.into(),
         effect.delta.into(),

@@ -8,7 +8,7 @@ use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
 use super::waits::waits;
-use crate::model::{Comparison, CountsComparison, Model, metric};
+use crate::model::{Comparison, CountsComparison, Model, TRANSFERS, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 
@@ -66,7 +66,15 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
         .with(rep)
 }
 
-/// One line for each row and Metric, with all samples.
+/// One line for each row and Metric, with all samples. A model's unit has its name.
 pub fn records(comparison: &Comparison) -> Records {
-    effect::records(&comparison.rows, |name| metric(name).map_or("", |metric| metric.unit))
+    let model = comparison.counts().and_then(|counts| counts.key.model.as_ref());
+    effect::records(&comparison.rows, |name| {
+        let Some(metric) = metric(name) else { return String::new() };
+        let is_modelled = metric.modelled.is_some() || metric.name == TRANSFERS;
+        match model.filter(|_| is_modelled) {
+            Some(model) => format!("{} (model {})", metric.unit, model.name()),
+            None => metric.unit.to_owned(),
+        }
+    })
 }

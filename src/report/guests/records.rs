@@ -6,7 +6,7 @@ use crate::report::view::{Records, Value};
 /// One line for each row and Metric; of one side one for each row, with the time by layout.
 pub fn records(comparison: &Comparison, guests: &GuestsComparison) -> Records {
     match guests.plan.change {
-        Some(_) => effect::records(&comparison.rows, unit),
+        Some(_) => effect::records(&comparison.rows, |metric| unit(metric).to_owned()),
         None => alone(&comparison.rows),
     }
 }
