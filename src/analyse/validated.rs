@@ -29,12 +29,6 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
         return Err(AnalyseError::NothingToValidate);
     }
     rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
-    let share = |all: &dyn Fn(&ValidatedRow) -> bool, of: &dyn Fn(&ValidatedRow) -> bool| Share {
-        of_them: rows.iter().filter(|row| all(row) && of(row)).count(),
-        all: rows.iter().filter(|row| all(row)).count(),
-    };
-    let is_clear = |row: &ValidatedRow| row.measured_percent.abs() >= CLEAR_PERCENT;
-    let has_sign = |row: &ValidatedRow| row.predicted() * row.measured_percent > 0.0;
     let pairs: Vec<_> = rows.iter().map(|row| (row.predicted(), row.measured_percent)).collect();
     let errors: Vec<f64> = rows.iter().map(error_percent).collect();
     Ok(Validation {
@@ -42,8 +36,8 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
         machine: first.machine,
         cpu: first.cpu,
         timed_cpu: cpu(timed),
-        covered: share(&|_| true, &|row| row.is_covered),
-        signs: share(&is_clear, &has_sign),
+        covered: share(&rows, |_| true, |row| row.is_covered),
+        signs: signs(&rows),
         rank_correlation: spearman(&pairs),
         median_error_percent: median(&errors).unwrap_or_default(),
         unfit: timed.times().and_then(|times| times.unfit.clone()),
@@ -51,6 +45,21 @@ pub fn validate(counted: &Comparison, timed: &Comparison) -> Result<Validation, 
         differences: differences(counted, timed),
         rows,
     })
+}
+
+fn share(
+    rows: &[ValidatedRow],
+    is_of_all: impl Fn(&ValidatedRow) -> bool,
+    is_of_them: impl Fn(&ValidatedRow) -> bool,
+) -> Share {
+    let all: Vec<&ValidatedRow> = rows.iter().filter(|row| is_of_all(row)).collect();
+    Share { of_them: all.iter().filter(|row| is_of_them(row)).count(), all: all.len() }
+}
+
+/// Rows whose sign was right, of those that clearly have one.
+fn signs(rows: &[ValidatedRow]) -> Share {
+    let is_clear = |row: &ValidatedRow| row.measured_percent.abs() >= CLEAR_PERCENT;
+    share(rows, is_clear, |row| row.predicted() * row.measured_percent > 0.0)
 }
 
 fn joined(row: &str, predicted: [f64; 2], ratio: Ratio) -> ValidatedRow {
@@ -141,6 +150,20 @@ mod tests {
         rows.sort_by(|one, other| beyond(other).total_cmp(&beyond(one)));
         let measured = rows.map(|row| row.measured_percent.round());
         assert_eq!(measured, [-50.0, 25.0, 19.0, 15.0]);
+    }
+
+    #[test]
+    fn only_rows_that_changed_clearly_have_a_sign_that_can_be_right() {
+        let rows = [
+            row([10.0, 20.0], 1.30),
+            row([-20.0, 10.0], 1.06),
+            row([-9.0, -3.0], 0.95),
+            // One that may be noise.
+            row([10.0, 20.0], 0.96),
+        ];
+        assert_eq!(signs(&rows), Share { of_them: 2, all: 3 });
+        let covered = share(&rows, |_| true, |row| row.is_covered);
+        assert_eq!(covered, Share { of_them: 2, all: 4 });
     }
 
     #[test]

@@ -151,6 +151,13 @@ fn retpolines_are_in_no_path() {
         };
         stacks(&profile).into_iter().filter(of_process).map(|(_, stack, _)| stack).collect()
     };
+    let thunks = |side: &str| -> u64 {
+        let functions = by_function(&profile_of(&out, side, ROWS[1]), Context::Process);
+        let of = functions.iter().filter(|(name, _)| name.starts_with("__x86_indirect_thunk"));
+        of.map(|(_, [_, executed])| executed).sum()
+    };
+    let [off, on] = [thunks("base"), thunks("change")];
+    assert!(off == 0 && on > 1000, "thunks executed {off} and {on}");
     let (base, change) = (names("base"), names("change"));
     assert!(base.len() > 50 && base == change, "{:?}", base.symmetric_difference(&change));
 }
