@@ -169,9 +169,11 @@ fn a_row_that_changed_says_from_where_its_functions_are_called() {
     let (ran, _) = compare(&out, ["lsm=capability", ""], &["-w", "open-close"]);
     assert_eq!(ran.status, 3, "{}", ran.stderr);
     let page = run(ktax().arg("report").arg(&out).args(["--explain", "open-close"])).stdout;
-    let line = |name: &str| page.lines().position(|line| line.ends_with(name)).unwrap();
+    let is_in_tree = |line: &str| line.contains(['├', '│', '└']);
+    let is_of = |line: &str, name: &str| line.ends_with(&format!(" {name}")) && is_in_tree(line);
+    let line = |name: &str| page.lines().position(|line| is_of(line, name)).unwrap();
     // The hook is called where the file is opened, and not before.
-    let at = ["· security_file_open", "· apparmor_file_open"].map(line);
+    let at = ["security_file_open", "apparmor_file_open"].map(line);
     assert!(at[0] < at[1], "{page}");
     let hook: Vec<&str> = page.lines().nth(at[1]).unwrap().split_whitespace().collect();
     assert_eq!(hook[1..3], ["0", "1.00"], "{page}");
