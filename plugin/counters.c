@@ -16,6 +16,8 @@ int qemu_plugin_version = 1;
 struct ktax_counters *ktax_counters;
 uint64_t ktax_reps[KTAX_SLOTS];
 uint64_t ktax_reps_total;
+uint64_t ktax_accesses[KTAX_SLOTS];
+uint64_t ktax_branches[KTAX_SLOTS];
 int ktax_slots = SLOT_KERNEL + 1;
 bool ktax_slots_full;
 

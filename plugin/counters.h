@@ -20,6 +20,9 @@ struct ktax_counters {
 extern struct ktax_counters *ktax_counters; /* written by code that QEMU generates */
 extern uint64_t ktax_reps[KTAX_SLOTS];      /* REP iterations */
 extern uint64_t ktax_reps_total;
+/* What the model of a machine sees too often to ask for the context each time. */
+extern uint64_t ktax_accesses[KTAX_SLOTS];
+extern uint64_t ktax_branches[KTAX_SLOTS];
 extern int ktax_slots;                      /* slots in use */
 extern bool ktax_slots_full;
 

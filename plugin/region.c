@@ -26,6 +26,8 @@ static struct bucket buckets[CONTEXT_COUNT + KTAX_CPUS]; /* and CONTEXT_PENDING 
 static uint64_t idles[KTAX_SLOTS];
 static uint64_t seen_insns[KTAX_SLOTS]; /* the running counts at the last flush */
 static uint64_t seen_reps[KTAX_SLOTS];
+static uint64_t seen_accesses[KTAX_SLOTS];
+static uint64_t seen_branches[KTAX_SLOTS];
 static uint64_t total_at_begin;
 static bool is_open;
 
@@ -49,6 +51,10 @@ void ktax_flush(enum ktax_context context)
     if (is_open) {
         move(to->counts[COLUMN_INSNS], seen_insns, ktax_counters->insns);
         move(to->counts[COLUMN_REPS], seen_reps, ktax_reps);
+    }
+    if (is_open && ktax_columns > COLUMN_MODEL) {
+        move(to->counts[COLUMN_L1D_ACCESSES], seen_accesses, ktax_accesses);
+        move(to->counts[COLUMN_BRANCHES], seen_branches, ktax_branches);
     }
 }
 
@@ -89,6 +95,8 @@ void ktax_region_begin(void)
     memset(idles, 0, size);
     memcpy(seen_insns, ktax_counters->insns, size);
     memcpy(seen_reps, ktax_reps, size);
+    memcpy(seen_accesses, ktax_accesses, size);
+    memcpy(seen_branches, ktax_branches, size);
     ktax_coherence_begin();
     ktax_costly_clear();
     total_at_begin = ktax_total();

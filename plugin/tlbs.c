@@ -23,19 +23,9 @@ enum {
     STRUCTURE_WAYS = 4,
 };
 
-/* What is forgotten together. */
-enum clock { CLOCK_USER, CLOCK_KERNEL, CLOCK_TABLES, CLOCKS };
-
-struct entry {
-    uint64_t page;     /* with bits of its own for what it is; 0: none */
-    uint64_t physical;
-    enum clock clock;
-    uint64_t since;    /* its clock when it was used */
-};
-
 struct sets {
     uint32_t count, ways;
-    struct entry *entries; /* of each set the last used first */
+    struct ktax_tlb_entry *entries; /* of each set the last used first */
 };
 
 struct tlb {
@@ -46,8 +36,7 @@ static struct tlb tlbs[MOST];
 static int tlb_count;
 static struct tlb *levels[2][TLB_KINDS];
 static struct sets structures;
-static uint64_t clocks[CLOCKS];
-static struct { uint64_t page, physical, since; } last[TLB_KINDS]; /* pages from 1 */
+uint64_t ktax_tlb_clocks[CLOCKS];
 
 static bool make(struct sets *sets, uint32_t count, uint32_t ways)
 {
@@ -92,31 +81,31 @@ bool ktax_tlb_shared(const struct ktax_tlb_size *size)
     return levels[1][TLB_CODE] != NULL;
 }
 
-static bool is_live(const struct entry *entry)
-{
-    return entry->page != 0 && entry->since == clocks[entry->clock];
-}
-
 bool ktax_tlbs_are_there(void)
 {
     return levels[0][TLB_CODE] && levels[0][TLB_DATA];
 }
 
-/* Puts an entry first; returns whether it was there. Else it takes the place of a forgotten one. */
-static bool use(const struct sets *sets, uint64_t number, struct entry wanted)
+static struct ktax_tlb_entry *set_of(const struct sets *sets, uint64_t number)
 {
-    struct entry *set = sets->entries + (number & (sets->count - 1)) * sets->ways;
+    return sets->entries + (number & (sets->count - 1)) * sets->ways;
+}
+
+/* Puts an entry first; returns whether it was there. Else it takes the place of a forgotten one. */
+static bool use(const struct sets *sets, uint64_t number, struct ktax_tlb_entry wanted)
+{
+    struct ktax_tlb_entry *set = set_of(sets, number);
     uint32_t place = sets->ways - 1;
     bool is_there = false;
 
     for (uint32_t way = 0; way < sets->ways; way++) {
-        const struct entry *entry = &set[way];
+        const struct ktax_tlb_entry *entry = &set[way];
         if (entry->page == wanted.page && entry->since == wanted.since) {
             is_there = entry->physical == wanted.physical;
             place = way;
             break;
         }
-        if (!is_live(entry) && is_live(&set[place])) {
+        if (!ktax_tlb_is_live(entry) && ktax_tlb_is_live(&set[place])) {
             place = way;
         }
     }
@@ -144,11 +133,11 @@ static void walk(uint64_t address, bool is_large, bool is_kernel,
         uint64_t line = low((number >> 3) ^ owner, LEVEL_SHIFT);
         on_line(OF_TABLES | (uint64_t)level << LEVEL_SHIFT | line, slot);
         uint64_t above = number >> 9;
-        struct entry table = {
+        struct ktax_tlb_entry table = {
             .page = IS_PAGE | (is_kernel ? IS_KERNEL : 0) | (uint64_t)level << LEVEL_SHIFT | above,
             .physical = owner,
             .clock = CLOCK_TABLES,
-            .since = clocks[CLOCK_TABLES],
+            .since = ktax_tlb_clocks[CLOCK_TABLES],
         };
         if (level == LEVELS - 1 || use(&structures, above, table)) {
             break; /* CR3 says where the highest table is */
@@ -156,33 +145,45 @@ static void walk(uint64_t address, bool is_large, bool is_kernel,
     }
 }
 
-enum ktax_tlb_found ktax_tlb_use(enum ktax_tlb_kind kind, uint64_t address, uint64_t physical,
-                                 void (*on_line)(uint64_t line, int slot), int slot)
+static const struct sets *sets_of(const struct tlb *tlb, bool is_large)
 {
-    bool is_kernel = address >> 63;
-    enum clock clock = is_kernel ? CLOCK_KERNEL : CLOCK_USER;
-    uint64_t small = address >> SMALL_SHIFT;
+    return is_large && tlb->large.count ? &tlb->large : &tlb->small;
+}
 
-    physical >>= SMALL_SHIFT;
-    if (last[kind].page == small + 1 && last[kind].physical == physical &&
-        last[kind].since == clocks[clock]) {
-        return TLB_HIT;
-    }
-    last[kind].page = small + 1;
-    last[kind].physical = physical;
-    last[kind].since = clocks[clock];
+static uint64_t number_of(uint64_t address, bool is_large)
+{
+    return address >> (is_large ? LARGE_SHIFT : SMALL_SHIFT);
+}
+
+struct ktax_tlb_page ktax_tlb_page(enum ktax_tlb_kind kind, uint64_t address, uint64_t physical)
+{
     bool is_large = ktax_memory_is_large(address);
-    uint64_t number = is_large ? address >> LARGE_SHIFT : small;
-    struct entry wanted = {
-        .page = IS_PAGE | (is_kernel ? IS_KERNEL : 0) | (is_large ? IS_LARGE : 0) |
+    uint64_t number = number_of(address, is_large);
+
+    return (struct ktax_tlb_page){
+        .first = set_of(sets_of(levels[0][kind], is_large), number),
+        .page = IS_PAGE | (address >> 63 ? IS_KERNEL : 0) | (is_large ? IS_LARGE : 0) |
                 low(number, ADDRESS_BITS),
-        .physical = is_large ? 0 : physical,
+        .physical = is_large ? 0 : physical >> SMALL_SHIFT,
+    };
+}
+
+enum ktax_tlb_found ktax_tlb_use(enum ktax_tlb_kind kind, const struct ktax_tlb_page *page,
+                                 uint64_t address, void (*on_line)(uint64_t line, int slot),
+                                 int slot)
+{
+    bool is_kernel = page->page & IS_KERNEL;
+    bool is_large = page->page & IS_LARGE;
+    enum ktax_tlb_clock clock = is_kernel ? CLOCK_KERNEL : CLOCK_USER;
+    struct ktax_tlb_entry wanted = {
+        .page = page->page,
+        .physical = page->physical,
         .clock = clock,
-        .since = clocks[clock],
+        .since = ktax_tlb_clocks[clock],
     };
     for (int level = 0; level < 2; level++) {
         const struct tlb *tlb = levels[level][kind];
-        if (tlb && use(is_large && tlb->large.count ? &tlb->large : &tlb->small, number, wanted)) {
+        if (tlb && use(sets_of(tlb, is_large), number_of(address, is_large), wanted)) {
             return level == 0 ? TLB_HIT : TLB_FOUND_SECOND;
         }
     }
@@ -192,12 +193,12 @@ enum ktax_tlb_found ktax_tlb_use(enum ktax_tlb_kind kind, uint64_t address, uint
 
 void ktax_tlb_forget(bool all)
 {
-    clocks[CLOCK_USER]++;
-    clocks[CLOCK_KERNEL] += all;
+    ktax_tlb_clocks[CLOCK_USER]++;
+    ktax_tlb_clocks[CLOCK_KERNEL] += all;
     ktax_tlb_forget_tables();
 }
 
 void ktax_tlb_forget_tables(void)
 {
-    clocks[CLOCK_TABLES]++;
+    ktax_tlb_clocks[CLOCK_TABLES]++;
 }
