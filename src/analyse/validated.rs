@@ -158,12 +158,13 @@ mod tests {
             row([10.0, 20.0], 1.30),
             row([-20.0, 10.0], 1.06),
             row([-9.0, -3.0], 0.95),
+            row([-9.0, -3.0], 0.92),
             // One that may be noise.
             row([10.0, 20.0], 0.96),
         ];
-        assert_eq!(signs(&rows), Share { of_them: 2, all: 3 });
+        assert_eq!(signs(&rows), Share { of_them: 3, all: 4 });
         let covered = share(&rows, |_| true, |row| row.is_covered);
-        assert_eq!(covered, Share { of_them: 2, all: 4 });
+        assert_eq!(covered, Share { of_them: 3, all: 5 });
     }
 
     #[test]
