@@ -21,7 +21,7 @@ use ktax::{plan, wire};
 
 const PAIRS: usize = 5;
 
-/// Of all rows of a comparison, each of which takes minutes.
+/// Of all rows of a comparison: one pair takes 40 seconds, and minutes on a slower machine.
 const PAIRS_OF_ALL: usize = 2;
 
 const BOOT: &str = "boot to the snapshot / boot by hand";
