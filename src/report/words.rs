@@ -1,5 +1,7 @@
 //! Words that several reports share.
 
+use std::collections::BTreeMap;
+
 use super::number;
 use crate::model::{
     CONTENDED_QUANTUM, CountsComparison, Disk, Growth, GrowthPower, Key, QUANTUM, Row, UserProgram,
@@ -30,6 +32,12 @@ pub fn machine(key: &Key, layouts: usize) -> String {
     }
     words.push(counted(layouts, "layout"));
     words.join(" · ")
+}
+
+/// `+2.00 cr3-write, +1.00 verw`: Metrics by how much they changed.
+pub fn deltas(of: &BTreeMap<String, f64>) -> String {
+    let one = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
+    of.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `quantum 500`, or the two that there are where none was asked for.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{CYCLES, Estimate, LowHigh, Row};
-use crate::report::number;
 use crate::report::view::{Note, Section};
+use crate::report::{number, words};
 
 /// A line for each row whose estimate says anything; each machine has lines of its own.
 pub fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
@@ -36,11 +36,9 @@ fn text(estimate: &Estimate) -> Option<String> {
     if *delta == [0.0; 2] && left_out.is_empty() {
         return None;
     }
-    let without = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
-    let without: Vec<String> = left_out.iter().map(without).collect();
-    let without = match without.is_empty() {
+    let without = match left_out.is_empty() {
         true => String::new(),
-        false => format!("without {}, not timed there: ", without.join(", ")),
+        false => format!("without {}, not timed there: ", words::deltas(left_out)),
     };
     let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
     let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));

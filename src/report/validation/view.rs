@@ -1,6 +1,7 @@
 use crate::model::{Share, ValidatedRow, Validation};
-use crate::report::number::{delta, percent, percent_range};
+use crate::report::number::{percent, percent_range};
 use crate::report::view::{Kind, Legend, Line, Section, Table, View};
+use crate::report::words;
 
 /// The four numbers, then the rows, of which those that failed come first.
 pub fn view(validation: &Validation) -> View {
@@ -15,12 +16,10 @@ pub fn view(validation: &Validation) -> View {
         sentences.push(format!("Not the same subjects: {difference}."));
     }
     for row in validation.rows.iter().filter(|row| !row.without.is_empty()) {
-        let without = row.without.iter().map(|(name, by)| format!("{} {name}", delta(*by)));
-        let without: Vec<String> = without.collect();
+        let without = words::deltas(&row.without);
         sentences.push(format!(
-            "{} is estimated without {}, of which {machine} has no cost.",
-            row.row,
-            without.join(", ")
+            "{} is estimated without {without}, of which {machine} has no cost.",
+            row.row
         ));
     }
     if !validation.left_out.is_empty() {
