@@ -125,6 +125,22 @@ impl Sides<u64> {
 }
 
 #[cfg(test)]
+impl PathDelta {
+    /// Of instructions alone, for tests.
+    pub(crate) fn of_instructions(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
+        let none = || Sides { base: 0, change: 0 };
+        PathDelta {
+            depth,
+            function: function.to_owned(),
+            calls: none(),
+            instructions: Sides { base, change },
+            rep_iterations: none(),
+            costly: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

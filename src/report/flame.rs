@@ -176,19 +176,9 @@ fn said(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
 mod tests {
     use super::*;
 
-    fn path(depth: u32, function: &str, base: u64, change: u64) -> PathDelta {
-        PathDelta {
-            depth,
-            function: function.to_owned(),
-            calls: Sides { base: 0, change: 0 },
-            instructions: Sides { base, change },
-            rep_iterations: Sides { base: 0, change: 0 },
-            costly: Default::default(),
-        }
-    }
-
     #[test]
     fn a_bar_has_the_colour_of_its_own_code_and_what_moved_is_never_too_narrow() {
+        let path = PathDelta::of_instructions;
         let paths = [
             path(0, "stat", 10_000, 10_044),
             path(1, "alloc", 900, 940),

@@ -31,18 +31,9 @@ pub(super) fn branches(paths: &[PathDelta]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Sides;
 
     fn of(depths: &[u32]) -> Vec<String> {
-        let none = || Sides { base: 0, change: 0 };
-        let path = |depth: &u32| PathDelta {
-            depth: *depth,
-            function: "f".into(),
-            calls: none(),
-            instructions: none(),
-            rep_iterations: none(),
-            costly: Default::default(),
-        };
+        let path = |depth: &u32| PathDelta::of_instructions(*depth, "f", 0, 0);
         branches(&depths.iter().map(path).collect::<Vec<_>>())
     }
 

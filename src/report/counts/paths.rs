@@ -110,14 +110,8 @@ mod tests {
     use crate::model::Verdict;
 
     fn effect(paths: &[(u32, &str, u64, u64)]) -> Effect {
-        let both = |base, change| Sides { base, change };
-        let path = |(depth, name, base, change): &(u32, &str, u64, u64)| PathDelta {
-            depth: *depth,
-            function: (*name).to_owned(),
-            calls: both(0, 0),
-            instructions: both(*base, *change),
-            rep_iterations: both(0, 0),
-            costly: Default::default(),
+        let path = |(depth, name, base, change): &(u32, &str, u64, u64)| {
+            PathDelta::of_instructions(*depth, name, *base, *change)
         };
         Effect {
             metric: "instructions".to_owned(),
