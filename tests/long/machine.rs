@@ -1,13 +1,13 @@
-//! The model of a machine against another simulator of caches.
+//! The model of a machine against another simulator of caches, and a meaningless change on all rows.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use ktax::model::{Context, Modelled};
+use ktax::model::{Context, METRICS, Modelled, Verdict};
 
 use crate::common::require::are_there;
-use crate::common::{ktax, open_counts, run, scratch};
+use crate::common::{QUICK_BOOT, compare, ktax, open_counts, run, scratch};
 use crate::programs::{experiment, shell};
 
 const CALLGRIND: &str = "valgrind --tool=callgrind --toggle-collect=counted --cache-sim=yes \
@@ -58,4 +58,25 @@ fn caches_miss_what_callgrinds_do() {
         println!("{}: {ours}, callgrind {theirs}", counter.name());
         assert!(theirs > 100_000 && ratio.abs() <= within, "{counter:?}: {ours}, not {theirs}");
     }
+}
+
+#[test]
+fn a_meaningless_change_gets_no_verdict_on_any_row_by_the_model() {
+    let dir = scratch();
+    let lines = [QUICK_BOOT, &format!("{QUICK_BOOT} ktax.meaningless=1")];
+    let (ran, comparison) = compare(&dir.path().join("out"), lines, &["--model", "skylake"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+
+    let is_modelled =
+        |name: &str| METRICS.iter().any(|metric| metric.name == name && metric.modelled.is_some());
+    let (mut modelled, mut found) = (0, Vec::new());
+    for row in &comparison.rows {
+        let effects = row.effects();
+        modelled += effects.iter().filter(|effect| is_modelled(&effect.metric)).count();
+        for effect in effects.iter().filter(|it| it.verdict != Verdict::NoDetectedChange) {
+            found.push(format!("{}: {effect:#?}", row.row));
+        }
+    }
+    println!("{} rows, {modelled} counters of a model, {found:?}", comparison.rows.len());
+    assert!(comparison.rows.len() > 60 && modelled > 600 && found.is_empty());
 }
