@@ -16,6 +16,7 @@
 #include "code.h"
 #include "counters.h"
 #include "decode.h"
+#include "records.h"
 #include "symbols.h"
 
 enum kind {
@@ -229,7 +230,7 @@ static void read_branch(struct block *block, const uint8_t *bytes, size_t length
 
 void ktax_branches_watch(struct qemu_plugin_tb *tb, const struct qemu_plugin_insn *end, int slot)
 {
-    struct block *block = calloc(1, sizeof(*block));
+    struct block *block = ktax_record(sizeof(*block));
     uint8_t bytes[16];
 
     if (!block) {

@@ -2,7 +2,6 @@
 #include "caches.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool ktax_cache_make(struct ktax_cache *cache, uint32_t sets, uint32_t ways)
 {
@@ -14,13 +13,15 @@ bool ktax_cache_make(struct ktax_cache *cache, uint32_t sets, uint32_t ways)
 
 bool ktax_cache_search(const struct ktax_cache *cache, uint64_t *set, uint64_t line)
 {
-    uint32_t way = 1;
+    uint64_t carried = set[0];
+    bool is_there = false;
 
-    while (way < cache->ways && set[way] != line + 1) {
-        way++;
-    }
-    bool is_there = way < cache->ways;
-    memmove(set + 1, set, (is_there ? way : cache->ways - 1) * sizeof(*set));
     set[0] = line + 1;
+    for (uint32_t way = 1; way < cache->ways && !is_there; way++) {
+        uint64_t behind = set[way];
+        set[way] = carried;
+        carried = behind;
+        is_there = behind == line + 1;
+    }
     return is_there;
 }

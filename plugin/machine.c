@@ -8,13 +8,12 @@
  */
 #include "machine.h"
 
-#include <stdlib.h>
-
 #include "branches.h"
 #include "calls.h"
 #include "code.h"
 #include "costly.h"
 #include "counters.h"
+#include "records.h"
 #include "region.h"
 #include "tlbs.h"
 
@@ -200,7 +199,7 @@ static void on_forget(unsigned int vcpu, void *data)
 
 static void watch_line(struct qemu_plugin_insn *insn, struct ktax_place place, int slot)
 {
-    struct fetch *fetch = malloc(sizeof(*fetch));
+    struct fetch *fetch = ktax_record(sizeof(*fetch));
 
     if (fetch) {
         uint64_t physical = place.physical - 1;
