@@ -1,4 +1,5 @@
-//! The model of a machine against another simulator of caches, and a meaningless change on all rows.
+//! The model of a machine against another simulator of caches, and a meaningless change on all
+//! rows.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -9,6 +9,9 @@ use crate::text::counted;
 /// So many functions are shown; the rows below have all of theirs.
 const SHOWN: usize = 5;
 
+/// What carries less in every row, in percent of its base, is 0.00 % there.
+const LEAST_PERCENT: f64 = 0.005;
+
 /// A function in a changed row: the row, and what it carries there in percent of the row's base.
 type Part<'a> = (&'a str, f64);
 
@@ -44,8 +47,9 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
             functions.entry((&function.function, by)).or_default().push(part);
         }
     }
+    functions.retain(|_, parts| parts.iter().any(|(_, percent)| percent.abs() >= LEAST_PERCENT));
     let count = counts.values().sum::<u32>();
-    if count < 2 {
+    if count < 2 || functions.is_empty() {
         return None;
     }
     let sum = |parts: &[Part<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();

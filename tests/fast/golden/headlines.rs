@@ -1,8 +1,9 @@
 //! The answer stands first, in every format that people read and in JSON.
 
-use ktax::model::{Comparison, CountsEvidence, Evidence, GuestsEvidence, Verdict};
+use ktax::model::{Comparison, CountsEvidence, Evidence, GuestsEvidence, Side, Signature, Verdict};
 use ktax::report::{FORMATS, JSON, MARKDOWN, Report};
 
+use super::fixtures::Measure;
 use super::{at, cases, every, guests, show, timed};
 
 /// Without blanks, whatever the lines.
@@ -105,4 +106,25 @@ fn a_table_without_numbers_has_no_explanations_below() {
         }
         assert_eq!(is_explained(&pages(comparison)), [false; 2], "{}", pages(comparison));
     }
+}
+
+/// Of 100 000 instructions four are 0.00 %, in either row.
+#[test]
+fn what_is_nothing_in_percent_is_not_among_what_carries_most() {
+    let measure: Measure = |side, _| {
+        let more = u64::from(side == Side::Change);
+        let lines = vec![
+            ("process", "schedule", 98_000 + 900 * more, 0),
+            ("process", "pipe_read", 1000 + 6 * more, 0),
+            ("process", "pipe_write", 1000 + 4 * more, 0),
+        ];
+        Ok((lines, Signature::from([("round trips".to_owned(), 400)])))
+    };
+    let rows = ["pipe", "stat"].map(|row| (row, "one round trip", measure));
+    let page = at(&cases::made("Dust", 5, &rows).saved(), 100, false);
+    let (_, functions) = page.split_once("Functions that carry most").unwrap();
+    let functions = functions.split("mean %:").next().unwrap();
+    let is_there = |name: &&str| functions.contains(name);
+    let named = ["schedule", "pipe_read", "pipe_write"].into_iter().filter(is_there);
+    assert_eq!(named.collect::<Vec<_>>(), ["schedule", "pipe_read"], "{functions}");
 }
