@@ -29,6 +29,10 @@ const BOOT: &str = "boot to the snapshot / boot by hand";
 /// What a user pays for call paths.
 const ALL_PATHS: &str = "call paths / counted without, all rows of a comparison";
 
+/// What a user pays for call paths and costly instructions.
+const ALL_WITH_COSTLY: &str =
+    "call paths and costly instructions / counted without, all rows of a comparison";
+
 /// What a user pays for a model.
 const ALL_MODELLED: &str = "with the model of skylake / counted, all rows of a comparison";
 
@@ -49,6 +53,8 @@ fn main() {
     let modelled = modelled.expect("it is there");
     let pathless = engine.boot_with(&request, Paths::LeftOut).map_err(describe);
     let pathless = pathless.expect("it is there");
+    let plain = engine.boot_with(&request, Paths::LeftOutWithCostly).map_err(describe);
+    let plain = plain.expect("it is there");
     let uncounted = engine.freeze(&request).map_err(describe).expect("the snapshot is there");
     let nothing = "one run, nothing to do";
     if common::is_asked_for(nothing) {
@@ -64,6 +70,7 @@ fn main() {
         }
     };
     pairs_of_cpu(ALL_PATHS, 1.15, PAIRS_OF_ALL, || all(&*boot), || all(&*pathless));
+    pairs_of_cpu(ALL_WITH_COSTLY, 1.2, PAIRS_OF_ALL, || all(&*boot), || all(&*plain));
     pairs_of_cpu(ALL_MODELLED, 3.0, PAIRS_OF_ALL, || all(&*modelled), || all(&*boot));
     for row in ROWS {
         let order = order(row);

@@ -7,6 +7,7 @@
 
 #include "coherence.h"
 #include "context.h"
+#include "costly.h"
 #include "deadline.h"
 #include "draw.h"
 #include "machine.h"
@@ -63,9 +64,12 @@ static bool read_argument(const char *argument)
         }
     }
     bool is_boot = strcmp(argument, "region=boot") == 0;
+    bool is_pathless = strcmp(argument, "paths=no") == 0;
+    bool is_costless = strcmp(argument, "costly=no") == 0;
     ktax_context_of_boot = ktax_context_of_boot || is_boot;
-    ktax_paths_followed = ktax_paths_followed && !is_boot && strcmp(argument, "paths=no") != 0;
-    return is_boot || strcmp(argument, "paths=no") == 0;
+    ktax_paths_followed = ktax_paths_followed && !is_boot && !is_pathless;
+    ktax_costly_counted = ktax_costly_counted && !is_costless;
+    return is_boot || is_pathless || is_costless;
 }
 
 bool ktax_arguments_read(int argc, char **argv)
@@ -75,7 +79,7 @@ bool ktax_arguments_read(int argc, char **argv)
             return ktax_refuse("has an unknown argument; it takes symbols=FILE, out=FILE, "
                                "region=boot, archive=FILE, functions=FILE, quantum=N, "
                                "contended=N, jitter=SEED, limit=N, coherence=FILE, machine=FILE, "
-                               "paths=no, draw=FILE");
+                               "paths=no, costly=no, draw=FILE");
         }
     }
     if (!files.out) {

@@ -16,6 +16,8 @@
 
 enum { SITES = 16384, TABLE = 2 * SITES };
 
+bool ktax_costly_counted = true;
+
 static struct ktax_costly_site sites[SITES];
 static int site_count;
 static int table[TABLE]; /* a site, from 1 */

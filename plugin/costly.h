@@ -13,6 +13,9 @@
 #include "qemu_api.h"
 #include "region.h"
 
+/* Whether they are counted at all. */
+extern bool ktax_costly_counted;
+
 /* The order is that of `names` in costly-bytes.c. */
 enum ktax_costly {
     COSTLY_NONE,

@@ -88,7 +88,7 @@ static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind, ui
     if (is_in_thunk && (kind == COSTLY_INDIRECT || kind == COSTLY_RETURN_THUNK)) {
         return;
     }
-    if (kind != COSTLY_NONE) {
+    if (kind != COSTLY_NONE && ktax_costly_counted) {
         ktax_costly_watch(insn->insn, kind, insn->slot);
     }
 }

@@ -253,13 +253,11 @@ pub fn monitor(control: RawFd) -> Vec<String> {
 }
 
 fn plugin_option(plugin: &Plugin) -> String {
-    let region = match plugin.region {
-        Region::Marked => "",
-        Region::Boot => ",region=boot",
-    };
+    let region = if matches!(plugin.region, Region::Boot) { ",region=boot" } else { "" };
     let paths = match plugin.paths {
         Paths::Followed => String::new(),
         Paths::LeftOut => ",paths=no".to_owned(),
+        Paths::LeftOutWithCostly => ",paths=no,costly=no".to_owned(),
         Paths::Drawn(to) => format!(",draw={}", escape(to)),
     };
     let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);

@@ -7,6 +7,8 @@ pub enum Paths {
     Followed,
     /// Is not known: to measure what that takes.
     LeftOut,
+    /// Is not known, and costly instructions are not counted: to measure what both take.
+    LeftOutWithCostly,
     /// Is counted, and written to this new file at instructions that are drawn, with registers and
     /// stack: for a test that unwinds them.
     Drawn(PathBuf),

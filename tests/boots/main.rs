@@ -14,6 +14,7 @@ mod failures;
 mod hooks;
 mod kernels;
 mod kvm_engine;
+mod left_out;
 mod ledger;
 mod machine;
 mod newer_qemu;
