@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::common::files::wrapped_qemu;
 use crate::common::require::newer_qemu as newer;
-use crate::common::{KERNEL, Ran, cache, compare, ktax, own_cache, run, scratch};
-use ktax::engine::exact::{Exact, SelfTest};
-use ktax::engine::qemu::Qemu;
-use ktax::engine::{Cancel, Limits};
+use crate::common::{KERNEL, Ran, compare, ktax, own_cache, run, scratch};
+use crate::exact::engine;
+use ktax::engine::exact::SelfTest;
 use ktax::model::QUANTUM;
 use ktax::wire::{Answer, parse_answer};
 
@@ -23,9 +22,7 @@ const ALL: u64 = 80_000;
 
 /// How many acquisitions were contended, what the counter counted, and the profile.
 fn test(qemu: &Path, what: SelfTest, quantum: u32) -> (u64, u64, String) {
-    let qemu = Qemu::find(Some(qemu)).unwrap();
-    let engine = Exact::new(qemu, &cache(), Limits::default(), Cancel::default()).unwrap();
-    let answer = engine.self_test(what, quantum).unwrap();
+    let answer = engine(Some(qemu)).self_test(what, quantum).unwrap();
     let Ok(Answer::Done(done)) = parse_answer(&answer.wire, "self-test") else {
         panic!("{}", String::from_utf8_lossy(&answer.wire))
     };

@@ -7,14 +7,10 @@ mod orc;
 use std::fs;
 
 use crate::common::require::newer_qemu;
-use crate::common::{KERNEL, Need, cache, require, scratch};
+use crate::common::{Need, cache, require, scratch};
+use crate::exact::{engine, order, request};
 use ktax::analyse::plain;
-use ktax::engine::exact::{Exact, Paths};
-use ktax::engine::qemu::Qemu;
-use ktax::engine::{Cancel, Limits, Request};
-use ktax::kernel::{self, Talk};
-use ktax::model::{Layout, Machine, Subject};
-use ktax::{plan, wire};
+use ktax::engine::exact::Paths;
 use orc::{Orc, State};
 
 /// System calls, page faults, new tasks, sockets, signals and files.
@@ -92,10 +88,8 @@ fn difference(draw: &Draw, orc: &Orc, symbols: &[(u64, String)]) -> Option<Strin
 #[test]
 fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     let Some(qemu) = newer_qemu() else { return };
-    let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
-    let subject = Subject::of(KERNEL, "");
-    let kernel = kernel::obtain(&subject, &cache().join("kernels"), &talk).unwrap();
-    let vmlinux = image::vmlinux(&fs::read(&kernel.image).unwrap());
+    let request = request();
+    let vmlinux = image::vmlinux(&fs::read(&request.image).unwrap());
     let why = "this kernel's image is not compressed by LZ4";
     if !require(Need::Versions, vmlinux.is_some(), why) {
         return;
@@ -103,27 +97,15 @@ fn the_stack_of_calls_is_what_the_kernel_itself_unwinds() {
     let orc = Orc::of(&vmlinux.unwrap());
 
     let dir = scratch();
-    let qemu = Qemu::find(Some(&qemu)).unwrap();
-    let engine = Exact::new(qemu, &cache(), Limits::default(), Cancel::default()).unwrap();
-    let layout = Layout { seed: 1, padding: 0, phase: 0 };
-    let request = Request {
-        image: kernel.image,
-        image_sha256: kernel.identity.sha256.clone(),
-        boot_line: String::new(),
-        machine: Machine::default(),
-        layout: layout.clone(),
-        modules: None,
-    };
-    let definitions = plan::definitions().unwrap();
+    let engine = engine(Some(&qemu));
     let mut all = Vec::new();
     for (number, row) in ROWS.into_iter().enumerate() {
         let file = dir.path().join(number.to_string());
         let boot = engine.boot_with(&request, Paths::Drawn(file.clone())).unwrap();
-        let workload = &plan::select(&definitions, Some(&[row.to_owned()])).unwrap()[0];
-        boot.run(&wire::order(workload, &layout)).unwrap();
+        boot.run(&order(row, &request)).unwrap();
         all.extend(draws(&fs::read_to_string(file).unwrap()));
     }
-    let symbols = fs::read_to_string(cache().join("symbols").join(kernel.identity.sha256)).unwrap();
+    let symbols = fs::read_to_string(cache().join("symbols").join(&request.image_sha256)).unwrap();
     let symbol = |line: &str| {
         let (address, name) = line.split_once(' ').unwrap();
         (u64::from_str_radix(address, 16).unwrap(), name.to_owned())
