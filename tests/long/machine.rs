@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use ktax::model::{Context, METRICS, Modelled, Verdict};
+use ktax::model::{Context, Modelled, Verdict, metric};
 
 use crate::common::require::are_there;
 use crate::common::{QUICK_BOOT, compare, ktax, open_counts, run, scratch};
@@ -68,8 +68,7 @@ fn a_meaningless_change_gets_no_verdict_on_any_row_by_the_model() {
     let (ran, comparison) = compare(&dir.path().join("out"), lines, &["--model", "skylake"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 
-    let is_modelled =
-        |name: &str| METRICS.iter().any(|metric| metric.name == name && metric.modelled.is_some());
+    let is_modelled = |name: &str| metric(name).is_some_and(|metric| metric.modelled.is_some());
     let (mut modelled, mut found) = (0, Vec::new());
     for row in &comparison.rows {
         let effects = row.effects();
