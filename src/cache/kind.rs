@@ -105,3 +105,16 @@ const fn directories(kind: CacheKind, directory: &'static str, is_name: fn(&str)
 const fn files(kind: CacheKind, directory: &'static str, is_name: fn(&str) -> bool) -> Place {
     Place { kind, directory, is_directory: false, is_name }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_lists_where_each_kind_is() {
+        let document = include_str!("../../docs/cache.md");
+        for place in &PLACES {
+            assert!(document.contains(&format!("\n{}/", place.directory)), "{}", place.directory);
+        }
+    }
+}

@@ -87,6 +87,10 @@ impl Page {
         self.path.strip_prefix(root()).unwrap().display().to_string()
     }
 
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Its blocks in their order.
     pub fn blocks(&self) -> Vec<Block> {
         let (mut found, mut open, mut at) = (Vec::new(), None, 0);
