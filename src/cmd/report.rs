@@ -20,8 +20,7 @@ pub struct Args {
     #[arg(short = 'L', long, value_parser = one_of(&SHAPES))]
     #[arg(conflicts_with_all = ["format", "json"], help_heading = "Output")]
     layout: Option<Shape>,
-    /// Print everything about this row alone: all functions that carry its change, and from where
-    /// they are called
+    /// Print this row alone: where it goes by function and call path, and what carries its change
     #[arg(long, value_name = "ROW", conflicts_with = "layout", help_heading = "Output")]
     explain: Option<String>,
     /// Print all call paths of the row of --explain, for a program that reads them

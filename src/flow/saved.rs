@@ -7,7 +7,7 @@ use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER, VALIDATION};
 use crate::analyse;
 use crate::disk::read_limited;
-use crate::model::{METRICS, Row, RowPaths, Saved, SavedResult, read_results};
+use crate::model::{Comparison, METRICS, Row, RowPaths, Saved, SavedResult, read_results};
 use crate::report::{Explained, Report, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
@@ -51,7 +51,8 @@ fn directory(path: &Path) -> Result<Vec<Saved>, Error> {
         Err(error @ RunDirError::NoPlan { .. }) => return below(path, error),
         opened => opened?.comparison()?,
     };
-    of_run.map(|comparison| vec![comparison.saved()]).ok_or_else(|| none_in(path))
+    let saved = |comparison: Comparison| Saved { dir: Some(path.into()), ..comparison.saved() };
+    of_run.map(|comparison| vec![saved(comparison)]).ok_or_else(|| none_in(path))
 }
 
 /// The runs of a sweep, a search or a ledger that are finished, by the names of their directories.
@@ -68,7 +69,7 @@ fn below(path: &Path, none: RunDirError) -> Result<Vec<Saved>, Error> {
     for run in paths {
         let Some(comparison) = AnyRunDir::open(&run)?.comparison()? else { continue };
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        all.push(Saved { name, ..comparison.saved() });
+        all.push(Saved { name, dir: Some(run.clone()), ..comparison.saved() });
     }
     if all.is_empty() { Err(none_in(path)) } else { Ok(all) }
 }
@@ -119,24 +120,37 @@ fn no_row<'a>(row: &str, rows: impl IntoIterator<Item = &'a Row>) -> Error {
     Error::NoRow { row: row.to_owned(), near: nearest(row, names).map(str::to_owned) }
 }
 
-/// The results that have a row of that name, each with its own name and this row alone.
+/// The results that have a row of that name, each with its own name and this row alone; those of
+/// run directories with its call paths.
 ///
 /// # Errors
-/// None of them has.
+/// None of them has, or a profile cannot be read.
 pub fn explained<'a>(row: &str, results: &'a [Saved]) -> Result<Vec<(&'a str, Explained)>, Error> {
     let comparisons = || {
         results.iter().filter_map(|saved| match &saved.result {
-            SavedResult::Comparison(comparison) => Some((saved.name.as_str(), &**comparison)),
+            SavedResult::Comparison(comparison) => Some((saved, &**comparison)),
             _ => None,
         })
     };
     if comparisons().next().is_none() {
         return Err(Error::NothingToExplain);
     }
-    let found = comparisons().filter_map(|(name, it)| Some((name, Explained::of(it, row)?)));
-    let found: Vec<(&str, Explained)> = found.collect();
+    let mut found = Vec::new();
+    for (saved, comparison) in comparisons() {
+        let Some(explained) = Explained::of(comparison, row) else { continue };
+        let paths = saved.dir.as_deref().map(|dir| paths_if_any(dir, row)).transpose()?;
+        found.push((saved.name.as_str(), explained.with_paths(paths.flatten())));
+    }
     if found.is_empty() {
         return Err(no_row(row, comparisons().flat_map(|(_, it)| &it.rows)));
     }
     Ok(found)
+}
+
+/// `None` of a row that failed, and of one that has none.
+fn paths_if_any(dir: &Path, row: &str) -> Result<Option<RowPaths>, Error> {
+    match row_paths(dir, row, true) {
+        Err(Error::NoPaths { .. }) => Ok(None),
+        found => found.map(Some),
+    }
 }

@@ -46,7 +46,7 @@ impl Metric {
 
     /// Whether it is what the machine does beside the process, which decides nothing.
     pub fn is_background(&self) -> bool {
-        self.context != Context::Process
+        !self.context.decides()
     }
 
     /// Whether a row can be slower or faster by it. What a costly instruction costs depends on the

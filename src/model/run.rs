@@ -21,6 +21,20 @@ impl Context {
     /// All Contexts, in the order in which they are printed.
     pub const ALL: [Context; 3] = [Context::Process, Context::Interrupt, Context::Kthread];
 
+    /// Whether a row can be slower or faster by what it executes.
+    pub fn decides(self) -> bool {
+        self == Context::Process
+    }
+
+    /// What it is in a sentence: `kernel threads`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Context::Process => "the process",
+            Context::Interrupt => "interrupts",
+            Context::Kthread => "kernel threads",
+        }
+    }
+
     /// `process`, `interrupt` or `kthread`.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! What a Metric of counts is of each function.
 
 use crate::model::{
-    Effect, FunctionDelta, MAKESPAN, METRICS, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
+    Effect, FunctionDelta, MAKESPAN, METRICS, Own, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
 };
 
 use super::verdict;
@@ -54,6 +54,14 @@ impl Carried {
         }
     }
 
+    /// What a path has itself, without those below it; nothing of what paths do not have.
+    pub fn of_own(self, own: &Own) -> &Sides<u64> {
+        match self {
+            Carried::Rep => &own.rep_iterations,
+            Carried::Instructions | Carried::Wait | Carried::Transfers => &own.instructions,
+        }
+    }
+
     /// A function's count per operation, change minus base.
     pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
         let Sides { base, change } = self.counts(function);
@@ -75,6 +83,14 @@ impl Carried {
             Carried::Rep => "REP iterations",
             Carried::Wait => "instructions of spin-wait",
             Carried::Transfers => "model transfers",
+        }
+    }
+
+    /// The same in the head of a column.
+    pub fn head(self) -> &'static str {
+        match self {
+            Carried::Instructions => "insn",
+            other => other.short(),
         }
     }
 

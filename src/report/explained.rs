@@ -1,10 +1,18 @@
-use super::counts::{kinds, paths};
+use super::counts::{costs, kinds, paths};
 use super::view::{Records, Report, Section, View};
-use crate::model::{Comparison, ComparisonMethod, SavedResult};
+use crate::model::{Comparison, ComparisonMethod, RowPaths, SavedResult};
+use crate::text::shell_word;
 
 /// One row of a comparison, with everything that is known of it.
 #[derive(Debug, Clone)]
-pub struct Explained(Comparison);
+pub struct Explained {
+    comparison: Comparison,
+    /// Where the row goes; `None` where its profiles are not at hand.
+    paths: Option<RowPaths>,
+}
+
+const NO_PROFILES: &str = "This file has no profiles. To see where the row goes, changed or not, \
+                           explain it from its run directory:";
 
 impl Explained {
     /// The row of that name; `None` where the comparison has none.
@@ -17,35 +25,63 @@ impl Explained {
             ComparisonMethod::Times(times) => times.crossings.clear(),
             ComparisonMethod::Guests(_) => {}
         }
-        (!alone.rows.is_empty()).then_some(Explained(alone))
+        (!alone.rows.is_empty()).then_some(Explained { comparison: alone, paths: None })
+    }
+
+    /// The same with what its profiles say.
+    pub fn with_paths(self, paths: Option<RowPaths>) -> Explained {
+        Explained { paths, ..self }
     }
 
     /// The comparison with this row alone.
     pub fn comparison(&self) -> &Comparison {
-        &self.0
+        &self.comparison
+    }
+}
+
+impl Explained {
+    /// Where the row goes, or where that is found.
+    fn costs(&self) -> Vec<Section> {
+        let is_counted = self.comparison.rows.iter().any(|row| !row.effects().is_empty())
+            && self.comparison.counts().is_some();
+        match &self.paths {
+            Some(paths) => costs(paths),
+            None if is_counted => {
+                let rows = self.comparison.rows.iter();
+                let rows =
+                    rows.map(|row| format!("ktax report DIR --explain {}", shell_word(&row.row)));
+                let command =
+                    |command| Section::Command { sentence: NO_PROFILES.to_owned(), command };
+                rows.map(command).collect()
+            }
+            None => Vec::new(),
+        }
     }
 }
 
 impl Report for Explained {
     fn view(&self) -> View {
-        let mut view = self.0.view();
+        let mut view = self.comparison.view();
         for section in &mut view.sections {
             if let Section::Functions(functions) = section {
                 functions.is_whole = true;
             }
         }
         let is_functions = |section: &Section| matches!(section, Section::Functions(_));
-        let behind = view.sections.iter().rposition(is_functions).map_or(0, |at| at + 1);
-        let rows = &self.0.rows;
-        view.sections.splice(behind..behind, paths(rows).chain(rows.iter().filter_map(kinds)));
+        let behind = view.sections.iter().rposition(is_functions);
+        let behind = behind.map_or(view.sections.len(), |at| at + 1);
+        let rows = &self.comparison.rows;
+        let changed = paths(rows).chain(rows.iter().filter_map(kinds));
+        let all: Vec<Section> = changed.chain(self.costs()).collect();
+        view.sections.splice(behind..behind, all);
         view
     }
 
     fn records(&self) -> Records {
-        self.0.records()
+        self.comparison.records()
     }
 
     fn result(&self) -> SavedResult {
-        self.0.result()
+        self.comparison.result()
     }
 }

@@ -7,7 +7,30 @@ use std::mem;
 
 use super::kinds::costly;
 use super::plain::plain;
-use crate::model::{Context, Costly, Counts, Metric, Path, PathDelta, Profile, Side, Sides};
+use crate::model::{
+    Context, Costly, Counts, Metric, Path, PathDelta, Profile, ProfileLine, Side, Sides,
+};
+
+/// All of user mode.
+const USER: &str = "[user]";
+
+/// Whether it is a function of a program or a library, or code of it outside every function.
+fn is_of_program(function: &str) -> bool {
+    function.starts_with('[') && ![USER, "[kernel]", "[unknown]"].contains(&function)
+}
+
+/// What call paths have of a function's counts.
+fn counts_of_paths(counts: &Counts) -> Counts {
+    let Counts { instructions, rep_iterations, costly, .. } = *counts;
+    Counts { instructions, rep_iterations, costly, ..Counts::default() }
+}
+
+fn has_room(whole: &Counts, parts: &Counts) -> bool {
+    let is_less = |kind: Costly| parts.costly.get(kind) <= whole.costly.get(kind);
+    parts.instructions <= whole.instructions
+        && parts.rep_iterations <= whole.rep_iterations
+        && Costly::ALL.into_iter().all(is_less)
+}
 
 /// A function below its caller, and all that it calls.
 #[derive(Default)]
@@ -26,8 +49,31 @@ impl Place {
         for (side, profile) in [(Side::Base, base), (Side::Change, change)] {
             let of_context = |path: &&Path| path.context == context;
             root.add_below(0, side, &mut profile.paths.iter().filter(of_context).peekable());
+            root.split_user(side, profile, context);
         }
         root
+    }
+
+    /// Puts the functions of programs and libraries below `[user]`: the plugin does not follow the
+    /// calls of user mode.
+    fn split_user(&mut self, side: Side, profile: &Profile, context: Context) {
+        let Some(user) = self.below.get_mut(USER) else { return };
+        let lines: Vec<&ProfileLine> = profile
+            .lines
+            .iter()
+            .filter(|line| line.context == context && is_of_program(&line.function))
+            .collect();
+        let mut sum = Counts::default();
+        lines.iter().for_each(|line| sum += counts_of_paths(&line.counts));
+        // Of several vCPUs one is now and then taken for another: then they do not fit.
+        if !has_room(user.counts.get(side), &sum) {
+            return;
+        }
+        for line in lines {
+            let mut place = Box::<Place>::default();
+            *place.counts.get_mut(side) = counts_of_paths(&line.counts);
+            user.add(plain(&line.function).to_owned(), place);
+        }
     }
 
     /// Adds the next paths as long as they are that deep, and their counts to its own.
@@ -40,12 +86,9 @@ impl Place {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
             let mut below = Box::<Place>::default();
             *below.calls.get_mut(side) = path.calls;
-            *below.counts.get_mut(side) = Counts {
-                instructions: path.instructions,
-                rep_iterations: path.rep_iterations,
-                costly: path.costly,
-                ..Counts::default()
-            };
+            let Path { instructions, rep_iterations, costly, .. } = *path;
+            *below.counts.get_mut(side) =
+                Counts { instructions, rep_iterations, costly, ..Counts::default() };
             below.add_below(depth + 1, side, paths);
             *self.counts.get_mut(side) += *below.counts.get(side);
             self.add(plain(&path.function).to_owned(), below);

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -17,6 +19,9 @@ pub struct Saved {
     /// The answer in a sentence, as a report begins with it; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
+    /// The run directory that it was read from, which also has profiles.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
     /// The result.
     pub result: SavedResult,
 }
@@ -50,6 +55,6 @@ pub enum SavedResult {
 impl From<SavedResult> for Saved {
     /// Without a name and a headline.
     fn from(result: SavedResult) -> Saved {
-        Saved { format: FORMAT, name: String::new(), headline: String::new(), result }
+        Saved { format: FORMAT, name: String::new(), headline: String::new(), dir: None, result }
     }
 }

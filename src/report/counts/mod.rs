@@ -3,6 +3,7 @@
 mod branches;
 mod bridge;
 mod coherence;
+mod costs;
 mod details;
 mod estimates;
 mod functions;
@@ -16,6 +17,7 @@ mod table;
 mod view;
 mod waits;
 
+pub use costs::costs;
 pub use kinds::kinds;
 pub use paths::paths;
 pub use sides::sides;

@@ -20,6 +20,8 @@ pub(super) const EXPORT: Export = Export {
     write: |paths, side| compressed(&profile(paths, side).encode_to_vec()),
 };
 
+const INSTRUCTIONS: &str = "instructions";
+
 #[derive(Message)]
 struct Profile {
     #[prost(message, repeated, tag = "1")]
@@ -35,6 +37,9 @@ struct Profile {
     string_table: Vec<String>,
     #[prost(int64, repeated, tag = "13")]
     comment: Vec<i64>,
+    /// What `pprof` shows unless it is asked for another type; without this it is the last one.
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
 }
 
 #[derive(Message)]
@@ -83,12 +88,15 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let mut strings = Strings::default();
     strings.place("");
     let costly = kinds(paths);
-    let kinds = ["instructions", "rep-iterations", "calls"].into_iter();
+    let kinds = [INSTRUCTIONS, "rep-iterations", "calls"].into_iter();
     let kinds: Vec<&str> = kinds.chain(costly.iter().map(|kind| kind.name())).collect();
     let kind = |name: &str, of: &Side| match side {
         Some(_) => name.to_owned(),
         None => format!("{}-{name}", of.name()),
     };
+    // Of both Sides the one that is new.
+    let shown = sides.last().map_or_else(String::new, |last| kind(INSTRUCTIONS, last));
+    let default_sample_type = strings.place(&shown);
     let names = sides.iter().flat_map(|of| kinds.iter().map(move |name| kind(name, of)));
     let sample_type = names
         .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
@@ -104,7 +112,8 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
         .into_iter()
         .map(|(name, id)| Function { id, name: strings.place(name) })
         .collect();
-    Profile { sample_type, sample, location, function, string_table: strings.all, comment }
+    let string_table = strings.all;
+    Profile { sample_type, sample, location, function, string_table, comment, default_sample_type }
 }
 
 fn sample<'a>(

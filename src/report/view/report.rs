@@ -16,6 +16,6 @@ pub trait Report {
     /// The same as it is kept on disk, with its answer in a sentence.
     fn saved(&self) -> Saved {
         let headline = self.view().headline;
-        Saved { format: FORMAT, name: String::new(), headline, result: self.result() }
+        Saved { format: FORMAT, name: String::new(), headline, dir: None, result: self.result() }
     }
 }

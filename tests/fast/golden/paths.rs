@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flate2::read::GzDecoder;
 use ktax::analyse::counts;
-use ktax::model::{Comparison, Side, Signature};
+use ktax::model::{Comparison, Side, Signature, Verdict};
 use ktax::report::Report;
 use ktax::rundir::{AnyRunDir, RunDir};
 
@@ -34,6 +34,10 @@ const PATHS: [(u32, &str, [u64; 2], u64); 9] = [
     (3, "iov_iter_init", [15, 15], 1),
 ];
 
+/// What of user mode is a function of a program, of a call: `main` calls another one with the
+/// change.
+const PROGRAM: [(&str, [u64; 2]); 2] = [("[reader]main", [20, 15]), ("[reader]check", [0, 5])];
+
 fn executed(side: Side, path: &(u32, &str, [u64; 2], u64)) -> u64 {
     path.2[side as usize] * path.3 * OPS
 }
@@ -48,8 +52,18 @@ fn profile_text(side: Side, layout: u64) -> String {
         let (depth, name, executed) = (path.0, path.1, executed(side, path) + more);
         let calls = if executed > 0 { path.3 * OPS } else { 0 };
         total += executed;
-        if executed > 0 {
+        if name == "[user]" {
+            let of_program = |function: &(&str, [u64; 2])| function.1[side as usize] * OPS;
+            let own = executed - PROGRAM.iter().map(of_program).sum::<u64>();
+            functions += &format!("fn\tprocess\t{own}\t0\t{name}\n");
+            for function in PROGRAM.iter().filter(|function| of_program(function) > 0) {
+                let count = of_program(function);
+                functions += &format!("fn\tprocess\t{count}\t0\t{}\n", function.0);
+            }
+        } else if executed > 0 {
             functions += &format!("fn\tprocess\t{executed}\t0\t{name}\n");
+        }
+        if executed > 0 {
             paths += &format!("path\tprocess\t{depth}\t{executed}\t0\t{calls}\t{name}\n");
         }
     }
@@ -149,6 +163,17 @@ fn a_profile_for_pprof_is_read_by_pprof() {
     if !require(Need::Programs, has("go"), "go is missing, whose `go tool pprof` reads the file") {
         return;
     }
+    let mut opened = Command::new("go");
+    opened.args(["tool", "pprof", "-top", "change"]).current_dir(dir.path());
+    let opened = run_of(&mut opened);
+    assert!(opened.contains("Type: instructions\n"), "{opened}");
+    assert!(opened.contains(" [reader]main\n"), "{opened}");
+    let both = export(&run, &["--paths", "pprof"]);
+    fs::write(dir.path().join("both"), both).unwrap();
+    let mut opened = Command::new("go");
+    opened.args(["tool", "pprof", "-top", "both"]).current_dir(dir.path());
+    let opened = run_of(&mut opened);
+    assert!(opened.contains("Type: change-instructions\n"), "{opened}");
     let mut pprof = Command::new("go");
     pprof.args(["tool", "pprof", "-top", "-nodefraction=0", "-sample_index=instructions"]);
     pprof.args(["-diff_base", "base", "change"]).current_dir(dir.path());
@@ -188,7 +213,37 @@ fn a_profile_for_callgrind_is_read_by_callgrind_annotate() {
     // What a caller has with all that it calls: of the base and of the change.
     assert!(line(":ksys_read").contains(&(235 * OPS).to_string()), "{said}");
     assert!(line(":security_hook").contains(&(50 * OPS).to_string()), "{said}");
+    assert!(line(":[reader]check").contains(&(5 * OPS).to_string()), "{said}");
     assert!(!said.contains("WARNING"), "{said}");
+}
+
+/// What a row costs by function and call path does not follow from its verdict.
+#[test]
+fn a_row_without_a_verdict_is_explained_by_its_functions_and_call_paths() {
+    let dir = scratch();
+    let made = [(ROW, "one read", (|_, _| unreachable!()) as super::fixtures::Measure)];
+    let explain = |name: &str, layouts: usize, of: fn(Side, u64) -> (Side, u64)| {
+        let path = dir.path().join(name);
+        let dir: RunDir<_> = run_dir_of(&path, plan("", layouts, &made), |step, _| {
+            let (side, layout) = of(step.side, step.layout as u64);
+            Ok((profile_text(side, layout), Signature::new()))
+        });
+        let comparison = counts(&dir).unwrap();
+        AnyRunDir::open(&path).unwrap().write_comparison(&comparison.saved()).unwrap();
+        let ran = run(ktax().arg("report").arg(&path).args(["--explain", ROW]));
+        (comparison.rows[0].verdict, ran.stdout)
+    };
+    let (unchanged, text) = explain("unchanged", 5, |_, layout| (Side::Base, layout));
+    assert_eq!(unchanged, Verdict::NoDetectedChange, "{text}");
+    check("paths.explain-unchanged.txt", &text);
+    let (too_few, text) = explain("too-few", 1, |side, layout| (side, layout));
+    assert_eq!(too_few, Verdict::TooFewBoots);
+    assert!(text.contains("90.00   3.28   25.35  rw_verify_area"), "{text}");
+    // 40 instructions in 122 000 are less than a verdict takes.
+    let (below, text) =
+        explain("below", 5, |side, _| (Side::Base, if side == Side::Base { 0 } else { 40 }));
+    assert_eq!(below, Verdict::BelowThreshold);
+    assert!(text.contains("60.00   60.10  19.67   19.70  vfs_read"), "{text}");
 }
 
 #[test]
@@ -197,6 +252,8 @@ fn what_has_no_paths_says_where_they_are() {
     let saved = directory(dir.path());
     let json = dir.path().join("result.json");
     fs::write(&json, run(ktax().arg("report").arg("--json").arg(&saved)).stdout).unwrap();
+    let explained = run(ktax().arg("report").arg(&json).args(["--explain", ROW])).stdout;
+    assert!(explained.contains("ktax report DIR --explain read-1"), "{explained}");
     let refused = |of: &Path, more: &[&str]| {
         let ran = run(ktax().arg("report").arg(of).args(more));
         assert_eq!(ran.status, 2, "{}", ran.stderr);
