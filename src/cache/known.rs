@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::disk::{read_limited, write_atomically};
+use crate::disk::{read_own, write_atomically};
 
 const FILE_MAX: u64 = 1 << 20;
 
@@ -21,7 +21,7 @@ impl Known {
     /// Reads the file of a cache. A file that cannot be read is as good as none.
     pub fn of(cache: &Path) -> Known {
         let path = cache.join("sizes.json");
-        let bytes = read_limited(&path, FILE_MAX).unwrap_or_default();
+        let bytes = read_own(&path, FILE_MAX).unwrap_or_default();
         let sizes = serde_json::from_slice(&bytes).unwrap_or_default();
         Known { sizes, path, has_new: false }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::entry::below;
-use crate::disk::{is_sha256, read_limited};
+use crate::disk::{is_sha256, read_own};
 
 const DIRECTORIES: [&str; 2] = ["kernels/by-package", "builds/by-recipe"];
 
@@ -38,7 +38,7 @@ pub(super) fn record_bytes(cache: &Path) -> u64 {
 pub(super) fn remove_dangling(cache: &Path) -> io::Result<u64> {
     let mut freed = 0;
     for (path, bytes) in records(cache) {
-        let content = read_limited(&path, RECORD_MAX).unwrap_or_default();
+        let content = read_own(&path, RECORD_MAX).unwrap_or_default();
         let of: Option<OfKernel> = serde_json::from_slice(&content).ok();
         let is_gone = |of: OfKernel| {
             let kernel = cache.join("kernels").join(&of.image_sha256);

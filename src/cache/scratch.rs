@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::disk::Lock;
+use crate::disk::{Lock, lock_file};
 
 const PREFIX: &str = ".vm-";
 const LOCK: &str = "lock";
@@ -36,7 +36,7 @@ impl Scratch {
             let usual = Permissions::from_mode(0o777);
             let dir = builder.prefix(PREFIX).permissions(usual).tempdir_in(parent)?;
             let place = dir.path().join(LOCK);
-            match File::create(&place).and_then(Lock::take) {
+            match lock_file(&place).and_then(Lock::take) {
                 Ok(lock) if place.exists() => return Ok(Scratch { dir, _lock: lock }),
                 // Another ktax removed it before it was locked.
                 Ok(_) => {}

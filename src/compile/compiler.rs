@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::error::CompileError;
 use super::source::WorkloadFiles;
 use crate::cache::Scratch;
-use crate::disk::read_limited;
+use crate::disk::read_own;
 use crate::text::{escape_lines, escape_path};
 
 /// Path and text of every file of ktax's guest, put in by the build.
@@ -63,7 +63,7 @@ pub fn compile(
         let said = first_error(&String::from_utf8_lossy(&ran.stderr));
         return Err(CompileError::Refused { path: escape_path(directory).to_string(), said });
     }
-    read_limited(&root.join("ktax-guest"), MOST_BYTES).map_err(CompileError::Cache)
+    read_own(&root.join("ktax-guest"), MOST_BYTES).map_err(CompileError::Cache)
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {

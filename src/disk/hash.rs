@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -8,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+
+use super::read::open_regular;
 
 /// SHA-256, as 64 hexadecimal digits.
 pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
@@ -41,7 +42,7 @@ pub fn sha256_of_parts<P: AsRef<[u8]>>(parts: &[P]) -> String {
 /// The file cannot be read.
 pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    io::copy(&mut open_regular(path)?, &mut hash)?;
     Ok(format!("{:x}", hash.finalize()))
 }
 
@@ -55,7 +56,7 @@ const PAGE: usize = 4096;
 ///
 /// The file cannot be read.
 pub fn sha256_of_sparse_file(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut hash = Sha256::new();
     hash.update(length.to_le_bytes());
@@ -84,6 +85,8 @@ pub fn sha256_of_sparse_file(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
+use super::read::lock_file;
+
 /// A lock on a file (`flock`), held until dropped. The kernel releases it if the process dies.
 #[derive(Debug)]
 pub struct Lock {
@@ -67,7 +69,7 @@ impl Lock {
         is_cancelled: impl Fn() -> bool,
     ) -> io::Result<Option<Lock>> {
         loop {
-            let waited = Lock::wait(File::create(path)?, pause, &is_cancelled)?;
+            let waited = Lock::wait(lock_file(path)?, pause, &is_cancelled)?;
             let Some(lock) = waited else { return Ok(None) };
             if lock.is_of(path)? {
                 return Ok(Some(lock));

@@ -17,5 +17,7 @@ pub use hash::{
 };
 pub use lock::Lock;
 pub use parts::in_parts;
-pub use read::{read_limited, read_text, read_up_to};
+pub use read::{
+    is_not_regular, lock_file, read_limited, read_own, read_own_text, read_text, read_up_to,
+};
 pub use remove::{is_abandoned, is_set_aside, move_to_free, set_aside};

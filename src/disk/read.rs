@@ -1,14 +1,147 @@
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Reads a file of at most `limit` bytes. Some files have no end, such as `/dev/zero`.
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// The filesystem type of pipes without a name, such as those of a shell's `<(…)`.
+const PIPEFS: i64 = 0x5049_5045;
+
+/// What stands where a regular file should be.
+#[derive(Debug, Error)]
+#[error("it is {kind}, not a regular file")]
+struct NotRegular {
+    kind: &'static str,
+}
+
+impl NotRegular {
+    fn error(kind: &'static str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, NotRegular { kind })
+    }
+}
+
+/// Whether a file was refused because it is a directory, a link, a pipe, a socket or a device.
+pub fn is_not_regular(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NotRegular>())
+}
+
+/// Reads a file that ktax itself wrote, of at most `limit` bytes. Anything but a regular file is
+/// refused: a link is not followed, and nobody waits for the writer of a FIFO.
 ///
 /// # Errors
 ///
-/// The file cannot be read; `FileTooLarge` where it has more bytes.
+/// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
+pub fn read_own(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open(path, OFlags::NOFOLLOW).map_err(no_link)?;
+    match kind(&file.metadata()?.file_type()) {
+        None => read_file(file, limit),
+        Some(kind) => Err(NotRegular::error(kind)),
+    }
+}
+
+/// Reads a file that ktax itself wrote as text.
+///
+/// # Errors
+///
+/// Those of [`read_own`]; `InvalidData` where it is no UTF-8.
+pub fn read_own_text(path: &Path, limit: u64) -> io::Result<String> {
+    as_text(read_own(path, limit)?)
+}
+
+/// Reads a file that a user named, of at most `limit` bytes. Some files have no end, such as
+/// `/dev/zero`. A FIFO is refused, because its writer may never come; a pipe of the shell is read.
+///
+/// # Errors
+///
+/// The file cannot be read; [`is_not_regular`]; `FileTooLarge` where it has more bytes.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    read_up_to(&mut File::open(path)?, limit)
+    let file = open(path, OFlags::empty())?;
+    let found = file.metadata()?.file_type();
+    if found.is_fifo() && fstatfs(&file)?.f_type as i64 != PIPEFS {
+        return Err(NotRegular::error("a FIFO"));
+    }
+    if !found.is_file() {
+        // Whoever writes to a pipe or a terminal is waited for.
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    }
+    read_file(file, limit)
+}
+
+/// Opens a regular file, or the one that a link leads to.
+///
+/// # Errors
+///
+/// It cannot be opened; [`is_not_regular`].
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = open(path, OFlags::empty())?;
+    match kind(&file.metadata()?.file_type()) {
+        None => Ok(file),
+        Some(kind) => Err(NotRegular::error(kind)),
+    }
+}
+
+/// Opens a file without waiting for anybody.
+fn open(path: &Path, more: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(file.into()),
+        // The words of the system name no socket: "No such device or address".
+        Err(error) => match fs::metadata(path).ok().and_then(|found| kind(&found.file_type())) {
+            Some(socket @ "a socket") => Err(NotRegular::error(socket)),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Makes a file for a lock, or opens the one that is there. Nothing in it is changed, and a link
+/// is not followed.
+///
+/// # Errors
+///
+/// It cannot be made, or something else than a regular file is there.
+pub fn lock_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    // For reading as well: to open a FIFO for writing alone is an error without words.
+    options.read(true).write(true).create(true).truncate(false);
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits();
+    let opened = options.custom_flags(flags as i32).open(path);
+    let file = opened.map_err(no_link)?;
+    match kind(&file.metadata()?.file_type()) {
+        None => Ok(file),
+        Some(kind) => Err(NotRegular::error(kind)),
+    }
+}
+
+/// Names the link that was not followed.
+fn no_link(error: io::Error) -> io::Error {
+    match error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+        true => NotRegular::error("a symbolic link"),
+        false => error,
+    }
+}
+
+/// What a file is; `None` where it is a regular one.
+fn kind(found: &fs::FileType) -> Option<&'static str> {
+    match found {
+        found if found.is_file() => None,
+        found if found.is_dir() => Some("a directory"),
+        found if found.is_symlink() => Some("a symbolic link"),
+        found if found.is_fifo() => Some("a FIFO"),
+        found if found.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+/// Reads an open file. A regular one that is too large is refused before anything is read.
+fn read_file(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let found = file.metadata()?;
+    match found.is_file() && found.len() > limit {
+        true => Err(too_large(limit)),
+        false => read_up_to(&mut file, limit),
+    }
 }
 
 /// Reads the rest of `from`, which must be at most `limit` bytes.
@@ -21,25 +154,37 @@ pub fn read_up_to(from: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > limit {
         false => Ok(bytes),
-        true => {
-            let text = format!("it has more than {limit} bytes");
-            Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
-        }
+        true => Err(too_large(limit)),
     }
 }
 
-/// Reads a text file of at most `limit` bytes.
+fn too_large(limit: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes"))
+}
+
+/// Reads a text file that a user named, of at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// As of [`read_limited`]; `InvalidData` where it is no UTF-8.
+/// Those of [`read_limited`]; `InvalidData` where it is no UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
-    let text = String::from_utf8(read_limited(path, limit)?);
+    as_text(read_limited(path, limit)?)
+}
+
+fn as_text(bytes: Vec<u8>) -> io::Result<String> {
+    let text = String::from_utf8(bytes);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::{Command, Stdio};
+
+    use rustix::fs::{CWD, FileType, mknodat};
+
     use super::*;
 
     #[test]
@@ -48,13 +193,64 @@ mod tests {
         let path = dir.path().join("three");
         std::fs::write(&path, "abc").unwrap();
         assert_eq!(read_limited(&path, 3).unwrap(), b"abc");
+        assert_eq!(read_own(&path, 3).unwrap(), b"abc");
         assert_eq!(read_limited(&path, u64::MAX).unwrap(), b"abc");
         for (path, limit) in [(path.as_path(), 2), (Path::new("/dev/zero"), 1 << 16)] {
             let error = read_limited(path, limit).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         }
+        assert_eq!(read_own(&path, 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(read_text(&path, 3).unwrap(), "abc");
         std::fs::write(&path, b"\xff").unwrap();
         assert_eq!(read_text(&path, 3).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_own_text(&path, 3).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn only_a_regular_file_is_read_where_ktax_wrote_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "abc").unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        symlink(at("nothing"), at("dangling")).unwrap();
+        mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        for (name, kind) in [
+            ("directory", "a directory"),
+            ("link", "a symbolic link"),
+            ("dangling", "a symbolic link"),
+            ("fifo", "a FIFO"),
+            ("socket", "a socket"),
+        ] {
+            let error = read_own(&at(name), 9).unwrap_err();
+            assert!(is_not_regular(&error), "{name}: {error}");
+            assert_eq!(error.to_string(), format!("it is {kind}, not a regular file"));
+            assert!(
+                name == "directory"
+                    || name == "socket"
+                    || is_not_regular(&lock_file(&at(name)).unwrap_err()),
+                "{name}"
+            );
+        }
+        assert!(is_not_regular(&read_own(Path::new("/dev/zero"), 9).unwrap_err()));
+        // Who names a file may name a link, and a device, but no FIFO.
+        assert_eq!(read_limited(&at("link"), 9).unwrap(), b"abc");
+        assert_eq!(read_limited(Path::new("/dev/null"), 9).unwrap(), b"");
+        assert!(is_not_regular(&read_limited(&at("fifo"), 9).unwrap_err()));
+        assert!(is_not_regular(&read_limited(&at("socket"), 9).unwrap_err()));
+        // The content of a lock file is somebody's.
+        drop(lock_file(&at("file")).unwrap());
+        assert_eq!(fs::read(at("file")).unwrap(), b"abc");
+    }
+
+    /// A shell names the pipe of `<(…)` by its file descriptor.
+    #[test]
+    fn a_pipe_of_the_shell_is_read_to_its_end() {
+        let mut shell = Command::new("printf");
+        let mut writer = shell.arg("abc").stdout(Stdio::piped()).spawn().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.stdout.as_ref().unwrap().as_raw_fd());
+        assert_eq!(read_limited(Path::new(&path), 9).unwrap(), b"abc");
+        writer.wait().unwrap();
     }
 }

@@ -33,17 +33,21 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside.keep())
 }
 
-/// Moves a file to a name that nobody has; of two that move the same file one moves it.
+/// Moves a file or a directory to a name that nobody has; of two that move the same one moves it.
 ///
 /// # Errors
 ///
 /// `AlreadyExists`: somebody has the name; `NotFound`: the file is gone. Or a directory cannot be
 /// written.
 pub fn move_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    // The name is taken first: to rename over a file would remove that.
-    fs::File::create_new(to)?;
+    // The name is taken first: to rename over a file would remove that. A directory takes the
+    // place of an empty directory alone.
+    match fs::symlink_metadata(from)?.is_dir() {
+        true => fs::create_dir(to)?,
+        false => fs::File::create_new(to).map(drop)?,
+    }
     fs::rename(from, to).inspect_err(|_| {
-        let _ = fs::remove_file(to);
+        let _ = fs::remove_file(to).or_else(|_| fs::remove_dir(to));
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::initramfs;
 use crate::cache::Holder;
-use crate::disk::{is_sha256, read_limited, sha256_of_parts, write_atomically};
+use crate::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
 use crate::program::PackedPrograms;
 
 pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
@@ -57,7 +57,7 @@ impl UserSpace {
             return Some(UserSpace::OWN);
         }
         let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
-        let found = UserSpace::compiled(read_limited(&dir.join(PROGRAM), MOST_BYTES).ok()?);
+        let found = UserSpace::compiled(read_own(&dir.join(PROGRAM), MOST_BYTES).ok()?);
         (found.sha256() == sha256).then_some(found)
     }
 }
@@ -168,7 +168,7 @@ fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
 
 /// Writes a file unless it has this content. A damaged file is replaced.
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    match fs::read(path) {
+    match read_own(path, MOST_BYTES) {
         Ok(found) if found == content => Ok(()),
         _ => write_atomically(path, content),
     }

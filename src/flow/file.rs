@@ -12,7 +12,7 @@ use crate::text::nearest;
 const FILE_MAX: u64 = 64 << 20;
 
 /// A result has never been a hundredth of this.
-pub(super) const RESULT_MAX: u64 = 1 << 30;
+pub(super) const RESULT_MAX: u64 = 256 << 20;
 
 /// The text of a file; `wanted` says what it should be.
 ///

@@ -62,6 +62,11 @@ impl Added {
         Ok(())
     }
 
+    /// A file of elsewhere that cannot be read stops no other.
+    fn unread(&mut self, error: StoreError) {
+        self.refused.push(error.to_string());
+    }
+
     /// One file that says nothing stops no other; a disk that fails stops all.
     fn refuse(&mut self, error: StoreError) -> Result<(), Error> {
         match error {
@@ -96,11 +101,14 @@ pub fn copy_store(from: &Path, to: &Path) -> Result<Added, Error> {
                 let row = &measurement.of.workload.row;
                 added.measurement(to.put(&measurement), row, &object)?;
             }
-            Err(error) => added.refuse(error)?,
+            Err(error) => added.unread(error),
         }
     }
     for result in from.results()? {
-        added.result(from.read_result(&result).and_then(|result| to.put_result(&result)))?;
+        match from.read_result(&result) {
+            Ok(result) => added.result(to.put_result(&result))?,
+            Err(error) => added.unread(error),
+        }
     }
     let known: BTreeMap<String, Tagged> = to.tags()?.into_iter().collect();
     for (name, tagged) in from.tags()? {

@@ -1,7 +1,9 @@
 //! What the store has is not measured again, and what was measured is kept there.
 
 use std::collections::hash_map::RandomState;
+use std::fs;
 use std::hash::{BuildHasher, Hasher};
+use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
 use std::path::{Path, PathBuf};
 
 use super::context::OrHost;
@@ -144,16 +146,25 @@ pub fn store_footprint(root: &Path) -> Result<Footprint, Error> {
     Ok(Store::new(root.to_owned()).footprint()?)
 }
 
-/// Removes what killed writers left and what was moved aside, and says what.
+/// Removes what killed writers left and what was moved aside, and says what. A directory that was
+/// moved aside stays unless it is empty: ktax makes none.
 ///
 /// # Errors
 /// The store cannot be read or written.
 pub fn clean_store(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let left = Store::new(root.to_owned()).leftovers()?;
-    for path in &left {
-        let next = "make the store writable, or remove the file yourself";
-        let what = format!("cannot remove {}", path.display());
-        std::fs::remove_file(path).context(what, next)?;
+    let mut removed = Vec::new();
+    for path in Store::new(root.to_owned()).leftovers()? {
+        let is_dir = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        let gone = if is_dir { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        match gone {
+            Ok(()) => removed.push(path),
+            // Another ktax was first, or somebody keeps files there.
+            Err(error) if [NotFound, DirectoryNotEmpty].contains(&error.kind()) => {}
+            Err(error) => {
+                let next = "make the store writable, or remove the file yourself";
+                Err(error).context(format!("cannot remove {}", path.display()), next)?;
+            }
+        }
     }
-    Ok(left)
+    Ok(removed)
 }

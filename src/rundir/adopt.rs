@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::dir::{AnyRunDir, RunDir};
 use super::error::{Result, RunDirError};
-use super::files::{FILE_MAX, write};
-use crate::disk::read_limited;
+use super::files::{FILE_MAX, unread, write};
+use crate::disk::read_own;
 use crate::model::{CountsPlan, GuestsPlan, PlanMethod, Side, Sides, Step};
 
 impl AnyRunDir {
@@ -78,8 +78,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
     names.sort_by_key(|name| name == "boot.json");
     for name in names {
         let path = from.join(&name);
-        let content =
-            read_limited(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))?;
+        let content = read_own(&path, FILE_MAX).map_err(|error| unread(&path, error))?;
         write(&to.join(&name), &content)?;
     }
     Ok(())

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::dir::RunDir;
-use super::error::{Result, RunDirError};
-use super::files::{FILE_MAX, damaged, make_dir, read_json, remove, tidy, to_json, write};
+use super::error::Result;
+use super::files::{FILE_MAX, damaged, make_dir, read_json, remove, tidy, to_json, unread, write};
 use super::profile;
-use crate::disk::read_text;
+use crate::disk::read_own_text;
 use crate::model::{Boot, CountsPlan, Profile, Run, Step};
 
 impl<M> RunDir<M> {
@@ -91,7 +91,7 @@ impl RunDir<CountsPlan> {
     /// The text of that profile.
     pub fn profile_text(&self, step: &Step, row: &str) -> Result<String> {
         let path = self.boot_dir(step).join(format!("runs/{row}.profile.tsv"));
-        read_text(&path, FILE_MAX).map_err(RunDirError::io("cannot read", &path))
+        read_own_text(&path, FILE_MAX).map_err(|error| unread(&path, error))
     }
 
     /// The profile of a Run that has a Sample.

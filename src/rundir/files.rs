@@ -48,7 +48,7 @@ pub(super) fn create(root: &Path, plan: &[u8]) -> Result<()> {
 
 pub(super) fn lock(root: &Path) -> Result<Lock> {
     let path = root.join("lock");
-    let file = fs::File::create(&path).map_err(RunDirError::io("cannot create", &path))?;
+    let file = disk::lock_file(&path).map_err(RunDirError::io("cannot create", &path))?;
     lock_by(root, file)
 }
 
@@ -161,10 +161,18 @@ pub(super) fn damaged(path: &Path, reason: &str) -> RunDirError {
 
 /// What is in a file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match disk::read_limited(path, FILE_MAX) {
+    match disk::read_own(path, FILE_MAX) {
         Ok(text) => Ok(Some(text)),
         Err(error) if is_absent(error.kind()) => Ok(None),
-        Err(error) => Err(RunDirError::io("cannot read", path)(error)),
+        Err(error) => Err(unread(path, error)),
+    }
+}
+
+/// Why a file of a run directory is not read: something else is there, or the host failed.
+pub(super) fn unread(path: &Path, error: io::Error) -> RunDirError {
+    match disk::is_not_regular(&error) || error.kind() == io::ErrorKind::FileTooLarge {
+        true => damaged(path, &error.to_string()),
+        false => RunDirError::io("cannot read", path)(error),
     }
 }
 

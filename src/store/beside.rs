@@ -16,6 +16,18 @@ pub(super) struct Beside {
     columns: Vec<Vec<Column>>,
 }
 
+impl Beside {
+    /// At least as many bytes as this number of texts takes.
+    pub(super) fn most_bytes(&self, texts: usize) -> u64 {
+        /// Digits of the largest number.
+        const DIGITS: usize = 20;
+        let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+        let numbers: usize = self.columns.iter().map(Vec::len).sum();
+        let each = lines.saturating_add(numbers.saturating_mul(DIGITS));
+        each.saturating_mul(texts) as u64
+    }
+}
+
 /// A number in each text: the first, and how much the others are more; `None` of a text without
 /// this line. Once where all have the same.
 type Column = Vec<Option<i64>>;

@@ -1,17 +1,17 @@
 //! The files of a store, whatever they have in them.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, DirEntry, FileType};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
 use crate::disk::{
-    is_abandoned, is_sha256, is_unfinished, move_to_free, read_limited, write_atomically,
-    write_once,
+    is_abandoned, is_not_regular, is_sha256, is_unfinished, move_to_free, read_own,
+    write_atomically, write_once,
 };
 
-/// More than any file of a store has.
-const FILE_MAX: u64 = 1 << 30;
+/// More bytes than any file of a store has.
+pub const FILE_MAX: u64 = 64 << 20;
 
 pub(super) const OBJECTS: &str = "objects";
 pub(super) const RESULTS: &str = "results";
@@ -54,7 +54,8 @@ impl Store {
         self.named(RESULTS, name)
     }
 
-    /// All of a folder, in the order of their names.
+    /// All of a folder, in the order of their names: whatever has the name of one, also a
+    /// directory, a link or a FIFO, which no reader takes for one.
     pub(super) fn sorted(&self, folder: &str) -> Result<Vec<PathBuf>, StoreError> {
         // Whatever else lies there is of somebody else.
         let is_one = |path: &PathBuf| {
@@ -63,9 +64,27 @@ impl Store {
             // As text: to compare paths part by part takes many times as long.
             is_sha256(stem) && path.as_os_str() == self.named(folder, stem).as_os_str()
         };
-        let mut all: Vec<PathBuf> = self.files(folder)?.into_iter().filter(is_one).collect();
+        let mut all = Vec::new();
+        for dir in directories(&self.root().join(folder))? {
+            all.extend(entries(&dir)?.into_iter().map(|(path, _)| path).filter(is_one));
+        }
         all.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
         Ok(all)
+    }
+
+    /// What stands where a folder of files should be, and hides those below it, such as a link.
+    pub(super) fn in_the_way(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut found = Vec::new();
+        for folder in [OBJECTS, RESULTS] {
+            let is_folder = |path: &Path| {
+                let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+                name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+            };
+            let all = entries(&self.root().join(folder))?.into_iter();
+            let blocked = all.filter(|(path, kind)| is_folder(path) && !kind.is_dir());
+            found.extend(blocked.map(|(path, _)| path));
+        }
+        Ok(found)
     }
 
     /// Moves a file out of the way and says where it is. Who comes second finds nothing to move,
@@ -95,9 +114,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let mut left = self.files(QUARANTINE)?;
+        let aside = entries(&self.root().join(QUARANTINE))?.into_iter().map(|(path, _)| path);
         // Whatever else lies there is of somebody else.
-        left.retain(|path| self.is_set_aside(path));
+        let mut left: Vec<PathBuf> = aside.filter(|path| self.is_set_aside(path)).collect();
         for folder in [OBJECTS, RESULTS, TAGS] {
             let files = self.files(folder)?.into_iter();
             let is_left = |path: &PathBuf| path.file_name().is_some_and(is_unfinished);
@@ -120,16 +139,11 @@ impl Store {
         let mut found = Vec::new();
         let mut dirs = vec![self.root().join(folder)];
         while let Some(dir) = dirs.pop() {
-            let entries = match fs::read_dir(&dir) {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                entries => entries.map_err(StoreError::io("cannot read", &dir))?,
-            };
-            for entry in entries {
-                let entry = entry.map_err(StoreError::io("cannot read", &dir))?;
+            for (path, kind) in entries(&dir)? {
                 // A link leads out of the store.
-                match entry.file_type().map_err(StoreError::io("cannot read", &dir))? {
-                    kind if kind.is_dir() => dirs.push(entry.path()),
-                    kind if kind.is_file() => found.push(entry.path()),
+                match kind {
+                    kind if kind.is_dir() => dirs.push(path),
+                    kind if kind.is_file() => found.push(path),
                     _ => {}
                 }
             }
@@ -138,13 +152,33 @@ impl Store {
     }
 }
 
-/// The bytes of a file; `None` where there is none.
+/// The directories in a directory; none where that is not there.
+fn directories(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let all = entries(dir)?.into_iter();
+    Ok(all.filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path).collect())
+}
+
+/// What is in a directory, and of which type it is; nothing where the directory is not there.
+fn entries(dir: &Path) -> Result<Vec<(PathBuf, FileType)>, StoreError> {
+    let failed = |error| StoreError::io("cannot read", dir)(error);
+    let all = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        all => all.map_err(failed)?,
+    };
+    let typed = |entry: io::Result<DirEntry>| {
+        let entry = entry?;
+        Ok((entry.path(), entry.file_type()?))
+    };
+    all.map(typed).collect::<io::Result<_>>().map_err(failed)
+}
+
+/// The bytes of a file; `None` where there is none. What is no regular file is damaged.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    match read_limited(path, FILE_MAX) {
+    match read_own(path, FILE_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         // No ktax writes such a one.
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge || is_not_regular(&error) => {
             Err(StoreError::damaged(path)(error.to_string()))
         }
         Err(error) => Err(StoreError::io("cannot read", path)(error)),

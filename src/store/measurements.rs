@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::StoreError;
 use super::files::{OBJECTS, Store, read, write_new};
-use super::object::{check, decode, encode_measurement, format, measurement, name};
+use super::object::{
+    MEASUREMENT_MAX, check, decode, encode_measurement, format, measurement, name,
+};
 use crate::model::{FORMAT, Measurand, Measurement};
 
 /// What became of a measurement that was given to the store.
@@ -70,7 +72,7 @@ impl Store {
     /// The measurement of an object that is whole and has the name of what it is of.
     fn sound(&self, path: &Path, bytes: &[u8]) -> Result<Measurement, StoreError> {
         let damaged = StoreError::damaged(path);
-        let json = decode(bytes).map_err(&damaged)?;
+        let json = decode(bytes, MEASUREMENT_MAX).map_err(&damaged)?;
         let parsed = measurement(&json);
         // Another version's has other fields, so that it may be none to this one.
         let found = parsed.as_ref().map_or_else(|_| format(&json), |it| Ok(it.format));
@@ -106,9 +108,9 @@ impl Store {
         if write_new(&path, &encode_measurement(measurement))? {
             return Ok(Kept::New);
         }
-        // Another writer was first, unless what is there is no file.
+        // Another writer was first; what is no file is damaged.
         let known = self.get(&measurement.of)?.map(as_known);
-        known.ok_or_else(|| StoreError::damaged(&path)("a link without a file".to_owned()))
+        known.ok_or_else(|| StoreError::damaged(&path)("it is gone".to_owned()))
     }
 
     /// Every object's path, in the order of their names.
@@ -155,6 +157,11 @@ impl Store {
         for path in self.results()? {
             let found = self.read_result(&path).map(drop);
             add(path, found);
+        }
+        for path in self.in_the_way()? {
+            let path = path.display();
+            let said = format!("{path} is not a directory: files below it are not read; remove it");
+            checked.unknown.push(said);
         }
         Ok(checked)
     }

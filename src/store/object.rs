@@ -14,8 +14,14 @@ use crate::disk::sha256;
 use crate::model::{Measurand, Measurement};
 use crate::rundir::profile::parse;
 
-/// No object has had a thousandth of this.
-const MOST: u64 = 1 << 30;
+/// More bytes than the JSON of a measurement has, which has been a million at most.
+pub const MEASUREMENT_MAX: u64 = 64 << 20;
+
+/// More bytes than the JSON of a result has, which has been ten million at most.
+pub const RESULT_MAX: u64 = 128 << 20;
+
+/// More bytes than the profiles of all layouts of a measurement have.
+pub const PROFILES_MAX: u64 = 256 << 20;
 
 /// The name of a measurement: SHA-256 of what it is of.
 pub fn name(of: &Measurand) -> String {
@@ -36,18 +42,18 @@ pub fn encode(json: &[u8]) -> Vec<u8> {
     [bytes, seal].concat()
 }
 
-/// The JSON in an object, if no byte of it has changed.
-pub fn decode(bytes: &[u8]) -> Result<Vec<u8>, String> {
+/// The JSON in an object, at most `limit` bytes, if no byte of it has changed.
+pub fn decode(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let length = bytes.len().checked_sub(seal(&[]).len()).ok_or("it is too short")?;
     let (content, found) = bytes.split_at(length);
     if seal(content) != found {
         return Err("its bytes are not those that were written".to_owned());
     }
     let mut json = Vec::new();
-    let read = GzDecoder::new(content).take(MOST + 1).read_to_end(&mut json);
+    let read = GzDecoder::new(content).take(limit + 1).read_to_end(&mut json);
     read.map_err(|error: io::Error| error.to_string())?;
-    match json.len() as u64 > MOST {
-        true => Err(format!("it has more than {MOST} bytes")),
+    match json.len() as u64 > limit {
+        true => Err(format!("unpacked it has more than {limit} bytes")),
         false => Ok(json),
     }
 }
@@ -89,6 +95,10 @@ pub fn format(json: &[u8]) -> Result<u32, String> {
 pub fn measurement(json: &[u8]) -> Result<Measurement, String> {
     let object: Object = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let Object { mut measurement, profiles } = object;
+    // What is there once for all layouts becomes the text of each of them.
+    if profiles.most_bytes(measurement.layouts.len()) > PROFILES_MAX {
+        return Err(format!("its profiles have more than {PROFILES_MAX} bytes"));
+    }
     let texts = apart(&profiles, measurement.layouts.len());
     for (layout, profile) in measurement.layouts.iter_mut().zip(texts) {
         layout.profile = profile;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::error::StoreError;
 use super::files::{RESULTS, Store, read, write_new};
-use super::object::{decode, encode, json_of};
+use super::object::{RESULT_MAX, decode, encode, json_of};
 use crate::disk::sha256;
 use crate::model::{Saved, SavedError, read_results};
 
@@ -34,7 +34,9 @@ impl Store {
         let json = json_of(&Saved { name: String::new(), ..saved.clone() });
         let (path, bytes) = (self.named(RESULTS, &sha256(&json)), encode(&json));
         match read(&path) {
-            Ok(Some(there)) if decode(&there).is_ok_and(|it| it == json) => return Ok(false),
+            Ok(Some(there)) if decode(&there, RESULT_MAX).is_ok_and(|it| it == json) => {
+                return Ok(false);
+            }
             Ok(None) => {}
             // Its name is the hash of what is in it: any other bytes are wrong.
             Ok(Some(_)) | Err(StoreError::Damaged { .. }) => drop(self.move_aside(&path)?),
@@ -73,7 +75,7 @@ impl Store {
 
     /// The result of a file that is whole and has the name of what is in it.
     fn sound_result(&self, path: &Path, bytes: &[u8]) -> Result<Result<Saved, SavedError>, String> {
-        let json = decode(bytes)?;
+        let json = decode(bytes, RESULT_MAX)?;
         if path != self.named(RESULTS, &sha256(&json)) {
             return Err("it has the name of another result".to_owned());
         }

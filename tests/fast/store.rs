@@ -3,6 +3,7 @@
 mod crash;
 mod full;
 mod import;
+mod special;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,10 @@ use rustix::fs::statvfs;
 
 use super::tools::Tools;
 use crate::cache::{Holder, Scratch};
-use crate::disk::{Lock, sha256_of_file, sha256_of_parts, sha256_of_sparse_file, write_atomically};
+use crate::disk::{
+    Lock, read_own, read_own_text, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
+    write_atomically,
+};
 use crate::engine::argv;
 use crate::engine::contract::Request;
 use crate::engine::hello::read_hello;
@@ -22,6 +25,9 @@ use crate::wire::{self, Hello};
 
 /// The file that says that a Snapshot is complete.
 const SEAL: &str = "seal";
+
+/// More than a seal and what a guest says before its freeze have.
+const TEXT_MAX: u64 = 1 << 20;
 
 /// A Snapshot on disk.
 #[derive(Debug)]
@@ -50,9 +56,9 @@ impl Snapshot {
 
     fn open(dir: &Path) -> Option<Snapshot> {
         let holder = Holder::of(dir).ok()??;
-        let hello = wire::parse_hello(&fs::read(dir.join("wire")).ok()?).ok()?;
+        let hello = wire::parse_hello(&read_own(&dir.join("wire"), TEXT_MAX).ok()?).ok()?;
         // A Snapshot that a full disk or a crash has damaged is made again.
-        let sealed = fs::read_to_string(dir.join(SEAL)).ok()?;
+        let sealed = read_own_text(&dir.join(SEAL), TEXT_MAX).ok()?;
         (sealed == seal_of(&dir.join("ram"), &dir.join("state")).ok()?).then_some(())?;
         Some(Snapshot { dir: dir.to_owned(), _holder: holder, hello })
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::BisectError;
-use crate::disk::{read_text, write_atomically};
+use crate::disk::{read_own_text, write_atomically};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::flow::file::RESULT_MAX;
@@ -79,7 +79,7 @@ impl Store {
             let path = self.root.display().to_string();
             BisectError::NotASearch { path, reason }
         };
-        let text = read_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
+        let text = read_own_text(&self.path(), RESULT_MAX).map_err(|e| refuse(e.to_string()))?;
         let saved = read_results(&text).map_err(|e| refuse(escape(&e.to_string())))?.pop();
         match saved.map(|saved| saved.result) {
             Some(SavedResult::Bisection(bisection)) => Ok(*bisection),

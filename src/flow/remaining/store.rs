@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::rates::Rates;
-use crate::disk::{read_text, write_atomically};
+use crate::disk::{read_own_text, write_atomically};
 use crate::engine::host::journal::state_dir;
 
 /// More rows than anybody has; a file beyond that begins anew.
@@ -29,7 +29,7 @@ fn path() -> Option<PathBuf> {
 
 /// What is known; nothing where there is no file, or none of this ktax.
 pub fn learned() -> Rates {
-    let text = path().and_then(|path| read_text(&path, BYTES_MAX).ok());
+    let text = path().and_then(|path| read_own_text(&path, BYTES_MAX).ok());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 

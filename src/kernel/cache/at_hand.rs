@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::files::is_whole;
 use super::kernel::Kernel;
-use crate::disk::read_limited;
+use crate::disk::read_own;
 use crate::model::{Arch, Identity, ImageFormat};
 
 /// The longest `origin.json`, in bytes.
@@ -31,7 +31,7 @@ pub fn at_hand(cache: &Path) -> Option<Kernel> {
             let origin = entry.path().join("origin.json");
             let made = fs::metadata(entry.path().join("image")).ok()?.modified().ok()?;
             let identity: Identity =
-                serde_json::from_slice(&read_limited(&origin, ORIGIN_MAX).ok()?).ok()?;
+                serde_json::from_slice(&read_own(&origin, ORIGIN_MAX).ok()?).ok()?;
             let boots = identity.arch == Arch::X86_64 && identity.format == ImageFormat::BzImage;
             let is_its = entry.file_name() == identity.sha256.as_str();
             (boots && is_its).then_some((made, identity))

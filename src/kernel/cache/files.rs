@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::disk::{is_abandoned, read_limited, sha256};
+use crate::disk::{is_abandoned, read_own, sha256};
 use crate::kernel::limits::IMAGE_MAX;
 
 /// Whether the file exists and its SHA-256 is `expected`.
 pub(super) fn is_whole(image: &Path, expected: &str) -> bool {
-    read_limited(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
+    read_own(image, IMAGE_MAX).is_ok_and(|bytes| sha256(bytes) == expected)
 }
 
 /// Removes files in `tmp` that a killed process left a day ago or earlier. Ignores errors, which

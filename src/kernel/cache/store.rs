@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::files::sweep;
 use super::kernel::Kernel;
 use crate::cache::Holder;
-use crate::disk::{read_limited, sha256, write_read_only};
+use crate::disk::{read_own, sha256, write_read_only};
 use crate::kernel::error::KernelError;
 use crate::kernel::image;
 use crate::kernel::limits::{CONFIG_MAX, IMAGE_MAX};
@@ -149,7 +149,7 @@ impl<'a> Cache<'a> {
 
     /// The content of a file. `None` if it cannot be read, or its SHA-256 is not `expected`.
     pub(crate) fn read_whole(&self, path: &Path, limit: u64, expected: &str) -> Option<Vec<u8>> {
-        let bytes = read_limited(path, limit).ok()?;
+        let bytes = read_own(path, limit).ok()?;
         if sha256(&bytes) == expected {
             return Some(bytes);
         }
@@ -159,7 +159,7 @@ impl<'a> Cache<'a> {
 
     /// Writes a file of the cache, unless it has this content already.
     pub(crate) fn write_unless_same(&self, path: &Path, bytes: &[u8]) -> Result<(), KernelError> {
-        if read_limited(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
+        if read_own(path, IMAGE_MAX).is_ok_and(|found| found == bytes) {
             return Ok(());
         }
         self.write(path, bytes)

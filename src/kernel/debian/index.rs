@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::is_sha256;
-use crate::disk::read_limited;
+use crate::disk::read_own;
 use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 use crate::kernel::package::Package;
@@ -50,7 +50,7 @@ pub(super) fn source_of(package: &Package) -> String {
 /// notes.
 pub(super) fn find(cache: &Cache<'_>, package: &Package) -> Option<Record> {
     let path = path(cache, package);
-    let bytes = read_limited(&path, RECORD_MAX).ok()?;
+    let bytes = read_own(&path, RECORD_MAX).ok()?;
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.package == *package && record.is_valid() => Some(record),
         _ => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::apt::Apt;
 use crate::disk::is_sha256;
-use crate::disk::{read_limited, sha256};
+use crate::disk::{read_own, sha256};
 use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 use crate::kernel::limits::MODULE_MAX;
@@ -89,7 +89,7 @@ fn cached(cache: &Cache<'_>, entry: &Path, names: &[&str]) -> Option<Vec<PathBuf
 
 /// The index of a kernel's modules, empty if it is missing or damaged.
 fn read_index(entry: &Path) -> Index {
-    let bytes = read_limited(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
+    let bytes = read_own(&entry.join("modules.json"), INDEX_MAX).unwrap_or_default();
     let mut index: Index = serde_json::from_slice(&bytes).unwrap_or_default();
     // A digest becomes a part of a path.
     index.retain(|_, digest| is_sha256(digest));

@@ -4,14 +4,14 @@
 //! Each lane has one build at a time. make holds the lock too: if ktax is killed and make goes on,
 //! no other build begins there, and no cleaner removes the lane.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::trees::{Tree, Trees};
 use super::{space, tools};
 use crate::cache::{Holder, touch};
-use crate::disk::Lock;
+use crate::disk::{Lock, lock_file};
 use crate::kernel::error::BuildError;
 use crate::kernel::talk::{PAUSE, Talk};
 use crate::text::escape_path;
@@ -93,7 +93,7 @@ impl Drop for Lane {
 fn lock(root: &Path, talk: &Talk<'_>) -> io::Result<Option<Lock>> {
     fs::create_dir_all(root)?;
     let path = root.join("lock");
-    match File::create(&path).and_then(Lock::take) {
+    match lock_file(&path).and_then(Lock::take) {
         Ok(lock) if lock.is_of(&path)? => Ok(Some(lock)),
         Ok(_) => Err(ErrorKind::NotFound.into()),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {

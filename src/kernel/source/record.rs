@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::is_sha256;
-use crate::disk::read_limited;
+use crate::disk::read_own;
 use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::KernelError;
 
@@ -28,7 +28,7 @@ pub(super) fn find(
     key: &str,
     source: &str,
 ) -> Result<Option<Kernel>, KernelError> {
-    let bytes = read_limited(&path(cache, key), RECORD_MAX).unwrap_or_default();
+    let bytes = read_own(&path(cache, key), RECORD_MAX).unwrap_or_default();
     let Ok(record) = serde_json::from_slice::<Record>(&bytes) else { return Ok(None) };
     if !is_sha256(&record.image_sha256) || !is_sha256(&record.config_sha256) {
         return Ok(None);
