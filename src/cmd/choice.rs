@@ -60,6 +60,14 @@ where
     }
 }
 
+/// Parses a share in percent, with or without its sign: `5`, `5%` and `5 %` are the same.
+pub fn percent(text: &str) -> Result<f64, &'static str> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let is_one_sign = text.matches('%').count() <= 1;
+    let percent = number.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.filter(|_| is_one_sign).ok_or("it takes a number from 0 to 100, such as 0.5 or 5%")
+}
+
 /// Parses anything that `inner` does, and names some values for completions.
 #[derive(Clone)]
 pub struct Suggesting<P> {

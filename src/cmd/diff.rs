@@ -1,4 +1,4 @@
-use super::choice::workload;
+use super::choice::{percent, workload};
 use super::exit::Exit;
 use super::output::OutputArgs;
 use super::stored::StoreArgs;
@@ -39,12 +39,6 @@ const EXAMPLE: &str = "\
 Examples:
   ktax diff 6.1.0-55-cloud-amd64 6.1.0-56-cloud-amd64
   ktax diff v6.12 v6.12@mitigations=off -w fork-exit";
-
-/// A share between nothing and all.
-pub fn percent(text: &str) -> Result<f64, &'static str> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or("it takes a number from 0 to 100")
-}
 
 /// The exit status is that of `ktax compare`; without a slowdown 4, if a row that was asked for is
 /// not measured.

@@ -1,5 +1,4 @@
-use super::choice::workload;
-use super::diff::percent;
+use super::choice::{percent, workload};
 use super::exit::Exit;
 use super::output::OutputArgs;
 use super::stored::StoreArgs;

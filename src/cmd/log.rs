@@ -80,10 +80,10 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
     })?;
     if args.json {
         let of = |it: &StoredResult| {
-            let StoredResult { object, kind, title, headline, rows, kernels, kept_at, kept_on } =
-                it;
+            let StoredResult { object, kind, title, headline, rows, kernels, .. } = it;
             json!({ "id": object, "kind": kind, "title": title, "headline": headline,
-                    "rows": rows, "kernels": kernels, "kept_at": kept_at, "kept_on": kept_on })
+                    "rows": rows, "kernels": kernels, "kept_at": it.kept_at,
+                    "kept_on": it.kept_on, "kept_time": it.kept_time })
         };
         return Ok(write_stdout(&to_json(&found.iter().map(of).collect::<Vec<_>>())?)?);
     }
@@ -104,9 +104,10 @@ fn results(stored: &Stored, args: &Args) -> Result<(), Error> {
             (title, "") => title.to_owned(),
             (title, headline) => format!("{title}: {headline}"),
         };
-        vec![it.object.chars().take(DIGITS).collect(), it.kept_on, it.kind, answer]
+        let kept = format!("{} {}", it.kept_on, it.kept_time);
+        vec![it.object.chars().take(DIGITS).collect(), kept, it.kind, answer]
     });
-    let heads = ["id", "kept on", "kind", "answer"];
+    let heads = ["id", "kept", "kind", "answer"];
     Ok(write_stdout(&plain_table(&heads, rows.collect(), &[2], list_options()))?)
 }
 

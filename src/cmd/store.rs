@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
+use super::choice::number;
 use super::exit::Exit;
 use super::import;
-use super::output::{shown, write_either};
+use super::output::{list_options, shown, write_either, write_stdout};
 use super::stored::{StoreArgs, StorePlace};
-use crate::flow::{self, Added, Checked, Error};
-use crate::report::whole;
+use crate::flow::{self, Added, Checked, Error, Instrument, Prune, PruneOrder};
+use crate::report::{plain_table, to_json, whole};
 use crate::text::{binary_size, counted, escape, escape_path};
 
 /// Look after the store, which keeps what was measured.
@@ -29,17 +30,77 @@ names another, also on a network file system. An empty KTAX_STORE, or --no-store
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print how many measurements there are, and their size
-    Du(StorePlace),
+    Du(DuArgs),
     /// Read every measurement; move damaged ones aside
     Fsck(StorePlace),
     /// Remove what killed writers left, and what was moved aside
     Gc(StorePlace),
+    Prune(PruneArgs),
     /// Print the path of the index, an SQLite database of what the store has
     Index(IndexArgs),
     /// Copy all of it to another store
     Export(ExportArgs),
     Import(import::Args),
 }
+
+#[derive(Debug, clap::Args)]
+struct DuArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// List the guest programs that measured, with what each has in the store
+    #[arg(long)]
+    guests: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove results and measurements that nobody needs any more.
+///
+/// Several conditions hold together. Measurements of a tagged subject stay, unless --tagged is
+/// given. What is removed has to be measured again when it is needed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = PRUNE)]
+struct PruneArgs {
+    /// Remove the result or measurement whose name begins so
+    #[arg(value_name = "ID", conflicts_with_all = ["subject", "guest", "other_guests"])]
+    #[arg(conflicts_with = "older_than")]
+    ids: Vec<String>,
+    /// Remove the measurements of this subject, named as for `ktax diff`
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// Remove the measurements by these guest programs: first digits that `ktax store du --guests`
+    /// prints
+    #[arg(long, value_name = "DIGITS", conflicts_with = "other_guests", value_parser = digits)]
+    guest: Option<String>,
+    /// Remove the measurements by all guest programs but those of this ktax
+    #[arg(long)]
+    other_guests: bool,
+    /// Remove only what was kept more than DAYS days ago; without another condition results, too
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
+    #[arg(value_parser = number(0..=MOST_DAYS))]
+    older_than: Option<u64>,
+    /// Remove also measurements of subjects that have a tag
+    #[arg(long)]
+    tagged: bool,
+    /// Only list what would go, with its size, and what depends on it
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// A hundred years.
+const MOST_DAYS: u64 = 36_500;
+
+const PRUNE: &str = "\
+Examples:
+  ktax store prune --dry-run --other-guests      # what an update of ktax has left
+  ktax store prune --older-than 365
+  ktax store prune 2a833378                      # a result that `ktax log` lists";
 
 #[derive(Debug, clap::Args)]
 struct IndexArgs {
@@ -62,17 +123,30 @@ struct ExportArgs {
 /// The exit status is 1 where something was damaged.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     match &args.command {
-        Command::Du(place) => du(place),
+        Command::Du(args) => du(args),
         Command::Fsck(place) => fsck(place),
         Command::Gc(place) => gc(place),
+        Command::Prune(args) => prune(args),
         Command::Index(args) => index(args),
         Command::Export(args) => export(args),
         Command::Import(args) => import::run(args),
     }
 }
 
-fn du(place: &StorePlace) -> Result<Exit, Error> {
-    let store = place.root()?;
+/// The first digits of a hash.
+fn digits(text: &str) -> Result<String, &'static str> {
+    let is_hash = text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_hash {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("it takes at least 4 hexadecimal digits; `ktax store du --guests` lists them"),
+    }
+}
+
+fn du(args: &DuArgs) -> Result<Exit, Error> {
+    if args.guests {
+        return guests(args);
+    }
+    let store = args.store.root()?;
     let usage = flow::store_footprint(&store)?;
     let mut text = format!(
         "{}: {} in {}, {} in {}",
@@ -89,13 +163,102 @@ fn du(place: &StorePlace) -> Result<Exit, Error> {
             binary_size(usage.other_bytes)
         );
     }
-    place.print(
+    write_either(
+        args.json,
         &text,
-        json!({ "store": shown(&store), "objects": usage.objects, "bytes": usage.bytes,
+        &json!({ "store": shown(&store), "objects": usage.objects, "bytes": usage.bytes,
                 "results": usage.results, "result_bytes": usage.result_bytes,
                 "others": usage.others, "other_bytes": usage.other_bytes }),
     )?;
     Ok(Exit::Ok)
+}
+
+fn guests(args: &DuArgs) -> Result<Exit, Error> {
+    let all = args.store.open()?.instruments()?;
+    if args.json {
+        let of = |(it, is_own): &(Instrument, bool)| {
+            json!({ "guest": it.guest, "qemu": it.qemu, "is_of_this_ktax": is_own,
+                    "measurements": it.objects.len(), "bytes": it.bytes, "kept_at": it.kept_at })
+        };
+        write_stdout(&to_json(&all.iter().map(of).collect::<Vec<_>>())?)?;
+        return Ok(Exit::Ok);
+    }
+    let rows = all.iter().map(|(it, is_own)| {
+        let whose = if *is_own { "this ktax" } else { "another ktax" };
+        let (count, size) = (it.objects.len().to_string(), binary_size(it.bytes));
+        vec![flow::guest(&it.guest).to_owned(), it.qemu.clone(), count, size, whose.to_owned()]
+    });
+    let heads = ["guest", "QEMU", "measurements", "size", "programs of"];
+    write_stdout(&plain_table(&heads, rows.collect(), &[1], list_options()))?;
+    Ok(Exit::Ok)
+}
+
+fn prune(args: &PruneArgs) -> Result<Exit, Error> {
+    let order = PruneOrder {
+        ids: args.ids.clone(),
+        subject: args.subject.clone(),
+        guest: args.guest.clone(),
+        other_guests: args.other_guests,
+        older_than_days: args.older_than,
+        tagged: args.tagged,
+    };
+    if order.is_empty() {
+        return Err(Error::usage(
+            "nothing is named; give the ID of a result or measurement, --subject, --guest, \
+             --other-guests or --older-than DAYS; --dry-run lists what would go",
+        ));
+    }
+    let stored = args.store.open()?;
+    let mut prune = stored.prunable(&order)?;
+    if !args.dry_run {
+        prune.files = stored.remove(prune.files)?;
+    }
+    write_either(args.json, &text_of(&prune, args.dry_run), &json_of(&prune, args.dry_run))?;
+    Ok(Exit::Ok)
+}
+
+fn text_of(prune: &Prune, is_dry: bool) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if is_dry {
+        lines.extend(prune.files.iter().map(|it| {
+            let object = it.object.get(..12).unwrap_or_default();
+            format!("{:>10}  {} {object}  {}", binary_size(it.bytes), it.kind, escape(&it.what))
+        }));
+    }
+    let count = |kind| prune.files.iter().filter(|file| file.kind == kind).count();
+    lines.push(format!(
+        "{} {} and {}, {}",
+        if is_dry { "would remove" } else { "removed" },
+        counted(count("measurement"), "measurement"),
+        counted(count("result"), "result"),
+        binary_size(prune.bytes())
+    ));
+    for (tag, measurements) in &prune.kept {
+        let measurements = counted(*measurements, "measurement");
+        lines.push(format!("kept {measurements} of the tag {tag}; --tagged removes them, too"));
+    }
+    for tag in &prune.tags {
+        lines.push(format!("the tag {tag} has no measurement then"));
+    }
+    if !prune.results.is_empty() {
+        let first = prune.results[0].get(..8).unwrap_or_default();
+        lines.push(format!(
+            "{}, such as {first}, compared these kernels in these rows: `ktax show` still prints \
+             what is kept of it",
+            counted(prune.results.len(), "result")
+        ));
+    }
+    lines.join("\n")
+}
+
+fn json_of(prune: &Prune, is_dry: bool) -> serde_json::Value {
+    let files = prune.files.iter().map(|it| {
+        json!({ "kind": it.kind, "id": it.object, "path": shown(&it.path), "what": it.what,
+                "bytes": it.bytes })
+    });
+    json!({ "dry_run": is_dry, "files": files.collect::<Vec<_>>(), "bytes": prune.bytes(),
+            "kept_for_tags": prune.kept, "tags_without_measurement": prune.tags,
+            "results_of_these": prune.results })
 }
 
 fn fsck(place: &StorePlace) -> Result<Exit, Error> {

@@ -72,6 +72,11 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// Its directory; it is said where there is none.
+    pub fn root(&self) -> Result<PathBuf, Error> {
+        self.dir.existing()
+    }
+
     /// The store with its index.
     pub fn open(&self) -> Result<Stored, Error> {
         let cache = cache_directory(self.cache.as_deref())?;

@@ -66,7 +66,10 @@ pub use session::{Observer, Session, Silent, cache_directory, qemu_program};
 pub use stale::StalePlanError;
 pub use stat::{StatError, StatOrder, stat};
 pub use store::{check_store, clean_store, store_footprint};
-pub use stored::{DiffOrder, HistoryOrder, LogOrder, Shown, Stored, StoredError};
+pub use stored::{
+    DiffOrder, HistoryOrder, LogOrder, Prunable, Prune, PruneOrder, Shown, Stored, StoredError,
+    guest,
+};
 pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use used_store::{UsedStore, store_directory};
@@ -79,6 +82,6 @@ pub use crate::analyse::Progress;
 pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
-pub use crate::index::StoredResult;
+pub use crate::index::{Instrument, StoredResult};
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;

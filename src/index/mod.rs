@@ -13,4 +13,6 @@ mod query;
 
 pub use error::{IndexError, Passed};
 pub use open::Index;
-pub use query::{StoredMeasurement, StoredPoint, StoredResult, StoredSubject};
+pub use query::{
+    Instrument, KeptMeasurement, StoredMeasurement, StoredPoint, StoredResult, StoredSubject,
+};

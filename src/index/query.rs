@@ -1,5 +1,7 @@
 //! What the index is asked.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Params, Row};
 
 use super::error::IndexError;
@@ -45,6 +47,8 @@ pub struct StoredResult {
     pub kept_at: i64,
     /// The same as a day here: `2026-01-31`.
     pub kept_on: String,
+    /// The same as a time of that day here: `14:03`.
+    pub kept_time: String,
 }
 
 /// A measurement of a subject.
@@ -59,6 +63,42 @@ pub struct StoredMeasurement {
     /// The row's name.
     pub row: String,
     /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A measurement with what it was made by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMeasurement {
+    /// The name of its file.
+    pub object: String,
+    /// The row's name.
+    pub row: String,
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name.
+    pub kernel: String,
+    /// The boot line.
+    pub boot_line: String,
+    /// QEMU's version.
+    pub qemu: String,
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// Guest programs on a QEMU, and what they have measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instrument {
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// QEMU's version.
+    pub qemu: String,
+    /// The names of the files.
+    pub objects: Vec<String>,
+    /// Their size.
+    pub bytes: u64,
+    /// When the newest was kept, seconds since 1970.
     pub kept_at: i64,
 }
 
@@ -148,7 +188,8 @@ impl Index {
     pub fn results(&self) -> Result<Vec<StoredResult>, IndexError> {
         const ALL: &str = "\
             SELECT object, kind, title, headline, rows, kernels, kept_at, \
-              date(kept_at, 'unixepoch', 'localtime') \
+              date(kept_at, 'unixepoch', 'localtime'), \
+              strftime('%H:%M', kept_at, 'unixepoch', 'localtime') \
             FROM result ORDER BY kept_at DESC, object";
         let lines = |text: String| text.lines().map(str::to_owned).collect();
         self.all(ALL, (), |row| {
@@ -161,6 +202,7 @@ impl Index {
                 kernels: lines(row.get(5)?),
                 kept_at: row.get(6)?,
                 kept_on: row.get(7)?,
+                kept_time: row.get(8)?,
             })
         })
     }
@@ -190,6 +232,81 @@ impl Index {
             JOIN kernel ON kernel.id = subject.kernel \
             WHERE kernel.sha256 = ?1 AND subject.boot_line = ?2 ORDER BY measurement.object";
         self.all(OF, [kernel_sha256, boot_line], measurement)
+    }
+
+    /// Every measurement, by row, kernel and boot line.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn kept(&self) -> Result<Vec<KeptMeasurement>, IndexError> {
+        const ALL: &str = "\
+            SELECT measurement.object, workload.row, kernel.sha256, kernel.name, \
+              subject.boot_line, conditions.qemu, conditions.guest, measurement.kept_at \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            JOIN conditions ON conditions.id = measurement.conditions \
+            ORDER BY kernel.name, subject.boot_line, workload.row, measurement.object";
+        self.all(ALL, (), |row| {
+            Ok(KeptMeasurement {
+                object: row.get(0)?,
+                row: row.get(1)?,
+                kernel_sha256: row.get(2)?,
+                kernel: row.get(3)?,
+                boot_line: row.get(4)?,
+                qemu: row.get(5)?,
+                guest: row.get(6)?,
+                kept_at: row.get(7)?,
+            })
+        })
+    }
+
+    /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn instruments(&self) -> Result<Vec<Instrument>, IndexError> {
+        let mut all: Vec<Instrument> = Vec::new();
+        for of in self.kept()? {
+            let is_it = |it: &&mut Instrument| it.guest == of.guest && it.qemu == of.qemu;
+            match all.iter_mut().find(is_it) {
+                Some(known) => {
+                    known.kept_at = known.kept_at.max(of.kept_at);
+                    known.objects.push(of.object);
+                }
+                None => all.push(Instrument {
+                    guest: of.guest,
+                    qemu: of.qemu,
+                    objects: vec![of.object],
+                    bytes: 0,
+                    kept_at: of.kept_at,
+                }),
+            }
+        }
+        all.sort_by_key(|it| (std::cmp::Reverse(it.kept_at), it.guest.clone()));
+        Ok(all)
+    }
+
+    /// The names of results that compare one of these kernels in one of these rows.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn results_of(
+        &self,
+        measured: &BTreeSet<(String, String)>,
+    ) -> Result<Vec<String>, IndexError> {
+        const ALL: &str = "\
+            SELECT DISTINCT result.object, alias.kernel_sha256, result.rows \
+            FROM result JOIN alias ON alias.result = result.id ORDER BY result.object";
+        let all: Vec<[String; 3]> =
+            self.all(ALL, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        let is_of = |[_, sha256, rows]: &[String; 3]| {
+            rows.lines().any(|row| measured.contains(&(sha256.clone(), row.to_owned())))
+        };
+        let mut found: Vec<String> =
+            all.into_iter().filter(is_of).map(|[object, ..]| object).collect();
+        found.dedup();
+        Ok(found)
     }
 
     /// Every measurement of a row, or of all rows, with the values of a Metric.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::error::StoredError;
-use super::names::Names;
+use super::names::{Names, parts, specified};
 use super::open::Stored;
 use super::taken::compare;
 use crate::flow::error::Error;
 use crate::index::{StoredMeasurement, StoredSubject};
-use crate::model::{Comparison, Measurement, Sides};
+use crate::model::{Comparison, Measurement, Side, Sides};
 use crate::plan;
 use crate::text::{counted, shell_line};
 
@@ -38,7 +38,10 @@ impl Stored {
         note: &dyn Fn(&str),
     ) -> Result<(Comparison, Vec<String>), Error> {
         let names = Names::of(self)?;
-        let found = Sides::try_from_fn(|side| names.find(order.subjects.get(side)))?;
+        let found = Sides::try_from_fn(|side| {
+            let found = names.find(order.subjects.get(side));
+            found.map_err(|error| unmeasured(&names, order, error))
+        })?;
         let Sides { base, change } = &order.subjects;
         if found.base == found.change {
             Err(StoredError::Same { base: base.clone(), change: change.clone() })?;
@@ -85,14 +88,40 @@ impl Stored {
     }
 }
 
+/// Names the command that measures both subjects where the store has no such one.
+fn unmeasured(names: &Names, order: &DiffOrder, error: Error) -> Error {
+    let Error::Stored(StoredError::Unknown { store, name, near, .. }) = error else { return error };
+    let known = Side::BOTH.map(|side| names.find(order.subjects.get(side)).ok());
+    let like = known.iter().flatten().next().map_or("", |subject| subject.kernel.as_str());
+    let both = Sides::of(|side| {
+        let named = order.subjects.get(side);
+        names.find(named).map(asked_for).unwrap_or_else(|_| {
+            let (kernel, boot_line) = parts(named);
+            (specified(kernel, like), boot_line.unwrap_or_default().to_owned())
+        })
+    });
+    let command = comparing(&both, order.rows.as_deref());
+    StoredError::Unknown { store, name, near, command }.into()
+}
+
+/// A subject as `ktax compare` takes it: its kernel and its boot line.
+fn asked_for(subject: &StoredSubject) -> (String, String) {
+    let names = subject.sources.iter().chain(&subject.asked).next();
+    (names.cloned().unwrap_or_default(), subject.boot_line.clone())
+}
+
 /// The words of the command that measures two subjects.
 fn measuring(of: &Sides<&StoredSubject>, rows: Option<&[String]>) -> Vec<String> {
+    comparing(&Sides::of(|side| asked_for(of.get(side))), rows)
+}
+
+fn comparing(both: &Sides<(String, String)>, rows: Option<&[String]>) -> Vec<String> {
     let mut words = vec!["ktax".to_owned(), "compare".to_owned()];
-    for (side, subject) in [("base", of.base), ("change", of.change)] {
-        let names = subject.sources.iter().chain(&subject.asked).next();
-        words.extend([format!("--{side}"), names.cloned().unwrap_or_default()]);
-        if !subject.boot_line.is_empty() {
-            words.extend([format!("--{side}-boot-line"), subject.boot_line.clone()]);
+    for side in Side::BOTH {
+        let (kernel, boot_line) = both.get(side);
+        words.extend([format!("--{}", side.name()), kernel.clone()]);
+        if !boot_line.is_empty() {
+            words.extend([format!("--{}-boot-line", side.name()), boot_line.clone()]);
         }
     }
     words.extend(rows.into_iter().flatten().flat_map(|row| ["-w".to_owned(), row.clone()]));

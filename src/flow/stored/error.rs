@@ -9,10 +9,11 @@ use crate::text::{escape, shell_line, shell_word};
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StoredError {
     #[error(
-        "the store in {store} has no {name:?}{}; `ktax log --subjects` lists what it has",
-        meant(.near)
+        "the store in {store} has no {name:?}{}; `ktax log --subjects` lists what it has, and \
+         `{}` measures it",
+        meant(.near), shell_line(.command)
     )]
-    Unknown { store: String, name: String, near: Option<String> },
+    Unknown { store: String, name: String, near: Option<String>, command: Vec<String> },
     #[error("{name:?} is {}; give one of these", listed(.choices))]
     Ambiguous { name: String, choices: Vec<(String, String)> },
     #[error("{name:?} is a name of {of} already; choose another")]
@@ -47,6 +48,18 @@ pub enum StoredError {
     NoMetric { name: String, known: String },
     #[error("{path} is not empty, and not a site of ktax; give an empty directory")]
     NoSite { path: String },
+    #[error("another ktax writes {path}; wait for it to end")]
+    SiteInUse { path: String },
+    #[error(
+        "the tag {tag} is of a subject that would lose measurements; take it away with `ktax tag \
+         --delete {tag}`, or give --tagged"
+    )]
+    Tagged { tag: String },
+    #[error(
+        "no result and no measurement begins with {id:?}; `ktax log` lists results, and `ktax \
+         store prune --dry-run --subject NAME` the measurements of a subject"
+    )]
+    NothingKept { id: String },
     #[error("no result begins with {id:?}; `ktax log` lists them")]
     NoResult { id: String },
 }

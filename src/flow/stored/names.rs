@@ -91,19 +91,28 @@ impl Names {
             };
             return self.one(name, self.subjects.iter().filter(is_it).collect());
         }
-        self.find_untagged(name)
+        match self.find_untagged(name) {
+            // `6.1.0-55` begins the release of the only kernel that has it.
+            Err(Error::Stored(StoredError::Unknown { .. })) => self.matching(name, begins),
+            found => found,
+        }
     }
 
-    /// The same without asking which subject has exactly this tag.
+    /// The subject of a name that is no tag, which is given in full.
     pub fn find_untagged(&self, name: &str) -> Result<&StoredSubject, Error> {
-        let (kernel, boot_line) = match name.split_once('@') {
-            Some((kernel, boot_line)) => (kernel, Some(boot_line)),
-            None => (name, None),
-        };
+        self.matching(name, is_called)
+    }
+
+    fn matching(
+        &self,
+        name: &str,
+        is_one: impl Fn(&StoredSubject, &str) -> bool,
+    ) -> Result<&StoredSubject, Error> {
+        let (kernel, boot_line) = parts(name);
         let of_tag = self.tags.iter().find(|(tag, _)| tag == kernel && boot_line.is_some());
         let mut all: Vec<&StoredSubject> = match of_tag {
             Some((_, tagged)) => self.of_image(&tagged.kernel_sha256),
-            None => self.subjects.iter().filter(|it| is_called(it, kernel)).collect(),
+            None => self.subjects.iter().filter(|it| is_one(it, kernel)).collect(),
         };
         // A file is asked last, so that none in the current directory hides a kernel.
         if all.is_empty() && Path::new(kernel).is_file() {
@@ -135,7 +144,9 @@ impl Names {
                 // A tag may be of a subject whose measurements are gone.
                 let known = known.map(String::as_str).filter(|known| *known != name);
                 let near = nearest(name, known).map(str::to_owned);
-                Err(StoredError::Unknown { store: self.store.clone(), name: name.into(), near })?
+                let (store, name) = (self.store.clone(), name.to_owned());
+                let command = measuring_alone(&name);
+                Err(StoredError::Unknown { store, name, near, command })?
             }
             several => {
                 let choice = |it: &&&StoredSubject| (self.name(it), it.sources.join(", "));
@@ -144,6 +155,50 @@ impl Names {
             }
         }
     }
+}
+
+/// The kernel and the boot line of `KERNEL@BOOT LINE`.
+pub(super) fn parts(name: &str) -> (&str, Option<&str>) {
+    match name.split_once('@') {
+        Some((kernel, boot_line)) => (kernel, Some(boot_line)),
+        None => (name, None),
+    }
+}
+
+/// The words of the command that measures one subject, which is named as a user names it.
+fn measuring_alone(name: &str) -> Vec<String> {
+    let (kernel, boot_line) = parts(name);
+    let mut words = ["ktax", "compare", "--same", "--kernel", &specified(kernel, "")]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(line) = boot_line.filter(|line| !line.is_empty()) {
+        words.extend(["--base-boot-line", line, "--change-boot-line", line].map(str::to_owned));
+    }
+    words
+}
+
+/// A kernel as `ktax compare` takes it, of a name that the store does not have: a release is that
+/// of a Debian package, of which `like` has the flavour; a version is one of git.
+pub(super) fn specified(name: &str, like: &str) -> String {
+    let begins_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let is_path = name.contains([':', '/']);
+    let release = name.strip_prefix("linux-image-").unwrap_or(name);
+    if !is_path && begins_with_digit(release) && release.contains('-') {
+        let has_flavour = release.split('-').next_back().is_some_and(|it| !begins_with_digit(it));
+        let flavour = like.splitn(3, '-').nth(2).filter(|_| !has_flavour);
+        let flavour = flavour.map(|flavour| format!("-{flavour}")).unwrap_or_default();
+        return format!("debian:{release}{flavour}");
+    }
+    match !is_path && name.strip_prefix('v').is_some_and(begins_with_digit) {
+        true => format!("git:{name}"),
+        false => name.to_owned(),
+    }
+}
+
+/// Whether a name is the first parts of that of the subject's kernel.
+fn begins(subject: &StoredSubject, name: &str) -> bool {
+    let rest = subject.kernel.strip_prefix(name);
+    !name.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '.', '+', '~']))
 }
 
 /// Whether this is a name of the subject's kernel.

@@ -1,7 +1,7 @@
 //! All that the store has to show, as pages that link to each other.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,9 @@ use super::error::StoredError;
 use super::history::HistoryOrder;
 use super::log::LogOrder;
 use super::open::Stored;
-use crate::disk::{sha256, write_atomically};
+use crate::disk::{
+    Lock, is_unfinished, read_own_text, remove_unfinished, sha256, write_atomically,
+};
 use crate::flow::context::OrHost;
 use crate::flow::error::Error;
 use crate::model::{History, HistoryLine};
@@ -18,6 +20,9 @@ use crate::text::short_hashes;
 
 /// Its first page.
 const INDEX: &str = "index.html";
+
+/// More bytes than the first page of a site has.
+const INDEX_MAX: u64 = 64 << 20;
 
 /// Of a row's name; a file's may have 255 characters.
 const LONGEST: usize = 100;
@@ -34,6 +39,7 @@ impl Stored {
     /// The directory has something else in it, or cannot be written.
     pub fn site(&self, dir: &Path) -> Result<usize, Error> {
         let before = pages_before(dir)?;
+        let _alone = alone_in(dir)?;
         // From now on it is a site, also where something below fails.
         write(dir, INDEX, &site_index(&[], &[]))?;
         let (mut results, mut histories) = (Vec::new(), Vec::new());
@@ -78,10 +84,36 @@ impl Stored {
     }
 }
 
+/// Takes the directory for this process, and removes what a killed one has left half-written. The
+/// directory itself is locked, so that no file of the site is a lock; `None` where a file system
+/// has no locks, and then nothing is removed.
+fn alone_in(dir: &Path) -> Result<Option<Lock>, Error> {
+    let next = "give the path of a directory that you may write";
+    let what = || format!("cannot write {}", dir.display());
+    fs::create_dir_all(dir).context(what(), next)?;
+    let lock = match Lock::take(File::open(dir).context(what(), next)?) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            return Err(StoredError::SiteInUse { path: dir.display().to_string() }.into());
+        }
+        Err(_) => return Ok(None),
+        Ok(lock) => lock,
+    };
+    for folder in [dir.to_owned(), dir.join(RESULTS), dir.join(HISTORY)] {
+        match remove_unfinished(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).context(what(), next)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(lock))
+}
+
 /// The pages of a directory that was written before; none of an empty one.
 fn pages_before(dir: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let is_empty = fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
-    let index = fs::read_to_string(dir.join(INDEX)).unwrap_or_default();
+    let mut names = fs::read_dir(dir).into_iter().flatten().flatten().map(|it| it.file_name());
+    let is_empty = names.all(|name| is_unfinished(&name));
+    let index = read_own_text(&dir.join(INDEX), INDEX_MAX).unwrap_or_default();
     if !is_empty && !index.contains(SITE_MARK) {
         Err(StoredError::NoSite { path: dir.display().to_string() })?;
     }

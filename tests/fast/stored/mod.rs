@@ -1,12 +1,13 @@
 //! What the store answers without a boot: log, show, diff, tag, history, site.
 
 mod diff;
-mod generated;
+pub mod generated;
 mod history;
 mod hostile;
 mod index;
 mod mounts;
 mod names;
+mod prune;
 mod site;
 
 use std::path::Path;

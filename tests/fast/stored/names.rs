@@ -61,6 +61,24 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     let said = asked.refused(&["diff", "6.1.0-57-cloud-amd64", NEW]);
     assert!(said.contains("did you mean \"6.1.0-56-cloud-amd64\"?"), "{said}");
     assert!(said.contains("`ktax log --subjects` lists"), "{said}");
+    // What measures it stands beside it: with what the other one is, and the rows.
+    let other = "--change debian:linux-image-6.1.0-56-cloud-amd64=6.1.0";
+    let command = format!("`ktax compare --base debian:6.1.0-57-cloud-amd64 {other}` measures it");
+    assert!(said.contains(&command), "{said}");
+    let said = asked.refused(&["diff", "6.1.0-57@quiet", NEW, "-w", "stat"]);
+    let command = "--base debian:6.1.0-57-cloud-amd64 --base-boot-line quiet ";
+    assert!(said.contains(command) && said.contains(" -w stat` measures it"), "{said}");
+    for (name, command) in [
+        ("v6.12", "`ktax compare --same --kernel git:v6.12`"),
+        ("./bzImage", "`ktax compare --same --kernel ./bzImage`"),
+        (
+            "6.1.0-57@audit=0 quiet",
+            "debian:6.1.0-57 --base-boot-line 'audit=0 quiet' --change-boot",
+        ),
+    ] {
+        let said = asked.refused(&["tag", "it", name]);
+        assert!(said.contains(command), "{said}");
+    }
     let said = asked.refused(&["diff", "6.1.0", NEW]);
     assert!(said.contains("give one of these") || said.contains(OLD), "{said}");
     // Two images of one release.
@@ -81,6 +99,25 @@ fn a_name_of_none_or_of_several_is_refused_with_what_there_is() {
     assert_eq!(run(here.current_dir(asked.path())).stderr, format!("ktax: here is {OLD}\n"));
     let said = asked.refused(&["diff", OLD, OLD]);
     assert!(said.contains("are the same subject"), "{said}");
+}
+
+/// The first parts of a release are enough where they are one kernel's.
+#[test]
+fn a_release_need_not_be_typed_whole() {
+    let asked = filled();
+    let of_whole = asked.said(&["diff", OLD, NEW, "--json"]);
+    assert_eq!(asked.said(&["diff", "6.1.0-55", "6.1.0-56", "--json"]), of_whole);
+    let text = asked.said(&["diff", "6.1.0-56", "6.1.0-56@quiet"]);
+    assert!(text.contains("quiet"), "{text}");
+    // Of several each is named; a part of a number is none.
+    let other = Made::of("getppid", "6.1.0-55-rt-amd64", 100);
+    generated::fill(&asked.store, [other]);
+    let said = asked.refused(&["diff", "6.1.0-55", NEW]);
+    assert!(said.contains(OLD) && said.contains("6.1.0-55-rt-amd64"), "{said}");
+    assert!(asked.refused(&["diff", "6.1.0-5", NEW]).contains("has no \"6.1.0-5\""), "{said}");
+    // A tag may be the beginning of a release: printed commands have whole names.
+    asked.said(&["tag", "6.1", OLD]);
+    assert_eq!(asked.said(&["diff", "6.1", NEW, "--json"]), of_whole);
 }
 
 #[test]

@@ -54,6 +54,29 @@ fn every_page_is_linked_and_every_link_is_a_page() {
     assert!(said.contains("is not empty, and not a site of ktax"), "{said}");
 }
 
+/// What a killed `ktax site` has half-written is gone after the next, and two do not mix.
+#[test]
+fn a_site_is_written_by_one_and_keeps_nothing_half() {
+    let asked = Asked::new();
+    let of = |release, cost| Made::of("getppid", release, cost);
+    generated::fill(&asked.store, [of("6.1.1", 10_000), of("6.1.2", 10_100)]);
+    let site = asked.path().join("site");
+    fs::create_dir_all(&site).unwrap();
+    fs::write(site.join(".new-first"), "half").unwrap();
+    asked.said(&["site", site.to_str().unwrap()]);
+    let whole = files_below(&site);
+    assert!(whole.iter().all(|(path, _)| !path.to_string_lossy().contains(".new-")), "{whole:?}");
+    for half in [".new-abc", "history/.new-abc"] {
+        fs::write(site.join(half), "half").unwrap();
+    }
+    let held = ktax::disk::Lock::take(fs::File::open(&site).unwrap()).unwrap();
+    let said = asked.refused(&["site", site.to_str().unwrap()]);
+    assert!(said.contains("another ktax writes "), "{said}");
+    drop(held);
+    asked.said(&["site", site.to_str().unwrap()]);
+    assert!(files_below(&site) == whole);
+}
+
 /// A page of a result is no site, whatever its name is. A site that was not finished is one.
 #[test]
 fn only_a_site_is_written_over() {

@@ -1,0 +1,247 @@
+//! Removes what nobody needs any more from a store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::error::StoredError;
+use super::names::Names;
+use super::open::Stored;
+use crate::engine::payload::guest_sha256;
+use crate::flow::context::OrHost;
+use crate::flow::error::Error;
+use crate::index::{Instrument, KeptMeasurement, StoredResult};
+use crate::store::Tagged;
+use crate::text::short_hashes;
+
+/// What is to be removed. Several conditions hold together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PruneOrder {
+    /// Results and measurements by the first digits of their names.
+    pub ids: Vec<String>,
+    /// Measurements of this subject, by a name that it is known by.
+    pub subject: Option<String>,
+    /// Measurements by guest programs whose SHA-256 begins so.
+    pub guest: Option<String>,
+    /// Measurements by guest programs that are not those of this ktax.
+    pub other_guests: bool,
+    /// What was kept more than so many days ago; results too, unless another condition is given.
+    pub older_than_days: Option<u64>,
+    /// Also measurements of subjects that have a tag.
+    pub tagged: bool,
+}
+
+/// A file that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prunable {
+    /// Its path.
+    pub path: PathBuf,
+    /// The name of its content.
+    pub object: String,
+    /// `measurement` or `result`.
+    pub kind: &'static str,
+    /// What it is of, for people.
+    pub what: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What goes, and what depends on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// The files.
+    pub files: Vec<Prunable>,
+    /// How many measurements stay because their subjects have these tags.
+    pub kept: BTreeMap<String, usize>,
+    /// Tags whose subjects have no measurement afterwards.
+    pub tags: Vec<String>,
+    /// Results that were made of these measurements: they stay, and cannot be made again.
+    pub results: Vec<String>,
+}
+
+impl Prune {
+    /// The size of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+impl PruneOrder {
+    /// Whether it names anything at all.
+    pub fn is_empty(&self) -> bool {
+        let PruneOrder { ids, subject, guest, other_guests, older_than_days, .. } = self;
+        let has_condition = subject.is_some() || guest.is_some() || older_than_days.is_some();
+        ids.is_empty() && !has_condition && !other_guests
+    }
+
+    /// Whether it names measurements one by one, so that a tag is a reason to refuse.
+    fn is_explicit(&self) -> bool {
+        !self.ids.is_empty() || self.subject.is_some()
+    }
+
+    fn is_old(&self, kept_at: i64) -> bool {
+        let Some(days) = self.older_than_days else { return true };
+        let age = Duration::from_secs(days.saturating_mul(24 * 60 * 60));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let oldest = now.checked_sub(age).map_or(i64::MIN, |it| i64::try_from(it.as_secs()).unwrap_or(0));
+        kept_at < oldest
+    }
+}
+
+impl Stored {
+    /// Guest programs and QEMUs that have measured what the store has, the newest first; whether
+    /// the programs are those of this ktax.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn instruments(&self) -> Result<Vec<(Instrument, bool)>, Error> {
+        let own = guest_sha256();
+        let mut all = self.index.instruments()?;
+        for instrument in &mut all {
+            instrument.bytes = instrument.objects.iter().map(|name| self.size(name)).sum();
+        }
+        Ok(all.into_iter().map(|it| (it.guest == own, it)).map(|(own, it)| (it, own)).collect())
+    }
+
+    fn size(&self, object: &str) -> u64 {
+        fs::symlink_metadata(self.store.object(object)).map_or(0, |found| found.len())
+    }
+
+    /// Says what an order would remove, and removes nothing.
+    ///
+    /// # Errors
+    /// A name means nothing or several things, or a tag is in the way of what was named.
+    pub fn prunable(&self, order: &PruneOrder) -> Result<Prune, Error> {
+        let names = Names::of(self)?;
+        let all = self.index.kept()?;
+        let (measurements, results) = self.selected(order, &names, &all)?;
+        let mut prune = Prune::default();
+        let (mut going, mut kernels) = (BTreeSet::new(), BTreeSet::new());
+        for of in measurements {
+            let tags = names.tags(&of.kernel_sha256, &of.boot_line);
+            if let (false, Some(tag)) = (order.tagged, tags.first()) {
+                *prune.kept.entry(tag.clone()).or_default() += 1;
+                continue;
+            }
+            going.insert(of.object.as_str());
+            kernels.insert((of.kernel_sha256.clone(), of.row.clone()));
+            let subject = format!("{} {}", of.kernel, of.boot_line);
+            prune.files.push(Prunable {
+                path: self.store.object(&of.object),
+                object: of.object.clone(),
+                kind: "measurement",
+                what: format!("{} of {}, guest {}", of.row, subject.trim_end(), guest(&of.guest)),
+                bytes: self.size(&of.object),
+            });
+        }
+        if let (true, Some((tag, _))) = (order.is_explicit(), prune.kept.first_key_value()) {
+            return Err(StoredError::Tagged { tag: tag.clone() }.into());
+        }
+        prune.tags = tags_without(&self.store.tags()?, &all, &going);
+        let gone: BTreeSet<&str> = results.iter().map(|it| it.object.as_str()).collect();
+        prune.results = self.index.results_of(&kernels)?;
+        prune.results.retain(|result| !gone.contains(result.as_str()));
+        prune.files.extend(results.iter().map(|it| self.of_result(it)));
+        Ok(prune)
+    }
+
+    fn of_result(&self, result: &StoredResult) -> Prunable {
+        let path = self.store.result_path(&result.object);
+        let bytes = fs::symlink_metadata(&path).map_or(0, |found| found.len());
+        let what = [&result.title, &result.headline].map(String::as_str).join(": ");
+        let what = what.trim_matches([':', ' ']).to_owned();
+        Prunable { path, object: result.object.clone(), kind: "result", what, bytes }
+    }
+
+    /// The measurements and results that an order names.
+    fn selected<'a>(
+        &self,
+        order: &PruneOrder,
+        names: &Names,
+        all: &'a [KeptMeasurement],
+    ) -> Result<(Vec<&'a KeptMeasurement>, Vec<StoredResult>), Error> {
+        let mut results = self.index.results()?;
+        if !order.ids.is_empty() {
+            let mut objects = BTreeSet::new();
+            for id in &order.ids {
+                let known = all.iter().map(|it| it.object.as_str());
+                objects.insert(one(id, known.chain(results.iter().map(|it| it.object.as_str())))?);
+            }
+            let measurements = all.iter().filter(|it| objects.contains(&it.object)).collect();
+            results.retain(|it| objects.contains(&it.object));
+            return Ok((measurements, results));
+        }
+        let subject = order.subject.as_ref().map(|name| names.find(name)).transpose()?;
+        let own = guest_sha256();
+        let is_one = |it: &&KeptMeasurement| {
+            subject.is_none_or(|subject| {
+                it.kernel_sha256 == subject.kernel_sha256 && it.boot_line == subject.boot_line
+            }) && order.guest.as_ref().is_none_or(|guest| it.guest.starts_with(guest))
+                && (!order.other_guests || it.guest != own)
+                && order.is_old(it.kept_at)
+        };
+        let only_measurements = subject.is_some() || order.guest.is_some() || order.other_guests;
+        results.retain(|it| !only_measurements && order.is_old(it.kept_at));
+        Ok((all.iter().filter(is_one).collect(), results))
+    }
+
+    /// Removes files, and says which of them were there. What another ktax adds meanwhile stays.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn remove(&self, files: Vec<Prunable>) -> Result<Vec<Prunable>, Error> {
+        let mut removed = Vec::new();
+        for file in files {
+            match fs::remove_file(&file.path) {
+                Ok(()) => removed.push(file),
+                // Another ktax was first.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    let next = "make the store writable, or remove the file yourself";
+                    let what = format!("cannot remove {}", file.path.display());
+                    Err(error).context(what, next)?;
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// So many digits of a guest's hash tell it from others.
+pub fn guest(sha256: &str) -> &str {
+    sha256.get(..12).unwrap_or(sha256)
+}
+
+/// The name that begins so.
+fn one<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Result<String, Error> {
+    let wanted = id.to_ascii_lowercase();
+    let found: Vec<&str> = known.filter(|name| name.starts_with(&wanted)).collect();
+    match found.as_slice() {
+        [one] if !id.is_empty() => Ok((*one).to_owned()),
+        [] | [_] => Err(StoredError::NothingKept { id: id.to_owned() })?,
+        several => {
+            let choices = several.iter().take(5);
+            let choices = choices.map(|name| (short_hashes(name), String::new())).collect();
+            Err(StoredError::Ambiguous { name: id.to_owned(), choices })?
+        }
+    }
+}
+
+/// Tags whose subject has a measurement now and none without these.
+fn tags_without(
+    tags: &[(String, Tagged)],
+    all: &[KeptMeasurement],
+    going: &BTreeSet<&str>,
+) -> Vec<String> {
+    let of_subject = |tagged: &Tagged| {
+        let (sha256, line) = (tagged.kernel_sha256.clone(), tagged.boot_line.clone());
+        all.iter().filter(move |it| it.kernel_sha256 == sha256 && it.boot_line == line)
+    };
+    let is_lost = |(_, tagged): &&(String, Tagged)| {
+        let is_known = of_subject(tagged).next().is_some();
+        is_known && of_subject(tagged).all(|it| going.contains(it.object.as_str()))
+    };
+    tags.iter().filter(is_lost).map(|(name, _)| name.clone()).collect()
+}
