@@ -103,6 +103,42 @@ impl CampaignPlan {
         }
     }
 
+    /// The rows that no shard has, by Subject: the store had them when the campaign was planned.
+    pub fn known_units(&self) -> Vec<CampaignUnit> {
+        let units = || self.shards.iter().flat_map(Shard::units);
+        let planned: usize = units().map(|unit| unit.rows.len()).sum();
+        let seconds: f64 = self.shards.iter().map(Shard::seconds).sum();
+        let of_subject = |subject: usize| {
+            let is_in_a_shard = |row: &usize| {
+                units().any(|unit| unit.subject == subject && unit.rows.contains(row))
+            };
+            let rows: Vec<usize> =
+                (0..self.workloads.len()).filter(|row| !is_in_a_shard(row)).collect();
+            // As long as the rows of the shards take on average.
+            let seconds = seconds / planned.max(1) as f64 * rows.len() as f64;
+            CampaignUnit { subject, rows, seconds }
+        };
+        let all = (0..self.subjects.len()).map(of_subject);
+        all.filter(|unit| !unit.rows.is_empty()).collect()
+    }
+
+    /// The shard of this number. Behind the last one of the plan is one with all that the store
+    /// had, so that what is lost of it can be measured again.
+    pub fn shard(&self, number: usize) -> Option<Shard> {
+        match self.shards.get(number) {
+            Some(shard) => Some(shard.clone()),
+            None if number == self.shards.len() => {
+                Some(Shard::Counts(self.known_units())).filter(|it| !it.units().is_empty())
+            }
+            None => None,
+        }
+    }
+
+    /// The numbers of all shards, also of the one with what the store had.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        0..self.shards.len() + usize::from(!self.known_units().is_empty())
+    }
+
     /// The Subjects whose Kernels are built from source, by their places.
     pub fn to_build(&self) -> Vec<usize> {
         let is_unbuilt = |place: &usize| self.subjects[*place].kernel.is_none();

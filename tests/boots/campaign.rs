@@ -109,6 +109,13 @@ fn shards_of_many_processes_are_the_bytes_of_one() {
     let ran = one.ktax(&["run", "more"]);
     assert!(ran.stderr.contains("2 boots"), "{}", ran.stderr);
     assert_eq!(one.collect(&["more"]).status, 4);
+    // What the store had when it was planned, and the campaign has lost, is measured again.
+    let lost = Store::new(one.at("more/store")).objects().unwrap().remove(0);
+    let whole = fs::read(&lost).unwrap();
+    fs::remove_file(&lost).unwrap();
+    assert_eq!(one.ktax(&["status", "more"]).status, 4);
+    assert_eq!(one.ktax(&["run", "more", "--no-store"]).status, 0);
+    assert!(fs::read(&lost).unwrap() == whole);
 }
 
 /// A failure is a row: it is named, it is not tried again, and it stops nothing.

@@ -5,6 +5,7 @@ mod answers;
 mod bisect;
 mod browser;
 mod cache;
+mod campaign;
 #[path = "../common/mod.rs"]
 mod common;
 mod costly;

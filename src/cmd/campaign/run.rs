@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 fn all(args: &Args, dir: &CampaignDir, session: &Session<'_>) -> Result<Exit, Error> {
     let is_whole = args.shard.is_empty() && args.build.is_empty();
     let builds = if is_whole { dir.plan().to_build() } else { args.build.clone() };
-    let shards = if is_whole { (0..dir.plan().shards.len()).collect() } else { args.shard.clone() };
+    let shards = if is_whole { dir.plan().numbers().collect() } else { args.shard.clone() };
     for subject in builds {
         let kernel = flow::campaign::build(dir, subject, session)?;
         note!("ktax: subject {subject} is {}", kernel.name());

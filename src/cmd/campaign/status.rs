@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cmd::exit::Exit;
 use crate::cmd::output::{list_options, write_stdout};
 use crate::flow::Error;
-use crate::flow::campaign::{ShardStatus, status};
+use crate::flow::campaign::{ShardStatus, some, status};
 use crate::flow::remaining::spoken;
 use crate::report::{plain_table, to_json};
 use crate::rundir::CampaignDir;
@@ -31,7 +31,7 @@ Exit status:
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
     let all = status(&dir)?;
-    let missing: usize = all.iter().map(|shard| shard.missing).sum();
+    let missing: usize = all.iter().map(|shard| shard.missing.len()).sum();
     let failed = all.iter().any(|shard| !shard.failed.is_empty());
     write_stdout(&if args.json {
         to_json(&all.iter().map(json_of).collect::<Vec<_>>())?
@@ -47,7 +47,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
 
 fn json_of(shard: &ShardStatus) -> serde_json::Value {
     let failed = shard.failed.iter().map(|(what, why)| json!({ "what": what, "why": why }));
-    json!({ "shard": shard.number, "of": shard.of, "missing": shard.missing,
+    json!({ "shard": shard.number, "of": shard.of, "missing": shard.missing.len(),
+            "missing_rows": shard.missing,
             "failed": failed.collect::<Vec<_>>(), "unbuilt": shard.unbuilt,
             "seconds": shard.seconds })
 }
@@ -78,7 +79,7 @@ fn text_of(dir: &CampaignDir, all: &[ShardStatus], missing: usize) -> String {
             0.0 => String::new(),
             seconds => spoken(Duration::from_secs_f64(seconds)),
         };
-        let done = shard.of - shard.missing - shard.failed.len();
+        let done = shard.of - shard.missing.len() - shard.failed.len();
         vec![shard.number.to_string(), format!("{done} of {}", shard.of), left, state(shard)]
     });
     text += "\n";
@@ -95,8 +96,10 @@ fn state(shard: &ShardStatus) -> String {
         format!("kernels to be built: --build {}", all.join(" --build "))
     } else if !failed.is_empty() {
         failed.join("; ")
-    } else if shard.missing == 0 {
+    } else if shard.missing.is_empty() {
         "done".to_owned()
+    } else if shard.missing.len() < shard.of {
+        format!("not measured: {}", some(&shard.missing))
     } else {
         "not measured".to_owned()
     }

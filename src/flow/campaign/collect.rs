@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::error::CampaignError;
-use super::left::{failures, left_of};
+use super::left::{left, take_units};
 use crate::flow::error::Error;
 use crate::flow::import::copy_store;
 use crate::flow::session::Session;
 use crate::flow::stored::{Stored, compare};
-use crate::model::{CampaignUnit, Comparison, Measurand, Measurement, Sides};
+use crate::model::{Comparison, Measurand, Measurement, Sides};
 use crate::report::Report;
 use crate::rundir::{AnyRunDir, CampaignDir};
 use crate::store::{Kept, Store, StoreError};
@@ -43,6 +43,12 @@ pub fn collect(
     let mut collected = Collected::default();
     for copy in &all {
         take(dir, copy, &mut collected)?;
+    }
+    if let Some(used) = &session.store {
+        // Also what the store had when the campaign was planned, and has lost since.
+        for shard in dir.plan().numbers().filter_map(|number| dir.plan().shard(number)) {
+            take_units(&used.store, dir, shard.units())?;
+        }
     }
     let timed = timed(&all)?;
     collected.failed = failed(&all, &timed)?;
@@ -136,47 +142,32 @@ fn timed(all: &[CampaignDir]) -> Result<BTreeMap<String, Comparison>, Error> {
     Ok(found)
 }
 
-/// What failed in a guest; an error where anything is neither measured nor failed.
+/// What failed in a guest; an error where anything is neither measured nor failed, also of what the
+/// store had when the campaign was planned.
 fn failed(
     all: &[CampaignDir],
     timed: &BTreeMap<String, Comparison>,
 ) -> Result<Vec<(String, String)>, Error> {
-    let dir = &all[0];
-    let (mut failed, mut missing, mut shards) = (Vec::new(), 0, Vec::new());
-    for (number, shard) in dir.plan().shards.iter().enumerate() {
-        let before = missing;
-        if shard.timed().is_some_and(|name| !timed.contains_key(name)) {
-            missing += 1;
+    let plan = all[0].plan();
+    let (mut failed, mut missing, mut shards) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, shard) in plan.numbers().filter_map(|number| Some((number, plan.shard(number)?))) {
+        let before = missing.len();
+        if let Some(name) = shard.timed().filter(|name| !timed.contains_key(*name)) {
+            missing.push(format!("the timed experiment {name}"));
         }
         for unit in shard.units() {
-            let left = left_of(dir, unit)?;
-            let found = failures_of(all, unit, &left)?;
-            missing += left.len() - found.len();
-            failed.extend(found);
+            let left = left(all, unit)?;
+            missing.extend(left.missing);
+            failed.extend(left.failed);
         }
-        if missing > before {
+        if missing.len() > before {
             shards.push(number);
         }
     }
-    match missing {
-        0 => Ok(failed),
-        _ => Err(CampaignError::Missing { missing, shards, path: shown(dir.root()) })?,
+    match missing.is_empty() {
+        true => Ok(failed),
+        false => Err(CampaignError::Missing { missing, shards, path: shown(all[0].root()) })?,
     }
-}
-
-/// What failed of a unit on any machine.
-fn failures_of(
-    all: &[CampaignDir],
-    unit: &CampaignUnit,
-    rows: &[String],
-) -> Result<Vec<(String, String)>, Error> {
-    let mut found = BTreeMap::new();
-    for dir in all {
-        for (row, failure) in failures(dir, unit, rows)? {
-            found.entry(row).or_insert(failure);
-        }
-    }
-    Ok(found.into_iter().collect())
 }
 
 /// Each Subject against the one before it, over the rows that both have.

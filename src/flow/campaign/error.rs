@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use crate::model::Blame;
-use crate::text::{counted, shell_path};
+use crate::text::{counted, escape, shell_path};
 
 /// Why a campaign, or a shard of it, cannot go on.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -46,12 +46,13 @@ pub enum CampaignError {
     #[error("{path} is of another campaign; collect copies of {wanted} alone")]
     OtherCampaign { path: String, wanted: String },
     #[error(
-        "{} not measured: {}; run them with `ktax campaign run {} --shard N`, then collect again",
-        are_missing(*.missing),
+        "{} not measured: {}; run {} with `ktax campaign run {} --shard N`, then collect again",
+        are_missing(missing.len()),
+        some(.missing),
         listed(.shards),
         shell_path(.path)
     )]
-    Missing { missing: usize, shards: Vec<usize>, path: String },
+    Missing { missing: Vec<String>, shards: Vec<usize>, path: String },
 }
 
 impl CampaignError {
@@ -77,6 +78,17 @@ fn numbered(shards: usize) -> String {
 fn are_missing(missing: usize) -> String {
     let are = if missing == 1 { "is" } else { "are" };
     format!("{} {are}", counted(missing, "result"))
+}
+
+/// The first names of rows, and how many more there are.
+pub fn some(rows: &[String]) -> String {
+    /// As many fit into two lines of a terminal.
+    const SHOWN: usize = 4;
+    let names = rows.iter().take(SHOWN).map(|row| escape(row)).collect::<Vec<_>>().join(", ");
+    match rows.len().saturating_sub(SHOWN) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
 }
 
 /// `shards 1, 2 and 7`, as a scheduler takes them.

@@ -12,7 +12,7 @@ mod status;
 
 pub use build::build;
 pub use collect::{Collected, collect};
-pub use error::CampaignError;
+pub use error::{CampaignError, some};
 pub use plan::plan;
 pub use shard::{ShardEnd, run};
 pub use slurm::write_slurm;

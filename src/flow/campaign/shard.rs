@@ -1,10 +1,10 @@
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use super::error::CampaignError;
-use super::left::{failures, missing};
-use crate::disk::Lock;
+use super::left::{failures, missing, take_units};
+use crate::disk::{Lock, lock_file};
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, Measures};
 use crate::flow::context::OrHost;
@@ -35,14 +35,20 @@ pub struct ShardEnd {
 /// This machine has another QEMU, a kernel is not built yet, other work is in the way, or something
 /// on the host failed.
 pub fn run(dir: &CampaignDir, number: usize, session: &Session<'_>) -> Result<ShardEnd, Error> {
-    let shards = &dir.plan().shards;
-    let shard =
-        shards.get(number).ok_or(CampaignError::NoShard { number, shards: shards.len() })?;
-    let _here = share_machine(shard, &session.cache)?;
-    match shard {
+    let shards = dir.plan().shards.len();
+    let shard = dir.plan().shard(number).ok_or(CampaignError::NoShard { number, shards })?;
+    let _here = share_machine(&shard, &session.cache)?;
+    match &shard {
         Shard::Counts(units) => {
-            check_machine(dir, session)?;
             let verify_percent = session.store.as_ref().map_or(0.0, |used| used.verify_percent);
+            // What is to be verified is measured.
+            if let Some(used) = session.store.as_ref().filter(|_| verify_percent == 0.0) {
+                take_units(&used.store, dir, units)?;
+            }
+            if is_done(dir, units)? {
+                return Ok(ShardEnd::default());
+            }
+            check_machine(dir, session)?;
             let store = UsedStore::new(dir.store(), verify_percent);
             counts(dir, units, &session.with_store(store))
         }
@@ -64,7 +70,7 @@ fn share_machine(shard: &Shard, cache: &Path) -> Result<Option<Lock>, Error> {
     let next = "make the cache writable, or give another with --cache DIR";
     let what = || format!("cannot write {}", path.display());
     fs::create_dir_all(cache).context(what(), next)?;
-    let file = File::create(&path).context(what(), next)?;
+    let file = lock_file(&path).context(what(), next)?;
     let taken = match shard {
         Shard::Counts(_) => Lock::share(file),
         Shard::Times(_) => Lock::take(file),
@@ -95,6 +101,17 @@ fn check_machine(dir: &CampaignDir, session: &Session<'_>) -> Result<(), Error> 
         }
         .into()),
     }
+}
+
+/// Whether the campaign's store has all of these units.
+fn is_done(dir: &CampaignDir, units: &[CampaignUnit]) -> Result<bool, Error> {
+    for unit in units {
+        match dir.kernel(unit.subject)? {
+            Some(kernel) if missing(dir, unit, &kernel).is_empty() => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 fn counts(

@@ -61,9 +61,11 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 fn arrays(dir: &CampaignDir) -> Result<Vec<Array>, Error> {
     let plan = dir.plan();
     let open: Vec<ShardStatus> =
-        status(dir)?.into_iter().filter(|shard| shard.missing > 0).collect();
+        status(dir)?.into_iter().filter(|shard| !shard.missing.is_empty()).collect();
     let unbuilt: BTreeSet<usize> = open.iter().flat_map(|shard| shard.unbuilt.clone()).collect();
-    let is_timed = |shard: &&ShardStatus| plan.shards[shard.number].timed().is_some();
+    let is_timed = |shard: &&ShardStatus| {
+        plan.shards.get(shard.number).is_some_and(|shard| shard.timed().is_some())
+    };
     let (timed, counted): (Vec<&ShardStatus>, Vec<&ShardStatus>) = open.iter().partition(is_timed);
     let numbers = |shards: Vec<&ShardStatus>| shards.iter().map(|shard| shard.number).collect();
     let takes = |options: &[&str]| options.iter().map(|it| (*it).to_owned()).collect();
@@ -117,9 +119,10 @@ while :; do
     # A signal ends the wait, and not yet ktax.
     kill -0 \"$ktax\" 2>/dev/null || break
 done
-# 75: this machine failed or was in use. 130: stopped, before the time was over.
+# 75: this machine failed or was in use. 130: stopped, before the time was over. 137: killed by
+# signal 9, such as by the kernel for memory.
 case $status in
-    75 | 130)
+    75 | 130 | 137)
         if [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {RESTARTS} ]; then
             scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID\"
         fi

@@ -1,4 +1,4 @@
-use super::left::{failures, left_of};
+use super::left::{Left, left};
 use crate::flow::error::Error;
 use crate::model::{CampaignUnit, Shard};
 use crate::rundir::{AnyRunDir, CampaignDir};
@@ -10,8 +10,8 @@ pub struct ShardStatus {
     pub number: usize,
     /// What it has: rows of Subjects, or one timed experiment.
     pub of: usize,
-    /// What of it is not measured, and has not failed.
-    pub missing: usize,
+    /// What of it is not measured, and has not failed, by the names of its rows.
+    pub missing: Vec<String>,
     /// What failed in a guest, as `row of subject`, and why.
     pub failed: Vec<(String, String)>,
     /// Subjects whose kernels are yet to be built.
@@ -26,7 +26,16 @@ pub struct ShardStatus {
 /// The directory cannot be read.
 pub fn status(dir: &CampaignDir) -> Result<Vec<ShardStatus>, Error> {
     let shards = dir.plan().shards.iter().enumerate();
-    shards.map(|(number, shard)| of_shard(dir, number, shard)).collect()
+    let mut all: Vec<ShardStatus> =
+        shards.map(|(number, shard)| of_shard(dir, number, shard)).collect::<Result<_, Error>>()?;
+    // What the store had needs no work, unless it is lost.
+    if let Some(known) = dir.plan().shard(all.len()) {
+        let lost = of_shard(dir, all.len(), &known)?;
+        if !lost.missing.is_empty() || !lost.failed.is_empty() {
+            all.push(lost);
+        }
+    }
+    Ok(all)
 }
 
 fn of_shard(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStatus, Error> {
@@ -34,7 +43,8 @@ fn of_shard(dir: &CampaignDir, number: usize, shard: &Shard) -> Result<ShardStat
     match shard {
         Shard::Times(name) => {
             let is_there = AnyRunDir::open(&dir.timed(name))?.comparison()?.is_some();
-            (status.of, status.missing) = (1, usize::from(!is_there));
+            let named = Some(format!("the timed experiment {name}")).filter(|_| !is_there);
+            (status.of, status.missing) = (1, named.into_iter().collect());
         }
         Shard::Counts(units) => {
             for unit in units {
@@ -50,11 +60,9 @@ fn add(status: &mut ShardStatus, dir: &CampaignDir, unit: &CampaignUnit) -> Resu
     if dir.kernel(unit.subject)?.is_none() {
         status.unbuilt.push(unit.subject);
     }
-    let left = left_of(dir, unit)?;
-    let failed = failures(dir, unit, &left)?;
-    let missing = left.len() - failed.len();
-    status.missing += missing;
-    status.seconds += unit.seconds * missing as f64 / unit.rows.len() as f64;
+    let Left { missing, failed } = left(std::slice::from_ref(dir), unit)?;
+    status.seconds += unit.seconds * missing.len() as f64 / unit.rows.len() as f64;
+    status.missing.extend(missing);
     status.failed.extend(failed);
     Ok(())
 }
