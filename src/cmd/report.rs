@@ -51,7 +51,8 @@ const SHAPES: [Choice<Shape>; 3] = [
 
 const SIDES: [Choice<Side>; 2] = [(Side::Base, "base", ""), (Side::Change, "change", "")];
 
-/// Prints one after the other; the exit status is that of all rows of comparisons together.
+/// Prints one after the other. The exit status says nothing of the rows: who measures or compares
+/// is told, and who prints is not.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     if let (Some(row), Some(form)) = (&args.explain, args.paths) {
         return print_paths(&args.results, row, form, args.side);
@@ -70,27 +71,16 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Some(shape) => print_in(shape, &results, &args.output)?,
         None => args.output.print_saved(&results)?,
     }
-    Ok(exit(results))
+    Ok(Exit::Ok)
 }
 
-/// What the rows of all comparisons among these say together.
-pub fn exit(results: Vec<Saved>) -> Exit {
-    let comparisons = results.into_iter().filter_map(|result| match result.result {
-        SavedResult::Comparison(comparison) => Some(*comparison),
-        _ => None,
-    });
-    Exit::of_comparisons(&comparisons.collect::<Vec<_>>())
-}
-
-/// Prints what is known of a row in each comparison that has it; the exit status is the row's.
+/// Prints what is known of a row in each comparison that has it.
 fn explain(row: &str, results: &[Saved], output: &OutputArgs) -> Result<Exit, Error> {
     let explained = flow::explained(row, results)?;
     let named: Vec<Named<'_>> =
         explained.iter().map(|(name, report)| Named { name, report }).collect();
     output.print_all(&named.iter().map(|one| one as &dyn Report).collect::<Vec<_>>())?;
-    let comparisons: Vec<Comparison> =
-        explained.iter().map(|(_, report)| report.comparison().clone()).collect();
-    Ok(Exit::of_comparisons(&comparisons))
+    Ok(Exit::Ok)
 }
 
 /// Prints what another program reads. Whether the row changed is not asked here.

@@ -32,5 +32,12 @@ pub const QUANTUM: RangeInclusive<u32> = 20..=1_000_000_000;
 /// CPUs of a timed guest.
 pub const VCPUS: RangeInclusive<u32> = 1..=255;
 
+/// How many CPUs a guest can have, for messages.
+pub fn cpus() -> String {
+    let [counted, timed] = [CPUS, VCPUS].map(|range| range.into_inner());
+    let ((least, most), (of_timed, most_of_timed)) = (counted, timed);
+    format!("{least} to {most}, or {of_timed} to {most_of_timed} with --engine kvm")
+}
+
 /// CPUs that those run on.
 pub const CORES: RangeInclusive<u32> = 1..=1023;

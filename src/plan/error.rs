@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use super::bounds::{LAYOUTS, MEMORY_MIB};
+use super::bounds::{self, LAYOUTS, MEMORY_MIB};
 use super::flags::with_flag;
 use crate::model::{Blame, MachineModel};
 use crate::text::shell_path;
@@ -116,6 +116,12 @@ pub enum PlanError {
         with_flag(.key)
     )]
     Range { key: &'static str, value: u32, least: u32, most: u32 },
+    #[error(
+        "{} must be {}, not {value}; remove it to use the default of 1",
+        with_flag("machine.cpus"),
+        bounds::cpus()
+    )]
+    Cpus { value: u32 },
     #[error("{what} cannot be used with the {engine} engine; remove it, or choose another engine")]
     NotOfEngine { what: &'static str, engine: &'static str },
     #[error(
@@ -169,6 +175,11 @@ pub enum PlanError {
     ModelledMemory { memory_mib: u32 },
     #[error("cannot model the machine {file:?}: {reason}")]
     Machine { file: String, reason: String },
+    #[error(
+        "{row} is a whole boot, which only the first of several CPUs executes; remove --cpus \
+         (machine.cpus), or leave {row} out"
+    )]
+    BootOfSeveral { row: String },
     #[error("{row} runs on {wanted} CPUs; write --cpus {wanted} (machine.cpus)")]
     TooFewCpus { row: String, wanted: u64 },
     #[error("a boot line has {length} characters, but at most 1800 fit; shorten it")]

@@ -20,8 +20,8 @@ pub enum VmmError {
     )]
     Mixed { kind: &'static str },
     #[error(
-        "there is no /dev/kvm; load the module kvm-amd or kvm-intel, or run this command in a KVM \
-         host: `ktax kvm-host -- /ktax vmm ...`"
+        "there is no /dev/kvm; load the module kvm-amd or kvm-intel, or allow virtual machines in \
+         the firmware; `ktax doctor` says what this machine can do"
     )]
     NoKvm,
     #[error("cannot open /dev/kvm: {error}; become a member of the group `kvm`")]

@@ -20,7 +20,7 @@ fn a_number_out_of_bounds_is_refused_with_the_bounds_of_its_option() {
         ("--pairs", "from 10 to 10000"),
         ("--most-pairs", "from 20 to 10000"),
         ("--loops", "from 1 to 1000"),
-        ("--cpus", "from 1 to 255"),
+        ("--cpus", "1 to 32, or 1 to 255 with --engine kvm"),
         ("--cores", "from 1 to 1023"),
         ("--memory", "from 128 to 65536"),
         ("--seed", "from 0 to 18446744073709551615"),
@@ -72,6 +72,55 @@ fn a_number_at_its_bound_is_taken() {
         let ([below, least], [most, above]) = (least, most);
         assert!(refused(option, below) && refused(option, above), "{option}");
         assert!(!refused(option, least) && !refused(option, most), "{option}");
+    }
+}
+
+/// Whichever of its bounds is passed, the option has the same ones.
+#[test]
+fn the_bounds_of_cpus_are_the_same_in_every_message() {
+    for number in ["0", "33", "64", "255", "256", "-1", "four"] {
+        let text = said(&["compare", "--same", "--kernel", "k", "-w", "getppid", "--cpus", number]);
+        assert!(text.contains("1 to 32, or 1 to 255 with --engine kvm"), "{number}: {text}");
+    }
+}
+
+#[test]
+fn a_threshold_is_a_number_with_or_without_a_sign() {
+    let file = scratch();
+    let absent = file.path().join("absent").display().to_string();
+    let (compare, diff) = (["compare", &absent, "--threshold"], ["diff", "a", "b", "--threshold"]);
+    for words in [&compare[..], &diff[..], &["history", "--threshold"]] {
+        for good in ["5", "5%", "5 %", "0.5", " 5 ", "0", "100"] {
+            let ran = run(ktax().args(words).arg(good).env("KTAX_STORE", file.path()));
+            assert!(!ran.stderr.contains("invalid value"), "{good}: {}", ran.stderr);
+        }
+        for bad in ["", "%", "5%%", "%5", "five", "0,5", "nan", "inf", "-1", "100.1", "5%x"] {
+            let text = said(&[words, &[bad]].concat());
+            let bounds = "it takes a number from 0 to 100, such as 0.5 or 5%";
+            assert!(text.contains(bounds), "{bad}: {text}");
+        }
+    }
+}
+
+#[test]
+fn one_side_alone_is_told_how_to_name_the_other() {
+    let text = said(&["compare", "--base", "my kernel", "-w", "getppid"]);
+    let missing = "--base 'my kernel' names one side alone; name the other with --change KERNEL";
+    assert!(text.contains(missing), "{text}");
+    let text = said(&["compare", "--change", "k", "-w", "getppid"]);
+    assert!(text.contains("--change k names one side alone; name the other with --base"), "{text}");
+    // Both sides of one kernel are the same still.
+    let text = said(&["compare", "--kernel", "k", "-w", "getppid"]);
+    assert!(text.contains("base and change are the same"), "{text}");
+}
+
+/// A boot is executed by one CPU before there are others.
+#[test]
+fn a_boot_on_several_cpus_is_refused_before_anything_is_fetched() {
+    let sides = ["compare", "--same", "--kernel", "k", "--cpus", "4"];
+    for rows in [&["-w", "kernel-boot"][..], &["-w", "getppid", "-w", "kernel-boot"]] {
+        let text = said(&[&sides, rows].concat());
+        assert!(text.contains("kernel-boot is a whole boot") && text.contains("--cpus"), "{text}");
     }
 }
 

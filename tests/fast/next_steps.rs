@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::CommandFactory;
+use ktax::cmd::Cli;
 use ktax::rundir::AnyRunDir;
 
 use crate::common::{Ran, ktax, own, run, scratch};
@@ -79,4 +81,68 @@ fn a_command_to_type_is_quoted_for_the_shell() {
         let read = !ran.stderr.contains("does not exist") && !ran.stderr.contains("unexpected");
         assert!(read && !ran.stderr.contains("Usage"), "{name} {typed}: {}", ran.stderr);
     }
+}
+
+/// The commands between backticks that begin with `ktax`, of a source file: what is printed, and
+/// what help is made of.
+fn tips(text: &str) -> Vec<String> {
+    // Strings are broken at any blank.
+    let joined: Vec<&str> = text
+        .lines()
+        .map(|line| line.trim_start().trim_start_matches("///").trim_end_matches('\\'))
+        .filter(|line| !line.starts_with("//"))
+        .collect();
+    let joined = joined.join(" ");
+    let words = joined.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begun = words.split("`ktax ").skip(1);
+    begun.map(|rest| rest.split('`').next().unwrap_or_default().to_owned()).collect()
+}
+
+/// The first words of a command that name no command which help lists; `None` if all do.
+fn unknown_in(tip: &str) -> Option<String> {
+    let mut command = Cli::command();
+    for word in tip.split(' ') {
+        // What clap adds to every command.
+        if word == "help" {
+            return None;
+        }
+        let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        let has_more = command.get_subcommands().any(|it| !it.is_hide_set());
+        if !has_more || !is_name || word.starts_with('-') {
+            return None;
+        }
+        let found = command.get_subcommands().find(|it| it.get_name() == word);
+        match found.filter(|it| !it.is_hide_set()) {
+            Some(found) => command = found.clone(),
+            None => return Some(word.to_owned()),
+        }
+    }
+    None
+}
+
+#[test]
+fn no_tip_and_no_page_names_a_command_that_help_does_not_list() {
+    assert_eq!(unknown_in("vmm raw --out 3").as_deref(), Some("vmm"));
+    assert_eq!(unknown_in("store prune --dry-run"), None);
+    assert_eq!(unknown_in("store tidy").as_deref(), Some("tidy"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for folder in ["src", "docs"] {
+        for (name, text) in crate::common::files::files_below(&root.join(folder)) {
+            // What these say is for who runs a hidden command.
+            let is_hidden = ["cmd/vmm", "cmd/kvm_host", "vmm/", "kvmhost/"];
+            let is_text = name.extension().is_some_and(|it| it == "rs" || it == "md");
+            if !is_text || is_hidden.iter().any(|hidden| name.starts_with(hidden)) {
+                continue;
+            }
+            for tip in tips(&String::from_utf8_lossy(&text)) {
+                seen += 1;
+                if let Some(word) = unknown_in(&tip) {
+                    wrong.push(format!("{folder}/{}: `ktax {tip}`: {word}", name.display()));
+                }
+            }
+        }
+    }
+    assert!(seen > 200, "{seen}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

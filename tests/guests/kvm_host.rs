@@ -186,7 +186,7 @@ fn a_signal_takes_the_host_with_it() {
 fn init_is_for_the_first_process_only_and_names_are_names() {
     let ran = run(ktax().arg("kvm-host-init"));
     assert_eq!(ran.status, 1, "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("use `ktax kvm-host`\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("which ktax itself boots"), "{}", ran.stderr);
     let ran = kvm_host(&["--file", "../a=b"], &["/ktax"]);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("write NAME=PATH"), "{}", ran.stderr);

@@ -42,7 +42,7 @@ impl CountedArgs {
         check_keys(&file)?;
         self.program.apply(&mut file)?;
         self.shared.apply(&mut file)?;
-        Ok(Experiment::of(&file)?)
+        Experiment::of(&file).map_err(|error| self.shared.explain(error))
     }
 }
 
@@ -64,7 +64,7 @@ impl ExperimentArgs {
         if Method::of(&file) == Method::Times {
             file.seed.get_or_insert_with(drawn);
         }
-        Ok(Experiment::of(&file)?)
+        Experiment::of(&file).map_err(|error| shared.explain(error))
     }
 }
 

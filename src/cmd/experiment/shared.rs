@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::rows::RowArgs;
-use crate::cmd::choice::{experiment, model, number};
+use crate::cmd::choice::{experiment, model, number, percent};
 use crate::flow::{self, Error};
 use crate::model::RunsOn;
 use crate::plan::bounds::{MEMORY_MIB, QUANTUM, VCPUS};
-use crate::plan::{self, DiskKeys, ExperimentFile, ModelKey, SubjectKeys};
-use crate::text::shell_path;
+use crate::plan::{self, DiskKeys, ExperimentFile, ModelKey, PlanError, SubjectKeys};
+use crate::text::{shell_path, shell_word};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -59,9 +59,9 @@ pub struct SharedArgs {
     #[arg(long, value_name = "MIB", allow_negative_numbers = true, help_heading = "Subjects")]
     #[arg(value_parser = number(MEMORY_MIB))]
     memory: Option<u32>,
-    /// Give the guest N CPUs [default: 1]
+    /// Give the guest N CPUs: 1 to 32, or 1 to 255 with --engine kvm [default: 1]
     #[arg(long, value_name = "N", alias = "vcpus", allow_negative_numbers = true)]
-    #[arg(help_heading = "Subjects", value_parser = number(VCPUS))]
+    #[arg(help_heading = "Subjects", value_parser = cpus)]
     cpus: Option<u32>,
     /// Let each of several CPUs execute N instructions in turn [default: 1000, and 200 while they
     /// wait for each other]
@@ -95,6 +95,7 @@ pub struct SharedArgs {
     seed: Option<u64>,
     /// Call no change `slower` or `faster` that is smaller than this [default: 0.1; timed: 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, help_heading = "Measuring")]
+    #[arg(value_parser = percent)]
     threshold: Option<f64>,
 }
 
@@ -158,6 +159,16 @@ impl SharedArgs {
         Ok(())
     }
 
+    /// Says what is missing where `--base` alone is given, which leaves both sides the same.
+    pub fn explain(&self, error: PlanError) -> Error {
+        match (error, &self.base, &self.change) {
+            (PlanError::Same, Some(base), None) if self.experiment.is_none() => {
+                lonely("base", base, "change")
+            }
+            (error, ..) => error.into(),
+        }
+    }
+
     /// The kernels that are named; without a file the change has the base's unless it has its own.
     fn kernels(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let base = self.base.as_ref().or(self.kernel.as_ref());
@@ -188,7 +199,11 @@ impl SharedArgs {
         let base = file.base.kernel.clone();
         let kernel = &mut file.change_mut().kernel;
         *kernel = kernel.take().or(base);
-        if kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal) {
+        let is_without = kernel.is_none() || (file.base.kernel.is_none() && !file.base.bare_metal);
+        if let (true, Some(change)) = (is_without, &self.change) {
+            return Err(lonely("change", change, "base"));
+        }
+        if is_without {
             return Err(Error::usage(
                 "there is nothing to compare; name an experiment file, or kernels, such as \
                  --kernel debian:cloud-amd64 --change-boot-line mitigations=off",
@@ -211,6 +226,21 @@ impl SharedArgs {
             false => Ok(()),
         }
     }
+}
+
+/// Says that one side alone is named, and how to name the other.
+fn lonely(given: &str, kernel: &str, missing: &str) -> Error {
+    let kernel = shell_word(kernel);
+    Error::usage(format!(
+        "--{given} {kernel} names one side alone; name the other with --{missing} KERNEL, or write \
+         --kernel {kernel} --change-boot-line LINE to compare two boot lines"
+    ))
+}
+
+/// Parses a number of CPUs, whose bounds depend on the engine.
+fn cpus(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| VCPUS.contains(number));
+    number.ok_or_else(|| format!("it takes a whole number, {}", plan::bounds::cpus()))
 }
 
 /// Whether somebody has forgotten to write -- before it.

@@ -49,7 +49,7 @@ impl RawKind {
     /// How many pages of 4 KiB a guest can touch: there is no memory at 768 MiB.
     pub const FAULTS_MAX: u32 = 196_096;
 
-    /// Its name in an experiment, and as an option of `ktax vmm raw`.
+    /// Its name in an experiment, and as an option of the raw guest.
     pub fn name(self) -> &'static str {
         match self {
             RawKind::Cpuid => "cpuid",

@@ -15,7 +15,7 @@ use super::workloads::{
 use crate::engine::{ENGINES, EngineEntry};
 use crate::model::{
     Calibration, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM,
-    Sides, Subject, UserProgram, Workload,
+    Region, Sides, Subject, UserProgram, Workload,
 };
 
 /// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
@@ -111,7 +111,9 @@ impl CountsExperiment {
         }
         let Machine { cpus, quantum, model, .. } = &self.machine;
         let (cpus, quantum) = (*cpus, *quantum);
-        range("machine.cpus", cpus, CPUS)?;
+        if !CPUS.contains(&cpus) {
+            return Err(PlanError::Cpus { value: cpus });
+        }
         range("machine.quantum", quantum.unwrap_or(QUANTUM), bounds::QUANTUM)?;
         let is_coherence = *model == Some(Model::Coherence);
         for (is_set, key) in [(quantum.is_some(), "quantum"), (is_coherence, "model")] {
@@ -163,6 +165,7 @@ impl CountsExperiment {
         }
         check_memory(&rows, u64::from(machine.memory_mib) << 20)?;
         check_cpus(&rows, machine.cpus)?;
+        check_boots(&rows, machine.cpus)?;
         each_once(rows)
     }
 }
@@ -175,6 +178,15 @@ fn check_cpus(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
             Err(PlanError::TooFewCpus { row: row.row.clone(), wanted: wanted(&row) })
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses rows that boot the kernel within the region, where there are several CPUs: their times
+/// would not add up, for the other CPUs come up in the middle of it.
+fn check_boots(rows: &[Workload], cpus: u32) -> Result<(), PlanError> {
+    match rows.iter().find(|row| cpus > 1 && matches!(row.region, Region::Boot)) {
+        Some(row) => Err(PlanError::BootOfSeveral { row: row.row.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -254,7 +266,7 @@ mod tests {
         };
         let said = refused("cpus = 2");
         assert_eq!(said, "scale:cpus=4 runs on 4 CPUs; write --cpus 4 (machine.cpus)");
-        assert!(refused("cpus = 33").contains("(machine.cpus) must be 1 to 32, not 33"));
+        assert!(refused("cpus = 33").contains("(machine.cpus) must be 1 to 32, or 1 to 255"));
         assert!(refused("cpus = 4, quantum = 3").contains("(machine.quantum) must be 20"));
         assert!(refused("quantum = 500").contains("only applies to several CPUs"));
         let said = refused("model = \"zen3\", memory_mib = 4096");

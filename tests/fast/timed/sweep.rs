@@ -90,7 +90,7 @@ fn every_run_is_named_and_the_machine_is_as_it_was() {
     assert!(between(named("70"), named("71")) > 0, "{}", ran.stdout);
     assert!(between(named("71"), lines.len()) > 0, "{}", ran.stdout);
     let worst = ["70", "71"]
-        .map(|value| run(ktax().arg("report").arg(out.join(format!("{TTL}={value}")))).status);
+        .map(|value| run(ktax().arg("analyse").arg(out.join(format!("{TTL}={value}")))).status);
     // Slower is more than no answer.
     let worst = if worst.contains(&3) { 3 } else { worst[0].max(worst[1]) };
     assert_eq!(ran.status, worst, "{}", ran.stderr);
@@ -114,7 +114,7 @@ fn a_sweep_is_printed_in_every_format_with_the_name_of_each_run() {
     let again = run(ktax().args(["report", "--format", "csv"]).args(&paths));
     let below = format!("{}/", out.display());
     assert_eq!(again.stdout.replace(&below, ""), ran.stdout, "{}", again.stderr);
-    assert_eq!(again.status, ran.status);
+    assert_eq!(again.status, 0);
     // As text 100 comes before 70.
     let whole = run(ktax().args(["report", "--format", "csv"]).arg(&out));
     assert_eq!(whole.stdout, ran.stdout, "{}", whole.stderr);
