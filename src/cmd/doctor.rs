@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
-use super::host::HostArgs;
+use super::host::MachineArgs;
 use super::output::{write_stdout, write_words};
 use super::terminal::Terminal;
 use crate::flow::Error;
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
     #[command(flatten)]
-    host: HostArgs,
+    host: MachineArgs,
 }
 
 const EXIT_STATUS: &str = "\

@@ -1,9 +1,10 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap_complete::Shell;
 
 use super::exit::Exit;
+use super::manual::sections;
 use super::output::write_stdout;
 use crate::flow::{Error, OrHost};
 use crate::plan;
@@ -77,10 +78,10 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
         let what = || format!("cannot write manual pages to {}", out.display());
         let next = "give --out another directory";
         std::fs::create_dir_all(out).context(what(), next)?;
-        clap_mangen::generate_to(command, out).context(what(), next)?;
+        write_pages(&command, "ktax", out).context(what(), next)?;
         return Ok(Exit::Ok);
     }
-    let mut named = command;
+    let (mut named, mut page_name) = (command, "ktax".to_owned());
     for name in &args.command {
         let unknown = || {
             Error::usage(format!(
@@ -90,9 +91,48 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Error> {
         };
         let below = named.get_subcommands().find(|it| it.get_name() == name && !it.is_hide_set());
         named = below.cloned().ok_or_else(unknown)?;
+        page_name += &format!("-{name}");
     }
-    let mut page = Vec::new();
-    clap_mangen::Man::new(named).render(&mut page)?;
-    write_stdout(&String::from_utf8_lossy(&page))?;
+    write_stdout(&String::from_utf8_lossy(&page(&named, &page_name)?))?;
     Ok(Exit::Ok)
+}
+
+/// Writes the page of a command and of those below it that help lists.
+fn write_pages(command: &Command, name: &str, out: &Path) -> std::io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, &format!("{name}-{}", below.get_name()), out)?;
+    }
+    std::fs::write(out.join(format!("{name}.1")), page(command, name)?)
+}
+
+/// The manual page of a command. clap would put all that stands behind the options into one
+/// section.
+fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
+    let man = clap_mangen::Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut page)?;
+    }
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        man.render_subcommands_section(&mut page)?;
+    }
+    for (heading, lines) in sections(command, name) {
+        // Examples are shown as they are typed.
+        let lines: Vec<String> = lines.iter().map(|line| roff(line)).collect();
+        page.extend(format!(".SH \"{heading}\"\n.nf\n{}\n.fi\n", lines.join("\n")).bytes());
+    }
+    if command.get_version().is_some() {
+        man.render_version_section(&mut page)?;
+    }
+    Ok(page)
+}
+
+/// A line in which roff sees no request and no other hyphen.
+fn roff(line: &str) -> String {
+    let escaped = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if escaped.starts_with('.') { format!("\\&{escaped}") } else { escaped }
 }

@@ -10,9 +10,28 @@ use crate::flow::{
     qemu_program, store_directory,
 };
 
-/// Where things are and how hard to work.
+/// Where things are and how hard to work, for commands that keep what they measure.
 #[derive(Debug, Clone, Args)]
 pub struct HostArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Take measurements from the store in DIR, and keep them there
+    /// [default: $XDG_DATA_HOME/ktax/store]
+    #[arg(long, value_name = "DIR", help_heading = "Host")]
+    pub store: Option<PathBuf>,
+    /// Measure everything, and keep nothing for later
+    #[arg(long, conflicts_with = "store", help_heading = "Host")]
+    pub no_store: bool,
+    /// Measure PERCENT of what the store has again, and fail unless the counts are the same
+    /// [default: 0]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "no_store", help_heading = "Host")]
+    #[arg(allow_negative_numbers = true, value_parser = number(0_u8..=100))]
+    pub verify_store: Option<u8>,
+}
+
+/// Where things are and how hard to work, without a store.
+#[derive(Debug, Clone, Args)]
+pub struct MachineArgs {
     /// Run this QEMU [default: qemu-system-x86_64]
     #[arg(long, value_name = "PROGRAM", help_heading = "Host")]
     pub qemu: Option<PathBuf>,
@@ -28,18 +47,6 @@ pub struct HostArgs {
     #[arg(long, value_name = "SIZE", env = "KTAX_CACHE_SIZE", help_heading = "Host")]
     #[arg(default_value = "20G")]
     pub cache_size: Budget,
-    /// Take measurements from the store in DIR, and keep them there
-    /// [default: $XDG_DATA_HOME/ktax/store]
-    #[arg(long, value_name = "DIR", help_heading = "Host")]
-    pub store: Option<PathBuf>,
-    /// Measure everything, and keep nothing for later
-    #[arg(long, conflicts_with = "store", help_heading = "Host")]
-    pub no_store: bool,
-    /// Measure PERCENT of what the store has again, and fail unless the counts are the same
-    /// [default: 0]
-    #[arg(long, value_name = "PERCENT", conflicts_with = "no_store", help_heading = "Host")]
-    #[arg(allow_negative_numbers = true, value_parser = number(0_u8..=100))]
-    pub verify_store: Option<u8>,
     /// Fail a boot or a run after SECONDS of QEMU's CPU time, or of real time if it is timed
     /// [default: 180]
     #[arg(long, value_name = "SECONDS", help_heading = "Host")]
@@ -47,7 +54,7 @@ pub struct HostArgs {
     pub time_limit: Option<u64>,
 }
 
-impl HostArgs {
+impl MachineArgs {
     /// ktax's own directory for what can be made again.
     pub fn cache(&self) -> Result<PathBuf, Error> {
         cache_directory(self.cache.as_deref())
@@ -60,30 +67,11 @@ impl HostArgs {
             jobs: self.jobs(),
             cache: self.cache()?,
             holders: Default::default(),
-            store: self.used_store(),
+            store: None,
             limits: self.limits(),
             cancel: cancel()?,
             observer,
         })
-    }
-
-    /// Measures in a session, and removes from the cache what is too much then.
-    pub fn measuring<T>(
-        &self,
-        observer: &dyn Observer,
-        measure: impl FnOnce(&Session<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let session = self.session(observer)?;
-        let measured = measure(&session);
-        flow::keep_cache_small(&session, self.cache_size);
-        measured
-    }
-
-    /// Where measurements are taken from and kept.
-    fn used_store(&self) -> Option<UsedStore> {
-        let root = store_directory(self.store.as_deref()).filter(|_| !self.no_store)?;
-        let verify_percent = self.verify_store.unwrap_or(0).into();
-        Some(UsedStore::new(root, verify_percent))
     }
 
     /// VMs at a time.
@@ -95,6 +83,32 @@ impl HostArgs {
     /// The limits of Boots and Runs.
     pub fn limits(&self) -> Limits {
         self.time_limit.map_or_else(Limits::default, Limits::of_seconds)
+    }
+}
+
+impl HostArgs {
+    /// What may be used, with the store; Ctrl-C stops it.
+    pub fn session<'a>(&self, observer: &'a dyn Observer) -> Result<Session<'a>, Error> {
+        Ok(Session { store: self.used_store(), ..self.machine.session(observer)? })
+    }
+
+    /// Measures in a session, and removes from the cache what is too much then.
+    pub fn measuring<T>(
+        &self,
+        observer: &dyn Observer,
+        measure: impl FnOnce(&Session<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let session = self.session(observer)?;
+        let measured = measure(&session);
+        flow::keep_cache_small(&session, self.machine.cache_size);
+        measured
+    }
+
+    /// Where measurements are taken from and kept.
+    fn used_store(&self) -> Option<UsedStore> {
+        let root = store_directory(self.store.as_deref()).filter(|_| !self.no_store)?;
+        let verify_percent = self.verify_store.unwrap_or(0).into();
+        Some(UsedStore::new(root, verify_percent))
     }
 }
 

@@ -21,6 +21,7 @@ mod kvm_host;
 mod ledger;
 mod locale;
 mod log;
+mod manual;
 mod note;
 mod output;
 mod plan;
@@ -40,9 +41,10 @@ mod workloads;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
+pub use manual::command as command_line;
 
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
@@ -130,7 +132,8 @@ impl Cli {
     /// # Errors
     /// What to exit with: help was printed, or what is wrong.
     pub fn of_command_line() -> Result<Cli, ExitCode> {
-        Cli::try_parse().map_err(|error| {
+        let parsed = manual::command().try_get_matches();
+        parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
             // Nobody is left to be told where this fails.
             let _ = error.print();
             let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
@@ -207,7 +210,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),
-        Command::Completions(args) => generate::completions(args, Cli::command()),
-        Command::Man(args) => generate::man(args, Cli::command()),
+        Command::Completions(args) => generate::completions(args, manual::command()),
+        Command::Man(args) => generate::man(args, manual::command()),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use clap::{Command, CommandFactory};
-use ktax::cmd::Cli;
+use clap::Command;
+use ktax::cmd::{Exit, command_line};
 use ktax::model::{SavedResult, read_results};
 
 use crate::common::{ktax, run, scratch};
@@ -21,7 +21,7 @@ fn every_command_has_a_manual_page_with_all_that_help_says() {
     let out = dir.path().join("man1");
     let ran = run(ktax().args(["man", "--out"]).arg(&out));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let all = listed(&Cli::command(), "ktax");
+    let all = listed(&command_line(), "ktax");
     assert!(all.len() > 20, "{all:?}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), all.len());
     for (name, command) in all {
@@ -44,6 +44,107 @@ fn every_command_has_a_manual_page_with_all_that_help_says() {
     for hidden in ["vmm", "no-such"] {
         let ran = run(ktax().args(["man", hidden]));
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    }
+}
+
+/// The lines of a section of a manual page, as they are shown.
+fn section(page: &str, heading: &str) -> Vec<String> {
+    let begin = format!(".SH \"{heading}\"\n.nf\n");
+    let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {heading}: {page}"));
+    let text = rest.split("\n.fi\n").next().unwrap();
+    let shown = |line: &str| line.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\");
+    text.lines().map(shown).collect()
+}
+
+/// Help and pages have one source, and what it says can be typed and looked up.
+#[test]
+fn every_manual_page_has_examples_statuses_and_where_to_read_on() {
+    let dir = scratch();
+    let ran = run(ktax().args(["man", "--out"]).arg(dir.path()));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let all = listed(&command_line(), "ktax");
+    let statuses = [0, 1, 2, 3, 4, 69, 75, 130];
+    assert_eq!(Exit::Cancelled as u8, statuses[7]);
+    for (name, command) in &all {
+        let page = fs::read_to_string(dir.path().join(format!("{name}.1"))).unwrap();
+        let help = command.get_after_help().unwrap().to_string();
+        let examples = section(&page, "EXAMPLES");
+        assert!(!examples.is_empty(), "{name}");
+        for line in &examples {
+            // What is broken by a backslash is one line of a shell.
+            assert!(help.contains(line.trim_end()), "{name}: {line}");
+        }
+        let joined = examples.join("\n").replace("\\\n", " ");
+        for line in joined.lines().filter(|line| !line.contains("$(ktax")) {
+            let Some(at) = line.find("ktax ") else { continue };
+            let words = shlex::split(&line[at..]).unwrap_or_else(|| panic!("{name}: {line}"));
+            let ends = ["--", "|", "||", "&&", ">", "#"];
+            let own = words.into_iter().take_while(|word| !ends.contains(&word.as_str()));
+            let parsed = command_line().try_get_matches_from(own.chain(["--help".to_owned()]));
+            let kind = parsed.unwrap_err().kind();
+            assert_eq!(kind, clap::error::ErrorKind::DisplayHelp, "{name}: {line}");
+        }
+        let said = section(&page, "EXIT STATUS").join(" ");
+        let numbers = said.split_whitespace().filter_map(|word| word.parse::<u8>().ok());
+        let numbers: Vec<u8> = numbers.collect();
+        assert!(numbers.contains(&0) && numbers.contains(&2), "{name}: {said}");
+        assert!(numbers.iter().all(|number| statuses.contains(number)), "{name}: {said}");
+        let see = section(&page, "SEE ALSO");
+        let pages = see[0].split(", ").map(|page| page.strip_suffix("(1)").unwrap());
+        for other in pages {
+            assert!(all.iter().any(|(one, _)| one == other), "{name}: {other}");
+        }
+        let document = see[1].split(' ').next().unwrap();
+        assert!(fs::exists(document).unwrap(), "{name}: {document}");
+    }
+}
+
+/// The page for CI has the statuses of the help of `ktax compare`, in the same words.
+#[test]
+fn the_statuses_of_the_page_for_ci_are_those_of_help() {
+    let page = fs::read_to_string("docs/ci.md").unwrap();
+    let help = run(ktax().args(["compare", "--help"])).stdout;
+    let (_, statuses) = help.split_once("Exit status:\n").unwrap();
+    for line in statuses.lines().take_while(|line| line.starts_with(' ')) {
+        let (status, meaning) = line.trim().split_once(' ').unwrap();
+        let row = page.lines().find(|row| row.starts_with(&format!("| {status} |")));
+        let row = row.unwrap_or_else(|| panic!("{status} is not in the page"));
+        let words = meaning.trim().split([':', ';']).next().unwrap();
+        assert!(row.contains(words), "{words}: {row}");
+    }
+}
+
+/// What has no effect on a command is not listed for it.
+#[test]
+fn the_doctor_lists_no_option_of_the_store() {
+    let help = run(ktax().args(["doctor", "--help"])).stdout;
+    assert!(!help.contains("store"), "{help}");
+    assert!(help.contains("--time-limit") && help.contains("--qemu"), "{help}");
+}
+
+/// The pages of docs/ list the commands with --html that have it.
+#[test]
+fn the_list_of_commands_with_html_is_that_of_the_program() {
+    let all = listed(&command_line(), "ktax");
+    let has_html = |command: &Command| {
+        let mut arguments = command.get_arguments();
+        arguments.any(|argument| argument.get_long() == Some("html"))
+    };
+    let having = all.iter().filter(|(_, command)| has_html(command));
+    let mut having: Vec<String> =
+        having.map(|(name, _)| name.replacen("ktax-", "", 1).replace('-', " ")).collect();
+    having.sort();
+    for (page, begin) in [
+        ("docs/page.md", "`--html FILE` works with every command that prints a result:"),
+        ("docs/ci.md", "These commands have these formats:"),
+    ] {
+        let text = fs::read_to_string(page).unwrap().replace('\n', " ");
+        let (_, list) = text.split_once(begin).unwrap_or_else(|| panic!("no list in {page}"));
+        let list = list.split('.').next().unwrap();
+        let mut named: Vec<String> =
+            list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        named.sort();
+        assert_eq!(named, having, "{page}");
     }
 }
 
