@@ -9,7 +9,7 @@ use crate::plan::{self, BuiltIn, ModelKey};
 use crate::text::nearest;
 
 /// More than an experiment or a ledger has. Some files have no end, such as `/dev/zero`.
-const FILE_MAX: u64 = 64 << 20;
+pub(super) const FILE_MAX: u64 = 64 << 20;
 
 /// A result has never been a hundredth of this.
 pub(super) const RESULT_MAX: u64 = 256 << 20;

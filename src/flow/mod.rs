@@ -23,6 +23,7 @@ mod kept;
 mod kernels;
 pub mod kvm_host;
 pub mod ledger;
+mod limits;
 mod moment;
 mod native;
 mod noise;
@@ -56,6 +57,7 @@ pub use file::{
 };
 pub use import::{Added, copy_store, import, is_store};
 pub use kernels::why_unbuilt;
+pub use limits::{Limit, limits};
 pub use moment::Moment;
 pub use native::NativeOrder;
 pub use noise::explain_noise;

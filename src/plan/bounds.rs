@@ -8,6 +8,13 @@ use crate::stats::timed::MIN_PAIRS;
 /// A smaller change of counts gets no verdict, percent, where nothing else is asked for.
 pub const THRESHOLD_PERCENT: f64 = 0.1;
 
+/// The same of times, which are never the same twice.
+pub const TIMED_THRESHOLD_PERCENT: f64 = 1.0;
+
+/// Characters of a boot line: the kernel takes 2047 (COMMAND_LINE_SIZE of arch/x86), and some are
+/// ktax's own.
+pub const LONGEST_BOOT_LINE: usize = 1800;
+
 /// Layouts per Side.
 pub const LAYOUTS: RangeInclusive<u32> = 1..=99;
 

@@ -1,5 +1,5 @@
 use super::asked;
-use super::bounds::THRESHOLD_PERCENT;
+use super::bounds::{THRESHOLD_PERCENT, TIMED_THRESHOLD_PERCENT};
 use super::counts::CountsExperiment;
 use super::error::{PlanError, printable_line};
 use super::file::ExperimentFile;
@@ -41,7 +41,10 @@ impl Experiment {
     pub fn of(file: &ExperimentFile) -> Result<Experiment, PlanError> {
         let method = Method::of(file);
         keys::check(file, method)?;
-        let default_percent = if method == Method::Times { 1.0 } else { THRESHOLD_PERCENT };
+        let default_percent = match method {
+            Method::Times => TIMED_THRESHOLD_PERCENT,
+            _ => THRESHOLD_PERCENT,
+        };
         let threshold_percent = file.threshold_percent.unwrap_or(default_percent);
         if !(0.0..=100.0).contains(&threshold_percent) {
             return Err(PlanError::Threshold { threshold_percent });

@@ -13,7 +13,7 @@ use crate::model::{Comparison, FORMAT, Plan, SavedResult, read_results};
 use crate::text::escape;
 
 /// More than any file of a run directory has: the largest is that of a whole comparison.
-pub(super) const FILE_MAX: u64 = 1 << 30;
+pub const FILE_MAX: u64 = 1 << 30;
 
 /// Refuses a directory in which there is something already.
 ///

@@ -20,4 +20,4 @@ mod seal;
 pub use campaign::CampaignDir;
 pub use dir::{AnyRunDir, RunDir};
 pub use error::RunDirError;
-pub use files::check_free;
+pub use files::{FILE_MAX, check_free};

@@ -15,8 +15,8 @@ mod results;
 mod tags;
 
 pub use error::StoreError;
-pub use files::Store;
+pub use files::{FILE_MAX, Store};
 pub use measured::{Group, groups, measured, place_in};
 pub use measurements::{Checked, Footprint, Kept};
-pub use object::encode_measurement;
-pub use tags::Tagged;
+pub use object::{MEASUREMENT_MAX, PROFILES_MAX, RESULT_MAX, encode_measurement};
+pub use tags::{LONGEST as LONGEST_TAG, Tagged};

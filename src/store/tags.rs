@@ -12,7 +12,7 @@ use super::object::json_of;
 use crate::disk::is_sha256;
 
 /// Longer names fit into no table.
-const LONGEST: usize = 64;
+pub const LONGEST: usize = 64;
 
 /// What a tag stands for: a kernel's image with a boot line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -18,6 +18,7 @@ mod fake;
 mod golden;
 mod host_settings;
 mod keys;
+mod limits;
 mod linked;
 mod mistyped;
 mod native;

@@ -85,7 +85,8 @@ impl PruneOrder {
         let Some(days) = self.older_than_days else { return true };
         let age = Duration::from_secs(days.saturating_mul(24 * 60 * 60));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let oldest = now.checked_sub(age).map_or(i64::MIN, |it| i64::try_from(it.as_secs()).unwrap_or(0));
+        let oldest =
+            now.checked_sub(age).map_or(i64::MIN, |it| i64::try_from(it.as_secs()).unwrap_or(0));
         kept_at < oldest
     }
 }

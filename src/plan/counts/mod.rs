@@ -1,7 +1,7 @@
 //! Experiments that count instructions.
 
 use super::asked::Experiment;
-use super::bounds::{self, CPUS, MEMORY_MIB};
+use super::bounds::{self, CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
 use super::disk;
 use super::error::{PlanError, printable_line, range};
 use super::file::{ExperimentFile, MachineKeys};
@@ -17,9 +17,6 @@ use crate::model::{
     Calibration, CountsPlan, Disk, Identity, Key, Machine, MachineModel, Model, Plan, QUANTUM,
     Region, Sides, Subject, UserProgram, Workload,
 };
-
-/// The kernel takes 2047 characters (COMMAND_LINE_SIZE of arch/x86), and some are ktax's own.
-const LONGEST_BOOT_LINE: usize = 1800;
 
 /// What only such an Experiment has.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,101 @@
+//! The limits of ktax as a person meets them: the table of docs/limits.md.
+
+use super::file::{FILE_MAX, RESULT_MAX};
+use crate::cache::Budget;
+use crate::engine::Limits;
+use crate::exits::files;
+use crate::model::{CONTENDED_QUANTUM, GuestSubject, Machine, QUANTUM};
+use crate::plan::{SHARDS, bounds};
+use crate::rundir;
+use crate::store;
+use crate::text::binary_size;
+
+/// What is limited, between which numbers it may be, and what it is where nobody says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// What is limited, with the option or key that sets it.
+    pub what: &'static str,
+    /// The least and the most, or the most alone.
+    pub bounds: String,
+    /// What holds where nothing is asked for; empty where nothing can be asked for.
+    pub usual: String,
+}
+
+/// Every limit of the table, from the constants that enforce it.
+pub fn limits() -> Vec<Limit> {
+    [measuring(), timing(), files()].concat()
+}
+
+fn limit(what: &'static str, bounds: String, usual: impl ToString) -> Limit {
+    Limit { what, bounds, usual: usual.to_string() }
+}
+
+fn between<T: std::fmt::Display>(range: std::ops::RangeInclusive<T>) -> String {
+    format!("{} to {}", range.start(), range.end())
+}
+
+fn measuring() -> Vec<Limit> {
+    let machine = Machine::default();
+    let several = Machine::of_cpus(4).usual_layouts();
+    vec![
+        limit("CPUs of a counted guest (`--cpus`)", between(bounds::CPUS), machine.cpus),
+        limit(
+            "CPUs of a timed guest (`--cpus --engine kvm`)",
+            between(bounds::VCPUS),
+            machine.cpus,
+        ),
+        limit("CPUs of a guest of a KVM host (`cpus`)", between(GuestSubject::CPUS), 1),
+        limit(
+            "memory of a guest in MiB (`--memory`)",
+            between(bounds::MEMORY_MIB),
+            machine.memory_mib,
+        ),
+        limit(
+            "layouts of a side (`--layouts`)",
+            between(bounds::LAYOUTS),
+            format!("{}; {several} with several CPUs", machine.usual_layouts()),
+        ),
+        limit(
+            "instructions of a slice of several CPUs (`--quantum`)",
+            between(bounds::QUANTUM),
+            format!("{QUANTUM}; {CONTENDED_QUANTUM} while CPUs wait for each other"),
+        ),
+        limit(
+            "smallest change that gets a verdict in percent (`--threshold`)",
+            "0 to 100".to_owned(),
+            format!("{}; timed: {}", bounds::THRESHOLD_PERCENT, bounds::TIMED_THRESHOLD_PERCENT),
+        ),
+        limit("characters of a boot line", format!("at most {}", bounds::LONGEST_BOOT_LINE), ""),
+        limit(
+            "CPU time of a boot or a run in seconds (`--time-limit`)",
+            "from 1".to_owned(),
+            Limits::default().time.as_secs(),
+        ),
+        limit("shards of a campaign (`--shards`)", between(SHARDS), "ten minutes each"),
+    ]
+}
+
+fn timing() -> Vec<Limit> {
+    vec![
+        limit("pairs (`--pairs`)", between(bounds::PAIRS), "as many as a verdict needs"),
+        limit("most pairs (`--most-pairs`)", between(bounds::MOST_PAIRS), ""),
+        limit("loops of a row in a timed boot (`--loops`)", between(bounds::LOOPS), ""),
+        limit("CPUs that timed guests run on (`--cores`)", between(bounds::CORES), ""),
+    ]
+}
+
+fn files() -> Vec<Limit> {
+    let most = |bytes: u64| format!("at most {}", binary_size(bytes));
+    vec![
+        limit("size of the cache (`--cache-size`)", "from 0".to_owned(), Budget::default()),
+        limit("experiment, ledger or campaign file", most(FILE_MAX), ""),
+        limit("page or file of `--json` that is read", most(RESULT_MAX), ""),
+        limit("file of a run directory", most(rundir::FILE_MAX), ""),
+        limit("file of a store", most(store::FILE_MAX), ""),
+        limit("measurement of a store, unpacked", most(store::MEASUREMENT_MAX), ""),
+        limit("profiles of a measurement, of all layouts", most(store::PROFILES_MAX), ""),
+        limit("result of a store, unpacked", most(store::RESULT_MAX), ""),
+        limit("characters of a tag", format!("at most {}", store::LONGEST_TAG), ""),
+        limit("trace or timing file of `ktax exits report`", most(files::FILE_MAX), ""),
+    ]
+}
