@@ -1,9 +1,9 @@
 //! What stands behind the options of each command: examples, exit statuses, and where to read on.
 //! Help and manual pages have it from here.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::{Cli, Exit};
+use super::exit::Exit;
 
 /// What a command adds behind its options.
 struct Manual {
@@ -220,19 +220,15 @@ const MANUALS: &[Manual] = &[
     ),
 ];
 
-/// The whole command line, with what each command adds.
-pub fn command() -> Command {
-    completed(Cli::command(), &[])
-}
-
-/// A command and those below it, whose help has examples and statuses.
-fn completed(command: Command, above: &[&str]) -> Command {
-    let below: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
+/// A command and those below it, whose help has examples and statuses; `above` are its words.
+pub fn completed(command: Command, above: &[&str]) -> Command {
+    let below: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let mut command = below.iter().fold(command, |command, name| {
         let words = [above, &[name.as_str()]].concat();
         command.mut_subcommand(name, |below| completed(below, &words))
     });
-    let Some(manual) = of(&above.join(" ")) else { return command };
+    let Some(manual) = find(&above.join(" ")) else { return command };
     let mut after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has = |heading: &str, after: &str| after.lines().any(|line| line == heading);
     if !manual.examples.is_empty() && !has("Examples:", &after) && !has("Example:", &after) {
@@ -257,7 +253,7 @@ fn append(text: &mut String, section: &str) {
     *text += section;
 }
 
-fn of(words: &str) -> Option<&'static Manual> {
+fn find(words: &str) -> Option<&'static Manual> {
     MANUALS.iter().find(|manual| manual.words == words)
 }
 
@@ -267,7 +263,7 @@ pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for line in after.lines() {
-        let heading = line.strip_suffix(':').filter(|it| it.starts_with(char::is_uppercase));
+        let heading = line.strip_suffix(':').filter(|text| text.starts_with(char::is_uppercase));
         match heading.filter(|heading| heading.split(' ').count() <= 3) {
             Some("Example") => sections.push(("EXAMPLES".to_owned(), Vec::new())),
             Some(heading) => sections.push((heading.to_uppercase(), Vec::new())),
@@ -298,14 +294,14 @@ pub fn sections(command: &Command, name: &str) -> Vec<(String, Vec<String>)> {
 fn see_also(command: &Command, name: &str) -> Vec<String> {
     let words = name.split('-').skip(1).collect::<Vec<_>>().join(" ");
     let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());
-    let listed = command.get_subcommands().filter(|it| !it.is_hide_set());
-    let below = listed.map(|it| it.get_name()).filter(|it| *it != "help");
+    let listed = command.get_subcommands().filter(|below| !below.is_hide_set());
+    let below = listed.map(Command::get_name).filter(|below| *below != "help");
     let below = below.map(|below| format!("{name}-{below}"));
-    let related = of(&words).map_or(&[][..], |manual| manual.related);
+    let related = find(&words).map_or(&[][..], |manual| manual.related);
     let related = related.iter().map(|related| format!("ktax-{related}"));
     let mut pages: Vec<String> = above.into_iter().chain(below).chain(related).collect();
     pages.dedup();
     let pages: Vec<String> = pages.iter().map(|page| format!("{page}(1)")).collect();
-    let page = of(&words).map(|manual| format!("docs/{} in the documents of ktax", manual.page));
+    let page = find(&words).map(|manual| format!("docs/{} in the documents of ktax", manual.page));
     [Some(pages.join(", ")), page].into_iter().flatten().collect()
 }

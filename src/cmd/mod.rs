@@ -41,10 +41,9 @@ mod workloads;
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use exit::Exit;
-pub use manual::command as command_line;
 
 use crate::cmd::note::note;
 use crate::flow::{self, Error};
@@ -132,7 +131,7 @@ impl Cli {
     /// # Errors
     /// What to exit with: help was printed, or what is wrong.
     pub fn of_command_line() -> Result<Cli, ExitCode> {
-        let parsed = manual::command().try_get_matches();
+        let parsed = command_line().try_get_matches();
         parsed.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
             // Nobody is left to be told where this fails.
             let _ = error.print();
@@ -159,6 +158,11 @@ impl Cli {
     fn is_for_bisect(&self) -> bool {
         matches!(&self.command, Command::Compare(args) if args.bisect)
     }
+}
+
+/// The whole command line: arguments, and what help and manual pages have behind them.
+pub fn command_line() -> clap::Command {
+    manual::completed(Cli::command(), &[])
 }
 
 /// Says on stderr why a command failed.
@@ -210,7 +214,7 @@ fn command(cli: &Cli) -> Result<Exit, Error> {
             Ok(Exit::Ok)
         }
         Command::Doctor(args) => doctor::run(args),
-        Command::Completions(args) => generate::completions(args, manual::command()),
-        Command::Man(args) => generate::man(args, manual::command()),
+        Command::Completions(args) => generate::completions(args, command_line()),
+        Command::Man(args) => generate::man(args, command_line()),
     }
 }

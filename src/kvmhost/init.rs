@@ -38,7 +38,8 @@ const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     #[error(
-        "kvm-host-init only runs as the first process of a KVM host, which ktax itself boots; remove it"
+        "kvm-host-init only runs as the first process of a KVM host, which ktax itself boots; \
+         remove it"
     )]
     NotInit,
     #[error("cannot {action}: {error}")]

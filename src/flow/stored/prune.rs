@@ -85,9 +85,10 @@ impl PruneOrder {
         let Some(days) = self.older_than_days else { return true };
         let age = Duration::from_secs(days.saturating_mul(24 * 60 * 60));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let oldest =
-            now.checked_sub(age).map_or(i64::MIN, |it| i64::try_from(it.as_secs()).unwrap_or(0));
-        kept_at < oldest
+        let oldest = now
+            .checked_sub(age)
+            .map_or(i64::MIN, |oldest| i64::try_from(oldest.as_secs()).unwrap_or(0));
+        kept_at <= oldest
     }
 }
 
@@ -103,7 +104,13 @@ impl Stored {
         for instrument in &mut all {
             instrument.bytes = instrument.objects.iter().map(|name| self.size(name)).sum();
         }
-        Ok(all.into_iter().map(|it| (it.guest == own, it)).map(|(own, it)| (it, own)).collect())
+        Ok(all
+            .into_iter()
+            .map(|one| {
+                let is_own = one.guest == own;
+                (one, is_own)
+            })
+            .collect())
     }
 
     fn size(&self, object: &str) -> u64 {
@@ -120,35 +127,36 @@ impl Stored {
         let (measurements, results) = self.selected(order, &names, &all)?;
         let mut prune = Prune::default();
         let (mut going, mut kernels) = (BTreeSet::new(), BTreeSet::new());
-        for of in measurements {
-            let tags = names.tags(&of.kernel_sha256, &of.boot_line);
+        for measurement in measurements {
+            let tags = names.tags(&measurement.kernel_sha256, &measurement.boot_line);
             if let (false, Some(tag)) = (order.tagged, tags.first()) {
                 *prune.kept.entry(tag.clone()).or_default() += 1;
                 continue;
             }
-            going.insert(of.object.as_str());
-            kernels.insert((of.kernel_sha256.clone(), of.row.clone()));
-            let subject = format!("{} {}", of.kernel, of.boot_line);
+            going.insert(measurement.object.as_str());
+            kernels.insert((measurement.kernel_sha256.clone(), measurement.row.clone()));
+            let subject = format!("{} {}", measurement.kernel, measurement.boot_line);
+            let by = guest(&measurement.guest);
             prune.files.push(Prunable {
-                path: self.store.object(&of.object),
-                object: of.object.clone(),
+                path: self.store.object(&measurement.object),
+                object: measurement.object.clone(),
                 kind: "measurement",
-                what: format!("{} of {}, guest {}", of.row, subject.trim_end(), guest(&of.guest)),
-                bytes: self.size(&of.object),
+                what: format!("{} of {}, guest {by}", measurement.row, subject.trim_end()),
+                bytes: self.size(&measurement.object),
             });
         }
         if let (true, Some((tag, _))) = (order.is_explicit(), prune.kept.first_key_value()) {
             return Err(StoredError::Tagged { tag: tag.clone() }.into());
         }
         prune.tags = tags_without(&self.store.tags()?, &all, &going);
-        let gone: BTreeSet<&str> = results.iter().map(|it| it.object.as_str()).collect();
+        let gone: BTreeSet<&str> = results.iter().map(|one| one.object.as_str()).collect();
         prune.results = self.index.results_of(&kernels)?;
         prune.results.retain(|result| !gone.contains(result.as_str()));
-        prune.files.extend(results.iter().map(|it| self.of_result(it)));
+        prune.files.extend(results.iter().map(|result| self.prunable_result(result)));
         Ok(prune)
     }
 
-    fn of_result(&self, result: &StoredResult) -> Prunable {
+    fn prunable_result(&self, result: &StoredResult) -> Prunable {
         let path = self.store.result_path(&result.object);
         let bytes = fs::symlink_metadata(&path).map_or(0, |found| found.len());
         let what = [&result.title, &result.headline].map(String::as_str).join(": ");
@@ -167,24 +175,25 @@ impl Stored {
         if !order.ids.is_empty() {
             let mut objects = BTreeSet::new();
             for id in &order.ids {
-                let known = all.iter().map(|it| it.object.as_str());
-                objects.insert(one(id, known.chain(results.iter().map(|it| it.object.as_str())))?);
+                let known = all.iter().map(|one| one.object.as_str());
+                objects
+                    .insert(one(id, known.chain(results.iter().map(|one| one.object.as_str())))?);
             }
-            let measurements = all.iter().filter(|it| objects.contains(&it.object)).collect();
-            results.retain(|it| objects.contains(&it.object));
+            let measurements = all.iter().filter(|one| objects.contains(&one.object)).collect();
+            results.retain(|one| objects.contains(&one.object));
             return Ok((measurements, results));
         }
         let subject = order.subject.as_ref().map(|name| names.find(name)).transpose()?;
         let own = guest_sha256();
-        let is_one = |it: &&KeptMeasurement| {
+        let is_one = |kept: &&KeptMeasurement| {
             subject.is_none_or(|subject| {
-                it.kernel_sha256 == subject.kernel_sha256 && it.boot_line == subject.boot_line
-            }) && order.guest.as_ref().is_none_or(|guest| it.guest.starts_with(guest))
-                && (!order.other_guests || it.guest != own)
-                && order.is_old(it.kept_at)
+                kept.kernel_sha256 == subject.kernel_sha256 && kept.boot_line == subject.boot_line
+            }) && order.guest.as_ref().is_none_or(|guest| kept.guest.starts_with(guest))
+                && (!order.other_guests || kept.guest != own)
+                && order.is_old(kept.kept_at)
         };
         let only_measurements = subject.is_some() || order.guest.is_some() || order.other_guests;
-        results.retain(|it| !only_measurements && order.is_old(it.kept_at));
+        results.retain(|one| !only_measurements && order.is_old(one.kept_at));
         Ok((all.iter().filter(is_one).collect(), results))
     }
 
@@ -238,11 +247,11 @@ fn tags_without(
 ) -> Vec<String> {
     let of_subject = |tagged: &Tagged| {
         let (sha256, line) = (tagged.kernel_sha256.clone(), tagged.boot_line.clone());
-        all.iter().filter(move |it| it.kernel_sha256 == sha256 && it.boot_line == line)
+        all.iter().filter(move |one| one.kernel_sha256 == sha256 && one.boot_line == line)
     };
     let is_lost = |(_, tagged): &&(String, Tagged)| {
         let is_known = of_subject(tagged).next().is_some();
-        is_known && of_subject(tagged).all(|it| going.contains(it.object.as_str()))
+        is_known && of_subject(tagged).all(|one| going.contains(one.object.as_str()))
     };
     tags.iter().filter(is_lost).map(|(name, _)| name.clone()).collect()
 }
