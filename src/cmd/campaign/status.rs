@@ -26,7 +26,8 @@ pub struct Args {
 
 const EXIT: &str = "\
 Exit status:
-  0  all is measured    4  something is missing    69  something failed in a guest";
+  0  all is measured    4   something is missing
+  2  usage error        69  something failed in a guest";
 
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let dir = CampaignDir::open(&args.dir)?;
