@@ -66,7 +66,7 @@ fn no_format_lets_an_escape_of_the_guest_through() {
     compare(&out, [QUICK_BOOT; 2], &["-w", "bad-escape", "--layouts", "1"]);
     for format in ["text", "json", "csv", "markdown"] {
         let ran = run(ktax().arg("report").arg(&out).args(["--format", format]));
-        assert_eq!(ran.status, 69);
+        assert_eq!(ran.status, 0);
         assert!(!ran.stdout.bytes().any(|byte| byte < b' ' && byte != b'\n'), "{format}");
         assert!(format != "markdown" || !ran.stdout.contains("<script"), "{}", ran.stdout);
     }
