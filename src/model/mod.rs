@@ -32,6 +32,7 @@ mod next_step;
 mod parallel;
 mod plan;
 mod program;
+mod program_work;
 mod run;
 mod saved;
 mod space;
@@ -88,6 +89,7 @@ pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
+pub use program_work::{ProgramWork, TransferredBytes, WorkDifference, WorkEvidence};
 pub use run::{Boot, Context, Counts, MsrLine, Outcome, Path, Profile, ProfileLine, Run, Sample};
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,

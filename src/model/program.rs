@@ -46,8 +46,9 @@ pub struct UserProgram {
     /// How often it runs before it is counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warm_up: u32,
-    /// How many operations one run of it is.
-    pub ops: u64,
+    /// How many operations one run of it is, where the user says so; else 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops: Option<u64>,
     /// Whether a workload file has it: its row bears its name alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub defined: bool,
@@ -69,6 +70,11 @@ impl UserProgram {
             true => self.name.clone(),
             false => format!("{ROW}{}", self.name),
         }
+    }
+
+    /// Whether the user says how many operations it does, or where it prints that.
+    pub fn knows_ops(&self) -> bool {
+        self.ops.is_some() || self.numbers.contains_key(UserProgram::OPS)
     }
 
     /// What of it only a guest has: on the running kernel a program runs where it is.

@@ -80,7 +80,6 @@ pub(crate) fn mkfs(disk: &Disk) -> UserProgram {
         name: program.clone(),
         command: words.map(str::to_owned).collect(),
         env: vec![format!("E2FSPROGS_FAKE_TIME={EPOCH}"), format!("SOURCE_DATE_EPOCH={EPOCH}")],
-        ops: 1,
         ..UserProgram::default()
     }
 }

@@ -81,14 +81,13 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
     files(&keys.files)?;
     let numbers = numbers(keys)?;
     let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
-    let ops = keys.ops.unwrap_or(1);
     if status > 255 {
         return refuse("its status must be of 0 to 255; give it another status");
     }
     if warm_up > 1000 {
         return refuse("its warm_up must be of 0 to 1000; give it fewer warm-up runs");
     }
-    if ops == 0 {
+    if keys.ops == Some(0) {
         return refuse("its ops must be at least 1; give it the number of its operations");
     }
     Ok(UserProgram {
@@ -106,7 +105,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         numbers,
         any_output: keys.any_output,
         warm_up,
-        ops,
+        ops: keys.ops,
         defined: false,
     })
 }

@@ -119,7 +119,8 @@ pub(super) fn rows(programs: &[UserProgram], definitions: &[Definition]) -> Vec<
 fn row(number: u64, program: &UserProgram) -> Workload {
     let command = shell_line(program.command.iter().map(String::as_str));
     let prints_ops = program.numbers.contains_key(UserProgram::OPS);
-    let operation = match program.ops {
+    let ops = program.ops.unwrap_or(1);
+    let operation = match ops {
         _ if prints_ops => "one of the operations that it prints".to_owned(),
         1 => "one run".to_owned(),
         ops => format!("one of {ops} operations of a run"),
@@ -138,7 +139,7 @@ fn row(number: u64, program: &UserProgram) -> Workload {
         title: command,
         operation,
         program: RUNNER.to_owned(),
-        ops: program.ops,
+        ops,
         region: Region::default(),
         params: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         memory_bytes: 0,

@@ -201,7 +201,7 @@ impl Words {
         stdin.iter().for_each(|file| self.option("--stdin", file));
         let numbers = [("--user", user), ("--status", status), ("--warm-up", warm_up)];
         numbers.into_iter().for_each(|(flag, number)| self.unless(*number == 0, flag, number));
-        self.unless(*ops == 1, "--ops", ops);
+        ops.iter().for_each(|ops| self.option("--ops", ops));
         for (name, text) in &program.numbers {
             match name == UserProgram::OPS {
                 true => self.option("--ops-from", text),

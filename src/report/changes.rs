@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
-use crate::model::{Effect, Failure, Metric, Row, RowFailure, UserProgram, Verdict, metric};
+use crate::model::{
+    Effect, Failure, Metric, Row, RowFailure, Side, UserProgram, Verdict, WorkDifference, metric,
+};
 
 /// Costly instructions of the process that changed, a line for each row.
 pub fn costly(rows: &[Row]) -> Section {
@@ -109,10 +111,40 @@ pub fn different_work(rows: &[Row]) -> Section {
     let differing = rows.iter().filter(|row| row.verdict == Verdict::DifferentWork);
     let notes = differing.flat_map(|row| {
         let parts = row.reason.as_deref().unwrap_or_default().split("; ");
-        parts.map(|text| Note { row: row.row.clone(), text: with_next_step(row, text) })
+        let texts = parts.map(|text| with_next_step(row, text));
+        let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
+        texts.map(|text| Note { row: row.row.clone(), text })
     });
     let title = "The sides did different work; these numbers do not compare:".to_owned();
     Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
+}
+
+/// What helps a program whose Sides made other system calls.
+const OTHER_WORK: &str = "let it do a fixed number of operations, or divide by the count that it \
+                          prints (--ops-from); if both sides did the same N operations, say so \
+                          (--ops N)";
+
+fn asked_for_other_work(row: &Row) -> bool {
+    let work = row.counts().and_then(|counts| counts.work.as_ref());
+    work.is_some_and(|work| work.requests().next().is_some())
+}
+
+/// What a program did more or less of although the number of its operations is the same: a line
+/// for each row.
+pub fn program_work(rows: &[Row]) -> Section {
+    let note = |row: &Row| {
+        let work = row.counts()?.work.as_ref()?;
+        let one = |difference: &WorkDifference| {
+            let [base, change] =
+                Side::BOTH.map(|side| number::whole(*difference.count.get(side) as f64));
+            format!("{} {base} → {change}", difference.what)
+        };
+        let is_said = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
+        let text = work.differences.iter().map(one).collect::<Vec<_>>().join(", ");
+        is_said.then(|| Note { row: row.row.clone(), text })
+    };
+    let title = "What these programs did differs, in the whole run (no verdict rests on it):";
+    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
 }
 
 fn with_next_step(row: &Row, text: &str) -> String {

@@ -8,6 +8,7 @@ mod guests;
 pub mod guests_scene;
 mod order;
 pub mod plan;
+mod program_work;
 mod scene;
 pub mod timed;
 mod timed_blocks;

@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 
 fn program(command: &[&str]) -> UserProgram {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
-    UserProgram { name: "p".into(), command, ops: 1, ..UserProgram::default() }
+    UserProgram { name: "p".into(), command, ..UserProgram::default() }
 }
 
 fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramError> {

@@ -7,6 +7,7 @@ mod notes;
 mod paths;
 mod place;
 mod plain;
+mod program_work;
 mod rows;
 mod source;
 

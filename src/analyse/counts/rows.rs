@@ -1,6 +1,7 @@
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use super::notes::Notes;
+use super::program_work::{self, Operations};
 use super::source::CountsRuns;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
@@ -8,7 +9,7 @@ use crate::analyse::{estimate, growth, lost, one_image, parameters, settled, wor
 use crate::model::{
     Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
     Growth, MAKESPAN, METRICS, Metric, Model, Plan, Row, Sample, Side, Sides, Signature, Subjects,
-    TRANSFERS, Verdict, Warning, Workload, metric,
+    TRANSFERS, Verdict, Warning, WorkEvidence, Workload, metric,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -137,11 +138,16 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
         let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
         effects.extend(effect(values, |pair| threshold / 100.0 * whole(pair)));
     }
-    let different_work = work::differences(pairs.iter().map(signatures));
+    let program_work = match workload.is_users() {
+        true => program_work::read(runs, workload, &pairs, effects.first().map(|it| it.layout))?,
+        false => None,
+    };
+    let (verdict, decided_by) = decide(&effects);
+    let different_work = different_work(runs, workload, &pairs, program_work.as_ref(), verdict);
     if !different_work.is_empty() {
         // The numbers stay, for whoever looks for the reason, and say nothing about the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
-        let evidence = CountsEvidence { effects, ..CountsEvidence::default() };
+        let evidence = CountsEvidence { effects, work: program_work, ..CountsEvidence::default() };
         let reason = Some(different_work.join("; "));
         return Ok(Row { reason, ..of(workload, Verdict::DifferentWork, evidence) });
     }
@@ -151,7 +157,6 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
             (effect.functions, effect.paths) = functions::read(runs, workload, pair, metric)?;
         }
     }
-    let (verdict, decided_by) = decide(&effects);
     let seen = seen(workload, &effects, &pairs);
     let shown = |metric: &str| {
         let effect = effects.iter().find(|effect| effect.metric == metric)?;
@@ -162,9 +167,39 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     let model_lines =
         shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
     let estimate = None;
-    let evidence =
-        CountsEvidence { decided_by, effects, seen, waits, executed_there, model_lines, estimate };
+    let evidence = CountsEvidence {
+        decided_by,
+        effects,
+        seen,
+        work: program_work,
+        waits,
+        executed_there,
+        model_lines,
+        estimate,
+    };
     Ok(of(workload, verdict, evidence))
+}
+
+/// How the work of the Sides differed: by what the guest says, and by what a program was seen to do.
+fn different_work(
+    runs: &dyn CountsRuns,
+    workload: &Workload,
+    pairs: &[Pair<'_>],
+    program_work: Option<&WorkEvidence>,
+    verdict: Verdict,
+) -> Vec<String> {
+    let mut reasons = work::differences(pairs.iter().map(signatures));
+    let programs = &runs.plan().method.programs;
+    let is_given = programs.iter().any(|it| it.row() == workload.row && it.ops.is_some());
+    let known = match workload.params.contains_key(Workload::PRINTS_OPS) {
+        true => Operations::Printed,
+        false if is_given => Operations::Given,
+        false => Operations::Unknown,
+    };
+    let other = program_work.filter(|work| program_work::is_other_work(work, verdict, known));
+    reasons
+        .extend(other.into_iter().flat_map(|work| program_work::reasons(work, &pairs[0].samples)));
+    reasons
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {

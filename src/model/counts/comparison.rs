@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::effect::Effect;
 use super::super::{
     CacheLine, Disk, Estimate, Growth, Identity, Key, Sides, Signature, Subject, UserProgram,
+    WorkEvidence,
 };
 
 /// What exact counts say of a row.
@@ -20,6 +21,9 @@ pub struct CountsEvidence {
     /// switches; and the numbers that a program of the user's printed. Absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Sides<Signature>>,
+    /// What a program of the user's did. Absent where the row failed, and of other rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkEvidence>,
     /// Of several CPUs: what they waited for each other in each function, in instructions of the
     /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -56,7 +56,7 @@ fn every_example_belongs_to_a_test() {
 fn functions_are_written_as_the_document_says() {
     let dir = tempfile::tempdir().unwrap();
     let command = vec!["sh".to_owned()];
-    let program = UserProgram { name: "p".into(), command, ops: 1, ..UserProgram::default() };
+    let program = UserProgram { name: "p".into(), command, ..UserProgram::default() };
     let packed =
         pack(&[program], None, None, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
     let written = fs::read_to_string(packed.symbols).unwrap();

@@ -1,0 +1,195 @@
+//! What programs did on both Sides, from canned profiles to what a row says.
+
+use ktax::analyse::counts;
+use ktax::engine::RawAnswer;
+use ktax::model::{Comparison, RUNNER, Row, Side, Signature, UserProgram, Verdict};
+
+use super::scene::Scene;
+use crate::common::{open_counts, scratch};
+
+const ROW: &str = "program:p";
+
+/// A program's run: how often it was in these system calls, and how often it read the clock.
+#[derive(Clone, Default)]
+struct Did {
+    calls: Vec<(&'static str, u64)>,
+    clock_reads: u64,
+    /// `syscall` instructions that no function of the kernel served.
+    unserved: u64,
+    page_faults: u64,
+    /// Instructions beside those of its calls.
+    instructions: u64,
+}
+
+impl Did {
+    fn calls(calls: &[(&'static str, u64)]) -> Did {
+        Did { calls: calls.to_vec(), instructions: 1_000_000, ..Did::default() }
+    }
+
+    /// As the plugin writes it.
+    fn profile(&self) -> String {
+        let calls: u64 = self.calls.iter().map(|(_, count)| count).sum();
+        let (syscalls, faults) = (calls + self.unserved, self.page_faults);
+        let mut lines = format!(
+            "fn\tprocess\t{}\t0\t[p]main\ncostly\tprocess\tsyscall\t{syscalls}\t[p]main\n\
+             fn\tprocess\t{syscalls}\t0\tdo_syscall_64\nfn\tprocess\t{faults}\t0\texc_page_fault\n",
+            self.instructions
+        );
+        let mut paths = format!(
+            "path\tprocess\t0\t{}\t0\t0\t[user]\npath-costly\t{syscalls}\tsyscall\n",
+            self.instructions
+        );
+        if self.clock_reads > 0 {
+            lines += &format!("costly\tprocess\trdtsc\t{}\t[user]\n", self.clock_reads);
+            paths += &format!("path-costly\t{}\trdtsc\n", self.clock_reads);
+        }
+        paths += &format!("path\tprocess\t0\t{syscalls}\t0\t{syscalls}\tdo_syscall_64\n");
+        for (function, count) in &self.calls {
+            lines += &format!("fn\tprocess\t{count}\t0\t{function}\n");
+            paths += &format!("path\tprocess\t1\t{count}\t0\t{count}\t{function}\n");
+            // Other functions of the kernel call the same one.
+            paths += &format!("path\tprocess\t2\t0\t0\t7\t{function}\n");
+        }
+        paths += &format!("path\tprocess\t0\t{faults}\t0\t{faults}\texc_page_fault\n");
+        let total = self.instructions + syscalls + faults + calls;
+        format!("ktax-profile\t1\napi\t1\nregion\t1\ntotal\t{total}\n{lines}{paths}end\n")
+    }
+
+    fn answer(&self, more: &str) -> RawAnswer {
+        let wire = format!("ktax 1\nstart {RUNNER}\nsig exit-status 0\n{more}tsc 10820000\nend\n");
+        let (wire, profile) = (wire.into_bytes(), self.profile());
+        RawAnswer { wire, profile, console_tail: String::new() }
+    }
+}
+
+/// A program as a row, and what it did on each Side in each Layout.
+fn scene(program: UserProgram, did: impl Fn(Side, usize) -> Did) -> Scene {
+    let mut scene = Scene::new(&[ROW]).layouts(5);
+    let workload = &mut scene.plan.method.workloads[0];
+    workload.program = RUNNER.into();
+    workload.ops = program.ops.unwrap_or(1);
+    workload.signature = Signature::new();
+    scene.plan.method.programs.push(UserProgram { name: "p".into(), ..program });
+    for (side, layout) in Side::BOTH.into_iter().flat_map(|side| (0..5).map(move |n| (side, n))) {
+        scene = scene.answer(RUNNER, side, layout, did(side, layout).answer(""));
+    }
+    scene
+}
+
+fn compared(scene: &Scene) -> Comparison {
+    let dir = scratch();
+    scene.run(dir.path()).complete();
+    counts(&open_counts(dir.path()).unwrap()).unwrap()
+}
+
+fn row_of(program: UserProgram, did: impl Fn(Side, usize) -> Did) -> Row {
+    compared(&scene(program, did)).rows.remove(0)
+}
+
+/// Calls for a fixed time: fewer where each takes longer.
+fn fixed_time(side: Side, _: usize) -> Did {
+    let calls = if side == Side::Base { 29_600 } else { 20_000 };
+    let mut did = Did::calls(&[("__do_sys_getppid", calls), ("__x64_sys_write", 16)]);
+    did.clock_reads = calls / 100 + 1;
+    did.instructions = 10_000_000 - 2 * calls;
+    did
+}
+
+#[test]
+fn a_program_that_runs_for_a_fixed_time_does_different_work() {
+    let row = row_of(UserProgram::default(), fixed_time);
+    assert_eq!(row.verdict, Verdict::DifferentWork);
+    let reason = row.reason.as_deref().unwrap();
+    assert_eq!(
+        reason,
+        "system calls 29616 in base, 20016 in change (getppid 29600, 20000); clock reads 297 in \
+         base, 201 in change; both sides ran for 10.82 ms of the guest's clock: a program of a \
+         fixed time"
+    );
+    // The number that a user gives is not what it did.
+    let given = UserProgram { ops: Some(1), ..UserProgram::default() };
+    assert_eq!(row_of(given, fixed_time).verdict, Verdict::DifferentWork);
+}
+
+#[test]
+fn what_was_done_is_kept_by_the_names_of_system_calls() {
+    let row = row_of(UserProgram::default(), |_, _| Did {
+        unserved: 3,
+        clock_reads: 9,
+        page_faults: 24,
+        ..Did::calls(&[
+            ("__do_sys_getppid", 5),
+            ("__x64_sys_openat.constprop.0", 2),
+            ("__ia32_compat_sys_openat", 1),
+            ("syscall_exit_to_user_mode", 4),
+        ])
+    });
+    assert_eq!(row.verdict, Verdict::NoDetectedChange);
+    let work = row.counts().unwrap().work.as_ref().unwrap();
+    assert!(work.differences.is_empty(), "{work:?}");
+    let calls: Vec<_> =
+        work.sides.base.system_calls.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    // What the kernel calls besides is no system call.
+    assert_eq!(calls, [("getppid", 5), ("openat", 3), ("other", 7)]);
+    assert_eq!((work.sides.base.clock_reads, work.sides.base.page_faults), (9, 24));
+}
+
+#[test]
+fn what_layouts_of_one_side_move_is_no_other_work() {
+    let row = row_of(UserProgram::default(), |side, layout| {
+        let woken = [100, 104, 101, 103, 102][layout] + u64::from(side == Side::Change) * 3;
+        Did::calls(&[("__x64_sys_futex", woken), ("__x64_sys_read", 10)])
+    });
+    assert_eq!(row.verdict, Verdict::NoDetectedChange);
+    let row = row_of(UserProgram::default(), |side, layout| {
+        let woken = [100, 104, 101, 103, 102][layout] + u64::from(side == Side::Change) * 10;
+        Did::calls(&[("__x64_sys_futex", woken), ("__x64_sys_read", 10)])
+    });
+    assert_eq!(row.verdict, Verdict::DifferentWork);
+}
+
+#[test]
+fn a_clock_that_is_read_by_system_calls_is_the_same_work() {
+    let without_vdso = |side: Side, _| match side {
+        Side::Base => Did { clock_reads: 400, ..Did::calls(&[("__x64_sys_read", 10)]) },
+        Side::Change => Did::calls(&[
+            ("__x64_sys_clock_gettime", 390),
+            ("__x64_sys_gettimeofday", 10),
+            ("__x64_sys_read", 10),
+        ]),
+    };
+    let row = row_of(UserProgram::default(), without_vdso);
+    assert_ne!(row.verdict, Verdict::DifferentWork, "{:?}", row.reason);
+}
+
+#[test]
+fn with_given_operations_other_calls_for_another_cost_are_compared() {
+    let given = || UserProgram { ops: Some(100), ..UserProgram::default() };
+    let dearer = |side: Side, _| match side {
+        Side::Base => Did::calls(&[("__x64_sys_read", 1000)]),
+        Side::Change => Did { instructions: 1_200_000, ..Did::calls(&[("__x64_sys_read", 2000)]) },
+    };
+    let row = row_of(given(), dearer);
+    assert_eq!(row.verdict, Verdict::Slower);
+    let work = row.counts().unwrap().work.as_ref().unwrap();
+    assert_eq!(work.differences[0].what, "read");
+    assert_eq!(row_of(UserProgram::default(), dearer).verdict, Verdict::DifferentWork);
+    // One call of a thousand more, as another kernel needs at a program's start.
+    let one_more =
+        |side: Side, _| Did::calls(&[("__x64_sys_read", 1000 + u64::from(side == Side::Change))]);
+    assert_eq!(row_of(given(), one_more).verdict, Verdict::BelowThreshold);
+    assert_eq!(row_of(UserProgram::default(), one_more).verdict, Verdict::DifferentWork);
+}
+
+#[test]
+fn page_faults_are_what_a_change_is_about_and_shown() {
+    let fewer = |side: Side, _| Did {
+        page_faults: if side == Side::Base { 5000 } else { 20 },
+        ..Did::calls(&[("__x64_sys_mmap", 10)])
+    };
+    let row = row_of(UserProgram::default(), fewer);
+    assert_eq!(row.verdict, Verdict::Faster);
+    let work = row.counts().unwrap().work.as_ref().unwrap();
+    let what: Vec<_> = work.differences.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(what, ["page faults"]);
+}
