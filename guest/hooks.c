@@ -38,8 +38,10 @@ static bool set_up(struct rooted *r, const char *directory)
 		return false;
 	if (!rooted_open(r, directory) || !rooted_mount(r))
 		wrong = errno == ENOSPC ? "its files do not fit on the disk" : strerror(errno);
-	else
+	else {
+		rooted_clock(r);
 		wrong = hook(r, "setup", &more);
+	}
 	if (wrong)
 		SAY("failed the set-up: ", wrong, more);
 	return true;

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "copy.h"
@@ -101,6 +102,15 @@ bool rooted_mount(const struct rooted *r)
 	if (is_shared && mount("/tmp", path(r->root, "tmp"), NULL, MS_BIND, NULL))
 		return false;
 	return !is_on_disk || move_to_disk(r);
+}
+
+void rooted_clock(const struct rooted *r)
+{
+	char **words = rooted_words(r, "clock");
+	struct timespec newest = { .tv_sec = words && words[0] ? strtoll(words[0], NULL, 10) : 0 };
+
+	if (newest.tv_sec > time(NULL))
+		clock_settime(CLOCK_REALTIME, &newest);
 }
 
 /* Files that a program fills have a file system of their own, which ends before the memory does. */
@@ -204,4 +214,61 @@ const char *rooted_last_words(const struct rooted *r)
 		if (text[i] == '\n')
 			text[i] = i + 1 < length ? '|' : 0;
 	return length > 0 ? text : "it printed nothing";
+}
+
+/* A line of the wire has 4096 bytes, and an escaped byte has four. */
+enum { PRINT_LINE = 1000, PRINT_HALF = 32 << 10 };
+
+static size_t escape(char *to, char c)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (c >= ' ' && c <= '~' && c != '\\') {
+		*to = c;
+		return 1;
+	}
+	memcpy(to, "\\x", 2);
+	to[2] = digits[(unsigned char)c >> 4];
+	to[3] = digits[c & 15];
+	return 4;
+}
+
+/* Lines of this name with the bytes of a file from `at` to `end`. */
+static void print_part(const char *name, int fd, off_t at, off_t end)
+{
+	static char text[PRINT_LINE], line[16 + 4 * PRINT_LINE];
+
+	while (at < end) {
+		size_t most = end - at < PRINT_LINE ? (size_t)(end - at) : PRINT_LINE, used;
+		ssize_t length = pread(fd, text, most, at);
+		if (length <= 0)
+			return;
+		used = (size_t)snprintf(line, 16, "%s ", name);
+		for (ssize_t i = 0; i < length; i++)
+			used += escape(line + used, text[i]);
+		line[used++] = '\n';
+		wire_write(line, used);
+		at += length;
+	}
+}
+
+static void print_file(const char *name, int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	char cut[32];
+
+	if (size <= 2 * PRINT_HALF) {
+		print_part(name, fd, 0, size);
+		return;
+	}
+	print_part(name, fd, 0, PRINT_HALF);
+	snprintf(cut, sizeof(cut), "cut %s ", name);
+	say_number(cut, (uint64_t)(size - 2 * PRINT_HALF));
+	print_part(name, fd, size - PRINT_HALF, size);
+}
+
+void rooted_print(const struct rooted *r)
+{
+	print_file("stdout", r->output);
+	print_file("stderr", r->errors);
 }

@@ -27,6 +27,8 @@ bool rooted_open(struct rooted *r, const char *directory);
 char **rooted_words(const struct rooted *r, const char *name);
 /* Before the Snapshot: the kernel's file systems; /tmp and /work on the disk if there is one. */
 bool rooted_mount(const struct rooted *r);
+/* Sets the clock to that of the list `clock`, if it is behind: no file is from the future. */
+void rooted_clock(const struct rooted *r);
 bool rooted_files(struct rooted *r);         /* standard input, output and error */
 void rooted_close(const struct rooted *r);
 bool rooted_empty(const struct rooted *r);   /* the output, before a run */
@@ -37,6 +39,8 @@ int rooted_run(const struct rooted *r, const char *name);
 bool rooted_is_full(const struct rooted *r); /* it printed too much */
 /* What is wrong if it ended like this and `wanted` is the right status, else NULL. */
 const char *rooted_wrong(int status, uint64_t wanted);
+/* Sends what it printed to the host: of a long text the beginning and the end. */
+void rooted_print(const struct rooted *r);
 /* The last words on its standard error, on one line. */
 const char *rooted_last_words(const struct rooted *r);
 

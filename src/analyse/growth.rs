@@ -103,6 +103,7 @@ mod tests {
             memory_bytes: 0,
             params: [("pages".to_owned(), pages)].into(),
             signature: BTreeMap::new(),
+            numbers: BTreeMap::new(),
         }
     }
 

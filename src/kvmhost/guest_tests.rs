@@ -19,6 +19,7 @@ fn program(native: bool) -> Task {
         params: [("size".to_owned(), 4)].into(),
         memory_bytes: 0,
         signature: [("calls".to_owned(), 9)].into(),
+        numbers: Default::default(),
     };
     Task::Program { workload, native }
 }

@@ -214,6 +214,7 @@ mod tests {
             signature: Default::default(),
             values: Default::default(),
             notes: Vec::new(),
+            printed: None,
             parallel: None,
         };
         for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[8..]) {

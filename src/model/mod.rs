@@ -89,8 +89,12 @@ pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
 pub use program::UserProgram;
-pub use program_work::{ProgramWork, TransferredBytes, WorkDifference, WorkEvidence};
-pub use run::{Boot, Context, Counts, MsrLine, Outcome, Path, Profile, ProfileLine, Run, Sample};
+pub use program_work::{
+    CountedOperations, ProgramWork, TransferredBytes, WorkDifference, WorkEvidence,
+};
+pub use run::{
+    Boot, Context, Counts, MsrLine, Outcome, Path, PrintedEnd, Profile, ProfileLine, Run, Sample,
+};
 pub use saved::{
     EXIT_REASONS_MAX, ExitFault, Saved, SavedError, SavedResult, check_exits, read_results,
 };

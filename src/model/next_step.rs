@@ -132,7 +132,8 @@ fn of_refusal(message: &str) -> &'static str {
 fn of_program(message: &str) -> &'static str {
     let begins = |with: &str| message.starts_with(with);
     if begins("its exit status is") {
-        "correct the command, give --status N, or name what it needs with --file"
+        "correct the command, give --status N, or name what it needs with --file; runs/*.stdout \
+         and runs/*.stderr of that boot have what it printed"
     } else if begins("it printed more than") {
         "let it print less, or print to a file of its own"
     } else if begins("it executed `") {
@@ -141,7 +142,9 @@ fn of_program(message: &str) -> &'static str {
     } else if begins("it printed too large a number") || begins("it printed no whole number") {
         "name a number below 2^59 that has nothing but digits"
     } else if begins("it printed no number") {
-        "write with --number or --ops-from what it prints before the number on its standard output"
+        "write with --number or --ops-from what it prints before the number, or an expression with \
+         the number as a group, such as 'done (\\d+)'; runs/*.stdout and runs/*.stderr of that \
+         boot have what it printed"
     } else if begins("its preparation failed") {
         "correct the commands of --prepare"
     } else {

@@ -59,6 +59,17 @@ pub struct WorkDifference {
     pub count: Sides<u64>,
 }
 
+/// Operations that a program counts itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountedOperations {
+    /// What it printed on each Side, in the headline's Layout.
+    pub count: Sides<u64>,
+    /// The suite that was known by what it prints; absent where the user says where it prints them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+}
+
 /// What a program did on both Sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

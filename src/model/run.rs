@@ -112,12 +112,40 @@ pub struct Sample {
     /// What the guest saw beside its work: page faults and context switches of the Workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: Signature,
+    /// The end of what a program of the user's printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<PrintedEnd>,
     /// What the plugin could not keep apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Of several CPUs: where their time went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
+}
+
+impl Sample {
+    /// What the names of values end in that are the operations of a known suite:
+    /// `unixbench-operations`.
+    pub const OPERATIONS_OF: &str = "-operations";
+
+    /// The suite that a program is, by what it printed, and its operations.
+    pub fn suite_operations(&self) -> Option<(&str, u64)> {
+        self.values
+            .iter()
+            .find_map(|(name, count)| Some((name.strip_suffix(Sample::OPERATIONS_OF)?, *count)))
+    }
+}
+
+/// The last lines that a program printed, escaped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrintedEnd {
+    /// On its standard output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stdout: Vec<String>,
+    /// On its standard error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
 }
 
 /// A Sample, or why there is none.

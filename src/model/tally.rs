@@ -51,6 +51,12 @@ impl<K: Tallied<N>, const N: usize> Tally<K, N> {
         self.all().find(|(known, _)| *known == kind).map_or(0, |(_, count)| count)
     }
 
+    /// What `make` makes of the count of each kind.
+    #[must_use]
+    pub fn map(&self, make: impl FnMut(u64) -> u64) -> Self {
+        Tally { counts: self.counts.map(make), kinds: PhantomData }
+    }
+
     /// None of any kind.
     pub fn is_zero(&self) -> bool {
         self.counts.iter().all(|count| *count == 0)

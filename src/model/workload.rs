@@ -34,6 +34,10 @@ pub struct Workload {
     pub memory_bytes: u64,
     /// What the work signature must contain.
     pub signature: Signature,
+    /// Of a program of the user's: numbers in what it prints that are a part of its work
+    /// signature, by name: the text before each, or a regular expression.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, String>,
 }
 
 /// Where a Workload's Region is.

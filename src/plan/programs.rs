@@ -144,6 +144,7 @@ fn row(number: u64, program: &UserProgram) -> Workload {
         params: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         memory_bytes: 0,
         signature: Signature::new(),
+        numbers: program.numbers.clone(),
     }
 }
 

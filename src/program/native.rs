@@ -51,12 +51,7 @@ pub fn native(
         }
         parts.push(sha256_of_parts(&[own_hash.as_bytes(), &words, &stdin, &given]));
         let directory = scratch.path().join(number.to_string());
-        let files = [
-            ("words", words),
-            ("stdin", stdin),
-            ("env", given),
-            ("numbers", start::numbers(program)),
-        ];
+        let files = [("words", words), ("stdin", stdin), ("env", given)];
         fs::create_dir_all(directory.join("out")).map_err(ProgramError::Cache)?;
         for (name, content) in files {
             fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;

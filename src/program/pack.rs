@@ -148,11 +148,11 @@ fn add<W: Write>(
         &start::environment(&start::USUAL, program)?,
     )?;
     archive.text(&format!("{directory}/stdin"), 0o444, &stdin(program, here)?)?;
+    if let Some(clock) = tree.clock() {
+        archive.text(&format!("{directory}/clock"), 0o444, format!("{clock}\0").as_bytes())?;
+    }
     for (name, words) in hooks {
         archive.text(&format!("{directory}/{name}"), 0o444, &words)?;
-    }
-    if !program.numbers.is_empty() {
-        archive.text(&format!("{directory}/numbers"), 0o444, &start::numbers(program))?;
     }
     archive.directory(&root)?;
     // Its place in PATH.

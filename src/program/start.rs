@@ -67,11 +67,6 @@ pub(super) fn shell(at: &Path, text: &str) -> Vec<u8> {
     joined([at.display().to_string().as_str(), "sh", "-ec", text].into_iter())
 }
 
-/// The numbers that a program prints: a name, and the text that each stands behind.
-pub(super) fn numbers(program: &UserProgram) -> Vec<u8> {
-    joined(program.numbers.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
-}
-
 /// Who has a file of the guest.
 pub(super) fn owner(at: &Path, user: u32) -> u32 {
     if is_of_the_user(at) { user } else { 0 }

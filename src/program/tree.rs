@@ -73,6 +73,12 @@ impl GuestTree {
         })
     }
 
+    /// The time at which the newest of its files was a second old, in seconds since 1970: no
+    /// program should read a file from its future. `None` where there are no files of the host.
+    pub fn clock(&self) -> Option<u64> {
+        self.files().map(|(_, file)| u64::from(file.modified) + 1).max()
+    }
+
     pub fn get(&self, at: &Path) -> Option<&GuestNode> {
         self.nodes.get(at)
     }

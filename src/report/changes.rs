@@ -112,6 +112,7 @@ pub fn different_work(rows: &[Row]) -> Section {
     let notes = differing.flat_map(|row| {
         let parts = row.reason.as_deref().unwrap_or_default().split("; ");
         let texts = parts.map(|text| with_next_step(row, text));
+        let texts = texts.chain(printed(row));
         let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
         texts.map(|text| Note { row: row.row.clone(), text })
     });
@@ -127,6 +128,35 @@ const OTHER_WORK: &str = "let it do a fixed number of operations, or divide by t
 fn asked_for_other_work(row: &Row) -> bool {
     let work = row.counts().and_then(|counts| counts.work.as_ref());
     work.is_some_and(|work| work.requests().next().is_some())
+}
+
+/// Operations that programs counted themselves, a line for each row.
+pub fn operations(rows: &[Row]) -> Section {
+    let note = |row: &Row| {
+        let counted = row.counts()?.operations.as_ref()?;
+        let [base, change] = Side::BOTH.map(|side| number::whole(*counted.count.get(side) as f64));
+        let suite = counted.suite.as_deref().map(|suite| match suite {
+            "unixbench" => "UnixBench",
+            other => other,
+        });
+        let from = suite.map_or(String::new(), |suite| format!(" (recognised: {suite})"));
+        let text = format!("operations: {base} → {change}{from}");
+        Some(Note { row: row.row.clone(), text })
+    };
+    let title = "Costs are per operation that the program counted itself, in the whole run:";
+    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+}
+
+/// The last lines that a program printed on both Sides, where they differ.
+fn printed(row: &Row) -> Vec<String> {
+    let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
+        return Vec::new();
+    };
+    let of_side = |side: Side| {
+        let lines = printed.get(side).stdout.iter();
+        lines.map(move |line| format!("the {} printed: {line}", side.name()))
+    };
+    Side::BOTH.into_iter().flat_map(of_side).collect()
 }
 
 /// What a program did more or less of although the number of its operations is the same: a line

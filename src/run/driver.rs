@@ -14,6 +14,7 @@ use super::timing::Timing;
 use crate::engine::{Cancel, Stop};
 use crate::model::{Boot, Failure, Outcome, Run, Step};
 use crate::rundir::{RunDir, RunDirError};
+use crate::wire::Printed;
 
 /// How the Steps of a method are booted.
 pub trait Boots: Sync {
@@ -64,12 +65,20 @@ pub struct Made<S> {
     pub garbled: Option<String>,
     /// The console, or its end, where it is kept.
     pub console: Vec<u8>,
+    /// What a program of the user's printed, where it is kept.
+    pub printed: Option<Printed>,
 }
 
 impl<S> Made<S> {
     /// A Run without a Sample.
     pub(super) fn failed(failure: Failure, console: Vec<u8>) -> Made<S> {
-        Made { outcome: Outcome::Failed(failure), profile: None, garbled: None, console }
+        Made {
+            outcome: Outcome::Failed(failure),
+            profile: None,
+            garbled: None,
+            console,
+            printed: None,
+        }
     }
 }
 
@@ -186,6 +195,10 @@ impl<B: Boots> Driver<'_, B> {
                 self.dir.write_wire(step, row, &garbled)?;
             }
             self.dir.write_console(step, row, &made.console)?;
+            if let Some(Printed { stdout, stderr }) = &made.printed {
+                self.dir.write_printed(step, row, "stdout", &stdout.text())?;
+                self.dir.write_printed(step, row, "stderr", &stderr.text())?;
+            }
             let run = Run { row: row.to_owned(), outcome: made.outcome };
             self.dir.write_run(step, &run, made.profile.as_deref())?;
             (self.observe)(Event::Done(step, 1));

@@ -7,7 +7,9 @@ mod first;
 mod guests;
 mod missing;
 mod native;
+mod numbers;
 mod steps;
+mod suites;
 mod times;
 mod timing;
 

@@ -1,7 +1,8 @@
+use super::numbers::numbers;
 use crate::engine::Stop;
 use crate::engine::host::Host;
 use crate::model::{Failure, NativeRow, NativeSample, Workload};
-use crate::text::escape_bytes;
+use crate::text::{escape, escape_bytes};
 use crate::wire::{self, Answer, Done, WireError};
 
 /// Runs a row `runs` times on the running kernel, each time in a new process. The first failure
@@ -40,7 +41,7 @@ pub fn run_natively(
 
 /// A native program is trusted no more than one in a guest.
 pub(super) fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
-    let done = match wire::parse_answer(wire, &workload.program) {
+    let mut done = match wire::parse_answer(wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) => return Err(Failure::Refused { message }),
         Err(WireError::Truncated { .. }) => {
@@ -48,6 +49,11 @@ pub(super) fn judge(wire: &[u8], workload: &Workload) -> Result<Done, Failure> {
         }
         Err(error) => return Err(Failure::Garbled { reason: error.to_string() }),
     };
+    if !workload.numbers.is_empty() {
+        let found = numbers(&workload.numbers, &wire::parse_printed(wire));
+        let message = |message: String| escape(&message).to_string();
+        done.signature.extend(found.map_err(|it| Failure::Refused { message: message(it) })?);
+    }
     let deviations = workload.deviations(&done.signature).join("; ");
     if deviations.is_empty() { Ok(done) } else { Err(Failure::WrongWork { deviations }) }
 }

@@ -55,7 +55,9 @@ impl<M> RunDir<M> {
     /// Removes what an earlier try of a Run has left for people.
     pub fn forget_run(&self, step: &Step, row: &str) -> Result<()> {
         let runs = self.boot_dir(step).join("runs");
-        remove(&runs.join(format!("{row}.wire.log")))?;
+        for of_run in ["wire.log", "stdout", "stderr"] {
+            remove(&runs.join(format!("{row}.{of_run}")))?;
+        }
         remove(&runs.join(format!("{row}.serial.log")))
     }
 
@@ -65,6 +67,14 @@ impl<M> RunDir<M> {
             return Ok(());
         }
         self.write_boot_file(step, &format!("runs/{row}.serial.log"), console)
+    }
+
+    /// Keeps what a program printed, unchanged; `output` is `stdout` or `stderr`.
+    pub fn write_printed(&self, step: &Step, row: &str, output: &str, text: &[u8]) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.write_boot_file(step, &format!("runs/{row}.{output}"), text)
     }
 
     /// Records a Run; the profile first, so that a Run that is there has its profile.

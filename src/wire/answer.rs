@@ -50,6 +50,8 @@ pub fn parse_answer(wire: &[u8], program: &str) -> Result<Answer, WireError> {
             ("tsc", value) if done.tsc.is_none() => {
                 done.tsc = Some(decimal(value).ok_or_else(|| line.malformed())?);
             }
+            // What the program printed: `printed.rs` reads it.
+            ("stdout" | "stderr" | "cut", _) => {}
             ("end", "") => {
                 lines.nothing_more()?;
                 return Ok(Answer::Done(done));

@@ -6,6 +6,7 @@ mod console;
 mod hello;
 mod lines;
 mod order;
+mod printed;
 mod symbols;
 mod trace;
 
@@ -14,6 +15,7 @@ pub use answers::{is_finished, split_answers};
 pub use console::{panic_message, panic_that_stays, tail};
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, VARIABLES_ORDER, arguments, order};
+pub use printed::{Printed, PrintedText, parse_printed};
 pub use symbols::{parse_symbols, parse_variables};
 pub use trace::parse_trace;
 

@@ -26,7 +26,7 @@ pub fn parse_trace(
         match line.split()? {
             ("call", fields) => calls.push(call(fields).ok_or_else(|| line.malformed())?),
             // Page faults and the like, of the program and of what traces it.
-            ("value", _) => {}
+            ("value" | "stdout" | "stderr" | "cut", _) => {}
             ("end", "") => break,
             _ => return Err(line.malformed()),
         }

@@ -63,6 +63,7 @@ fn of_times(like: &Row, at: usize) -> NativeRow {
         memory_bytes: 0,
         params: Default::default(),
         signature: Signature::new(),
+        numbers: Default::default(),
     };
     let values = [("nanoseconds".to_owned(), (ns * 1000.0) as u64)].into();
     let samples = vec![NativeSample { signature: Signature::new(), values }; 3];

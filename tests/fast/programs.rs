@@ -67,6 +67,17 @@ fn a_script_has_its_interpreter_and_that_its_libraries() {
 }
 
 #[test]
+fn the_guest_s_clock_is_behind_the_newest_file() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("own"), "own").unwrap();
+    let newest = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
+    fs::File::options().write(true).open(here.join("own")).unwrap().set_modified(newest).unwrap();
+    let all = entries(&packed(&program(&["cat", "own"]), &here).unwrap());
+    assert_eq!(all["program/0/clock"].2, b"4000000001\0");
+}
+
+#[test]
 fn what_a_shell_script_calls_is_there_and_so_is_what_hooks_name() {
     let dir = scratch();
     let here = here(dir.path());

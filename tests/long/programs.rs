@@ -9,7 +9,7 @@ use ktax::model::{Context, Verdict};
 
 use crate::common::files::script;
 use crate::common::require::are_there;
-use crate::common::{KERNEL, QUICK_BOOT, ktax, open_counts, own_cache, printed, run, scratch};
+use crate::common::{KERNEL, QUICK_BOOT, ktax, open_counts, own_cache, printed, row, run, scratch};
 
 /// Debian's own: a shim of another Python before it in PATH is a script that calls half a system.
 const PYTHON: &str = "/usr/bin/python3";
@@ -226,4 +226,82 @@ fn user_mode_is_what_callgrind_counts() {
         let ratio = ours as f64 / theirs as f64 - 1.0;
         assert!(theirs > 10_000_000 && ratio.abs() <= 1e-6, "{name}: {ours}, callgrind {theirs}");
     }
+}
+
+/// Programs that run for a fixed time; what each operation costs more with `audit=1` is not in the
+/// number of instructions.
+const FIXED_TIME: &str = r#"
+[[program]]
+name = "unixbench"
+command = ["./fixed-time"]
+[[program]]
+name = "will-it-scale"
+command = ["./fixed-time", "x"]
+[[program]]
+name = "unknown"
+command = ["sh", "-c", "./fixed-time 2> /dev/null"]
+files = ["fixed-time"]
+[[program]]
+name = "expression"
+command = ["./fixed-time"]
+ops_from = 'COUNT.(\d+).1'
+"#;
+
+#[test]
+fn a_program_of_a_fixed_time_is_never_unchanged_when_its_calls_cost_more() {
+    let has_stress_ng = are_there(&["stress-ng"]);
+    if !are_there(&["gcc"]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    fs::copy("tests/data/programs/fixed-time.c", dir.join("fixed-time.c")).unwrap();
+    shell(dir, "gcc -O2 -static -o fixed-time fixed-time.c");
+    let stress_ng = "[[program]]\nname = \"stress-ng\"\nany_output = true\n\
+                     command = [\"stress-ng\", \"--get\", \"1\", \"--timeout\", \"1\", \
+                     \"--metrics\"]\n";
+    let programs = format!("{FIXED_TIME}{}", if has_stress_ng { stress_ng } else { "" });
+    experiment(dir, [QUICK_BOOT, &format!("{QUICK_BOOT} audit=1")], 5, &programs);
+    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
+    let comparison = printed::comparison(&ran.stdout);
+    for row in &comparison.rows {
+        let allowed = [Verdict::Slower, Verdict::DifferentWork];
+        assert!(allowed.contains(&row.verdict), "{row:?}");
+    }
+    for name in ["unixbench", "will-it-scale", "expression"] {
+        let row = row(&comparison, &format!("program:{name}"));
+        let percent = row.effects()[0].percent.unwrap();
+        assert!(row.verdict == Verdict::Slower && (30.0..70.0).contains(&percent), "{row:?}");
+    }
+    let unknown = row(&comparison, "program:unknown");
+    let reason = unknown.reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("getppid") && reason.contains("fixed time"), "{unknown:?}");
+}
+
+#[test]
+fn git_reads_no_file_again_that_is_newer_than_2020() {
+    if !are_there(&["git"]) {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    shell(
+        dir,
+        "git init -q old; cd old; git config user.email a@b; git config user.name a; \
+         for i in 1 2 3 4 5 6 7 8 9; do seq $i 20000 >f$i; done; touch -d 2019-01-01 f*; \
+         git add .; git commit -qm x; cd ..; cp -a old new; cd new; touch f*; git status",
+    );
+    let program = |name: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\nwarm_up = 1\n\
+             command = [\"git\", \"-C\", \"{name}\", \"status\"]\n"
+        )
+    };
+    experiment(dir, [QUICK_BOOT; 2], 1, &(program("old") + &program("new")));
+    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let comparison = printed::comparison(&ran.stdout);
+    let [old, new] =
+        ["old", "new"].map(|name| row(&comparison, &format!("program:{name}")).effects()[0].base);
+    assert!((new / old - 1.0).abs() < 0.02, "{old} {new}");
 }

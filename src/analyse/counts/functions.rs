@@ -10,7 +10,7 @@ use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
     CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample, Side, Sides,
-    Step, Workload,
+    Workload,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -24,7 +24,8 @@ pub(super) fn read(
     pair: &Pair,
     metric: &Metric,
 ) -> Result<(Vec<FunctionDelta>, Vec<PathDelta>)> {
-    let profile = |step: &Step, sample: &Sample| -> Result<Profile> {
+    let profile = |side: Side| -> Result<Profile> {
+        let (step, sample) = (pair.steps.get(side), pair.measured.get(side));
         let profile = runs.profile(step, &workload.row)?;
         add_up(&profile, sample, metric).map_err(|(functions, sample)| AnalyseError::Sum {
             row: workload.row.clone(),
@@ -32,10 +33,10 @@ pub(super) fn read(
             functions,
             sample,
         })?;
-        Ok(profile)
+        Ok(pair.scales.get(side).profile(profile))
     };
-    let base = profile(pair.steps.base, &pair.samples.base)?;
-    let change = profile(pair.steps.change, &pair.samples.change)?;
+    let base = profile(Side::Base)?;
+    let change = profile(Side::Change)?;
     let functions = deltas(&base, &change, workload.ops, metric);
     // Paths do not have what was modelled.
     let paths = match metric.modelled {

@@ -1,5 +1,6 @@
 //! The Runs of a plan, paired by Layout.
 
+use super::scale::Scale;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::analyse::work;
@@ -16,8 +17,12 @@ pub(super) struct Pair<'a> {
     pub layout: usize,
     /// The Boots.
     pub steps: Sides<&'a Step>,
-    /// What they measured.
+    /// What they measured, scaled to as many operations.
     pub samples: Sides<Sample>,
+    /// What they measured.
+    pub measured: Sides<Sample>,
+    /// What scales one to the other.
+    pub scales: Sides<Scale>,
 }
 
 /// All Runs of one Workload.
@@ -76,7 +81,10 @@ impl<'a> Boots<'a> {
             let steps = Sides { base: boots.base.0, change: boots.change.0 };
             match (base, change) {
                 (Ok(base), Ok(change)) => {
-                    pairs.push(Pair { layout, steps, samples: Sides { base, change } });
+                    let measured = Sides { base, change };
+                    let samples = measured.clone();
+                    let scales = Sides::of(|_| Scale { from: 1, to: 1 });
+                    pairs.push(Pair { layout, steps, samples, measured, scales });
                 }
                 (base, change) => {
                     failures.extend(base.err().map(|failure| row_failure(steps.base, failure)));

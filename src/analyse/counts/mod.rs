@@ -4,11 +4,13 @@ mod functions;
 mod gather;
 mod kinds;
 mod notes;
+mod operations;
 mod paths;
 mod place;
 mod plain;
 mod program_work;
 mod rows;
+mod scale;
 mod source;
 
 pub use paths::row_paths;

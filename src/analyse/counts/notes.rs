@@ -83,10 +83,21 @@ mod tests {
 
     fn workload(row: &str, region: Region) -> Workload {
         let (title, operation, program) = (String::new(), String::new(), String::new());
-        let (params, signature) = Default::default();
+        let (params, signature, numbers) = Default::default();
         let row = row.to_owned();
         let (ops, memory_bytes) = (1, 0);
-        Workload { row, title, operation, program, ops, region, params, memory_bytes, signature }
+        Workload {
+            row,
+            title,
+            operation,
+            program,
+            ops,
+            region,
+            params,
+            memory_bytes,
+            signature,
+            numbers,
+        }
     }
 
     fn sample(asleep: u64, notes: &[&str]) -> Sample {
@@ -100,6 +111,7 @@ mod tests {
             signature,
             values,
             notes,
+            printed: None,
             parallel: None,
         }
     }

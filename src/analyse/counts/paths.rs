@@ -2,6 +2,7 @@
 
 use super::gather::no_step;
 use super::place::Place;
+use super::scale::scale_of;
 use super::source::CountsRuns;
 use crate::analyse::error::Result;
 use crate::model::{
@@ -62,8 +63,11 @@ pub fn row_paths(
         let found = steps.find(|step| step.layout == layout && step.side == side);
         found.ok_or_else(|| no_step(layout, side))
     };
-    let [base, change] =
-        Side::BOTH.map(|side| -> Result<Profile> { Ok(runs.profile(step_of(side)?, &row.row)?) });
+    let operations = row.counts().and_then(|counts| counts.operations.as_ref());
+    let [base, change] = Side::BOTH.map(|side| -> Result<Profile> {
+        let profile = runs.profile(step_of(side)?, &row.row)?;
+        Ok(scale_of(operations, side, row.ops).profile(profile))
+    });
     let (base, change) = (base?, change?);
     let of_context = |context: Context| {
         let mut paths = Vec::new();

@@ -1,6 +1,7 @@
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use super::notes::Notes;
+use super::operations;
 use super::program_work::{self, Operations};
 use super::source::CountsRuns;
 use crate::analyse::effect::{Values, effect};
@@ -8,8 +9,8 @@ use crate::analyse::error::Result;
 use crate::analyse::{estimate, growth, lost, one_image, parameters, settled, work};
 use crate::model::{
     Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
-    Growth, MAKESPAN, METRICS, Metric, Model, Plan, Row, Sample, Side, Sides, Signature, Subjects,
-    TRANSFERS, Verdict, Warning, WorkEvidence, Workload, metric,
+    Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
+    Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload, metric,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -23,14 +24,15 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     warnings.extend(lost::warnings(boots.made()));
     let mut notes = Notes::default();
     for workload in &plan.workloads {
-        let gathered = boots.gather(workload)?;
-        let mut workload = workload.clone();
-        if let Gathered::Measured(pairs) = &gathered {
-            notes.add(&workload, pairs.iter().flat_map(samples));
-            // A program may say itself how many operations it did; other numbers are other work.
-            workload.ops = pairs.first().map_or(workload.ops, |pair| pair.samples.base.ops);
-        }
-        rows.push(row(runs, &workload, gathered)?);
+        rows.push(match boots.gather(workload)? {
+            Gathered::Measured(pairs) => {
+                notes.add(workload, pairs.iter().flat_map(samples));
+                measured_row(runs, workload.clone(), pairs)?
+            }
+            Gathered::Failed(failures) => {
+                Row { failures, ..of(workload, Verdict::Failed, CountsEvidence::default()) }
+            }
+        });
     }
     warnings.extend(notes.warnings());
     let machine = plan.key.model.as_ref().and_then(Model::machine);
@@ -112,46 +114,39 @@ fn subjects(plan: &CountsPlan) -> Sides<Subjects> {
     Sides { base: of(Side::Base), change: of(Side::Change) }
 }
 
-fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result<Row> {
-    let pairs = match gathered {
-        Gathered::Failed(failures) => {
-            return Ok(Row {
-                failures,
-                ..of(workload, Verdict::Failed, CountsEvidence::default())
-            });
-        }
-        Gathered::Measured(pairs) => pairs,
-    };
-    let threshold = runs.plan().threshold_percent;
-    let mut effects = Vec::with_capacity(METRICS.len());
+fn measured_row(
+    runs: &dyn CountsRuns,
+    mut workload: Workload,
+    mut pairs: Vec<Pair<'_>>,
+) -> Result<Row> {
+    let (known, suite) = operations::known(&workload, &runs.plan().method.programs, &pairs);
+    operations::settle(&mut workload, &mut pairs, suite.as_deref());
+    let workload = &workload;
     let is_there = |metric: &&Metric| {
         metric.costly.is_none() || pairs.iter().flat_map(samples).any(|of| metric.raw(of) > 0)
     };
-    let metrics = || metrics_of(&pairs[0].samples.base).filter(is_there);
-    for metric in metrics() {
-        let values = Values {
-            metric: metric.name,
-            samples: Sides::of(|side| raw(metric, &pairs, side)),
-            layouts: pairs.iter().map(|pair| pair.layout).collect(),
-            ops: workload.ops,
-        };
-        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
-        effects.extend(effect(values, |pair| threshold / 100.0 * whole(pair)));
-    }
+    let metrics: Vec<&Metric> = metrics_of(&pairs[0].samples.base).filter(is_there).collect();
+    let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
     let program_work = match workload.is_users() {
         true => program_work::read(runs, workload, &pairs, effects.first().map(|it| it.layout))?,
         false => None,
     };
     let (verdict, decided_by) = decide(&effects);
-    let different_work = different_work(runs, workload, &pairs, program_work.as_ref(), verdict);
+    let different_work =
+        different_work(&pairs, (known, suite.is_some()), program_work.as_ref(), verdict);
+    let shown_pair = effects.first().map_or(0, |effect| effect.layout);
+    let operations = operations::counted(&pairs[shown_pair], known, suite.as_deref());
     if !different_work.is_empty() {
         // The numbers stay, for whoever looks for the reason, and say nothing about the change.
         effects.iter_mut().for_each(|effect| effect.verdict = Verdict::DifferentWork);
-        let evidence = CountsEvidence { effects, work: program_work, ..CountsEvidence::default() };
+        let printed = printed(&different_work, &pairs[shown_pair]);
+        let work = program_work;
+        let evidence =
+            CountsEvidence { effects, operations, work, printed, ..CountsEvidence::default() };
         let reason = Some(different_work.join("; "));
         return Ok(Row { reason, ..of(workload, Verdict::DifferentWork, evidence) });
     }
-    for (effect, metric) in effects.iter_mut().zip(metrics()) {
+    for (effect, metric) in effects.iter_mut().zip(metrics) {
         if effect.verdict.is_change() && metric.is_of_functions() {
             let pair = pair_of(effect, &pairs);
             (effect.functions, effect.paths) = functions::read(runs, workload, pair, metric)?;
@@ -171,7 +166,9 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
         decided_by,
         effects,
         seen,
+        operations,
         work: program_work,
+        printed: None,
         waits,
         executed_there,
         model_lines,
@@ -180,26 +177,62 @@ fn row(runs: &dyn CountsRuns, workload: &Workload, gathered: Gathered) -> Result
     Ok(of(workload, verdict, evidence))
 }
 
-/// How the work of the Sides differed: by what the guest says, and by what a program was seen to do.
-fn different_work(
-    runs: &dyn CountsRuns,
+/// What each Metric did between the Sides.
+fn effects(
+    metrics: &[&Metric],
     workload: &Workload,
     pairs: &[Pair<'_>],
+    threshold_percent: f64,
+) -> Vec<Effect> {
+    let one = |metric: &&Metric| {
+        let values = Values {
+            metric: metric.name,
+            samples: Sides::of(|side| raw(metric, pairs, side)),
+            layouts: pairs.iter().map(|pair| pair.layout).collect(),
+            ops: workload.ops,
+        };
+        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
+        effect(values, |pair| threshold_percent / 100.0 * whole(pair))
+    };
+    metrics.iter().filter_map(one).collect()
+}
+
+/// How the work of the Sides differed: by what the guest says, and by what a program was seen to
+/// do.
+fn different_work(
+    pairs: &[Pair<'_>],
+    (known, is_suite): (Operations, bool),
     program_work: Option<&WorkEvidence>,
     verdict: Verdict,
 ) -> Vec<String> {
-    let mut reasons = work::differences(pairs.iter().map(signatures));
-    let programs = &runs.plan().method.programs;
-    let is_given = programs.iter().any(|it| it.row() == workload.row && it.ops.is_some());
-    let known = match workload.params.contains_key(Workload::PRINTS_OPS) {
-        true => Operations::Printed,
-        false if is_given => Operations::Given,
-        false => Operations::Unknown,
+    // Who prints other operations prints another text.
+    let is_compared = |name: &str, pair: &Pair| match (known, name) {
+        (Operations::Printed, UserProgram::OPS) => false,
+        (Operations::Printed, "stdout") => {
+            !is_suite && pair.scales.base.from == pair.scales.change.from
+        }
+        _ => true,
     };
+    let compared = |pair: &Pair| {
+        signatures(pair).map(|signature| -> Signature {
+            let kept = signature.iter().filter(|(name, _)| is_compared(name, pair));
+            kept.map(|(name, count)| (name.clone(), *count)).collect()
+        })
+    };
+    let signatures: Vec<[Signature; 2]> = pairs.iter().map(compared).collect();
+    let mut reasons = work::differences(signatures.iter().map(|[base, change]| [base, change]));
     let other = program_work.filter(|work| program_work::is_other_work(work, verdict, known));
+    if let Some(work) = other {
+        reasons.extend(program_work::reasons(work, &pairs[0].measured));
+    }
     reasons
-        .extend(other.into_iter().flat_map(|work| program_work::reasons(work, &pairs[0].samples)));
-    reasons
+}
+
+/// The end of what both Sides printed, where that is what differs.
+fn printed(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEnd>> {
+    let is_of_output = different_work.iter().any(|reason| reason.starts_with("stdout "));
+    let of_side = |side| pair.measured.get(side).printed.clone().unwrap_or_default();
+    is_of_output.then(|| Sides::of(of_side))
 }
 
 fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {

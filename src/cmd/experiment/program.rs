@@ -47,7 +47,8 @@ pub struct ProgramArgs {
     /// Run these shell commands before each run; they are not counted
     #[arg(long, value_name = "COMMANDS")]
     prepare: Option<String>,
-    /// Make the number that it prints behind TEXT a part of its work signature; repeat for more
+    /// Make the number that it prints behind TEXT a part of its work signature; TEXT may be a
+    /// regular expression with a group of digits, such as 'did (\d+) calls'; repeat for more
     #[arg(long, value_name = "NAME=TEXT", value_parser = number)]
     number: Vec<(String, String)>,
     /// Let it print something else each time
@@ -59,7 +60,8 @@ pub struct ProgramArgs {
     /// Divide its counts by this number of operations [default: 1]
     #[arg(long, value_name = "N")]
     ops: Option<u64>,
-    /// Divide them by the number that it prints behind TEXT
+    /// Divide them by the number that it prints behind TEXT, on either output; TEXT may be a
+    /// regular expression with a group of digits
     #[arg(long, value_name = "TEXT", conflicts_with = "ops")]
     ops_from: Option<String>,
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
 use super::super::{
-    CacheLine, Disk, Estimate, Growth, Identity, Key, Sides, Signature, Subject, UserProgram,
-    WorkEvidence,
+    CacheLine, CountedOperations, Disk, Estimate, Growth, Identity, Key, PrintedEnd, Sides,
+    Signature, Subject, UserProgram, WorkEvidence,
 };
 
 /// What exact counts say of a row.
@@ -21,9 +21,16 @@ pub struct CountsEvidence {
     /// switches; and the numbers that a program of the user's printed. Absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Sides<Signature>>,
+    /// The operations of a program that counts them itself. Counts of a Side that did not do as
+    /// many as the row has (`ops`) are scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<CountedOperations>,
     /// What a program of the user's did. Absent where the row failed, and of other rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkEvidence>,
+    /// The end of what each Side's program printed, where they did not print the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<Sides<PrintedEnd>>,
     /// Of several CPUs: what they waited for each other in each function, in instructions of the
     /// Region, in the Layout with the median makespan. All Contexts; absent where the row failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

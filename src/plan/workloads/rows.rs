@@ -71,6 +71,7 @@ impl Definition {
                 None => 0,
             },
             signature: self.expected(ops, &all)?,
+            numbers: BTreeMap::new(),
             params: all,
         })
     }

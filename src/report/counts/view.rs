@@ -34,6 +34,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.extend(estimates(rows));
     sections.push(changes::also_changed(rows));
     sections.push(changes::background(rows));
+    sections.push(changes::operations(rows));
     sections.push(changes::different_work(rows));
     sections.push(changes::program_work(rows));
     sections.push(changes::failures(rows, changes::boot, |failed| failed.failure.next_step()));

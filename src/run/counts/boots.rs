@@ -32,6 +32,8 @@ struct CountsBoot<'a> {
     virtual_s: u64,
     /// With several CPUs: each row runs twice, and must execute the same.
     is_repeated: bool,
+    /// Whether it has the first Layout of its Side.
+    is_first: bool,
 }
 
 impl Boots for CountsBoots<'_> {
@@ -65,7 +67,8 @@ impl Boots for CountsBoots<'_> {
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
         let is_repeated = plan.machine.cpus > 1 && step.layout == 0;
         let virtual_s = self.virtual_s;
-        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s, is_repeated }))
+        let is_first = step.layout == 0;
+        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s, is_repeated, is_first }))
     }
 }
 
@@ -110,17 +113,21 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
         if self.is_repeated && run()?.profile != answer.profile {
             return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
         }
+        // One layout is enough to see what a program prints; a failure is always kept.
+        let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
+        let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
         Ok(match measure(&answer, workload, self.virtual_s) {
             Ok(Measured { sample, profile }) => Made {
                 outcome: Outcome::Measured(sample),
                 profile: Some(profile),
                 garbled: None,
                 console: Vec::new(),
+                printed: printed(false),
             },
             Err(failure) => {
                 let is_garbled = matches!(failure, Failure::Garbled { .. });
                 let garbled = is_garbled.then(|| escape_byte_lines(&answer.wire));
-                Made { garbled, ..Made::failed(failure, Vec::new()) }
+                Made { garbled, printed: printed(true), ..Made::failed(failure, Vec::new()) }
             }
         })
     }

@@ -1,7 +1,10 @@
 use crate::engine::{Limits, RawAnswer};
-use crate::model::{Failure, Sample, Workload};
+use crate::model::{Failure, PrintedEnd, Sample, Signature, Workload};
+use crate::run::numbers::numbers;
+use crate::run::suites::recognised;
 use crate::rundir::profile::{self, ProfileError};
-use crate::wire::{self, Answer, WireError};
+use crate::text::escape;
+use crate::wire::{self, Answer, Printed, WireError};
 
 /// A Sample and the profile's text, which is kept as it came.
 pub struct Measured {
@@ -19,7 +22,7 @@ pub fn measure(
     if let Err(ProfileError::Over { limit, cpus }) = parsed {
         return Err(Failure::CountedTime { limit_s: Limits::seconds(limit), cpus });
     }
-    let done = match wire::parse_answer(&answer.wire, &workload.program) {
+    let mut done = match wire::parse_answer(&answer.wire, &workload.program) {
         Ok(Answer::Done(done)) => done,
         Ok(Answer::Refused(message)) if workload.is_users() => {
             return Err(Failure::Program { message });
@@ -33,6 +36,11 @@ pub fn measure(
     let Some(tsc) = done.tsc else {
         return Err(Failure::Garbled { reason: "there is no time-stamp".into() });
     };
+    let printed = workload.is_users().then(|| wire::parse_printed(&answer.wire));
+    if let Some(printed) = &printed {
+        let (signature, values) = (&mut done.signature, &mut done.values);
+        read_printed(workload, printed, signature, values)?;
+    }
     let deviations = workload.deviations(&done.signature).join("; ");
     if !deviations.is_empty() {
         return Err(Failure::WrongWork { deviations });
@@ -55,10 +63,39 @@ pub fn measure(
         tsc,
         signature: done.signature,
         values: done.values,
+        printed: printed.as_ref().and_then(printed_end),
         notes: parsed.notes.clone(),
         parallel: parsed.parallel,
     };
     Ok(Measured { sample, profile: answer.profile.clone() })
+}
+
+/// Adds the numbers in what a program printed: those that are asked for, and the operations of a
+/// suite that is known.
+fn read_printed(
+    workload: &Workload,
+    printed: &Printed,
+    signature: &mut Signature,
+    values: &mut Signature,
+) -> Result<(), Failure> {
+    let found = numbers(&workload.numbers, printed);
+    signature.extend(found.map_err(|message| {
+        let message = escape(&message).to_string();
+        Failure::Program { message }
+    })?);
+    let operations = |(suite, count)| (format!("{suite}{}", Sample::OPERATIONS_OF), count);
+    values.extend(recognised(printed).map(operations));
+    Ok(())
+}
+
+/// How much of what a program printed is a part of its Sample.
+const MOST_LINES: usize = 6;
+const MOST_LINE_BYTES: usize = 160;
+
+fn printed_end(printed: &Printed) -> Option<PrintedEnd> {
+    let stdout = printed.stdout.last_lines(MOST_LINES, MOST_LINE_BYTES);
+    let stderr = printed.stderr.last_lines(MOST_LINES, MOST_LINE_BYTES);
+    (!stdout.is_empty() || !stderr.is_empty()).then_some(PrintedEnd { stdout, stderr })
 }
 
 /// What a profile that cannot be used says of the Workload.

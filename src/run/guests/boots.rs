@@ -47,6 +47,6 @@ impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
     fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
         let Recorded { run, signature, console } = (**self).run(row)?;
         let outcome = Outcome::Measured(GuestSample { run, signature });
-        Ok(Made { outcome, profile: None, garbled: None, console })
+        Ok(Made { outcome, profile: None, garbled: None, console, printed: None })
     }
 }

@@ -67,5 +67,6 @@ fn workload(row: &str) -> Workload {
         memory_bytes: 0,
         params: [("pages".to_owned(), 16)].into(),
         signature: [("calls".to_owned(), OPS), ("failed".to_owned(), 0)].into(),
+        numbers: Default::default(),
     }
 }

@@ -1,8 +1,10 @@
 //! What programs did on both Sides, from canned profiles to what a row says.
 
+use std::fs;
+
 use ktax::analyse::counts;
 use ktax::engine::RawAnswer;
-use ktax::model::{Comparison, RUNNER, Row, Side, Signature, UserProgram, Verdict};
+use ktax::model::{Comparison, RUNNER, Row, Side, Signature, UserProgram, Verdict, Workload};
 
 use super::scene::Scene;
 use crate::common::{open_counts, scratch};
@@ -19,6 +21,8 @@ struct Did {
     page_faults: u64,
     /// Instructions beside those of its calls.
     instructions: u64,
+    /// What it printed, as the guest sends it.
+    printed: String,
 }
 
 impl Did {
@@ -55,8 +59,12 @@ impl Did {
         format!("ktax-profile\t1\napi\t1\nregion\t1\ntotal\t{total}\n{lines}{paths}end\n")
     }
 
-    fn answer(&self, more: &str) -> RawAnswer {
-        let wire = format!("ktax 1\nstart {RUNNER}\nsig exit-status 0\n{more}tsc 10820000\nend\n");
+    fn answer(&self) -> RawAnswer {
+        let (printed, hash) = (&self.printed, self.printed.len() as u64);
+        let wire = format!(
+            "ktax 1\nstart {RUNNER}\nsig exit-status 0\nsig stdout {hash}\n{printed}\
+             tsc 10820000\nend\n"
+        );
         let (wire, profile) = (wire.into_bytes(), self.profile());
         RawAnswer { wire, profile, console_tail: String::new() }
     }
@@ -69,9 +77,13 @@ fn scene(program: UserProgram, did: impl Fn(Side, usize) -> Did) -> Scene {
     workload.program = RUNNER.into();
     workload.ops = program.ops.unwrap_or(1);
     workload.signature = Signature::new();
+    workload.numbers = program.numbers.clone();
+    if program.numbers.contains_key(UserProgram::OPS) {
+        workload.params.insert(Workload::PRINTS_OPS.to_owned(), 1);
+    }
     scene.plan.method.programs.push(UserProgram { name: "p".into(), ..program });
     for (side, layout) in Side::BOTH.into_iter().flat_map(|side| (0..5).map(move |n| (side, n))) {
-        scene = scene.answer(RUNNER, side, layout, did(side, layout).answer(""));
+        scene = scene.answer(RUNNER, side, layout, did(side, layout).answer());
     }
     scene
 }
@@ -192,4 +204,96 @@ fn page_faults_are_what_a_change_is_about_and_shown() {
     let work = row.counts().unwrap().work.as_ref().unwrap();
     let what: Vec<_> = work.differences.iter().map(|one| one.what.as_str()).collect();
     assert_eq!(what, ["page faults"]);
+}
+
+/// The same, and prints how often as UnixBench does.
+fn unixbench(side: Side, layout: usize) -> Did {
+    let mut did = fixed_time(side, layout);
+    let calls = did.calls[0].1;
+    did.printed = format!("stderr COUNT|{calls}|1|lps\\x0a\n");
+    did
+}
+
+#[test]
+fn a_known_suite_is_compared_by_the_operations_that_it_prints() {
+    let row = row_of(UserProgram::default(), unixbench);
+    assert_eq!(row.verdict, Verdict::Slower, "{:?}", row.reason);
+    let counts = row.counts().unwrap();
+    let operations = counts.operations.as_ref().unwrap();
+    assert_eq!(operations.suite.as_deref(), Some("unixbench"));
+    assert_eq!((operations.count.base, operations.count.change), (29_600, 20_000));
+    assert_eq!(row.ops, 29_600);
+    // As many instructions for fewer operations.
+    let effect = &row.effects()[0];
+    assert!((effect.percent.unwrap() - 48.0).abs() < 0.1, "{effect:?}");
+    let per_op = |raw: f64, ops: f64| raw / ops;
+    assert!((effect.change - per_op(10_000_000.0, 20_000.0)).abs() < 0.1, "{effect:?}");
+    // What the functions say is of as many operations, too.
+    let sum: f64 = effect.functions.iter().map(|function| function.delta).sum();
+    assert!((sum - effect.delta).abs() < 0.01, "{sum} {effect:?}");
+    // The user knows better.
+    let given = UserProgram { ops: Some(1), ..UserProgram::default() };
+    assert_eq!(row_of(given, unixbench).verdict, Verdict::DifferentWork);
+}
+
+#[test]
+fn operations_are_read_from_either_output_behind_a_text_or_by_an_expression() {
+    let asked = |text: &str| UserProgram {
+        numbers: [(UserProgram::OPS.to_owned(), text.to_owned())].into(),
+        ..UserProgram::default()
+    };
+    let did = |output: &'static str| {
+        move |side: Side, layout: usize| {
+            let mut did = fixed_time(side, layout);
+            did.printed = format!("{output} did {} calls\\x0a\n", did.calls[0].1);
+            did
+        }
+    };
+    for (text, output) in
+        [("did", "stdout"), (r"^did (\d+) calls$", "stdout"), (r"(\d+) calls", "stderr")]
+    {
+        let row = row_of(asked(text), did(output));
+        assert_eq!(row.verdict, Verdict::Slower, "{text}: {:?}", row.reason);
+        assert_eq!(row.ops, 29_600, "{text}");
+    }
+    let row = row_of(asked("nothing"), did("stdout"));
+    assert_eq!(row.verdict, Verdict::Failed);
+    let failure = row.failures[0].failure.to_string();
+    assert!(failure.contains("it printed no number behind nothing"), "{failure}");
+}
+
+#[test]
+fn what_a_program_printed_is_kept_and_shown_where_it_differs() {
+    let did = |side: Side, _| Did {
+        printed: format!("stdout of {} \\x1b[2J\\x0a\nstderr quiet\n", side.name()),
+        ..Did::calls(&[("__x64_sys_write", 2)])
+    };
+    let scene = scene(UserProgram::default(), did);
+    let dir = scratch();
+    scene.run(dir.path()).complete();
+    let kept = |name: &str| fs::read_to_string(dir.path().join("boots").join(name));
+    assert_eq!(kept("000-base/runs/program:p.stdout").unwrap(), "of base \x1b[2J\n");
+    assert_eq!(kept("001-change/runs/program:p.stderr").unwrap(), "quiet");
+    assert!(kept("002-change/runs/program:p.stdout").is_err());
+    let comparison = counts(&open_counts(dir.path()).unwrap()).unwrap();
+    let row = &comparison.rows[0];
+    assert_eq!(row.verdict, Verdict::DifferentWork);
+    let printed = row.counts().unwrap().printed.as_ref().unwrap();
+    assert_eq!(printed.base.stdout, ["of base \\x1b[2J"]);
+    assert_eq!(printed.change.stdout, ["of change \\x1b[2J"]);
+}
+
+#[test]
+fn what_a_program_printed_before_it_failed_is_kept_in_every_layout() {
+    let mut scene = scene(UserProgram::default(), |_, _| Did::calls(&[]));
+    let wire = format!(
+        "ktax 1\nstart {RUNNER}\nstdout begun\nstderr no such file\nfail its exit status is 4\n"
+    );
+    let failed = RawAnswer { wire: wire.into_bytes(), ..RawAnswer::default() };
+    scene = scene.answer(RUNNER, Side::Change, 1, failed);
+    let dir = scratch();
+    scene.run(dir.path()).complete();
+    let runs = dir.path().join("boots/002-change/runs");
+    assert_eq!(fs::read_to_string(runs.join("program:p.stdout")).unwrap(), "begun");
+    assert_eq!(fs::read_to_string(runs.join("program:p.stderr")).unwrap(), "no such file");
 }

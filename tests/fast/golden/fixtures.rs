@@ -66,7 +66,17 @@ fn sample(text: &str, signature: Signature) -> Sample {
     let counts = parsed.counts();
     let (total, notes, parallel) = (parsed.total, parsed.notes, parsed.parallel);
     let values = Signature::new();
-    Sample { ops: OPS, counts, total, tsc: total, signature, values, notes, parallel }
+    Sample {
+        ops: OPS,
+        counts,
+        total,
+        tsc: total,
+        signature,
+        values,
+        printed: None,
+        notes,
+        parallel,
+    }
 }
 
 /// As the plugin writes it; the region itself costs a few instructions, which make odd fractions.
@@ -157,5 +167,6 @@ fn workload(row: &str, operation: &str) -> Workload {
         memory_bytes: 0,
         params: BTreeMap::new(),
         signature: BTreeMap::new(),
+        numbers: BTreeMap::new(),
     }
 }

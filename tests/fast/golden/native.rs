@@ -16,6 +16,7 @@ fn row(name: &str, ns: &[u64]) -> NativeRow {
         memory_bytes: 0,
         params: pages.map(|pages: u64| ("pages".to_owned(), pages)).into_iter().collect(),
         signature: Signature::new(),
+        numbers: Default::default(),
     };
     let sample = |ns: &u64| NativeSample {
         signature: Signature::new(),

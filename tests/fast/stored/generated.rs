@@ -89,6 +89,7 @@ fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
         signature: Signature::from([("calls".to_owned(), OPS)]),
         values: Signature::new(),
         notes: Vec::new(),
+        printed: None,
         parallel: None,
     };
     MeasuredLayout { boot: Boot::default(), sample, profile: text }
@@ -118,6 +119,7 @@ fn workload(row: &str) -> Workload {
         memory_bytes: 0,
         params: BTreeMap::new(),
         signature: Signature::from([("calls".to_owned(), OPS)]),
+        numbers: Default::default(),
     }
 }
 
