@@ -63,7 +63,8 @@ pub fn since(earlier: &ExitTable, later: &ExitTable) -> Result<ExitTable, SinceE
     let gone = earlier.rows.iter().filter(|row| later.row(&row.reason).is_none());
     gone.for_each(|row| leave_out(&row.reason, "second"));
     let (of, source) = (later.of.clone(), format!("{}, between two reads", later.source));
-    Ok(ExitTable { of, source, rows, warnings, elapsed_ns: None, account: None })
+    let rows_are = later.rows_are;
+    Ok(ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() })
 }
 
 fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
@@ -71,7 +72,7 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
         return Ok(after.clone());
     }
     let count = after.count.checked_sub(before.count);
-    let sum_ns = after.sum_ns.checked_sub(before.sum_ns);
+    let sum_ns = after.time_ns().checked_sub(before.time_ns());
     // In one file the minimum only falls and the maximum only rises.
     let goes_on = after.least_ns <= before.least_ns && after.most_ns >= before.most_ns;
     let (Some(count), Some(sum_ns), true) = (count, sum_ns, goes_on) else {
@@ -92,7 +93,7 @@ fn less(before: &ExitRow, after: &ExitRow) -> Result<ExitRow, SinceError> {
         count,
         least_ns: after.least_ns.filter(|least| before.least_ns.is_some_and(|old| *least < old)),
         most_ns: after.most_ns.filter(|most| before.most_ns.is_some_and(|old| *most > old)),
-        sum_ns,
+        sum_ns: Some(sum_ns),
         squares_ns2,
         ..ExitRow::default()
     })
@@ -122,7 +123,8 @@ pub fn together(of: String, source: String, tables: &[ExitTable]) -> ExitTable {
             warnings.push(warning.clone());
         }
     }
-    ExitTable { of, source, rows, warnings, elapsed_ns: None, account: None }
+    let rows_are = tables.first().map(|table| table.rows_are).unwrap_or_default();
+    ExitTable { of, source, rows_are, rows, warnings, ..ExitTable::default() }
 }
 
 fn add(all: &mut ExitRow, one: &ExitRow) {
@@ -130,7 +132,7 @@ fn add(all: &mut ExitRow, one: &ExitRow) {
         a.zip(b).map(|(a, b)| choose(a, b))
     };
     all.count = all.count.saturating_add(one.count);
-    all.sum_ns = all.sum_ns.saturating_add(one.sum_ns);
+    all.sum_ns = Some(all.time_ns().saturating_add(one.time_ns()));
     all.least_ns = both(all.least_ns, one.least_ns, u64::min);
     all.most_ns = both(all.most_ns, one.most_ns, u64::max);
     let squares = all.squares_ns2.zip(one.squares_ns2);
@@ -150,7 +152,7 @@ mod tests {
     /// count, sum, min, max.
     fn numbers(table: &ExitTable, reason: &str) -> (u64, u64, Option<u64>, Option<u64>) {
         let row = table.row(reason).unwrap();
-        (row.count, row.sum_ns, row.least_ns, row.most_ns)
+        (row.count, row.time_ns(), row.least_ns, row.most_ns)
     }
 
     const FIRST: &str = "guest: 7 70 4 20\ncede: 0 0 0 0\nrm_exit: 2 8 3 5\n";
@@ -176,7 +178,7 @@ mod tests {
         // 400 ticks a µs: squares are µs² times 400. 1, 3; then 5 and 7 more.
         let (first, later) = (e500("MMIO\t2\t1\t3\t4\t4000"), e500("MMIO\t4\t1\t7\t16\t33600"));
         let row = since(&first, &later).unwrap().row("MMIO").unwrap().clone();
-        assert_eq!((row.count, row.sum_ns, row.squares_ns2), (2, 12_000, Some(74_000_000)));
+        assert_eq!((row.count, row.time_ns(), row.squares_ns2), (2, 12_000, Some(74_000_000)));
     }
 
     #[test]

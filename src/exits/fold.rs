@@ -11,6 +11,8 @@ pub enum VcpuEvent {
     Enter,
     /// It has left the guest, and goes on in this stage.
     Left(Reason, Stage),
+    /// The reason for which it has left the guest is this one, more precisely.
+    Refined(Reason),
     /// It goes on in another stage.
     Moves(Stage),
     /// It loses its CPU, and could go on or not.
@@ -78,6 +80,13 @@ impl Fold {
                 state.close(tid, now, |reason| reason == Reason::GUEST, &mut self.rows);
                 state.open = Some((reason, now));
                 state.stage = stage;
+            }
+            VcpuEvent::Refined(reason) => {
+                if let Some((open, _)) =
+                    state.open.as_mut().filter(|(old, _)| *old != Reason::GUEST)
+                {
+                    *open = reason;
+                }
             }
             VcpuEvent::Moves(stage) => state.stage = stage,
             VcpuEvent::Off { could_run } => {

@@ -9,6 +9,7 @@
 //!                                                      Recording ─► table ───────┘─┘
 //! ```
 
+mod architecture;
 mod cumulative;
 pub mod files;
 mod fold;

@@ -1,5 +1,7 @@
 //! Makes tables of a Recording.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::recording::{Reason, Recording, STAGES, Thread, Times};
 use crate::model::{ExitAccount, ExitParts, ExitRow, ExitTable, OpenExit, Warning};
 use crate::stats::histogram::quantile;
@@ -43,6 +45,21 @@ pub(super) struct Recorded<'a> {
     pub began: Option<u64>,
     /// When the recording of a thread ended, ns.
     pub end: &'a dyn Fn(u32, &Thread) -> u64,
+    /// The threads that have counts alone.
+    pub counted: &'a CountedExits,
+    /// Whether task switches were recorded.
+    pub has_switches: bool,
+    /// Whether the vCPU's thread may sleep after an exit for this reason.
+    pub may_sleep: &'a dyn Fn(Reason) -> bool,
+}
+
+/// Exits of threads whose entries were not recorded: they have no times.
+#[derive(Debug, Default)]
+pub(super) struct CountedExits {
+    /// How often every thread left the guest, by thread id and reason.
+    pub exits: BTreeMap<(u32, Reason), u64>,
+    /// The threads without entries.
+    pub untimed: BTreeSet<u32>,
 }
 
 impl Recorded<'_> {
@@ -71,16 +88,71 @@ impl Recorded<'_> {
             each.for_each(|times| all.merge(times));
             all
         };
-        let rows = reasons
-            .iter()
-            .map(|reason| row((self.name)(*reason), *reason == Reason::GUEST, &times(*reason)));
+        let elapsed_ns = self.elapsed_ns(tids);
+        let source = self.source.to_owned();
+        if tids.iter().any(|tid| self.counted.untimed.contains(tid)) {
+            let rows = self.counts(tids);
+            return ExitTable { of, source, rows, elapsed_ns, ..ExitTable::default() };
+        }
+        let rows = reasons.iter().map(|reason| self.row(*reason, &times(*reason)));
         ExitTable {
             of,
-            source: self.source.to_owned(),
+            source,
             rows: rows.collect(),
             warnings: warnings.to_vec(),
-            elapsed_ns: self.elapsed_ns(tids),
+            elapsed_ns,
             account: Some(self.account(tids)),
+            ..ExitTable::default()
+        }
+    }
+
+    /// How often these threads left the guest, by reason; no times.
+    fn counts(&self, tids: &[u32]) -> Vec<ExitRow> {
+        let mut counts: BTreeMap<Reason, u64> = BTreeMap::new();
+        let ours = self.counted.exits.iter().filter(|((tid, _), _)| tids.contains(tid));
+        ours.for_each(|((_, reason), count)| *counts.entry(*reason).or_default() += count);
+        let row = |(reason, count): (&Reason, &u64)| ExitRow {
+            reason: (self.name)(*reason),
+            count: *count,
+            ..ExitRow::default()
+        };
+        counts.iter().map(row).collect()
+    }
+
+    fn row(&self, reason: Reason, times: &Times) -> ExitRow {
+        let quantile = |share| {
+            let value = quantile(&times.buckets, share)?.round() as u64;
+            Some(value.clamp(times.least, times.most))
+        };
+        ExitRow {
+            reason: (self.name)(reason),
+            is_guest: reason == Reason::GUEST,
+            count: times.count,
+            least_ns: Some(times.least),
+            most_ns: Some(times.most),
+            sum_ns: Some(times.sum),
+            squares_ns2: Some(times.squares),
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            parts: Some(self.parts(reason, times)),
+            counter: None,
+        }
+    }
+
+    fn parts(&self, reason: Reason, times: &Times) -> ExitParts {
+        let [kernel_ns, user_ns, halted_ns, preempted_ns]: [u64; STAGES] = times.parts;
+        let parts = ExitParts { kernel_ns, user_ns, ..ExitParts::default() };
+        if self.has_switches {
+            return ExitParts {
+                halted_ns: Some(halted_ns),
+                preempted_ns: Some(preempted_ns),
+                ..parts
+            };
+        }
+        // Without task switches a thread that sleeps looks like one that runs.
+        match reason != Reason::GUEST && (self.may_sleep)(reason) {
+            true => ExitParts { kernel_ns: 0, unknown_ns: kernel_ns, ..parts },
+            false => parts,
         }
     }
 
@@ -140,27 +212,6 @@ fn warnings(account: &ExitAccount) -> Vec<Warning> {
     warnings
 }
 
-fn row(reason: String, is_guest: bool, times: &Times) -> ExitRow {
-    let quantile = |share| {
-        let value = quantile(&times.buckets, share)?.round() as u64;
-        Some(value.clamp(times.least, times.most))
-    };
-    let [kernel_ns, user_ns, halted_ns, preempted_ns]: [u64; STAGES] = times.parts;
-    ExitRow {
-        reason,
-        is_guest,
-        count: times.count,
-        least_ns: Some(times.least),
-        most_ns: Some(times.most),
-        sum_ns: times.sum,
-        squares_ns2: Some(times.squares),
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-        parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
-        counter: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +232,19 @@ mod tests {
         let lengths = |began| {
             let (name, end) = (|_| "a reason".to_owned(), |_, _: &Thread| 10_000);
             let (name, end, of, source) = (&name, &end, "", "a test");
-            let recorded = Recorded { recording, of, source, name, began, end };
+            let counted = &CountedExits::default();
+            let (has_switches, may_sleep) = (true, &|_: Reason| false);
+            let recorded = Recorded {
+                recording,
+                of,
+                source,
+                name,
+                began,
+                end,
+                counted,
+                has_switches,
+                may_sleep,
+            };
             let tables = recorded.tables(Per::Both);
             tables.iter().map(|table| table.elapsed_ns.unwrap()).collect::<Vec<_>>()
         };

@@ -30,7 +30,7 @@ use crate::report::{PageError, ReportError};
 use crate::run::TimesError;
 use crate::rundir::RunDirError;
 use crate::store::StoreError;
-use crate::text::escape;
+use crate::text::{escape, shell_path};
 use crate::vmm::VmmError;
 
 /// Why something could not be done. The message says what failed, why, and what to do next.
@@ -57,6 +57,12 @@ pub enum Error {
         .near.as_ref().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
     )]
     NotBuiltIn { name: String, near: Option<String> },
+    #[error(
+        "{} has exit tables that ktax did not write; print it with `ktax exits report {}`",
+        escape(.path),
+        escape(&shell_path(.path))
+    )]
+    ExitText { path: String },
     #[error("cannot read {path}: {}; {}", escape(&.error.to_string()), .error.next_step())]
     NoResult { path: String, error: SavedError },
     #[error(
@@ -215,6 +221,7 @@ impl Error {
             Error::NoPage { .. }
             | Error::NotEmpty { .. }
             | Error::NoResult { .. }
+            | Error::ExitText { .. }
             | Error::NoComparison { .. }
             | Error::NoPaths { .. }
             | Error::NoRow { .. } => Blame::User,

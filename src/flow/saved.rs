@@ -7,7 +7,10 @@ use super::file::{RESULT_MAX, unreadable};
 use super::kept::{BISECTION, LEDGER, VALIDATION};
 use crate::analyse;
 use crate::disk::read_limited;
-use crate::model::{Comparison, METRICS, Row, RowPaths, Saved, SavedResult, read_results};
+use crate::exits;
+use crate::model::{
+    Comparison, METRICS, Row, RowPaths, Saved, SavedError, SavedResult, read_results,
+};
 use crate::report::{Explained, Report, results_of_page};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::text::{nearest, shell_path};
@@ -88,8 +91,14 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let text = String::from_utf8_lossy(&bytes);
     let no_page = |error| Error::NoPage { path: path.display().to_string(), error };
     let of_page = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
-    read_results(of_page.as_deref().unwrap_or(&text))
-        .map_err(|error| Error::NoResult { path: path.display().to_string(), error })
+    read_results(of_page.as_deref().unwrap_or(&text)).map_err(|error| {
+        let path = path.display().to_string();
+        let is_other = matches!(error, SavedError::NotAResult(_));
+        match is_other && exits::files::kind(&text).is_some() {
+            true => Error::ExitText { path },
+            false => Error::NoResult { path, error },
+        }
+    })
 }
 
 /// All call paths of a row of a run directory, in the Layout that its report shows: as they were

@@ -30,14 +30,7 @@ fn said(stdout: &str) -> Said {
 
 /// A table as `ktax exits report --json` prints it.
 fn table() -> Said {
-    let table = ExitTable {
-        of: String::new(),
-        source: "a test".into(),
-        rows: Vec::new(),
-        warnings: Vec::new(),
-        elapsed_ns: None,
-        account: None,
-    };
+    let table = ExitTable { source: "a test".into(), ..ExitTable::default() };
     said(&serde_json::to_string(&Saved::from(SavedResult::Exits(vec![table]))).unwrap())
 }
 

@@ -3,15 +3,21 @@ use serde::{Deserialize, Serialize};
 use super::Warning;
 
 /// What a vCPU's time went to, by the reason for which it left the guest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitTable {
     /// What it says it is of: a path, a VM; empty where nothing is said.
     pub of: String,
     /// Who counted: `e500 timing`, `book3s HV timings`.
     pub source: String,
+    /// What one row of it is.
+    #[serde(default, skip_serializing_if = "ExitRows::are_reasons")]
+    pub rows_are: ExitRows,
     /// In the source's order.
     pub rows: Vec<ExitRow>,
+    /// Events that were not recorded, so that a part of the table is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingEvents>,
     /// Facts to know.
     pub warnings: Vec<Warning>,
     /// How long was recorded, ns, however many vCPUs there are: what rates are of. Nothing where
@@ -21,6 +27,45 @@ pub struct ExitTable {
     /// What a recorder says of itself; a file that a kernel wrote has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<ExitAccount>,
+}
+
+/// What the rows of an exit table are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitRows {
+    /// Reasons for which the guest was left: each exit is in one row.
+    #[default]
+    Reasons,
+    /// Phases of the way out of the guest and back: one exit is in several rows.
+    Phases,
+    /// Addresses, ports, registers or calls that the guest used: not every exit is in a row.
+    Accesses,
+}
+
+impl ExitRows {
+    fn are_reasons(&self) -> bool {
+        *self == ExitRows::Reasons
+    }
+}
+
+/// Events that a source lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingEvents {
+    /// Which events.
+    pub events: ExitEvents,
+    /// How to record them: the sentence begins with a verb and has no full stop.
+    pub next_step: String,
+}
+
+/// Kinds of events that make an exit table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitEvents {
+    /// Entries into the guest: without them no time is known.
+    Entries,
+    /// Task switches: without them nobody knows whether a vCPU ran or slept.
+    Scheduling,
 }
 
 /// Two exit tables that are compared.
@@ -92,18 +137,34 @@ pub struct RecorderCost {
     pub switch_ns: u64,
 }
 
-/// Where a row's time went; the four add up to its sum, ns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a row's time went; the parts add up to its sum, ns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExitParts {
-    /// In the kernel on a CPU; of the guest's row, in the guest.
+    /// In the kernel on a CPU; of the guest's row, in the guest. Without scheduling events also
+    /// what a vCPU waited for a page or a CPU.
     pub kernel_ns: u64,
     /// In the VMM.
     pub user_ns: u64,
-    /// Asleep in the kernel: a halted vCPU, or one that waits for a page.
-    pub halted_ns: u64,
-    /// Ready to run, without a CPU.
-    pub preempted_ns: u64,
+    /// Asleep in the kernel: a halted vCPU, or one that waits for a page. `None` without scheduling
+    /// events.
+    pub halted_ns: Option<u64>,
+    /// Ready to run, without a CPU. `None` without scheduling events.
+    pub preempted_ns: Option<u64>,
+    /// In the kernel, halted or on a CPU: nobody knows without scheduling events.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_ns: u64,
+}
+
+impl ExitParts {
+    /// Halted, preempted, and unknown or halted, ns.
+    pub fn waits_ns(&self) -> [u64; 3] {
+        [self.halted_ns.unwrap_or(0), self.preempted_ns.unwrap_or(0), self.unknown_ns]
+    }
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// One reason.
@@ -120,8 +181,8 @@ pub struct ExitRow {
     pub least_ns: Option<u64>,
     /// The longest, ns.
     pub most_ns: Option<u64>,
-    /// All together, ns.
-    pub sum_ns: u64,
+    /// All together, ns; nothing where no time was measured.
+    pub sum_ns: Option<u64>,
     /// The sum of the squares, ns²; nothing where the source has none that can be used.
     pub squares_ns2: Option<u128>,
     /// The median, to an eighth of itself, ns; nothing where only sums are known.
@@ -167,7 +228,12 @@ impl ExitRow {
 
     /// Whether its time was measured: KVM's statistics count more than they time.
     pub fn is_timed(&self) -> bool {
-        self.sum_ns > 0 || self.most_ns.is_some()
+        self.time_ns() > 0 || self.most_ns.is_some()
+    }
+
+    /// All together, ns; 0 where no time was measured.
+    pub fn time_ns(&self) -> u64 {
+        self.sum_ns.unwrap_or(0)
     }
 }
 
@@ -178,10 +244,13 @@ impl ExitAccount {
     }
 }
 
+/// The phase in which POWER9 and POWER8 come from the guest.
+const EXIT_PHASES: [&str; 2] = ["guest_exit", "rm_intr"];
+
 impl ExitTable {
     /// All rows together, ns: where nothing is missing, the time that was looked at.
     pub fn sum_ns(&self) -> u64 {
-        self.rows.iter().map(|row| row.sum_ns).fold(0, u64::saturating_add)
+        self.rows.iter().map(ExitRow::time_ns).fold(0, u64::saturating_add)
     }
 
     /// How long was recorded, s; nothing where that is not known.
@@ -190,8 +259,11 @@ impl ExitTable {
     }
 
     /// How often the guest was left: what KVM counted, if it counts all exits, and otherwise the
-    /// sum of the reasons.
+    /// sum of the reasons. One exit has several phases, and is counted by one of them.
     pub fn exits(&self) -> u64 {
+        if self.rows_are == ExitRows::Phases {
+            return self.exit_phase().map_or(0, |row| row.count);
+        }
         let sum = |of: fn(&ExitRow) -> bool| {
             let rows = self.rows.iter().filter(|row| of(row)).map(|row| row.count);
             rows.reduce(u64::saturating_add)
@@ -203,6 +275,17 @@ impl ExitTable {
     /// Whether the time of its exits was measured; KVM's statistics have only that of halts.
     pub fn is_timed(&self) -> bool {
         self.rows.iter().any(|row| row.counter.is_none() && row.is_timed())
+    }
+
+    /// The phase that each exit has once; where the file has none, the time in the guest.
+    pub fn exit_phase(&self) -> Option<&ExitRow> {
+        let named = EXIT_PHASES.iter().find_map(|name| self.row(name));
+        named.or_else(|| self.rows.iter().find(|row| row.is_guest))
+    }
+
+    /// Whether it lacks such events.
+    pub fn lacks(&self, events: ExitEvents) -> bool {
+        self.missing.iter().any(|missing| missing.events == events)
     }
 
     /// The row of a reason.

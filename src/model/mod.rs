@@ -63,8 +63,8 @@ pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
 pub use disk::{BlockDevice, Disk};
 pub use effect::{Effect, FunctionDelta};
 pub use exits::{
-    ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitRun, ExitTable, OpenExit,
-    RecorderCost,
+    ExitAccount, ExitCounter, ExitEvents, ExitPair, ExitParts, ExitRow, ExitRows, ExitRun,
+    ExitTable, MissingEvents, OpenExit, RecorderCost,
 };
 pub use fact::FactDifference;
 pub use failure::Failure;

@@ -7,6 +7,7 @@
 //! | `console` | run again by `make test`; the output is the same to the byte |
 //! | `console long` | the same, by `make test-long` |
 //! | `console here` | measures this machine or this build: only the command line is checked |
+//! | `console answer` | a row of the answer below an experiment; `tests/fast/docs.rs` writes it |
 //! | `toml FILE` | the file is there when the commands of the page run |
 //! | `sh` | only the command lines are checked |
 //!

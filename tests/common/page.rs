@@ -10,6 +10,7 @@ pub enum Kind {
     Again,
     Long,
     Here,
+    Answer,
     File,
     Commands,
     Other,
@@ -115,6 +116,7 @@ impl Page {
             ["console"] => Kind::Again,
             ["console", "long"] => Kind::Long,
             ["console", "here"] => Kind::Here,
+            ["console", "answer"] => Kind::Answer,
             ["toml", _] => Kind::File,
             ["sh"] => Kind::Commands,
             ["console", ..] => panic!("{}: no such block: {words:?}", self.name()),
@@ -155,7 +157,7 @@ impl Block {
     /// The command lines of ktax in it.
     pub fn lines_of_ktax(&self) -> Vec<String> {
         let all = match self.kind {
-            Kind::Again | Kind::Long | Kind::Here => self.commands(),
+            Kind::Again | Kind::Long | Kind::Here | Kind::Answer => self.commands(),
             Kind::Commands => self.text.replace("\\\n", " ").lines().map(str::to_owned).collect(),
             Kind::File | Kind::Other => return Vec::new(),
         };

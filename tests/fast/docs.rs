@@ -1,7 +1,7 @@
 //! Every command in the documents is a command line of ktax, and every document that is named is
 //! there. What the commands print is compared in `tests/boots/docs.rs`.
 
-use crate::common::page::{Block, name_of_a_document, pages, root, sources};
+use crate::common::page::{Block, Kind, name_of_a_document, pages, root, sources};
 use crate::common::{ktax, run};
 
 #[test]
@@ -87,4 +87,62 @@ fn every_cell_of_the_published_tables_has_a_whole_command() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a build of ktax measures of itself is in one place, below the experiment: another build
+/// has other numbers, and a page has no numbers of its own.
+#[test]
+fn a_row_of_an_answer_is_on_a_page_as_it_is_below_the_experiment() {
+    let mut wrong = Vec::new();
+    for mut page in pages() {
+        for block in page.blocks().into_iter().filter(|block| block.kind == Kind::Answer) {
+            let command = block.commands().remove(0);
+            let expected = format!("$ {command}\n{}", of_answer(&command));
+            if std::env::var_os("BLESS").is_some() {
+                page.replace(&block, &expected);
+                page.write();
+            } else if block.text != expected {
+                wrong.push(format!("{}:\n{}\nnow:\n{expected}", page.name(), block.text));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The paragraphs about one row in the answer that `ktax compare NAME -w ROW` gave.
+fn of_answer(command: &str) -> String {
+    let words: Vec<&str> = command.split(' ').collect();
+    let (file, row) = (words[2], words[4]);
+    let path = root().join("experiments").join(file).with_extension("toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, answer) = text.split_once("written by `make answers`:\n").unwrap();
+    let plain =
+        |line: &str| line.trim_start_matches('#').strip_prefix(' ').unwrap_or("").to_owned();
+    let answer = answer.lines().map(plain).collect::<Vec<_>>().join("\n");
+    let paragraphs: Vec<&str> = answer.split("\n\n").collect();
+    let title = paragraphs.iter().position(|text| text.ends_with('?')).unwrap();
+    let is_of = |text: &str, row: &str| text.starts_with(&format!("{row},"));
+    let first = paragraphs.iter().position(|text| is_of(text, row)).unwrap();
+    let is_next = |text: &&str| text.starts_with("raw:") || text.starts_with("Events lost");
+    let length = 1 + paragraphs[first + 1..].iter().position(is_next).unwrap();
+    let of_other = |line: &&str| line.starts_with("raw:") && !line.starts_with(&format!("{row} "));
+    let table = paragraphs.iter().find(|text| text.contains("\nworkload")).unwrap();
+    let table: Vec<&str> = table.lines().filter(|line| !of_other(line)).collect();
+    let table = table.join("\n");
+    let mut shown = vec![paragraphs[title], paragraphs[title + 2], table.as_str()];
+    shown.extend(&paragraphs[first..first + length]);
+    shown.push(paragraphs.last().unwrap().trim_end());
+    shown.join("\n\n") + "\n"
+}
+
+/// The comparison of 2008, whose answer is below its experiment.
+#[test]
+fn the_page_says_of_the_magic_page_what_its_answer_says() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    let answer = read("experiments/magic-page.toml");
+    let line =
+        answer.lines().find_map(|line| line.strip_prefix("# raw:all=2000: faster (-")).unwrap();
+    let percent = line.trim_end_matches(')');
+    let said = format!("The total time falls by {percent}.");
+    assert!(read("docs/exits.md").contains(&said), "{said}");
 }

@@ -222,3 +222,135 @@ fn whose_exits_must_be_said_and_only_once() {
         assert!(ran.stderr.contains("--pid <PID>"), "{}", ran.stderr);
     }
 }
+
+/// A file of tests/data/exits.
+fn data(name: &str) -> String {
+    format!("{}/tests/data/exits/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The printed report in one line, and the tables of its JSON.
+fn report(name: &str) -> (String, Vec<ExitTable>) {
+    let text = exits(&["report", &data(name)]).stdout;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (words, printed::exits(&exits(&["report", &data(name), "--json"]).stdout))
+}
+
+#[test]
+fn a_halt_is_on_no_cpu_unless_task_switches_say_so() {
+    let (text, _) = report("halt-no-sched.txt");
+    for said in [
+        "exits took at least 0.00 % of the vCPU time; 99.90 % unknown or halted (HLT), 0.10 % in \
+         the guest; 10 exits/s in 0.1001 s; task switches were not recorded, so ktax cannot tell \
+         running from sleeping: add `-e sched:sched_switch -e sched:sched_wakeup` to `trace-cmd \
+         record`",
+        "guest kernel VMM unknown reason µs µs µs or halted µs",
+        "HLT 100 000 TIMEINGUEST 100 all 100 100 000",
+        "unknown or halted in the kernel, where the vCPU may sleep: task switches were not \
+         recorded",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert!(!text.contains("on a CPU"), "{text}");
+    let csv = exits(&["report", &data("halt-no-sched.txt"), "--format", "csv"]).stdout;
+    let halt = csv.lines().find(|line| line.contains(",HLT,")).unwrap();
+    // kernel, user, halted, preempted, unknown.
+    assert!(halt.contains(",0,0,,,100000000,"), "{csv}");
+    let (text, _) = report("halt-with-sched.txt");
+    let said =
+        "exits took 0.20 % of the vCPU time: 0.20 % HLT; 99.70 % halted, 0.10 % in the guest";
+    assert!(text.contains(said) && !text.contains("unknown"), "{text}");
+}
+
+#[test]
+fn exits_without_entries_have_counts_and_no_times() {
+    let (text, tables) = report("without-entries.txt");
+    for said in [
+        "2 exits/s in 1.000 s: 50.00 % HLT, 50.00 % MSR_WRITE; entries into the guest were not \
+         recorded, so there are no times: add `-e kvm:kvm_entry` to `trace-cmd record`",
+        "HLT 1 50.00 1.000 MSR_WRITE 1 50.00 1.000",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert!(!text.contains('µ'), "{text}");
+    assert!(tables[0].rows.iter().all(|row| row.sum_ns.is_none() && row.parts.is_none()));
+    let json = exits(&["report", &data("without-entries.txt"), "--json"]).stdout;
+    assert_eq!(json.matches("\"sum_ns\": null").count(), 2, "{json}");
+    // What was printed as JSON is printed again.
+    let dir = scratch();
+    let path = dir.path().join("exits.json").display().to_string();
+    fs::write(&path, json).unwrap();
+    let again = exits(&["report", &path]).stdout;
+    assert_eq!(again, exits(&["report", &data("without-entries.txt")]).stdout);
+}
+
+#[test]
+fn reasons_are_names_however_the_record_was_printed() {
+    for (name, reasons) in [
+        ("reason-without-rip.txt", &[("DR_ACCESS", 2), ("VMREAD", 1)][..]),
+        ("failed-to-parse.txt", &[("APIC_ACCESS", 2)]),
+        ("powerpc-hv.txt", &[("HCALL", 1)]),
+    ] {
+        let (_, tables) = report(name);
+        let rows = tables[0].rows.iter().filter(|row| !row.is_guest);
+        let rows: Vec<_> = rows.map(|row| (&*row.reason, row.count)).collect();
+        assert_eq!(rows, reasons, "{name}");
+    }
+}
+
+#[test]
+fn phases_are_no_reasons_and_exits_are_counted_once() {
+    let (text, tables) = report("power9-timings.txt");
+    assert_eq!(tables[0].exits(), 1003);
+    for said in [
+        "exits took 81.15 % of the vCPU time, halts included, by phase: 57.23 % guest_exit, 12.10 \
+         % guest_entry, 4.33 % page_fault; 18.85 % in the guest; 1 003 exits",
+        "A row is a phase of KVM's work for the vCPU, and no reason: each exit passes through \
+         several phases. Exits are counted once, in the phase guest_exit (on POWER8 rm_intr).",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert!(!text.contains("count %"), "{text}");
+}
+
+#[test]
+fn the_table_of_perf_is_printed_with_its_numbers() {
+    let (text, tables) = report("perf-kvm-stat.txt");
+    for said in [
+        "all VMs, all VCPUs (perf kvm stat) exits took 400 020 µs, halts included: 85.63 % HLT, \
+         10.00 % EPT_VIOLATION, 2.25 % MSR_WRITE; 10 000 exits",
+        "The file has no time in the guest, so sum % is a share of the time outside the guest.",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert_eq!(tables[0].exits(), 10_000);
+    let diff = exits(&["diff", &data("perf-kvm-stat.txt"), &data("perf-kvm-stat.txt")]).stdout;
+    assert!(diff.contains("exits 0 % (10 000 → 10 000)"), "{diff}");
+    let classic = exits(&["report", &data("perf-kvm-stat.txt"), "--layout", "classic"]).stdout;
+    assert!(classic.starts_with("sum of time 400020\n"), "{classic}");
+}
+
+#[test]
+fn a_file_without_exits_says_what_it_is_and_what_would_help() {
+    let dir = scratch();
+    let path = dir.path().join("file");
+    let path = path.display().to_string();
+    for (content, said) in [
+        ("", "it is empty"),
+        ("PERFILE2\u{1}\u{2}", "it is perf's binary recording; type `perf script --ns -i FILE"),
+        ("\u{17}\u{8}Dtracing6\u{0}", "it is trace-cmd's binary recording; type `trace-cmd report"),
+        (" Performance counter stats for 'x':\n", "it is the counters of `perf stat`"),
+        ("a 1 [000] 1.5: sched:sched_switch: x\n", "it is a trace with 1 sched_switch, and has no"),
+        ("hello\n", "ktax reads recordings of `ktax exits record`, the text of `perf kvm stat"),
+    ] {
+        fs::write(&path, content).unwrap();
+        let ran = run(ktax().args(["exits", "report", &path]));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{said}\n{}", ran.stderr);
+    }
+    // The other command that prints results names the one for such files.
+    for file in [CAPTURE, &data("perf-kvm-stat.txt"), &data("halt-no-sched.txt")] {
+        let ran = run(ktax().args(["report", file]));
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("print it with `ktax exits report /"), "{}", ran.stderr);
+    }
+}

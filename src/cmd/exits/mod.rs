@@ -15,8 +15,9 @@ use crate::flow::Error;
 /// Show where a virtual machine's time goes, by exit reason.
 ///
 /// `record` and `watch` observe a running VM through the kernel's events or counters. `report` and
-/// `diff` read files: recordings, traces as text, and copies of KVM's debugfs files `timing` (e500)
-/// and `timings` (book3s HV), also from a serial line. FILE#2 names the second table of a file.
+/// `diff` read files: recordings, traces as text, the text of `perf kvm stat report`, and copies of
+/// KVM's debugfs files `timing` (e500) and `timings` (book3s HV). FILE#2 names the second table of
+/// a file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -7,7 +7,7 @@ use crate::flow::exits::{Per, tables, tables_since};
 /// Print the tables of a file, or of a run directory of guests
 ///
 /// The file is a recording, a saved comparison of guests, a trace of perf, trace-cmd or ftrace as
-/// text, or a copy of KVM's timing files in debugfs.
+/// text, the text of `perf kvm stat report`, or a copy of KVM's timing files in debugfs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Read this file or run directory

@@ -124,14 +124,8 @@ fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
         finished(name, raw, squares_ns2)
     });
     let rows = rows.collect();
-    ExitTable {
-        of: of.to_owned(),
-        source: SOURCE.into(),
-        rows,
-        warnings,
-        elapsed_ns: None,
-        account: None,
-    }
+    let (of, source) = (of.to_owned(), SOURCE.into());
+    ExitTable { of, source, rows, warnings, ..ExitTable::default() }
 }
 
 fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
@@ -144,7 +138,7 @@ fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
         // What stands there in an unused row is where the kernel begins.
         least_ns: was_there.then(|| ns(raw.least_us)),
         most_ns: was_there.then(|| ns(raw.most_us)),
-        sum_ns: ns(raw.sum_us),
+        sum_ns: Some(ns(raw.sum_us)),
         squares_ns2,
         ..ExitRow::default()
     }

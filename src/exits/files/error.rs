@@ -7,15 +7,16 @@ use crate::model::{Blame, EXIT_REASONS_MAX, ExitFault, SavedError};
 pub enum ExitsError {
     #[error(
         "it has no exit timing that ktax knows; ktax reads recordings of `ktax exits record`, the \
-         text of `perf script` and `trace-cmd report` with KVM's events, and KVM's debugfs files \
-         `timing` (e500) and `timings` (book3s HV)"
+         text of `perf kvm stat report`, of `perf script` and `trace-cmd report` with KVM's \
+         events, and KVM's debugfs files `timing` (e500) and `timings` (book3s HV)"
     )]
     Unknown,
-    #[error(
-        "its events do not show when a guest was entered and left; record kvm:kvm_entry and \
-         kvm:kvm_exit, or syscalls:sys_enter_ioctl and kvm:kvm_userspace_exit"
-    )]
-    NoPairs,
+    #[error("it is empty; record again, or copy the whole file again")]
+    Empty,
+    #[error("it is {what}; {next}")]
+    Recognised { what: String, next: String },
+    #[error("it is {what}, and has no exit of a guest; {next}")]
+    NoExits { what: String, next: String },
     #[error("{0}; record again with this version of ktax")]
     Saved(#[from] SavedError),
     #[error("it has no exit tables but another result; print it with `ktax report`")]

@@ -1,30 +1,52 @@
 use super::error::ExitsError;
-use super::{e500, hv, recorded, trace};
+use super::unread::unread;
+use super::{e500, hv, kvm_stat, recorded, trace};
 use crate::exits::table::Per;
 use crate::model::{ExitTable, check_exits};
 
 /// The largest file, in bytes: thousands of tables, or some million events as text.
 pub const FILE_MAX: u64 = 1 << 30;
 
-/// Reads the tables of a file, in the order of the file.
-pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
-    let tables = match text {
-        text if recorded::is_one(text) => recorded::read(text)?,
-        text if e500::is_one(text) => e500::read(text)?,
-        text => match hv::read(text)? {
-            // A trace is tried last: any number of other events may come before KVM's first.
-            none if none.is_empty() && trace::is_one(text) => trace::read(text, per)?,
-            tables => tables,
-        },
-    };
-    check_exits(&tables)?;
-    if tables.is_empty() { Err(ExitsError::Unknown) } else { Ok(tables) }
+/// What a file with exit tables is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// What ktax wrote.
+    Recording,
+    /// debugfs' `timing`.
+    E500,
+    /// What `perf kvm stat` printed.
+    KvmStat,
+    /// debugfs' `timings`.
+    Book3sHv,
+    /// Events as text, which can be added up for the VM and for each vCPU.
+    Trace,
 }
 
-/// Whether a file that has tables is a trace, which can be added up for the VM and for each vCPU.
-pub fn is_trace(text: &str) -> bool {
-    let has_tables = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
-    !recorded::is_one(text) && !e500::is_one(text) && !has_tables()
+/// What a file is; `None` where it has no exit table.
+pub fn kind(text: &str) -> Option<FileKind> {
+    let has_timings = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
+    // A trace is tried last: any number of other events may come before KVM's first.
+    match text {
+        text if recorded::is_one(text) => Some(FileKind::Recording),
+        text if e500::is_one(text) => Some(FileKind::E500),
+        text if kvm_stat::is_one(text) => Some(FileKind::KvmStat),
+        _ if has_timings() => Some(FileKind::Book3sHv),
+        text => trace::is_one(text).then_some(FileKind::Trace),
+    }
+}
+
+/// Reads the tables of a file, in the order of the file.
+pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+    let tables = match kind(text) {
+        Some(FileKind::Recording) => recorded::read(text)?,
+        Some(FileKind::E500) => e500::read(text)?,
+        Some(FileKind::KvmStat) => kvm_stat::read(text)?,
+        Some(FileKind::Trace) => trace::read(text, per)?,
+        // A damaged file is an error here.
+        Some(FileKind::Book3sHv) | None => hv::read(text)?,
+    };
+    check_exits(&tables)?;
+    if tables.is_empty() { Err(unread(text)) } else { Ok(tables) }
 }
 
 /// Whether a table is of a file to which the kernel only adds.
@@ -46,8 +68,12 @@ mod tests {
         let kvm = "a-1 [000] 2.000000: kvm_entry: vcpu 0, rip 0x1\n\
                    a-1 [000] 2.000007: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0\n";
         let tables = read(&format!("{other}{kvm}"), Per::Vm).unwrap();
-        assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, 7000);
-        assert_eq!(read(&other, Per::Vm), Err(ExitsError::Unknown));
+        assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, Some(7000));
+        let error = read(&other, Per::Vm).unwrap_err().to_string();
+        assert!(
+            error.starts_with("it is a trace with 1500 sched_wakeup, and has no exit"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -26,10 +26,16 @@ pub enum LiveError {
     )]
     NotAllowed { what: &'static str },
     #[error(
-        "this kernel has no tracepoint {event}; load KVM with `sudo modprobe kvm`, or use a kernel \
-         with CONFIG_KVM and CONFIG_FTRACE_SYSCALLS"
+        "this kernel has no tracepoint {event}; load KVM with `sudo modprobe {module}`, or use a \
+         kernel with CONFIG_KVM and CONFIG_FTRACE_SYSCALLS",
+        module = module(.event)
     )]
     NoEvent { event: &'static str },
+    #[error(
+        "KVM of this processor ({kvm}) reports exits and no entries, so their time is unknown; use \
+         --via timing, or --level run"
+    )]
+    NoEntries { kvm: &'static str },
     #[error("this kernel refuses eBPF ({reason}); use --via perf")]
     Bpf { reason: String },
     #[error("cannot watch {event} ({reason}); run ktax as root, or with CAP_PERFMON")]
@@ -79,6 +85,11 @@ impl LiveError {
     pub(super) fn attach(event: &str, error: io::Error) -> LiveError {
         LiveError::Attach { event: event.to_owned(), reason: error.to_string() }
     }
+}
+
+/// The module of KVM with this tracepoint.
+fn module(event: &str) -> &str {
+    if event.starts_with("kvm_hv/") { "kvm_hv" } else { "kvm" }
 }
 
 fn others(there: &[String]) -> String {

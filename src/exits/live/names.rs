@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::exits::architecture::{CEDED, CEDED_SUFFIX};
 use crate::exits::recording::Reason;
 use crate::exits::scause::SCAUSE;
 
@@ -59,6 +60,13 @@ impl Names {
                 return name.clone();
             }
         }
+        let name = self.name_of_code(reason);
+        // Whether the guest waits is no list of names, but another reason.
+        let is_ceded = self.detail.as_deref() == Some(CEDED) && reason.detail != 0;
+        if is_ceded { name + CEDED_SUFFIX } else { name }
+    }
+
+    fn name_of_code(&self, reason: Reason) -> String {
         let is_of = |list: &&List| {
             list.field == self.reason && list.detail.is_none_or(|value| value == reason.detail)
         };
@@ -89,7 +97,7 @@ fn list(before: &str, text: &str, detail: Option<&str>) -> Option<List> {
     });
     let mut names = BTreeMap::new();
     let mut entries = entries;
-    while let Some(rest) = entries.trim_start_matches([',', ' ']).strip_prefix('{') {
+    while let Some(rest) = entries.trim_start_matches([',', ' ', '\n']).strip_prefix('{') {
         let (entry, after) = rest.split_once('}')?;
         entries = after;
         if let Some((code, name)) = entry.split_once(',').and_then(|(a, b)| Some((number(a)?, b))) {
@@ -119,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    const KVM_EXIT: &str = include_str!("../../../tests/data/exits/format-kvm_exit-x86-6.18.txt");
-    const RETURN: &str = include_str!("../../../tests/data/exits/format-kvm_userspace_exit.txt");
+    const KVM_EXIT: &str = include_str!("../kvm_exit-x86.format");
+    const RETURN: &str = include_str!("../kvm_userspace_exit.format");
 
     fn name(names: &Names, code: u64, detail: u32) -> String {
         names.name(Reason { code, detail })
@@ -144,6 +152,15 @@ mod tests {
         assert_eq!(name(&names, 0x8000_0021, 1), "INVALID_STATE +0x80000000");
         assert_eq!(name(&Names::default(), 7, 0), "0x7");
         assert_eq!(name(&Names::new("", "scause", None), 23, 0), "store guest-page fault");
+    }
+
+    #[test]
+    fn a_guest_that_waits_on_powerpc_has_a_reason_of_its_own() {
+        let print = r#"__print_symbolic(REC->trap, { 0xc00, "SYSCALL" }), REC->ceded"#;
+        let names = Names::new(print, "trap", Some("ceded"));
+        assert_eq!(name(&names, 0xc00, 0), "SYSCALL");
+        assert_eq!(name(&names, 0xc00, 1), "SYSCALL, ceded");
+        assert_eq!(name(&names, 0xea0, 1), "0xea0, ceded");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::error::LiveError;
 use super::hook::{Hook, HookPoint, Only};
 use super::names::Names;
 use super::tracefs::{EventFormat, Tracefs};
+use crate::exits::architecture::ARCHITECTURES;
 
 /// The two moments between which time is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,32 +22,6 @@ pub struct Points {
     pub points: Vec<HookPoint>,
     pub names: Names,
 }
-
-/// The kernel's words for an entry, an exit, its reason and what else tells reasons apart.
-struct Words {
-    enter: &'static str,
-    exit: &'static str,
-    reason: &'static str,
-    detail: Option<&'static str>,
-}
-
-const fn words(
-    enter: &'static str,
-    exit: &'static str,
-    reason: &'static str,
-    detail: Option<&'static str>,
-) -> Words {
-    Words { enter, exit, reason, detail }
-}
-
-/// x86, arm64, riscv, book3s HV, s390.
-const KNOWN: [Words; 5] = [
-    words("kvm/kvm_entry", "kvm/kvm_exit", "exit_reason", Some("isa")),
-    words("kvm/kvm_entry", "kvm/kvm_exit", "ret", Some("esr_ec")),
-    words("kvm/kvm_entry", "kvm/kvm_exit", "scause", None),
-    words("kvm_hv/kvm_guest_enter", "kvm_hv/kvm_guest_exit", "trap", None),
-    words("kvm/kvm_s390_sie_enter", "kvm/kvm_s390_sie_exit", "icptcode", None),
-];
 
 const RETURN: &str = "kvm/kvm_userspace_exit";
 const IOCTL: &str = "syscalls/sys_enter_ioctl";
@@ -69,25 +44,50 @@ pub fn points(level: Level, tracefs: &Tracefs) -> Result<Points, LiveError> {
 }
 
 fn exits(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
-    for known in KNOWN {
-        let (Some(enter), Some(exit)) = (tracefs.format(known.enter), tracefs.format(known.exit))
-        else {
+    let mut without_entries = None;
+    for one in &ARCHITECTURES {
+        let Some(exit) = format_of(tracefs, one.exit) else { continue };
+        let Some(reason) = exit.field(one.reason) else { continue };
+        let entries = one.entries.iter().map(|entry| Some((*entry, format_of(tracefs, entry)?)));
+        let Some(entries) = entries.collect::<Option<Vec<_>>>() else { continue };
+        if entries.is_empty() {
+            without_entries = Some(one.name);
             continue;
-        };
-        let Some(reason) = exit.field(known.reason) else { continue };
-        let detail = known.detail.and_then(|detail| exit.field(detail));
-        let mut points = vec![
-            point(known.enter, &enter, Hook::Enter { only: None }),
-            point(known.exit, &exit, Hook::Exit { reason, detail }),
-        ];
+        }
+        let detail = one.detail.and_then(|detail| exit.field(detail));
+        let enter = Hook::Enter { only: None };
+        let mut points: Vec<HookPoint> =
+            entries.iter().map(|(entry, format)| point(&path(entry), format, enter)).collect();
+        points.push(point(&path(one.exit), &exit, Hook::Exit { reason, detail }));
         if let (Some(returns), Ok((calls, only))) = (tracefs.format(RETURN), kvm_run(tracefs)) {
             points.push(point(RETURN, &returns, Hook::ToUser));
             points.push(point(IOCTL, &calls, Hook::ToKernel { only }));
         }
-        return Ok((points, Names::new(&exit.print, known.reason, known.detail)));
+        return Ok((points, Names::new(&exit.print, one.reason, one.detail)));
     }
-    Err(LiveError::NoEvent { event: "kvm/kvm_exit" })
+    Err(match without_entries {
+        Some(kvm) => LiveError::NoEntries { kvm },
+        None => LiveError::NoEvent { event: EXIT },
+    })
 }
+
+/// Where tracefs has the event `subsystem:name`.
+fn path(event: &str) -> String {
+    event.replace(':', "/")
+}
+
+fn format_of(tracefs: &Tracefs, event: &str) -> Option<EventFormat> {
+    tracefs.format(&path(event))
+}
+
+/// The exit of the KVM that this machine's architecture has.
+const EXIT: &str = if cfg!(target_arch = "powerpc64") {
+    "kvm_hv/kvm_guest_exit"
+} else if cfg!(target_arch = "s390x") {
+    "kvm/kvm_s390_sie_exit"
+} else {
+    "kvm/kvm_exit"
+};
 
 fn run(tracefs: &Tracefs) -> Result<(Vec<HookPoint>, Names), LiveError> {
     let missing = || LiveError::NoEvent { event: RETURN };
@@ -124,4 +124,57 @@ fn scheduler(tracefs: &Tracefs) -> Result<[HookPoint; 2], LiveError> {
 
 fn point(event: &str, format: &EventFormat, hook: Hook) -> HookPoint {
     HookPoint { event: event.to_owned(), id: format.id, hook }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn write(events: &Path, event: &str, fields: &[&str]) {
+        let directory = events.join(event);
+        fs::create_dir_all(&directory).unwrap();
+        let field = |name: &&str| format!("\tfield:u32 {name};\toffset:8;\tsize:4;\tsigned:0;\n");
+        let fields: String = fields.iter().map(field).collect();
+        fs::write(directory.join("format"), format!("ID: 7\n{fields}\nprint fmt: \"\"\n")).unwrap();
+    }
+
+    /// The tracepoints of a kernel whose KVM is of this architecture.
+    fn kernel(one: &crate::exits::architecture::Architecture) -> tempfile::TempDir {
+        let events = tempfile::tempdir().unwrap();
+        one.entries.iter().for_each(|entry| write(events.path(), &path(entry), &[]));
+        let fields: Vec<&str> = [one.reason].into_iter().chain(one.detail).collect();
+        write(events.path(), &path(one.exit), &fields);
+        write(events.path(), "sched/sched_switch", &["prev_pid", "prev_state", "next_pid"]);
+        write(events.path(), "sched/sched_wakeup", &["pid"]);
+        events
+    }
+
+    #[test]
+    fn exits_and_entries_of_every_architecture_are_recorded() {
+        for one in &ARCHITECTURES {
+            let events = kernel(one);
+            let found = points(Level::Exits, &Tracefs::below(events.path()));
+            if one.entries.is_empty() {
+                let said = found.unwrap_err().to_string();
+                assert!(said.contains("--via timing") && !said.contains("kvm_entry"), "{said}");
+                continue;
+            }
+            let found = found.unwrap();
+            let names: Vec<&str> = found.points.iter().map(|point| point.event.as_str()).collect();
+            let expected: Vec<String> = one.events().map(path).collect();
+            assert_eq!(names[2..], expected, "{}", one.name);
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_kvm_is_told_what_to_load() {
+        let events = kernel(&ARCHITECTURES[0]);
+        fs::remove_dir_all(events.path().join("kvm")).unwrap();
+        let said = points(Level::Exits, &Tracefs::below(events.path())).unwrap_err().to_string();
+        assert!(said.starts_with("this kernel has no tracepoint kvm"), "{said}");
+        assert!(said.contains("sudo modprobe kvm"), "{said}");
+    }
 }

@@ -81,7 +81,7 @@ impl Stats {
 
 fn table(of: &str, rows: Vec<ExitRow>) -> ExitTable {
     let (of, source) = (of.to_owned(), "KVM's statistics".to_owned());
-    ExitTable { of, source, rows, warnings: vec![], elapsed_ns: None, account: None }
+    ExitTable { of, source, rows, ..ExitTable::default() }
 }
 
 impl Vcpu {
@@ -144,13 +144,13 @@ fn rows(values: &Values) -> Vec<ExitRow> {
     let times = values.iter().filter_map(|(name, sum_ns)| {
         let stem = name.strip_suffix("_ns")?;
         let count = values.get(&format!("{stem}_hist"))?;
-        Some(row(stem, *count, *sum_ns))
+        Some(row(stem, *count, Some(*sum_ns)))
     });
     let counts = values.iter().filter(|(name, _)| !is_of_a_time(name));
-    times.chain(counts.map(|(name, count)| row(name, *count, 0))).collect()
+    times.chain(counts.map(|(name, count)| row(name, *count, None))).collect()
 }
 
-fn row(name: &str, count: u64, sum_ns: u64) -> ExitRow {
+fn row(name: &str, count: u64, sum_ns: Option<u64>) -> ExitRow {
     ExitRow { reason: name.to_owned(), count, sum_ns, counter: counter(name), ..ExitRow::default() }
 }
 
@@ -185,7 +185,7 @@ mod tests {
         let values = [("exits", 7), ("halt_wait_hist", 3), ("halt_wait_ns", 900)];
         let rows = rows(&values.map(|(name, value)| (name.to_owned(), value)).into());
         let rows: Vec<_> = rows.iter().map(|row| (&*row.reason, row.count, row.sum_ns)).collect();
-        assert_eq!(rows, [("halt_wait", 3, 900), ("exits", 7, 0)]);
+        assert_eq!(rows, [("halt_wait", 3, Some(900)), ("exits", 7, None)]);
     }
 
     /// What KVM's statistics said in one second of a guest that only writes to a port.

@@ -186,7 +186,7 @@ mod tests {
     fn counts(tables: &[ExitTable]) -> Vec<(String, u64, u64)> {
         let of = |table: &ExitTable| {
             let [guest, cede] = ["guest", "cede"].map(|reason| table.row(reason).unwrap());
-            (table.of.clone(), guest.count, cede.sum_ns)
+            (table.of.clone(), guest.count, cede.time_ns())
         };
         tables.iter().map(of).collect()
     }

@@ -47,6 +47,12 @@ impl Tracefs {
         })
     }
 
+    /// The tracepoints below another directory.
+    #[cfg(test)]
+    pub fn below(events: &Path) -> Tracefs {
+        Tracefs { events: events.to_owned() }
+    }
+
     /// A tracepoint such as `kvm/kvm_exit`, if the kernel has it.
     pub fn format(&self, event: &str) -> Option<EventFormat> {
         EventFormat::parse(&fs::read_to_string(self.events.join(event).join("format")).ok()?)
@@ -89,7 +95,7 @@ fn field(line: &str) -> Option<(String, Field)> {
 mod tests {
     use super::*;
 
-    const KVM_EXIT: &str = include_str!("../../../tests/data/exits/format-kvm_exit-x86-6.18.txt");
+    const KVM_EXIT: &str = include_str!("../kvm_exit-x86.format");
 
     #[test]
     fn the_fields_of_a_real_record_are_found() {

@@ -3,7 +3,7 @@
 use super::points::{Level, Points};
 use super::process::lives;
 use crate::exits::recording::{Cost, Recording, Thread};
-use crate::exits::table::{Per, Recorded};
+use crate::exits::table::{CountedExits, Per, Recorded};
 use crate::model::{ExitTable, RecorderCost, Warning};
 
 /// What one recorder has recorded.
@@ -45,6 +45,9 @@ impl Whole {
             began: self.began_ns,
             name: &|reason| seen.points.names.name(reason),
             end: &|tid, thread| self.end(seen.recording.until, tid, thread),
+            counted: &CountedExits::default(),
+            has_switches: true,
+            may_sleep: &|_| false,
         };
         let mut tables = recorded.tables(per);
         for table in &mut tables {

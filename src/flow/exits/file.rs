@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ExitFileError;
 use crate::disk::read_limited;
-use crate::exits::files::{self, FILE_MAX};
+use crate::exits::files::{self, FILE_MAX, FileKind};
 use crate::exits::{Per, since};
 use crate::flow::error::Error;
 use crate::flow::file::unreadable;
@@ -45,8 +45,8 @@ fn directory(path: &str) -> Result<Vec<ExitTable>, Error> {
 
 fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let owned = || path.to_owned();
-    let wanted = "a recording, a trace as text, a copy of debugfs' kvm/*/vcpu*/timing, or a run \
-                  directory of guests";
+    let wanted = "a recording, a trace or a table of `perf kvm stat report` as text, a copy of \
+                  debugfs' kvm/*/vcpu*/timing, or a run directory of guests";
     let bytes = read_limited(Path::new(path), FILE_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => {
             ExitFileError::TooLarge { path: owned(), most_mib: FILE_MAX >> 20 }.into()
@@ -56,7 +56,7 @@ fn file(path: &str, per: Option<Per>) -> Result<Vec<ExitTable>, Error> {
     let text = String::from_utf8_lossy(&bytes);
     let tables = files::read(&text, per.unwrap_or(Per::Vm));
     let tables = tables.map_err(|error| ExitFileError::Content { path: owned(), error })?;
-    match per.is_some() && !files::is_trace(&text) {
+    match per.is_some() && files::kind(&text) != Some(FileKind::Trace) {
         true => Err(ExitFileError::PerOfFile { path: owned() }.into()),
         false => Ok(tables),
     }

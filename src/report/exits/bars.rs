@@ -1,6 +1,6 @@
 //! Where the vCPUs' time went, as bars of 100 %.
 
-use crate::model::{ExitRow, ExitTable};
+use crate::model::{ExitParts, ExitRow, ExitTable};
 use crate::report::view::{Bar, Picture, Section};
 
 /// So many reasons have a part of their own.
@@ -21,10 +21,9 @@ pub fn bars<'a>(tables: impl IntoIterator<Item = (String, &'a ExitTable)>) -> Se
 
 /// In the guest; by reason, without what is halted or preempted; then these two.
 fn parts(table: &ExitTable) -> Vec<(String, u64)> {
-    let waits = |row: &ExitRow| {
-        row.parts.as_ref().map_or([0; 2], |parts| [parts.halted_ns, parts.preempted_ns])
-    };
-    let busy = |row: &ExitRow| waits(row).iter().fold(row.sum_ns, |ns, it| ns.saturating_sub(*it));
+    let waits = |row: &ExitRow| row.parts.as_ref().map_or([0; 3], ExitParts::waits_ns);
+    let busy =
+        |row: &ExitRow| waits(row).iter().fold(row.time_ns(), |ns, wait| ns.saturating_sub(*wait));
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
     let rows = || table.rows.iter().filter(|row| row.counter.is_none());
     let guest = sum(&mut rows().filter(|row| row.is_guest).map(busy));
@@ -33,13 +32,15 @@ fn parts(table: &ExitTable) -> Vec<(String, u64)> {
     reasons.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let others = reasons.split_off(reasons.len().min(SHOWN));
     let others = sum(&mut others.iter().map(|(_, ns)| *ns));
-    let [halted, preempted] = [0, 1].map(|at| sum(&mut rows().map(|row| waits(row)[at])));
+    let [halted, preempted, unknown] =
+        [0, 1, 2].map(|wait| sum(&mut rows().map(|row| waits(row)[wait])));
     let mut parts = vec![("in the guest".to_owned(), guest)];
     parts.extend(reasons);
     parts.extend([
         ("other reasons".to_owned(), others),
         ("halted".to_owned(), halted),
         ("preempted".to_owned(), preempted),
+        ("unknown or halted".to_owned(), unknown),
     ]);
     parts.retain(|(_, ns)| *ns > 0);
     parts
@@ -48,24 +49,25 @@ fn parts(table: &ExitTable) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ExitParts;
 
     #[test]
     fn the_parts_add_up_to_the_recorded_time() {
         let row = |reason: &str, sum_ns, halted_ns, is_guest| ExitRow {
             reason: reason.to_owned(),
             count: 1,
-            sum_ns,
+            sum_ns: Some(sum_ns),
             is_guest,
-            parts: Some(ExitParts { kernel_ns: 0, user_ns: 0, halted_ns, preempted_ns: 1 }),
+            parts: Some(ExitParts {
+                halted_ns: Some(halted_ns),
+                preempted_ns: Some(1),
+                ..ExitParts::default()
+            }),
             ..ExitRow::default()
         };
         let mut rows: Vec<ExitRow> =
             (0..9).map(|at| row(&at.to_string(), 100 + at, 0, false)).collect();
         rows.extend([row("guest", 700, 0, true), row("HLT", 900, 800, false)]);
-        let (of, source) = (String::new(), "a test".to_owned());
-        let (warnings, elapsed_ns, account) = (vec![], None, None);
-        let table = ExitTable { of, source, rows, warnings, elapsed_ns, account };
+        let table = ExitTable { rows, ..ExitTable::default() };
         let parts = parts(&table);
         assert_eq!(parts.iter().map(|(_, ns)| ns).sum::<u64>(), table.sum_ns());
         let sizes = ["in the guest", "other reasons", "halted", "preempted"]

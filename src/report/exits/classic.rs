@@ -14,7 +14,7 @@ pub fn exits_classic(table: &ExitTable, columns: Classic) -> String {
     let mut text = format!("sum of time {sum}{}\n", columns.runtime(whole_ns, is_timed));
     text += columns.header();
     for row in table.rows.iter().filter(|row| row.count > 0) {
-        let percent = share_percent(row.sum_ns as f64, whole_ns as f64);
+        let percent = share_percent(row.time_ns() as f64, whole_ns as f64);
         text += &columns.row(row, (row.is_timed() && percent.is_finite()).then_some(percent));
     }
     text
@@ -57,7 +57,7 @@ impl Classic {
 
     fn row(self, row: &ExitRow, percent: Option<f64>) -> String {
         let us = |ns: Option<u64>| ns.map_or(UNKNOWN.to_owned(), |ns| (ns / 1000).to_string());
-        let sum_ns = row.is_timed().then_some(row.sum_ns);
+        let sum_ns = row.sum_ns.filter(|_| row.is_timed());
         let (name, count, sum) = (escape(&row.reason), row.count, us(sum_ns));
         let (least, most) = (us(row.least_ns), us(row.most_ns));
         let in_average = |ns: u64| format!("{:.4}", average((ns / 1000) as f64, count as f64));

@@ -10,16 +10,15 @@ fn counted(counts: &[(&str, u64, Option<ExitCounter>, u64)]) -> ExitTable {
         reason: (*reason).to_owned(),
         count: *count,
         counter: *counter,
-        sum_ns: *sum_ns,
+        sum_ns: Some(*sum_ns),
         ..ExitRow::default()
     };
     ExitTable {
         of: "vm".into(),
         source: "KVM's statistics".into(),
         rows: counts.iter().map(row).collect(),
-        warnings: vec![],
         elapsed_ns: Some(1_000_000_000),
-        account: None,
+        ..ExitTable::default()
     }
 }
 

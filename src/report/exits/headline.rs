@@ -1,19 +1,21 @@
 use super::scale::Scale;
-use crate::model::{ExitParts, ExitRow, ExitTable};
+use crate::model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
 use crate::report::number;
 use crate::stats::tables::{change_percent, share_percent};
 
 /// So many reasons are named.
 const NAMED: usize = 3;
 
-/// What is said of the time of all vCPUs, ns; of several tables the sums.
+/// The time of all vCPUs, ns; of several tables the sums.
 #[derive(Default)]
 struct Time<'a> {
-    /// By exit reason, without halted and preempted time.
+    /// By exit reason, without time in which the vCPU waited or may have waited.
     exits: Vec<(&'a str, u64)>,
     guest: u64,
     halted: u64,
     preempted: u64,
+    /// By exit reason, where nobody knows whether the vCPU ran.
+    unknown: Vec<(&'a str, u64)>,
 }
 
 impl<'a> Time<'a> {
@@ -22,64 +24,142 @@ impl<'a> Time<'a> {
         let mut time = Time::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
         rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
-        time.exits.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        for parts in [&mut time.exits, &mut time.unknown] {
+            parts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        }
         time
     }
 
     fn add(&mut self, row: &'a ExitRow, parts: Option<&ExitParts>) {
-        let [halted, preempted] =
-            parts.map_or([0; 2], |parts| [parts.halted_ns, parts.preempted_ns]);
-        let busy = row.sum_ns.saturating_sub(halted).saturating_sub(preempted);
+        let [halted, preempted, unknown] = parts.map_or([0; 3], ExitParts::waits_ns);
+        let waits = halted.saturating_add(preempted).saturating_add(unknown);
+        let busy = row.time_ns().saturating_sub(waits);
         self.halted = self.halted.saturating_add(halted);
         self.preempted = self.preempted.saturating_add(preempted);
         if row.counter.is_some() {
             return;
         }
-        if row.is_guest {
-            self.guest = self.guest.saturating_add(busy);
-            return;
+        if unknown > 0 {
+            add_to(&mut self.unknown, &row.reason, unknown);
         }
-        match self.exits.iter_mut().find(|(reason, _)| *reason == row.reason) {
-            Some((_, ns)) => *ns = ns.saturating_add(busy),
-            None => self.exits.push((&row.reason, busy)),
+        match row.is_guest {
+            true => self.guest = self.guest.saturating_add(busy),
+            false => add_to(&mut self.exits, &row.reason, busy),
         }
     }
 
     /// What exits took of the time of a CPU, ns.
     fn exits_ns(&self) -> u64 {
-        self.exits.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
+        sum_ns(&self.exits)
+    }
+
+    fn unknown_ns(&self) -> u64 {
+        sum_ns(&self.unknown)
     }
 
     fn all_ns(&self) -> f64 {
-        [self.exits_ns(), self.guest, self.halted, self.preempted].map(|ns| ns as f64).iter().sum()
+        let known = [self.exits_ns(), self.guest, self.halted, self.preempted];
+        known.map(|ns| ns as f64).iter().sum::<f64>() + self.unknown_ns() as f64
     }
 }
 
+fn add_to<'a>(parts: &mut Vec<(&'a str, u64)>, reason: &'a str, more: u64) {
+    match parts.iter_mut().find(|(name, _)| *name == reason) {
+        Some((_, ns)) => *ns = ns.saturating_add(more),
+        None => parts.push((reason, more)),
+    }
+}
+
+fn sum_ns(parts: &[(&str, u64)]) -> u64 {
+    parts.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
+}
+
 /// `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 % IO_INSTRUCTION, 0.04 %
-/// EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 % preempted; 2 320 exits/s`.
-/// Nothing where no time was recorded.
+/// EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 % preempted; 2 320 exits/s`, and
+/// what was not recorded. Empty where nothing was recorded.
 pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     let all: Vec<&ExitTable> = tables.into_iter().collect();
     let tables = whole_vm(&all);
-    let knows_halts = tables.iter().all(|table| has_parts(table));
-    let time = Time::of(tables, knows_halts);
-    let all_ns = time.all_ns();
-    // KVM's statistics have no time in the guest, so there is nothing of which times are a share.
-    if time.guest == 0 {
-        return most_frequent(tables);
+    let has = |part: fn(&ExitRow) -> bool| tables.iter().any(|table| table.rows.iter().any(part));
+    let answer = if !tables.iter().any(|table| table.is_timed()) {
+        most_frequent(tables)
+    } else if has(|row| row.is_guest) {
+        shares(tables)
+    } else {
+        totals(tables)
+    };
+    [answer].into_iter().chain(not_recorded(tables)).collect::<Vec<_>>().join("; ")
+}
+
+/// Each kind of events that were not recorded, what that means, and how to record them.
+fn not_recorded(tables: &[&ExitTable]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for missing in tables.iter().flat_map(|table| &table.missing) {
+        let what = match missing.events {
+            ExitEvents::Entries => {
+                "entries into the guest were not recorded, so there are no times"
+            }
+            ExitEvents::Scheduling => {
+                "task switches were not recorded, so ktax cannot tell running from sleeping"
+            }
+        };
+        let sentence = format!("{what}: {}", missing.next_step);
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
     }
+    said
+}
+
+/// The time in exits where there is none in the guest, of which it could be a share.
+fn totals(tables: &[&ExitTable]) -> String {
+    let time = Time::of(tables, false);
+    let all = time.exits_ns();
+    let share =
+        |(name, ns): &(&str, u64)| format!("{:.2} % {name}", share_percent(*ns as f64, all as f64));
+    let named: Vec<String> = time.exits.iter().take(NAMED).map(share).collect();
+    format!(
+        "{} took {} µs, halts included: {}; {}",
+        noun(tables),
+        number::whole(all as f64 / number::US),
+        named.join(", "),
+        often(tables)
+    )
+}
+
+/// What a row counts.
+fn noun(tables: &[&ExitTable]) -> &'static str {
+    let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
+    if are_accesses { "accesses" } else { "exits" }
+}
+
+/// Each part's share of the time of the vCPUs.
+fn shares(tables: &[&ExitTable]) -> String {
+    let knows_parts = tables.iter().all(|table| has_parts(table));
+    let time = Time::of(tables, knows_parts);
+    let all_ns = time.all_ns();
     let share = |ns: u64| format!("{:.2} %", share_percent(ns as f64, all_ns));
     let named = |parts: &[(&str, u64)]| -> String {
         let there = parts.iter().filter(|(_, ns)| *ns > 0);
         there.map(|(name, ns)| format!("{} {name}", share(*ns))).collect::<Vec<_>>().join(", ")
     };
-    let mut elsewhere =
-        [("halted", time.halted), (inside(tables), time.guest), ("preempted", time.preempted)];
+    let unknown: Vec<&str> = time.unknown.iter().take(NAMED).map(|(name, _)| *name).collect();
+    let unknown = format!("unknown or halted ({})", unknown.join(", "));
+    let mut elsewhere = [
+        ("halted", time.halted),
+        (inside(tables), time.guest),
+        ("preempted", time.preempted),
+        (&unknown, time.unknown_ns()),
+    ];
     elsewhere.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let exits = named(&time.exits[..time.exits.len().min(NAMED)]);
-    let mut said = format!("exits took {} of the vCPU time", share(time.exits_ns()));
-    if !knows_halts {
+    let least = if time.unknown_ns() > 0 { "at least " } else { "" };
+    let mut said = format!("exits took {least}{} of the vCPU time", share(time.exits_ns()));
+    if !knows_parts {
         said += ", halts included";
+    }
+    if tables.iter().any(|table| table.rows_are == ExitRows::Phases) {
+        said += ", by phase";
     }
     for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", often(tables))] {
         if !part.is_empty() {
@@ -91,13 +171,18 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
 
 /// Whether it knows which time was halted and which preempted.
 fn has_parts(table: &ExitTable) -> bool {
-    table.rows.iter().all(|row| row.sum_ns == 0 || row.parts.is_some())
+    table.rows.iter().all(|row| row.time_ns() == 0 || row.parts.is_some())
 }
 
 /// `KVM_RUN` is the guest and what the kernel does for it.
 fn inside(tables: &[&ExitTable]) -> &'static str {
-    let of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
-    if of_calls { "in KVM_RUN" } else { "in the guest" }
+    let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
+    let has_switches = !tables.iter().any(|table| table.lacks(ExitEvents::Scheduling));
+    match (is_of_calls, has_switches) {
+        (true, true) => "in KVM_RUN",
+        (true, false) => "in KVM_RUN, halts included",
+        (false, _) => "in the guest",
+    }
 }
 
 /// The reasons by count; nothing where nothing was counted.
@@ -124,8 +209,8 @@ fn often(tables: &[&ExitTable]) -> String {
             let seconds = *ns as f64 / 1e9;
             format!("{} exits/s in {} s", number::whole(exits / seconds), number::measured(seconds))
         }
-        _ if exits == 1.0 => "1 exit".to_owned(),
-        _ => format!("{} exits", number::whole(exits)),
+        _ if exits == 1.0 && noun(tables) == "exits" => "1 exit".to_owned(),
+        _ => format!("{} {}", number::whole(exits), noun(tables)),
     }
 }
 
@@ -151,7 +236,8 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     };
     let sides = [base, change];
     let exits = sides.map(|table| table.exits() as f64);
-    let knows_halts = sides.iter().all(|table| has_parts(table));
+    let knows_halts =
+        sides.iter().all(|table| has_parts(table) && !table.lacks(ExitEvents::Scheduling));
     let times = sides.map(|table| Time::of(&[table], knows_halts));
     let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
     let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
@@ -161,7 +247,9 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     // KVM's statistics know neither.
     if sides.iter().all(|table| table.is_timed()) {
         parts.push(part(if knows_halts { "time in exits" } else { WITH_HALTS }, in_exits, "µs"));
-        parts.push(part(inside, guest, "µs"));
+        if guest != [0.0; 2] {
+            parts.push(part(inside, guest, "µs"));
+        }
         let elsewhere = [("halted", halted), ("preempted", preempted)];
         let there = elsewhere.iter().filter(|(_, of)| *of != [0.0; 2]);
         parts.extend(there.map(|(what, of)| part(what, *of, "µs")));

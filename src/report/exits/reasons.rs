@@ -15,7 +15,7 @@ pub type Both<'a> = (&'a str, CountAndSum, CountAndSum);
 pub fn time_ns(table: &ExitTable, reason: &str) -> Option<u64> {
     let row = table.row(reason);
     let is_measured = table.is_timed() || row.is_some_and(ExitRow::is_timed);
-    is_measured.then(|| row.map_or(0, |row| row.sum_ns))
+    is_measured.then(|| row.map_or(0, ExitRow::time_ns))
 }
 
 /// Every reason that is in one of the tables, the one whose time changed most first; without times,

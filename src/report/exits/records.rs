@@ -2,7 +2,7 @@ use super::reasons::time_ns;
 use crate::model::{ExitCounter, ExitParts, ExitRow, ExitTable};
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "of",
     "source",
     "reason",
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 18] = [
     "user_ns",
     "halted_ns",
     "preempted_ns",
+    "unknown_ns",
     "lost_events",
     "elapsed_ns",
     "counter",
@@ -34,8 +35,8 @@ pub fn records(tables: &[ExitTable]) -> Records {
     records
 }
 
-fn line(table: &ExitTable, row: &ExitRow) -> [Value; 18] {
-    let part = |of: fn(&ExitParts) -> u64| Value::from(row.parts.as_ref().map(of));
+fn line(table: &ExitTable, row: &ExitRow) -> [Value; 19] {
+    let part = |part: fn(&ExitParts) -> Option<u64>| Value::from(row.parts.as_ref().and_then(part));
     [
         (&table.of).into(),
         (&table.source).into(),
@@ -48,10 +49,11 @@ fn line(table: &ExitTable, row: &ExitRow) -> [Value; 18] {
         row.p50_ns.into(),
         row.p99_ns.into(),
         row.squares_ns2.map(|squares| squares.to_string()).as_ref().into(),
-        part(|it| it.kernel_ns),
-        part(|it| it.user_ns),
-        part(|it| it.halted_ns),
-        part(|it| it.preempted_ns),
+        part(|parts| Some(parts.kernel_ns)),
+        part(|parts| Some(parts.user_ns)),
+        part(|parts| parts.halted_ns),
+        part(|parts| parts.preempted_ns),
+        part(|parts| Some(parts.unknown_ns)),
         table.account.as_ref().map(|account| account.lost).into(),
         table.elapsed_ns.into(),
         row.counter.map(ExitCounter::name).into(),

@@ -1,4 +1,4 @@
-use crate::model::{ExitParts, ExitRow, ExitTable};
+use crate::model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
 use crate::report::number;
 use crate::report::view::{Kind, Line, Table};
 use crate::stats::tables::{average, share_percent, std_dev_of_sums};
@@ -40,7 +40,8 @@ pub fn times(rows: &[&ExitRow], table: &ExitTable) -> Table {
     if !rows.iter().any(|row| row.is_timed()) {
         unknown.extend([1, 2, 6]);
     }
-    if !rows.iter().any(|row| row.is_reason()) {
+    // One exit is in several phases.
+    if !rows.iter().any(|row| row.is_reason()) || table.rows_are == ExitRows::Phases {
         unknown.push(4);
     }
     without(&all, &unknown)
@@ -67,7 +68,7 @@ fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
     let maybe = |ns: Option<f64>| ns.map_or(String::new(), us);
     let maybe_ns = |ns: Option<u64>| maybe(ns.map(|ns| ns as f64));
     let timed = |text: String| if row.is_timed() { text } else { String::new() };
-    let (count, sum_ns) = (row.count as f64, row.sum_ns as f64);
+    let (count, sum_ns) = (row.count as f64, row.time_ns() as f64);
     let of_exits = match row.is_reason() {
         true => format!("{:.2}", share_percent(count, table.exits() as f64)),
         false => String::new(),
@@ -91,36 +92,46 @@ fn cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
 
 /// The standard deviation, where the source has what it takes.
 pub fn deviation_ns(row: &ExitRow) -> Option<f64> {
-    std_dev_of_sums(row.count, row.sum_ns, row.squares_ns2?)
+    std_dev_of_sums(row.count, row.sum_ns?, row.squares_ns2?)
 }
 
 /// Where the time of each reason went.
-pub fn parts(rows: &[&ExitRow]) -> Table {
+pub fn parts(rows: &[&ExitRow], table: &ExitTable) -> Table {
     let us = |ns: u64| match ns {
         0 => String::new(),
         ns => number::whole(ns as f64 / number::US),
     };
-    let line = |name: &str, columns: [u64; 5]| {
+    let line = |name: &str, columns: [u64; PARTS]| {
         Line::of([name.to_owned()].into_iter().chain(columns.map(us)))
     };
-    let all = rows.iter().map(|row| columns(row)).fold([0u64; 5], |mut all, more| {
+    let all = rows.iter().map(|row| columns(row)).fold([0u64; PARTS], |mut all, more| {
         all.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
         all
     });
     let lines = rows.iter().map(|row| line(&row.reason, columns(row)));
     let lines = lines.chain([line("all", all)]);
     // Where nothing went says little; the guest's time is the guest's row.
-    let empty: Vec<usize> = (1..=5).filter(|column| all[column - 1] == 0).collect();
+    let empty: Vec<usize> = (1..=PARTS).filter(|column| all[column - 1] == 0).collect();
     let guest = if empty.contains(&1) { vec![] } else { vec![1] };
-    let heads = ["guest µs", "kernel µs", "VMM µs", "halted µs", "preempted µs"];
+    let heads =
+        ["guest µs", "kernel µs", "VMM µs", "halted µs", "preempted µs", "unknown or halted µs"];
     let gives_way = vec![empty, guest];
-    Table { gives_way, ..of_reasons(&heads) }.with(lines)
+    let parts = Table { gives_way, ..of_reasons(&heads) }.with(lines);
+    // Without task switches nobody knows what was halted or preempted.
+    match table.lacks(ExitEvents::Scheduling) {
+        true => without(&parts, &[4, 5]),
+        false => without(&parts, &[6]),
+    }
 }
 
-/// In the guest, in the kernel, in the VMM, halted, preempted.
-fn columns(row: &ExitRow) -> [u64; 5] {
-    let none = ExitParts { kernel_ns: 0, user_ns: 0, halted_ns: 0, preempted_ns: 0 };
+/// The columns of [`parts`].
+const PARTS: usize = 6;
+
+/// In the guest, in the kernel, in the VMM, halted, preempted, unknown or halted.
+fn columns(row: &ExitRow) -> [u64; PARTS] {
+    let none = ExitParts::default();
     let part = row.parts.as_ref().unwrap_or(&none);
     let (guest, kernel) = if row.is_guest { (part.kernel_ns, 0) } else { (0, part.kernel_ns) };
-    [guest, kernel, part.user_ns, part.halted_ns, part.preempted_ns]
+    let [halted, preempted, unknown] = part.waits_ns();
+    [guest, kernel, part.user_ns, halted, preempted, unknown]
 }

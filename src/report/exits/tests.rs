@@ -19,8 +19,14 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
             reason: reason.into(),
             is_guest,
             count,
-            sum_ns: parts.iter().sum::<u64>() * 1000,
-            parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
+            sum_ns: Some(parts.iter().sum::<u64>() * 1000),
+            parts: Some(ExitParts {
+                kernel_ns,
+                user_ns,
+                halted_ns: Some(halted_ns),
+                preempted_ns: Some(preempted_ns),
+                unknown_ns: 0,
+            }),
             ..ExitRow::default()
         }
     };
@@ -38,9 +44,7 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
         missed_switches: 2,
         recorder,
     };
-    let (of, source) = (String::new(), "a test".to_owned());
-    let account = Some(account);
-    let table = ExitTable { of, source, rows, warnings: vec![], elapsed_ns: None, account };
+    let table = ExitTable { rows, account: Some(account), ..ExitTable::default() };
     let text = text(&ExitTables(&[table]));
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(words).collect();
@@ -72,11 +76,17 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
 #[test]
 fn numbers_too_large_to_be_added_are_printed() {
     let most = u64::MAX;
-    let part = ExitParts { kernel_ns: most, user_ns: most, halted_ns: most, preempted_ns: most };
+    let part = ExitParts {
+        kernel_ns: most,
+        user_ns: most,
+        halted_ns: Some(most),
+        preempted_ns: Some(most),
+        unknown_ns: most,
+    };
     let row = |reason: &str| ExitRow {
         reason: reason.into(),
         count: most,
-        sum_ns: most,
+        sum_ns: Some(most),
         parts: Some(part.clone()),
         ..ExitRow::default()
     };
@@ -90,10 +100,9 @@ fn numbers_too_large_to_be_added_are_printed() {
         missed_switches: 0,
         recorder,
     };
-    let (of, source) = (String::new(), "a test".to_owned());
     let rows = vec![row("HLT"), row("IO")];
     let (elapsed_ns, account) = (Some(1), Some(account));
-    let table = ExitTable { of, source, rows, warnings: vec![], elapsed_ns, account };
+    let table = ExitTable { rows, elapsed_ns, account, ..ExitTable::default() };
     let shown = text(&ExitTables(std::slice::from_ref(&table)));
     let words: Vec<&str> = shown.split_whitespace().collect();
     assert!(words.join(" ").contains("in open exits (HLT)"), "{shown}");
@@ -105,7 +114,7 @@ fn recorded(of: &str, exits: u64, elapsed_s: u64) -> ExitTable {
         reason: reason.into(),
         is_guest,
         count: exits,
-        sum_ns: elapsed_s * 500_000_000,
+        sum_ns: Some(elapsed_s * 500_000_000),
         ..ExitRow::default()
     };
     let account = ExitAccount {
@@ -124,6 +133,7 @@ fn recorded(of: &str, exits: u64, elapsed_s: u64) -> ExitTable {
         warnings: vec![warning],
         elapsed_ns: Some(elapsed_s * 1_000_000_000),
         account: Some(account),
+        ..ExitTable::default()
     }
 }
 
@@ -184,9 +194,13 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
     let with = |has_parts: bool| {
         let mut table = recorded("vm", 1_000, 10);
         for row in table.rows.iter_mut().filter(|_| has_parts) {
-            let [halted_ns, preempted_ns] = [row.sum_ns / 2, row.sum_ns / 10];
-            let kernel_ns = row.sum_ns - halted_ns - preempted_ns;
-            row.parts = Some(ExitParts { kernel_ns, user_ns: 0, halted_ns, preempted_ns });
+            let [halted_ns, preempted_ns] = [row.time_ns() / 2, row.time_ns() / 10];
+            row.parts = Some(ExitParts {
+                kernel_ns: row.time_ns() - halted_ns - preempted_ns,
+                halted_ns: Some(halted_ns),
+                preempted_ns: Some(preempted_ns),
+                ..ExitParts::default()
+            });
         }
         table
     };
@@ -214,7 +228,7 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
 #[test]
 fn a_legend_says_whose_time_kvm_run_has() {
     let mut table = recorded("vm", 1_000, 10);
-    let parts = ExitParts { kernel_ns: 9, user_ns: 0, halted_ns: 0, preempted_ns: 0 };
+    let parts = ExitParts { kernel_ns: 9, ..ExitParts::default() };
     table.rows.iter_mut().for_each(|row| row.parts = Some(parts.clone()));
     let legend = |table: &ExitTable| {
         let shown = text(&ExitTables(std::slice::from_ref(table)));

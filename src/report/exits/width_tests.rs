@@ -25,15 +25,16 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
             count: 1_000_585 * number,
             least_ns: Some(1_240),
             most_ns: Some(264_827_000),
-            sum_ns: part(10),
+            sum_ns: Some(part(10)),
             squares_ns2: Some(1 << 80),
             p50_ns: quantile(2_694),
             p99_ns: quantile(2_115_000),
             parts: Some(ExitParts {
                 kernel_ns: part(4),
                 user_ns: part(3),
-                halted_ns: part(2),
-                preempted_ns: part(1),
+                halted_ns: Some(part(2)),
+                preempted_ns: Some(part(1)),
+                unknown_ns: 0,
             }),
             counter: None,
         }
@@ -41,7 +42,7 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
     let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));
     let (of, source, rows) = (String::new(), "a test".to_owned(), rows.collect());
     let elapsed_ns = Some(60_000_000_000);
-    ExitTable { of, source, rows, warnings: vec![], elapsed_ns, account: None }
+    ExitTable { of, source, rows, elapsed_ns, ..ExitTable::default() }
 }
 
 fn text(report: &dyn Report, width: u16) -> String {

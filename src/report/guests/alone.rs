@@ -1,4 +1,4 @@
-use crate::model::{ExitRun, GUEST_TIME, GuestsEvidence, Row, Verdict};
+use crate::model::{ExitRows, ExitRun, GUEST_TIME, GuestsEvidence, Row, Verdict};
 use crate::report::exits::{self, sections};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
@@ -81,7 +81,11 @@ fn times(guests: &GuestsEvidence) -> Option<[String; 3]> {
 /// For each row where its time went, in the layout that is shown.
 pub fn tables(rows: &[Row]) -> impl Iterator<Item = Section> {
     runs(rows).flat_map(|(row, run)| {
-        sections(&format!("{}, by exit reason (1 µs is 1 000 instructions)", row.row), &run.table)
+        let by = match run.table.rows_are {
+            ExitRows::Phases => "phase",
+            ExitRows::Reasons | ExitRows::Accesses => "exit reason",
+        };
+        sections(&format!("{}, by {by} (1 µs is 1 000 instructions)", row.row), &run.table)
     })
 }
 

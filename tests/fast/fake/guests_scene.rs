@@ -77,17 +77,10 @@ impl ReadyHost for Ready<'_> {
         let [ns, calls] = (fake.script)(row, *side, *layout)
             .map_err(|failure| Stop::Failed(failure, b"last words".to_vec()))?;
         let rows = vec![
-            ExitRow { reason: "io".into(), count: 20, sum_ns: ns / 2, ..ExitRow::default() },
-            ExitRow { is_guest: true, count: 20, sum_ns: ns - ns / 2, ..ExitRow::default() },
+            ExitRow { reason: "io".into(), count: 20, sum_ns: Some(ns / 2), ..ExitRow::default() },
+            ExitRow { is_guest: true, count: 20, sum_ns: Some(ns - ns / 2), ..ExitRow::default() },
         ];
-        let table = ExitTable {
-            of: String::new(),
-            source: "fake".into(),
-            rows,
-            warnings: Vec::new(),
-            elapsed_ns: None,
-            account: None,
-        };
+        let table = ExitTable { source: "fake".into(), rows, ..ExitTable::default() };
         let row = fake.plan.rows[row].row.clone();
         let console = format!("all words of {row}").into_bytes();
         let run = ExitRun { row, table, guest_ns: Some(ns), native_ns: Some(1000) };

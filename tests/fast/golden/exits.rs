@@ -31,23 +31,28 @@ fn row(&(reason, count, us): &Row) -> ExitRow {
         count,
         least_ns: Some(mean / 3),
         most_ns: Some(mean * 40),
-        sum_ns,
+        sum_ns: Some(sum_ns),
         squares_ns2: Some(u128::from(mean) * u128::from(mean) * u128::from(count) * 2),
         p50_ns: Some(mean * 7 / 8),
         p99_ns: Some(mean * 9),
-        parts: Some(ExitParts { kernel_ns, user_ns, halted_ns, preempted_ns }),
+        parts: Some(ExitParts {
+            kernel_ns,
+            user_ns,
+            halted_ns: Some(halted_ns),
+            preempted_ns: Some(preempted_ns),
+            unknown_ns: 0,
+        }),
         counter: None,
     }
 }
 
 fn table(of: &str, rows: &[Row]) -> ExitTable {
     let rows: Vec<ExitRow> = rows.iter().map(row).collect();
-    let wall_ns = rows.iter().map(|row| row.sum_ns).sum::<u64>() + 61_000;
+    let wall_ns = rows.iter().map(ExitRow::time_ns).sum::<u64>() + 61_000;
     ExitTable {
         of: of.to_owned(),
         source: "kvm_exit and kvm_entry, added up in the kernel".to_owned(),
         rows,
-        warnings: Vec::new(),
         elapsed_ns: Some(wall_ns),
         account: Some(ExitAccount {
             wall_ns,
@@ -57,6 +62,7 @@ fn table(of: &str, rows: &[Row]) -> ExitTable {
             missed_switches: 0,
             recorder: Some(RecorderCost { exit_ns: 411, switch_ns: 96 }),
         }),
+        ..ExitTable::default()
     }
 }
 

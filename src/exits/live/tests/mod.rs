@@ -14,7 +14,7 @@ use crate::exits::Per;
 use crate::exits::fold::{Fold, VcpuEvent};
 use crate::exits::recording::Recording;
 use crate::exits::recording::{Reason, Stage};
-use crate::exits::table::Recorded;
+use crate::exits::table::{CountedExits, Recorded};
 use interpreter::{Interpreter, maps};
 
 const PROCESS: u32 = 77;
@@ -225,8 +225,11 @@ fn an_exit_is_split_into_where_its_time_went() {
         name: &|reason| if reason == exit { "hlt".into() } else { "TIMEINGUEST".into() },
         began: None,
         end: &|_, thread| thread.last,
+        counted: &CountedExits::default(),
+        has_switches: true,
+        may_sleep: &|_| false,
     };
     let parts = recorded.tables(Per::Vm)[0].row("hlt").unwrap().parts.clone().unwrap();
     assert_eq!((parts.kernel_ns, parts.user_ns), (30, 95));
-    assert_eq!((parts.halted_ns, parts.preempted_ns), (40, 105));
+    assert_eq!((parts.halted_ns, parts.preempted_ns), (Some(40), Some(105)));
 }

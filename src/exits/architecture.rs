@@ -1,0 +1,205 @@
+//! How KVM reports exits and entries on each architecture: the same facts for live recordings, for
+//! traces as text, and for messages.
+
+/// The tracepoints of one KVM.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Architecture {
+    /// As messages name it.
+    pub name: &'static str,
+    /// The guest is entered at each of these; none where KVM has no such tracepoint.
+    pub entries: &'static [&'static str],
+    /// The guest has been left.
+    pub exit: &'static str,
+    /// The field of an exit's record with the reason, and another that tells reasons apart.
+    pub reason: &'static str,
+    pub detail: Option<&'static str>,
+    /// The lists of names with which the kernel prints a record; ktax needs them only for records
+    /// that nobody printed with names.
+    pub print: &'static str,
+}
+
+/// The kernel's own list is read from its `format` file, except where a trace has numbers alone.
+const ARM64: &str = r#"__print_symbolic(REC->ret, { 0, "IRQ" }, { 1, "SERROR" }, { 2, "TRAP" },
+{ 3, "IL" }), REC->esr_ec, __print_symbolic(REC->esr_ec, { 0x01, "WFx" }, { 0x07, "FP_ASIMD" },
+{ 0x16, "HVC64" }, { 0x17, "SMC64" }, { 0x18, "SYS64" }, { 0x19, "SVE" }, { 0x20, "IABT_LOW" },
+{ 0x24, "DABT_LOW" }, { 0x2f, "SERROR" }, { 0x30, "BREAKPT_LOW" }, { 0x32, "SOFTSTP_LOW" },
+{ 0x34, "WATCHPT_LOW" }, { 0x3c, "BRK64" })"#;
+const BOOK3S: &str = r#"__print_symbolic(REC->trap, { 0x100, "SYSTEM_RESET" },
+{ 0x200, "MACHINE_CHECK" }, { 0x300, "DATA_STORAGE" }, { 0x380, "DATA_SEGMENT" },
+{ 0x400, "INST_STORAGE" }, { 0x480, "INST_SEGMENT" }, { 0x500, "EXTERNAL" },
+{ 0x502, "EXTERNAL_HV" }, { 0x600, "ALIGNMENT" }, { 0x700, "PROGRAM" }, { 0x800, "FP_UNAVAIL" },
+{ 0x900, "DECREMENTER" }, { 0x980, "HV_DECREMENTER" }, { 0xc00, "SYSCALL" }, { 0xd00, "TRACE" },
+{ 0xe00, "H_DATA_STORAGE" }, { 0xe20, "H_INST_STORAGE" }, { 0xe40, "H_EMUL_ASSIST" },
+{ 0xea0, "H_VIRT" }, { 0xf00, "PERFMON" }, { 0xf20, "ALTIVEC" }, { 0xf40, "VSX" })"#;
+const S390: &str = r#"__print_symbolic(REC->icptcode, { 0x00, "Host interruption" },
+{ 0x04, "Instruction" }, { 0x08, "Program interruption" },
+{ 0x0c, "Instruction and program interruption" }, { 0x10, "External request" },
+{ 0x14, "External interruption" }, { 0x18, "I/O request" }, { 0x1c, "Wait state" },
+{ 0x20, "Validity" }, { 0x28, "Stop request" }, { 0x2c, "Operation exception" },
+{ 0x38, "Partial execution" })"#;
+
+/// Every KVM. A kernel is of the first one whose tracepoints and fields it has.
+pub static ARCHITECTURES: [Architecture; 8] = [
+    Architecture {
+        name: "x86",
+        entries: &["kvm:kvm_entry"],
+        exit: "kvm:kvm_exit",
+        reason: "exit_reason",
+        detail: Some("isa"),
+        print: include_str!("kvm_exit-x86.format"),
+    },
+    Architecture {
+        name: "arm64",
+        entries: &["kvm:kvm_entry"],
+        exit: "kvm:kvm_exit",
+        reason: "ret",
+        detail: Some("esr_ec"),
+        print: ARM64,
+    },
+    Architecture {
+        name: "RISC-V",
+        entries: &["kvm:kvm_entry"],
+        exit: "kvm:kvm_exit",
+        reason: "scause",
+        detail: None,
+        print: "",
+    },
+    Architecture {
+        name: "PowerPC book3s HV",
+        entries: &["kvm_hv:kvm_guest_enter"],
+        exit: "kvm_hv:kvm_guest_exit",
+        reason: "trap",
+        detail: Some(CEDED),
+        print: BOOK3S,
+    },
+    Architecture {
+        name: "s390",
+        entries: &["kvm:kvm_s390_sie_enter"],
+        exit: "kvm:kvm_s390_sie_exit",
+        reason: "icptcode",
+        detail: None,
+        print: S390,
+    },
+    Architecture {
+        name: "LoongArch and MIPS",
+        entries: &["kvm:kvm_enter", "kvm:kvm_reenter"],
+        exit: "kvm:kvm_exit",
+        reason: "reason",
+        detail: None,
+        print: "",
+    },
+    Architecture {
+        name: "PowerPC book3s PR",
+        entries: &["kvm_pr:kvm_book3s_reenter"],
+        exit: "kvm_pr:kvm_exit",
+        reason: "exit_nr",
+        detail: None,
+        print: "",
+    },
+    Architecture {
+        name: "PowerPC Book E",
+        entries: &[],
+        exit: "kvm_booke:kvm_exit",
+        reason: "exit_nr",
+        detail: None,
+        print: "",
+    },
+];
+
+/// The field that says whether the guest of book3s HV waits.
+pub const CEDED: &str = "ceded";
+
+/// What a reason ends with whose guest waits (H_CEDE).
+pub const CEDED_SUFFIX: &str = ", ceded";
+
+impl Architecture {
+    /// The architecture of this name.
+    pub fn named(name: &str) -> &'static Architecture {
+        ARCHITECTURES.iter().find(|one| one.name == name).expect("a name of the list")
+    }
+
+    /// Both kinds of its events, entries first.
+    pub fn events(&self) -> impl Iterator<Item = &'static str> {
+        self.entries.iter().copied().chain([self.exit])
+    }
+}
+
+/// Whether an event of a trace is a guest's entry.
+pub fn is_entry(event: &str) -> bool {
+    ARCHITECTURES.iter().flat_map(|one| one.entries).any(|entry| is_event(entry, event))
+}
+
+/// Whether an event of a trace is a guest's exit.
+pub fn is_exit(event: &str) -> bool {
+    ARCHITECTURES.iter().any(|one| is_event(one.exit, event))
+}
+
+/// Whether `subsystem:event` is of this name: traces of trace-cmd leave out the subsystem.
+fn is_event(full: &str, event: &str) -> bool {
+    full.split_once(':').is_some_and(|(_, name)| name == event)
+}
+
+/// Reasons after which KVM may put the thread of the vCPU to sleep, because the guest waits.
+const MAY_SLEEP: [&str; 22] = [
+    // x86; a hypercall or an exit of a confidential guest may be a HLT.
+    "HLT",
+    "EXIT_HLT",
+    "EXIT_REASON_HLT",
+    "hlt",
+    "KVM_EXIT_HLT",
+    "HC_IRQ_HALT",
+    "vmgexit",
+    "TDCALL",
+    // arm64; a call of the firmware may be CPU_SUSPEND.
+    "WFx",
+    "WFI",
+    "WFE",
+    "HVC64",
+    "SMC64",
+    // RISC-V; a call of the firmware may suspend the hart.
+    "virtual instruction",
+    "environment call from VS-mode",
+    "VIRTUAL_INST_FAULT",
+    "SUPERVISOR_SYSCALL",
+    "EXC_VIRTUAL_INST_FAULT",
+    // s390.
+    "Wait state",
+    // LoongArch: also any privileged instruction, where no event says which; MIPS.
+    "IDLE",
+    "0x16",
+    "WAIT",
+];
+
+/// Whether KVM may put the thread of the vCPU to sleep after an exit for this reason.
+pub fn may_sleep(reason: &str) -> bool {
+    MAY_SLEEP.contains(&reason) || reason.ends_with(CEDED_SUFFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_of_every_tool_name_the_same_events() {
+        for event in ["kvm_entry", "kvm_guest_enter", "kvm_s390_sie_enter", "kvm_reenter"] {
+            assert!(is_entry(event) && !is_exit(event), "{event}");
+        }
+        for event in ["kvm_exit", "kvm_guest_exit", "kvm_s390_sie_exit"] {
+            assert!(is_exit(event) && !is_entry(event), "{event}");
+        }
+        assert!(!is_exit("kvm_userspace_exit") && !is_entry("kvm_s390_sie_fault"));
+        for one in &ARCHITECTURES {
+            assert_eq!(Architecture::named(one.name), one);
+        }
+    }
+
+    #[test]
+    fn a_guest_that_waits_may_sleep() {
+        for reason in ["HLT", "hlt", "WFx", "SYSCALL, ceded", "Wait state", "virtual instruction"] {
+            assert!(may_sleep(reason), "{reason}");
+        }
+        for reason in ["EPT_VIOLATION", "SYSCALL", "Instruction", "npf", "IRQ"] {
+            assert!(!may_sleep(reason), "{reason}");
+        }
+    }
+}
