@@ -254,14 +254,33 @@ void ktax_calls_leave(void)
     here()->at = in_user;
 }
 
-void ktax_calls_costly(int kind)
+static void count_below(uint32_t at, int slot, enum ktax_context context, uint64_t n)
 {
-    uint32_t at = here()->at;
-    uint32_t path = ktax_paths_child(at, PATH_COSTLY + kind);
+    uint32_t path = ktax_paths_child(at, slot);
 
     if (path != at) { /* there is room */
-        count_call(path);
+        ktax_path_counts(path, context)->calls += n;
     }
+}
+
+void ktax_calls_costly(int kind)
+{
+    count_below(here()->at, PATH_COSTLY + kind, ktax_context_now(), 1);
+}
+
+void ktax_calls_wait(uint64_t n)
+{
+    count_below(here()->at, PATH_WAIT, ktax_context_now(), n);
+}
+
+void ktax_calls_idle(uint32_t path, uint64_t n)
+{
+    count_below(path, PATH_IDLE, CONTEXT_PROCESS, n);
+}
+
+uint32_t ktax_calls_here(void)
+{
+    return here()->at;
 }
 
 void ktax_calls_begin(void)

@@ -40,6 +40,13 @@ void ktax_calls_leave(void);
 /* An instruction of costly.h is dispatched. */
 void ktax_calls_costly(int kind);
 
+/* The vCPU that executes waits so long where it is. */
+void ktax_calls_wait(uint64_t n);
+/* A vCPU was idle so long, which its last process has left at this path. */
+void ktax_calls_idle(uint32_t path, uint64_t n);
+/* Where the vCPU that executes is. */
+uint32_t ktax_calls_here(void);
+
 /* At the marker that begins a region, which is in user mode. */
 void ktax_calls_begin(void);
 

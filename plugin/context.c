@@ -9,7 +9,7 @@
  * Tasks. __switch_to_asm saves the stack pointer in the old task_struct and loads it from the new
  * one; the address names the task. A task is a process once it has executed a user-mode
  * instruction. Before that it is pending for a slice, from switch to switch: a slice without user
- * mode counts as kthread.
+ * mode counts as kthread, or as awaited (awaited.h).
  *
  * Limits. What a process does in slices before its first user-mode instruction (a child that blocks
  * or is preempted before it gets there) counts as kthread. The kernel recycles task_structs: the
@@ -19,6 +19,9 @@
  */
 #include "context.h"
 
+#include <string.h>
+
+#include "awaited.h"
 #include "calls.h"
 #include "coherence.h"
 #include "counters.h"
@@ -64,6 +67,17 @@ void ktax_context_leave(const struct ktax_cpu *next)
 void ktax_context_wait(int slot, uint64_t n)
 {
     ktax_region_add(COLUMN_WAITS, context(), slot, n);
+    if (ktax_paths_followed) {
+        ktax_calls_wait(n);
+    }
+}
+
+void ktax_context_idle(const struct ktax_cpu *cpu, int slot, uint64_t n)
+{
+    ktax_region_add_idle(slot, n);
+    if (ktax_paths_followed && cpu->left) {
+        ktax_calls_idle(cpu->left_at, n);
+    }
 }
 
 void ktax_context_transfer(int slot)
@@ -76,8 +90,10 @@ static void settle_task(void)
 {
     if (!ktax_cpu->task->user) {
         ktax_cpu->task->user = ktax_count_of_user() != ktax_cpu->user_at_switch;
-        ktax_settle(ktax_cpu->task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
-        ktax_paths_settle(ktax_cpu->task->user ? CONTEXT_PROCESS : CONTEXT_KTHREAD);
+        enum ktax_context kernel = ktax_cpu->task->is_awaited ? CONTEXT_AWAITED : CONTEXT_KTHREAD;
+        enum ktax_context settled = ktax_cpu->task->user ? CONTEXT_PROCESS : kernel;
+        ktax_settle(settled);
+        ktax_paths_settle(settled);
     }
 }
 
@@ -93,9 +109,16 @@ static void enter(uint64_t interrupted_rep)
     ktax_cpu->task->depth++;
 }
 
+/* All others are the kernel's own: timers, and what it sends to itself. */
+static bool is_of_device(int slot)
+{
+    return strcmp(ktax_slot_name(slot), "asm_common_interrupt") == 0;
+}
+
 void ktax_on_interrupt(unsigned int vcpu, void *data)
 {
     (void)vcpu;
+    ktax_awaited_interrupt(is_of_device((int)(uintptr_t)data));
     if (!ktax_cpu->in_stub) {
         ktax_calls_enter((int)(uintptr_t)data, true);
         enter(ktax_rep_current());
@@ -143,6 +166,12 @@ void ktax_on_iretq(unsigned int vcpu, void *data)
     }
 }
 
+void ktax_on_schedule(unsigned int vcpu, void *data)
+{
+    (void)vcpu;
+    ktax_awaited_schedule(ktax_cpu->task, (int)(uintptr_t)data);
+}
+
 void ktax_on_sysret(unsigned int vcpu, void *data)
 {
     (void)vcpu;
@@ -163,9 +192,31 @@ void ktax_on_save_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     }
 }
 
+/*
+ * Remembers where the last process of this vCPU left it, while no other one runs here, and that one
+ * nowhere: it waits there for what the idle vCPU could have done for it.
+ */
+static void note_left(const struct ktax_task *next, uint32_t left_at)
+{
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        if (ktax_cpus[i].left == next) {
+            ktax_rounds_idle_so_far(i);
+            ktax_cpus[i].left = NULL;
+        }
+    }
+    if (ktax_cpu->task->user) {
+        ktax_cpu->left = ktax_cpu->task;
+        ktax_cpu->left_at = left_at;
+    }
+    if (next->user) {
+        ktax_cpu->left = NULL;
+    }
+}
+
 void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t at, void *data)
 {
     struct ktax_task *next = ktax_task_find(at);
+    uint32_t left_at = ktax_calls_here();
 
     (void)vcpu;
     (void)info;
@@ -174,6 +225,11 @@ void ktax_on_load_stack(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t 
     if (!(ktax_cpu->task->user && ktax_cpu->task->depth == 0 && next->user && next->depth == 0)) {
         ktax_flush(context());
         settle_task();
+    }
+    if (ktax_one_cpu()) {
+        ktax_awaited_switch(ktax_cpu->task, next);
+    } else {
+        note_left(next, left_at);
     }
     ktax_cpu->task = next;
     ktax_cpu->task->user = ktax_cpu->task->user || ktax_context_of_boot;
@@ -188,6 +244,7 @@ void ktax_on_new_task(unsigned int vcpu, void *data)
     (void)vcpu;
     ktax_calls_new_task((int)(uintptr_t)data);
     ktax_flush(context());
+    ktax_cpu->task->is_preempted = false;
     ktax_cpu->task->user = ktax_context_of_boot;
     ktax_cpu->task->depth = 0;
 }
@@ -232,6 +289,7 @@ void ktax_on_region_begin(unsigned int vcpu, void *data)
     (void)data;
     at_marker();
     ktax_begins++;
+    ktax_awaited_begin();
     ktax_slices_begin();
     ktax_region_begin();
     ktax_calls_begin();

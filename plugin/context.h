@@ -22,6 +22,8 @@ void ktax_on_exception(unsigned int vcpu, void *data);
 void ktax_on_stub(unsigned int vcpu, void *data);
 /* At an iretq of the entry code; counts it in its slot, which is `data`. */
 void ktax_on_iretq(unsigned int vcpu, void *data);
+/* At the first instruction of a function of enum ktax_scheduling, which is `data`. */
+void ktax_on_schedule(unsigned int vcpu, void *data);
 /* At a SYSRET; counts it in its slot, which is `data`. */
 void ktax_on_sysret(unsigned int vcpu, void *data);
 /* At the memory access that saves the old task's stack pointer or loads the new one's. */

@@ -23,6 +23,8 @@ struct ktax_cpu {
     uint64_t rep_site;  /* of the REP instruction that was dispatched last */
     uint64_t rep_total; /* before that was counted */
     struct ktax_position position;
+    uint32_t left_at;   /* the path where its last process left it */
+    const struct ktax_task *left; /* that process; NULL: there is none, or it runs */
     uint64_t total;     /* dispatches before this slice, and those of user mode */
     uint64_t user;
 };

@@ -14,7 +14,10 @@
 
 enum {
     PATH_ROOT = 0,            /* the first one, and no function */
-    PATH_COSTLY = KTAX_SLOTS, /* as a slot: one of costly.h, which is "called" */
+    /* As slots: what is counted in a place as if it were called there. */
+    PATH_COSTLY = KTAX_SLOTS,  /* one of costly.h */
+    PATH_WAIT = 2 * KTAX_SLOTS, /* an instruction's time that a vCPU waited for another one */
+    PATH_IDLE,                 /* and that it was idle since its process left it there */
 };
 
 /* Not of a boot: its first code has stacks of its own, and calls that are patched while it runs. */

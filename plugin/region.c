@@ -65,7 +65,7 @@ void ktax_region_add(enum ktax_column column, enum ktax_context context, int slo
     }
 }
 
-void ktax_region_idle(int slot, uint64_t n)
+void ktax_region_add_idle(int slot, uint64_t n)
 {
     idles[slot] += n;
 }

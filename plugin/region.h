@@ -14,6 +14,7 @@ enum ktax_context {
     CONTEXT_PROCESS,
     CONTEXT_INTERRUPT,
     CONTEXT_KTHREAD,
+    CONTEXT_AWAITED, /* a kernel thread for which the processes wait; awaited.h */
     CONTEXT_COUNT,
     CONTEXT_PENDING = CONTEXT_COUNT, /* a task that may yet enter user mode */
 };
@@ -93,6 +94,9 @@ void ktax_flush(enum ktax_context context);
 
 /* More of a column that generated code does not count, of the vCPU that `ktax_cpu` is. */
 void ktax_region_add(enum ktax_column column, enum ktax_context context, int slot, uint64_t n);
+
+/* A vCPU was idle there. */
+void ktax_region_add_idle(int slot, uint64_t n);
 
 /* Gives what is pending to this context. */
 void ktax_settle(enum ktax_context context);

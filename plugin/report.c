@@ -27,7 +27,9 @@ struct row {
     uint64_t counts[COLUMN_COUNT];
 };
 
-static const char *const context_names[CONTEXT_COUNT] = { "process", "interrupt", "kthread" };
+static const char *const context_names[CONTEXT_COUNT] = {
+    "process", "interrupt", "kthread", "awaited",
+};
 static FILE *file;
 static const char *file_path;
 static bool is_over;
@@ -125,8 +127,9 @@ static void write_parallel(const struct ktax_region *region)
         }
     }
     for (int i = 0; i < ktax_cpu_count; i++) {
-        fprintf(file, "cpu\t%d\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", i, of->times[i].work,
-                of->times[i].wait, of->times[i].idle);
+        const struct ktax_time *time = &of->times[i];
+        fprintf(file, "cpu\t%d\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", i,
+                time->work, time->wait, time->idle, time->uneven);
     }
     fprintf(file, "makespan\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", of->makespan, of->rounds,
             of->kicks);

@@ -15,7 +15,14 @@ uint64_t ktax_round_quantum;
 static uint64_t random_state;
 static struct ktax_time round_of[KTAX_CPUS];
 static bool had_slice[KTAX_CPUS];
-static int halted_in[KTAX_CPUS]; /* the slot where it was idle last */
+
+/* From its HLT on, to its next slice. */
+struct halt {
+    bool is_on;
+    int slot;
+    uint64_t since; /* on the clock of the makespan, when the slice of the HLT has ended */
+};
+static struct halt halts[KTAX_CPUS];
 static int contended_rounds; /* that are still to come */
 
 static struct ktax_parallel now;
@@ -63,20 +70,41 @@ static void end_round(void)
     uint64_t length = longest_slice();
 
     for (int i = 0; is_open && i < ktax_cpu_count; i++) {
-        uint64_t idle = length - round_of[i].work - round_of[i].wait;
         now.times[i].work += round_of[i].work;
         now.times[i].wait += round_of[i].wait;
-        now.times[i].idle += idle;
-        ktax_region_idle(halted_in[i], idle);
+        if (!halts[i].is_on) {
+            now.times[i].uneven += length - round_of[i].work - round_of[i].wait;
+        }
     }
     now.makespan += length;
     now.rounds++;
+}
+
+void ktax_rounds_idle_so_far(int cpu)
+{
+    struct halt *halt = &halts[cpu];
+
+    if (is_open && halt->is_on && now.makespan > halt->since) {
+        now.times[cpu].idle += now.makespan - halt->since;
+        ktax_context_idle(&ktax_cpus[cpu], halt->slot, now.makespan - halt->since);
+        halt->since = now.makespan;
+    }
+}
+
+/* All but the vCPU that executes wait to be started. */
+static void halt_others(void)
+{
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        halts[i].is_on = i != current();
+        halts[i].since = 0;
+    }
 }
 
 void ktax_rounds_restart(void)
 {
     random_state = ktax_jitter * UINT64_C(0x9e3779b97f4a7c15) | 1;
     contended_rounds = 0;
+    halt_others();
     begin_round();
     had_slice[current()] = true;
 }
@@ -87,6 +115,8 @@ void ktax_rounds_slice(int cpu)
         end_round();
         begin_round();
     }
+    ktax_rounds_idle_so_far(cpu);
+    halts[cpu].is_on = false;
     had_slice[cpu] = true;
 }
 
@@ -103,7 +133,18 @@ void ktax_rounds_wait(uint64_t n)
 
 void ktax_rounds_halt(int slot)
 {
-    halted_in[current()] = slot;
+    halts[current()].is_on = true;
+    halts[current()].slot = slot;
+}
+
+/* What it executed of the HLT's slice is counted by now. */
+void ktax_rounds_slice_ends(void)
+{
+    const struct ktax_time *used = &round_of[current()];
+
+    if (halts[current()].is_on) {
+        halts[current()].since = now.makespan + used->work + used->wait;
+    }
 }
 
 void ktax_rounds_kick(void)
@@ -121,6 +162,9 @@ void ktax_rounds_begin(void)
     begin_round();
     had_slice[current()] = true;
     now = (struct ktax_parallel){ .trace = HASH_START };
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        halts[i].since = 0;
+    }
     is_open = true;
 }
 
@@ -132,6 +176,10 @@ void ktax_rounds_end(struct ktax_parallel *to)
     end_round();
     begin_round();
     had_slice[current()] = true;
+    for (int i = 0; i < ktax_cpu_count; i++) {
+        ktax_rounds_idle_so_far(i);
+        halts[i].since = 0;
+    }
     is_open = false;
     *to = now;
 }

@@ -2,7 +2,11 @@
 /*
  * Keeps the time of several vCPUs, in instructions. A round is over when a vCPU comes again that
  * had its slice; it is as long as its longest slice. What of that a vCPU did not execute it waited
- * for another one, at a PAUSE, or was idle.
+ * for another one, at a PAUSE; or it was idle, from a HLT to its next slice; or its slice was
+ * shorter than the longest one: that is `uneven`, and comes of the slices and not of the guest.
+ *
+ * Idle time is the difference of two times, and what is uneven is summed up round by round. So it
+ * is no matter of course that all times of a vCPU add up to the makespan: the reader checks it.
  */
 #ifndef KTAX_ROUNDS_H
 #define KTAX_ROUNDS_H
@@ -28,6 +32,7 @@ struct ktax_time {
     uint64_t work;
     uint64_t wait;
     uint64_t idle;
+    uint64_t uneven;
 };
 
 struct ktax_parallel {
@@ -38,8 +43,8 @@ struct ktax_parallel {
     uint64_t trace; /* a hash of what was executed, and by whom */
 };
 
-/* In region.c: a vCPU was idle there. */
-HOOK void ktax_region_idle(int slot, uint64_t n);
+/* In context.c: a vCPU was idle since a HLT of that slot. */
+HOOK void ktax_context_idle(const struct ktax_cpu *cpu, int slot, uint64_t n);
 
 /* Quanta follow from the seed anew, and the vCPU that executes has its first slice. */
 void ktax_rounds_restart(void);
@@ -50,8 +55,11 @@ void ktax_rounds_slice(int cpu);
 /* In its slice the vCPU that executes dispatched so much, or waited so long. */
 void ktax_rounds_work(uint64_t n);
 void ktax_rounds_wait(uint64_t n);
-/* From this slot on it is idle. */
+/* It is halted at this slot: when its slice has ended it is idle, until it begins another one. */
 void ktax_rounds_halt(int slot);
+void ktax_rounds_slice_ends(void);
+/* Counts how long a vCPU has been idle so far, before it is idle for another reason. */
+void ktax_rounds_idle_so_far(int cpu);
 
 /* A slice ended because the quantum was used up; something that another trace would not have. */
 void ktax_rounds_kick(void);

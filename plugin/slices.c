@@ -55,6 +55,7 @@ static void leave(struct ktax_cpu *next)
     if (ktax_deadline_spend(KTAX_SLICE_COST)) {
         ktax_report_over();
     }
+    ktax_rounds_slice_ends();
     debt[ktax_cpu - ktax_cpus] =
         ktax_running.used > KTAX_LIMIT ? ktax_running.used - KTAX_LIMIT : 0;
     if (next != ktax_cpu) {

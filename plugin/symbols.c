@@ -76,6 +76,25 @@ static enum ktax_thunk thunk_of(const char *name)
     return starts_with_any(name, of_returns) ? THUNK_OF_RETURNS : THUNK_NONE;
 }
 
+static enum ktax_scheduling scheduling_of(const char *name)
+{
+    if (strcmp(name, "__schedule") == 0 || starts(name, "__schedule.")) {
+        return SCHEDULING_BEGINS;
+    }
+    if (starts(name, "dequeue_task_")) {
+        return SCHEDULING_SLEEPS;
+    }
+    if (starts(name, "enqueue_task_")) {
+        return SCHEDULING_WAKES;
+    }
+    /* Without a timer of its own, a CPU has that of the chipset, as it has devices. */
+    if (strcmp(name, "timer_interrupt") == 0 || strcmp(name, "hrtimer_interrupt") == 0 ||
+        strcmp(name, "run_timer_softirq") == 0) {
+        return SCHEDULING_TIMER;
+    }
+    return strcmp(name, "schedule_idle") == 0 ? SCHEDULING_IDLE : SCHEDULING_NOTHING;
+}
+
 static bool is_cold(const char *name)
 {
     size_t length = strlen(name);
@@ -117,6 +136,7 @@ static bool add(uint64_t address, const char *name)
         .begin = address,
         .name = name,
         .thunk = thunk_of(name),
+        .scheduling = scheduling_of(name),
         .is_cold = is_cold(name),
         .slot = -1,
     };

@@ -25,12 +25,23 @@ enum ktax_thunk {
     THUNK_OF_RETURNS,
 };
 
+/* What its first instruction says to awaited.c. */
+enum ktax_scheduling {
+    SCHEDULING_NOTHING,
+    SCHEDULING_BEGINS, /* __schedule */
+    SCHEDULING_SLEEPS, /* a task leaves a run queue; within __schedule, the one that called it */
+    SCHEDULING_WAKES,  /* a task joins one */
+    SCHEDULING_TIMER,  /* the interrupt is a timer's */
+    SCHEDULING_IDLE,   /* only the task of an idle vCPU calls it */
+};
+
 struct ktax_function {
     uint64_t begin;
     uint64_t end;
     const char *name;
     enum ktax_role role;
     enum ktax_thunk thunk;
+    enum ktax_scheduling scheduling;
     bool is_cold; /* a part of a function that the compiler put apart */
     int slot; /* -1: not seen running yet */
 };

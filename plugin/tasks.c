@@ -35,6 +35,13 @@ struct ktax_task *ktax_task_find(uint64_t key)
     return &table[at];
 }
 
+void ktax_tasks_forget_awaited(void)
+{
+    for (int i = 0; i < SIZE; i++) {
+        table[i].is_awaited = false;
+    }
+}
+
 bool ktax_tasks_full(void)
 {
     return full;

@@ -76,6 +76,10 @@ static enum ktax_watch watch_function(const struct ktax_insn *insn)
     case ROLE_NONE:
         break;
     }
+    if (first && ktax_one_cpu() && insn->function->scheduling != SCHEDULING_NOTHING) {
+        ktax_call(insn->insn, ktax_on_schedule, (int)insn->function->scheduling);
+        return WATCH_CALLBACK;
+    }
     return WATCH_NOTHING;
 }
 

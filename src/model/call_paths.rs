@@ -28,6 +28,26 @@ pub struct PathDelta {
     /// Costly instructions in the same way; of an Effect only those that it is of.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costly: BTreeMap<Costly, Sides<u64>>,
+    /// Of several CPUs, in the same way: what they waited for each other.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub wait: Sides<u64>,
+    /// And what they were idle after their processes had left them there.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub idle: Sides<u64>,
+}
+
+fn is_nothing(counts: &Sides<u64>) -> bool {
+    *counts == Sides::default()
+}
+
+/// Functions, each called by the next one, and how long CPUs wait in the first of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitStack {
+    /// Where they wait first, then who called that.
+    pub functions: Vec<String>,
+    /// In instructions of the Region, each Side.
+    pub wait: Sides<u64>,
 }
 
 /// All call paths of a row, of one pair of Runs.
@@ -56,6 +76,10 @@ pub struct Own {
     pub rep_iterations: Sides<u64>,
     /// Costly instructions, each Side.
     pub costly: BTreeMap<Costly, Sides<u64>>,
+    /// What CPUs waited there, each Side.
+    pub wait: Sides<u64>,
+    /// What they were idle for it, each Side.
+    pub idle: Sides<u64>,
 }
 
 /// Where the caller of each stands in the list.
@@ -103,12 +127,16 @@ pub fn own(paths: &[PathDelta]) -> Vec<Own> {
         instructions: path.instructions.clone(),
         rep_iterations: path.rep_iterations.clone(),
         costly: path.costly.clone(),
+        wait: path.wait.clone(),
+        idle: path.idle.clone(),
     };
     let mut own: Vec<Own> = paths.iter().map(all).collect();
     for (path, caller) in paths.iter().zip(callers(paths)) {
         if let Some(caller) = caller {
             own[caller].instructions.less(&path.instructions);
             own[caller].rep_iterations.less(&path.rep_iterations);
+            own[caller].wait.less(&path.wait);
+            own[caller].idle.less(&path.idle);
             for (kind, counts) in &path.costly {
                 own[caller].costly.entry(*kind).or_default().less(counts);
             }
@@ -136,6 +164,8 @@ impl PathDelta {
             instructions: Sides { base, change },
             rep_iterations: none(),
             costly: BTreeMap::new(),
+            wait: none(),
+            idle: none(),
         }
     }
 }
@@ -149,7 +179,8 @@ mod tests {
         let costly = [(Costly::Locked, both(count))].into();
         let (function, calls) = ("f".to_owned(), both(1));
         let [instructions, none] = [both(count), both(0)];
-        PathDelta { depth, function, calls, instructions, rep_iterations: none, costly }
+        let (wait, idle) = (instructions.clone(), none.clone());
+        PathDelta { depth, function, calls, instructions, rep_iterations: none, costly, wait, idle }
     }
 
     #[test]
@@ -163,6 +194,7 @@ mod tests {
         );
         assert_eq!(own[0].instructions.change, 100);
         assert_eq!(own[1].costly[&Costly::Locked].base, 20);
+        assert_eq!((own[0].wait.base, own[2].wait.change), (50, 20));
     }
 
     #[test]

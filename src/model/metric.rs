@@ -19,8 +19,8 @@ pub struct Metric {
     pub costly: Option<Costly>,
     /// The counter of the model of a machine that it is, if it is one.
     pub modelled: Option<Modelled>,
-    /// Whose counts a difference must be a share of to matter.
-    pub whole_of: Context,
+    /// Whose counts together a difference must be a share of to matter.
+    pub whole_of: &'static [Context],
     /// What of them.
     pub whole: fn(&Counts) -> u64,
 }
@@ -41,7 +41,8 @@ impl Metric {
 
     /// What a difference of raw counts must be a share of to matter.
     pub fn whole(&self, sample: &Sample) -> u64 {
-        sample.counts.get(&self.whole_of).map_or(0, self.whole)
+        let of = |context| sample.counts.get(context).map_or(0, self.whole);
+        self.whole_of.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Whether it is what the machine does beside the process, which decides nothing.
@@ -68,15 +69,30 @@ const fn exact(
     count: fn(&Counts) -> u64,
 ) -> Metric {
     let is_in: fn(&Sample) -> bool = |_| true;
-    let (of_rounds, costly, modelled, whole_of, whole) = (None, None, None, context, count);
+    let (of_rounds, costly, modelled, whole) = (None, None, None, count);
+    let whole_of = only(context);
     Metric { name, unit, context, count, is_in, of_rounds, costly, modelled, whole_of, whole }
+}
+
+const fn only(context: Context) -> &'static [Context] {
+    match context {
+        Context::Process => &[Context::Process],
+        Context::Interrupt => &[Context::Interrupt],
+        Context::Kthread => &[Context::Kthread],
+        Context::Awaited => &[Context::Awaited],
+    }
 }
 
 /// A few iterations, or a timer tick, where there is hardly anything else of that kind are nothing
 /// beside a million instructions of the process.
 const fn of_all_work(metric: Metric) -> Metric {
     let whole: fn(&Counts) -> u64 = |counts| counts.instructions + counts.rep_iterations;
-    Metric { whole_of: Context::Process, whole, ..metric }
+    Metric { whole_of: &[Context::Process], whole, ..metric }
+}
+
+/// It is a part of what the row takes.
+const fn beside_process(metric: Metric) -> Metric {
+    Metric { whole_of: &[Context::Process, Context::Awaited], ..of_all_work(metric) }
 }
 
 const fn of_several(name: &'static str, context: Context, count: fn(&Counts) -> u64) -> Metric {
@@ -138,13 +154,17 @@ pub const IDLE: &str = "idle";
 /// How often cache lines travelled between CPUs, by the model of coherence.
 pub const TRANSFERS: &str = "model-transfers";
 
+/// What kernel threads did while the processes of one CPU waited for them.
+pub const AWAITED: &str = "awaited-kthread";
+
 /// Every Metric of the exact engine. The first is the headline; a row's Verdict is that of the
 /// first that decides and changed.
-pub const METRICS: [Metric; 8 + Costly::ALL.len() + Modelled::ALL.len()] = [
+pub const METRICS: [Metric; 9 + Costly::ALL.len() + Modelled::ALL.len()] = [
     exact("instructions", "instructions", Context::Process, |c| c.instructions),
     of_all_work(exact("rep-iterations", "iterations", Context::Process, |c| c.rep_iterations)),
     of_all_work(exact("interrupt", "instructions", Context::Interrupt, |c| c.instructions)),
     of_all_work(exact("kthread", "instructions", Context::Kthread, |c| c.instructions)),
+    beside_process(exact(AWAITED, "instructions", Context::Awaited, |c| c.instructions)),
     Metric {
         of_rounds: Some(|parallel| parallel.makespan),
         ..of_several(MAKESPAN, Context::Process, |_| 0)
@@ -217,11 +237,11 @@ mod tests {
             printed: None,
             parallel: None,
         };
-        for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[8..]) {
+        for (kind, metric) in Costly::ALL.into_iter().zip(&METRICS[9..]) {
             assert_eq!((metric.name, metric.costly), (kind.name(), Some(kind)));
             assert!(!metric.decides());
         }
-        for (counter, metric) in Modelled::ALL.into_iter().zip(&METRICS[8 + Costly::ALL.len()..]) {
+        for (counter, metric) in Modelled::ALL.into_iter().zip(&METRICS[9 + Costly::ALL.len()..]) {
             assert_eq!((metric.name, metric.modelled), (counter.name(), Some(counter)));
             assert!(!metric.decides());
         }

@@ -53,7 +53,8 @@ pub use calibration::{
     LowHigh, hull,
 };
 pub use call_paths::{
-    LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, callers, kept, own, stack, without_below,
+    LITTLE_OF_DELTA_PERCENT, Own, PathDelta, RowPaths, WaitStack, callers, kept, own, stack,
+    without_below,
 };
 pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory};
@@ -82,7 +83,7 @@ pub use ledger::{
 };
 pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};
 pub use measurement::{Measurand, MeasuredLayout, Measurement};
-pub use metric::{IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
+pub use metric::{AWAITED, IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use modelled::{Model, Modelled, ModelledCounts};
 pub use msr::Msr;
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::workload::is_zero;
+
 /// Where the time of one of several CPUs went, in instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -8,8 +10,12 @@ pub struct CpuTime {
     pub work: u64,
     /// It waited for another CPU: what a PAUSE left of its slices.
     pub wait: u64,
-    /// It had nothing to do.
+    /// It had nothing to do: it was halted.
     pub idle: u64,
+    /// Its slices were shorter than the longest ones of their rounds. Results of an older ktax have
+    /// this in `idle`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uneven: u64,
 }
 
 /// What several CPUs did in a Region. Each executes a slice in turn; a round is as long as its
@@ -39,12 +45,15 @@ impl Parallel {
             work: sum.work.saturating_add(cpu.work),
             wait: sum.wait.saturating_add(cpu.wait),
             idle: sum.idle.saturating_add(cpu.idle),
+            uneven: sum.uneven.saturating_add(cpu.uneven),
         })
     }
 
     /// Whether each CPU's time is the makespan.
     pub fn adds_up(&self) -> bool {
-        let time = |cpu: &CpuTime| cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle);
+        let time = |cpu: &CpuTime| {
+            cpu.work.checked_add(cpu.wait)?.checked_add(cpu.idle)?.checked_add(cpu.uneven)
+        };
         self.cpus.iter().all(|cpu| time(cpu) == Some(self.makespan))
     }
 }

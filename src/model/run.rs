@@ -15,15 +15,18 @@ pub enum Context {
     Interrupt,
     /// Tasks that never enter user mode.
     Kthread,
+    /// Such tasks while the processes wait for them: `plugin/awaited.h` has the rule.
+    Awaited,
 }
 
 impl Context {
     /// All Contexts, in the order in which they are printed.
-    pub const ALL: [Context; 3] = [Context::Process, Context::Interrupt, Context::Kthread];
+    pub const ALL: [Context; 4] =
+        [Context::Process, Context::Interrupt, Context::Kthread, Context::Awaited];
 
     /// Whether a row can be slower or faster by what it executes.
     pub fn decides(self) -> bool {
-        self == Context::Process
+        matches!(self, Context::Process | Context::Awaited)
     }
 
     /// What it is in a sentence: `kernel threads`.
@@ -32,15 +35,17 @@ impl Context {
             Context::Process => "the process",
             Context::Interrupt => "interrupts",
             Context::Kthread => "kernel threads",
+            Context::Awaited => "kernel threads that it waits for",
         }
     }
 
-    /// `process`, `interrupt` or `kthread`.
+    /// `process`, `interrupt`, `kthread` or `awaited`.
     pub fn name(self) -> &'static str {
         match self {
             Context::Process => "process",
             Context::Interrupt => "interrupt",
             Context::Kthread => "kthread",
+            Context::Awaited => "awaited",
         }
     }
 }
@@ -243,6 +248,10 @@ pub struct Path {
     pub rep_iterations: u64,
     /// Costly instructions of its own there.
     pub costly: CostlyCounts,
+    /// What one of several CPUs waited for another one there, in instructions.
+    pub wait: u64,
+    /// What a CPU was idle after its process had left it there, in instructions.
+    pub idle: u64,
 }
 
 /// The counts of one Region by function: `boots/NNN-side/runs/ROW.profile.tsv`.

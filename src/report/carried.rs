@@ -50,7 +50,8 @@ impl Carried {
         match self {
             Carried::Instructions => Some(&path.instructions),
             Carried::Rep => Some(&path.rep_iterations),
-            Carried::Wait | Carried::Transfers => None,
+            Carried::Wait => Some(&path.wait),
+            Carried::Transfers => None,
         }
     }
 
@@ -58,7 +59,8 @@ impl Carried {
     pub fn of_own(self, own: &Own) -> &Sides<u64> {
         match self {
             Carried::Rep => &own.rep_iterations,
-            Carried::Instructions | Carried::Wait | Carried::Transfers => &own.instructions,
+            Carried::Wait => &own.wait,
+            Carried::Instructions | Carried::Transfers => &own.instructions,
         }
     }
 

@@ -97,8 +97,10 @@ fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
         function: ALL.to_owned(),
         calls: Sides { base: 0, change: 0 },
         instructions: whole.clone(),
-        rep_iterations: whole,
+        rep_iterations: whole.clone(),
         costly: Default::default(),
+        wait: whole,
+        idle: Sides::default(),
     };
     let below =
         |path: &PathDelta| PathDelta { depth: path.depth.saturating_add(1), ..path.clone() };

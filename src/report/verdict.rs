@@ -1,6 +1,6 @@
 //! Verdicts of counts, which two Metrics may decide.
 
-use crate::model::{MAKESPAN, METRICS, Row, SPIN_WAIT, TRANSFERS, Verdict};
+use crate::model::{AWAITED, MAKESPAN, METRICS, Row, SPIN_WAIT, TRANSFERS, Verdict};
 
 use super::view::Cell;
 
@@ -26,6 +26,9 @@ pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell
         _ if decided_by == SPIN_WAIT && verdict.is_change() => {
             Cell::verdict(verdict, " (spin-wait)")
         }
+        _ if decided_by == AWAITED && verdict.is_change() => {
+            Cell::verdict(verdict, " (kernel threads)")
+        }
         _ if decided_by == TRANSFERS && verdict.is_change() => {
             Cell::verdict(verdict, " (transfers)")
         }
@@ -38,5 +41,10 @@ pub fn of_both(verdict: Verdict, decided_by: &str, rep: Option<Verdict>) -> Cell
 
 /// Whether REP iterations decided.
 pub fn is_by_rep(row: &Row) -> bool {
-    row.counts().is_some_and(|counts| counts.decided_by == REP)
+    is_by(row, REP)
+}
+
+/// Whether this Metric decided.
+pub fn is_by(row: &Row, metric: &str) -> bool {
+    row.counts().is_some_and(|counts| counts.decided_by == metric)
 }

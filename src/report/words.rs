@@ -98,6 +98,13 @@ pub const BY_REP: (&str, &str) = (
     "the repeats of string instructions decide; the instructions are neither slower nor faster",
 );
 
+/// A verdict that kernel threads decide.
+pub const BY_AWAITED: (&str, &str) = (
+    "(kernel threads)",
+    "the kernel threads that the row waits for decide; the instructions of the process are neither \
+     slower nor faster",
+);
+
 /// What the column of the MDE is, where so many layouts are the noise.
 pub fn detectable(layouts: usize) -> Vec<(&'static str, String)> {
     let what = format!("{MDE}: the smallest change that would have been slower or faster");

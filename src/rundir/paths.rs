@@ -20,14 +20,20 @@ pub(super) fn path(fields: &[&str], last: Option<&Path>) -> Option<Path> {
     let [instructions, rep_iterations, calls] =
         [decimal(instructions)?, decimal(rep_iterations)?, decimal(calls)?];
     let function = (*function).to_owned();
-    let costly = CostlyCounts::default();
-    Some(Path { context, depth, function, calls, instructions, rep_iterations, costly })
+    let (costly, wait, idle) = (CostlyCounts::default(), 0, 0);
+    Some(Path { context, depth, function, calls, instructions, rep_iterations, costly, wait, idle })
 }
 
-/// A line `path-costly`, which is of the path before it.
-pub(super) fn costly(fields: &[&str], of: &mut Path) -> Option<()> {
-    let ["path-costly", count, kind] = fields else { return None };
-    of.costly += CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+/// A line `path-costly`, `path-wait` or `path-idle`, which is of the path before it.
+pub(super) fn counted(fields: &[&str], path: &mut Path) -> Option<()> {
+    match fields {
+        ["path-costly", count, kind] => {
+            path.costly += CostlyCounts::of(Costly::named(kind)?, decimal(count)?);
+        }
+        ["path-wait", count] => path.wait = path.wait.checked_add(decimal(count)?)?,
+        ["path-idle", count] => path.idle = path.idle.checked_add(decimal(count)?)?,
+        _ => return None,
+    }
     Some(())
 }
 
@@ -35,6 +41,8 @@ pub(super) fn costly(fields: &[&str], of: &mut Path) -> Option<()> {
 pub(super) struct Sums<'a> {
     functions: BTreeMap<(Context, &'a str), [u64; 2]>,
     costly: [BTreeMap<Context, CostlyCounts>; 2],
+    waits: [BTreeMap<Context, u64>; 2],
+    idle: [u64; 2],
 }
 
 impl<'a> Sums<'a> {
@@ -62,7 +70,19 @@ impl<'a> Sums<'a> {
         for (which, context, more) in all.filter(|(.., more)| !more.is_zero()) {
             *costly[which].entry(context).or_insert_with(CostlyCounts::default) += more;
         }
-        Some(Sums { functions: sums, costly })
+        let mut waits = [BTreeMap::new(), BTreeMap::new()];
+        let waits_of_paths = paths.iter().map(|path| (0, path.context, path.wait));
+        let waits_of_lines = lines.iter().map(|line| (1, line.context, line.counts.wait));
+        for (which, context, wait) in waits_of_paths.chain(waits_of_lines) {
+            let sum: &mut u64 = waits[which].entry(context).or_default();
+            *sum = sum.saturating_add(wait);
+        }
+        let add = |sum: u64, more: u64| sum.saturating_add(more);
+        let idle = [
+            paths.iter().map(|path| path.idle).fold(0, add),
+            lines.iter().map(|line| line.counts.idle).fold(0, add),
+        ];
+        Some(Sums { functions: sums, costly, waits, idle })
     }
 
     /// Whether paths are all that the functions executed, in each Context.
@@ -78,6 +98,18 @@ impl<'a> Sums<'a> {
     pub(super) fn costly_add_up(&self) -> bool {
         let [of_paths, of_lines] = &self.costly;
         of_paths == of_lines
+    }
+
+    /// Whether paths have all that CPUs waited, in each Context, and no more than they were idle: a
+    /// CPU is also idle where no process has left it. An older plugin does not say where they wait.
+    pub(super) fn waits_add_up(&self) -> bool {
+        let [of_paths, of_lines] = &self.waits;
+        let is_older = of_paths.values().all(|wait| *wait == 0);
+        let wait = |waits: &BTreeMap<Context, u64>, context| {
+            waits.get(&context).copied().unwrap_or_default()
+        };
+        let is_same = |context| wait(of_paths, context) == wait(of_lines, context);
+        (is_older || Context::ALL.into_iter().all(is_same)) && self.idle[0] <= self.idle[1]
     }
 
     /// What is below another function than it was counted for, if that is more than one in a

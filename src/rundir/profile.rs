@@ -137,7 +137,9 @@ impl Read {
                 self.sum = self.sum.checked_add(instructions)?.checked_add(rep_iterations)?;
                 self.lines.push(line);
             }
-            ["path-costly", ..] => paths::costly(fields, self.paths.last_mut()?)?,
+            ["path-costly" | "path-wait" | "path-idle", ..] => {
+                paths::counted(fields, self.paths.last_mut()?)?;
+            }
             ["path", ..] => {
                 let path = paths::path(fields, self.paths.last())?;
                 self.paths.push(path);
@@ -145,12 +147,14 @@ impl Read {
             ["msr", ..] => self.msrs.push(msrs::msr(fields)?),
             ["line", ..] => self.cache_lines.push(cache_line(fields)?),
             ["transfers", n] => self.parallel.transfers = Some(decimal(n)?),
-            ["cpu", index, work, wait, idle] => {
+            // An older plugin has no last number: it gives both to `idle`.
+            ["cpu", index, work, wait, idle, uneven @ ..] if uneven.len() <= 1 => {
                 let cpus = &mut self.parallel.cpus;
                 (decimal(index)? == cpus.len() as u64 && cpus.len() < Machine::MOST_CPUS as usize)
                     .then_some(())?;
                 let [work, wait, idle] = [decimal(work)?, decimal(wait)?, decimal(idle)?];
-                cpus.push(CpuTime { work, wait, idle });
+                let uneven = uneven.first().map_or(Some(0), |uneven| decimal(uneven))?;
+                cpus.push(CpuTime { work, wait, idle, uneven });
             }
             ["makespan", length, rounds, kicks] => {
                 let [makespan, rounds, kicks] =
@@ -183,7 +187,7 @@ impl Read {
         let of_lines = |of: fn(&Counts) -> u64| {
             lines.iter().fold(0_u64, |sum, line| sum.saturating_add(of(&line.counts)))
         };
-        let CpuTime { work, wait, idle } = parallel.sum();
+        let CpuTime { work, wait, idle, .. } = parallel.sum();
         let found = [of_lines(|counts| counts.wait), of_lines(|counts| counts.idle)];
         let is_alone = parallel == Parallel::default();
         let work = if is_alone { total } else { work };
@@ -200,7 +204,8 @@ impl Read {
         if let Some(sums) = Sums::of(&paths, &lines) {
             // Those that found no room have no costly instructions.
             let is_full = notes.iter().any(|note| note.starts_with("path: "));
-            let add_up = sums.add_up() && (is_full || sums.costly_add_up());
+            let are_all = sums.costly_add_up() && sums.waits_add_up();
+            let add_up = sums.add_up() && (is_full || are_all);
             add_up.then_some(()).ok_or(ProfileError::Paths)?;
             notes.extend(sums.note(total));
         }

@@ -1,23 +1,24 @@
 use super::*;
 
-/// Two CPUs: one executes 70 and waits 20, the other executes 60 and is idle for 30.
+/// Two CPUs: one executes 70 and waits 20, the other executes 60, is idle for 25 and has slices
+/// that are 5 shorter than those of the first.
 const SEVERAL: &str = "ktax-profile\t1\napi\t4\nregion\t1\ntotal\t130\n\
     fn\tprocess\t100\t10\tf\nfn\tkthread\t20\t0\tg\n\
-    wait\tprocess\t15\tf\nwait\tinterrupt\t5\tg\nidle\t30\tg\n\
-    cpu\t0\t70\t20\t0\ncpu\t1\t60\t0\t30\nmakespan\t90\t3\t4\ntrace\t56f4e621a1079e22\nend\n";
+    wait\tprocess\t15\tf\nwait\tinterrupt\t5\tg\nidle\t25\tg\n\
+    cpu\t0\t70\t20\t0\t0\ncpu\t1\t60\t0\t25\t5\nmakespan\t90\t3\t4\ntrace\t56f4e621a1079e22\nend\n";
 
 #[test]
 fn the_times_of_several_cpus_are_read() {
     let parsed = parse(SEVERAL).unwrap();
     let parallel = parsed.parallel.clone().unwrap();
     assert_eq!((parallel.makespan, parallel.rounds, parallel.kicks), (90, 3, 4));
-    assert_eq!(parallel.cpus[1], CpuTime { work: 60, wait: 0, idle: 30 });
+    assert_eq!(parallel.cpus[1], CpuTime { work: 60, wait: 0, idle: 25, uneven: 5 });
     assert_eq!(parallel.trace, "56f4e621a1079e22");
     let counts = parsed.counts();
     let of = |context| counts.get(&context).copied().unwrap_or_default();
     assert_eq!((of(Context::Process).instructions, of(Context::Process).wait), (100, 15));
     assert_eq!((of(Context::Interrupt).instructions, of(Context::Interrupt).wait), (0, 5));
-    assert_eq!((of(Context::Kthread).instructions, of(Context::Kthread).idle), (20, 30));
+    assert_eq!((of(Context::Kthread).instructions, of(Context::Kthread).idle), (20, 25));
     let line = of_function("wait\tprocess\t15\tf").unwrap();
     assert_eq!((line.function.as_str(), line.counts.wait), ("f", 15));
 }
@@ -33,12 +34,16 @@ fn one_cpu_has_no_such_times() {
 #[test]
 fn times_that_do_not_add_up_are_refused() {
     for (is, becomes) in [
-        ("cpu\t0\t70\t20\t0", "cpu\t0\t71\t19\t0"), // work: total is less
+        ("cpu\t0\t70\t20\t0\t0", "cpu\t0\t71\t19\t0\t0"), // work: total is less
         ("wait\tprocess\t15", "wait\tprocess\t14"),
-        ("idle\t30", "idle\t31"),
+        ("idle\t25", "idle\t26"),
         ("makespan\t90", "makespan\t91"),
-        ("cpu\t1\t60\t0\t30\n", ""),
-        ("cpu\t1\t60\t0\t30", "cpu\t1\t60\t0\t18446744073709551615"),
+        ("cpu\t1\t60\t0\t25\t5\n", ""),
+        ("cpu\t1\t60\t0\t25", "cpu\t1\t60\t0\t18446744073709551615"),
+        // A CPU that was halted, and whose slices were called uneven as well.
+        ("\t25\t5\n", "\t25\t30\n"),
+        // Time that nobody has.
+        ("\t25\t5\n", "\t25\t0\n"),
     ] {
         let broken = SEVERAL.replace(is, becomes);
         assert_ne!(broken, SEVERAL);
@@ -47,13 +52,55 @@ fn times_that_do_not_add_up_are_refused() {
     for (is, becomes) in [
         ("cpu\t1", "cpu\t2"),
         ("trace\t56f4e621a1079e22", "trace\tg6f4e621a1079e22"),
-        ("idle\t30", "idle\t-1"),
+        ("idle\t25", "idle\t-1"),
+        ("\t25\t5\n", "\t25\t5\t0\n"),
         ("makespan\t90\t3\t4", "makespan\t90\t3"),
         ("wait\tprocess", "wait\tnobody"),
     ] {
         let broken = SEVERAL.replace(is, becomes);
         assert!(matches!(parse(&broken), Err(ProfileError::Line { .. })), "{becomes}");
     }
+}
+
+#[test]
+fn an_older_plugin_gave_to_idle_what_was_uneven() {
+    let older = SEVERAL.replace("\t20\t0\t0\n", "\t20\t0\n");
+    let older = older.replace("\t25\t5\n", "\t30\n").replace("idle\t25", "idle\t30");
+    let parallel = parse(&older).unwrap().parallel.unwrap();
+    assert_eq!(parallel.cpus[1], CpuTime { work: 60, wait: 0, idle: 30, uneven: 0 });
+}
+
+/// From where the functions are called in which CPUs wait.
+fn with_paths() -> String {
+    let paths = "path\tprocess\t0\t0\t0\t2\tcaller\npath\tprocess\t1\t100\t10\t2\tf\n\
+        path-wait\t15\npath-idle\t20\npath\tinterrupt\t0\t0\t0\t1\tg\npath-wait\t5\n\
+        path\tkthread\t0\t20\t0\t1\tg\nend\n";
+    SEVERAL.replace("end\n", paths)
+}
+
+#[test]
+fn waits_and_what_a_cpu_is_idle_for_have_a_call_path() {
+    let parsed = parse(&with_paths()).unwrap();
+    let times: Vec<(u64, u64)> =
+        parsed.profile.paths.iter().map(|path| (path.wait, path.idle)).collect();
+    assert_eq!(times, [(0, 0), (15, 20), (5, 0), (0, 0)]);
+}
+
+#[test]
+fn waits_of_call_paths_that_are_not_all_are_refused() {
+    for (is, becomes) in [
+        ("path-wait\t15", "path-wait\t14"),
+        ("path-wait\t5\n", ""),
+        // More than all CPUs were idle.
+        ("path-idle\t20", "path-idle\t26"),
+    ] {
+        assert_eq!(parse(&with_paths().replace(is, becomes)), Err(ProfileError::Paths), "{is}");
+    }
+    let malformed = with_paths().replace("path-wait\t15", "path-wait\t-1");
+    assert!(matches!(parse(&malformed), Err(ProfileError::Line { .. })));
+    // An older plugin had no such lines.
+    let older = with_paths().replace("path-wait\t15\npath-idle\t20\n", "");
+    assert!(parse(&older.replace("path-wait\t5\n", "")).is_ok());
 }
 
 /// The same with the model of coherence.

@@ -4,10 +4,16 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use ktax::model::{Comparison, Failure, Side, Verdict};
+use ktax::model::{AWAITED, Comparison, Failure, Side, Verdict};
 
 use crate::common::files::script;
 use crate::common::{KERNEL, QUICK_BOOT, Ran, compare, ktax, open_counts, row, run, scratch};
+
+const FSYNC: &str = "fs-append:fsync=1";
+
+fn header_of(dir: &Path) -> String {
+    run(ktax().current_dir(dir).args(["report", "out"])).stdout
+}
 
 fn on_disk(dir: &Path, more: &[&str]) -> (Ran, Comparison) {
     let args = [&["--layouts", "1", "--memory", "512"], more].concat();
@@ -39,6 +45,15 @@ fn rows_and_programs_have_their_files_on_the_disk() {
     }
     assert!(executed(dir, "fs-append:fsync=1", "jbd2_"));
     assert!(!executed(dir, "getppid", "ext4_") && !executed(dir, "fs-rename", "shmem_"));
+    // The journal's thread commits what an fsync waits for; getppid waits for none.
+    let awaited = |name: &str| row(&comparison, name).effect(AWAITED).map_or(0.0, |it| it.base);
+    let process = row(&comparison, "fs-append:fsync=1").effects()[0].base;
+    assert!(awaited("fs-append:fsync=1") > process / 2.0, "{comparison:?}");
+    assert_eq!([awaited("fs-append:fsync=0"), awaited("getppid")], [0.0; 2]);
+    assert!(header_of(dir).contains("Kernel threads that rows wait for"), "{}", header_of(dir));
+    let explained = run(ktax().current_dir(dir).args(["report", "out", "--explain", FSYNC])).stdout;
+    let of_threads = explained.split("of kernel threads that it waits for").nth(1).unwrap();
+    assert!(of_threads.contains("jbd2_journal_commit_transaction"), "{explained}");
     let again = run(ktax().current_dir(dir).args(["report", "out", "--format", "mail"]));
     assert!(again.stdout.contains("--disk ext4"), "{}", again.stdout);
     assert!(again.stdout.contains("-- sh -c"), "{}", again.stdout);

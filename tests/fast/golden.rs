@@ -2,6 +2,7 @@
 //! expected.
 
 mod again;
+mod awaited;
 mod cases;
 mod cpus;
 mod elsewhere;

@@ -9,8 +9,7 @@ use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
-    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample, Side, Sides,
-    Workload,
+    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, Sample, Side, Sides, Workload,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -44,41 +43,6 @@ pub(super) fn read(
         Some(_) => Vec::new(),
     };
     Ok((functions, paths))
-}
-
-/// Of both Sides, by function.
-type ByFunction = Sides<BTreeMap<String, u64>>;
-
-/// What CPUs waited for each other in each function, and what they executed there on either Side,
-/// of one pair of Runs.
-pub(super) fn waits(
-    runs: &dyn CountsRuns,
-    workload: &Workload,
-    pair: &Pair,
-) -> Result<(ByFunction, ByFunction)> {
-    let lines =
-        |side| -> Result<_> { Ok(runs.profile(pair.steps.get(side), &workload.row)?.lines) };
-    let lines = Sides::try_from_fn(lines)?;
-    let waits = Sides::of(|side| by_function(lines.get(side), |counts| counts.wait));
-    let executed = Sides::of(|side| {
-        let mut executed = by_function(lines.get(side), |counts| {
-            counts.instructions.saturating_add(counts.rep_iterations)
-        });
-        executed.retain(|function, _| {
-            Side::BOTH.iter().any(|side| waits.get(*side).contains_key(function))
-        });
-        executed
-    });
-    Ok((waits, executed))
-}
-
-/// In all Contexts; nothing of functions without it.
-fn by_function(lines: &[ProfileLine], of: impl Fn(&Counts) -> u64) -> BTreeMap<String, u64> {
-    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
-    for line in lines.iter().filter(|line| of(&line.counts) > 0) {
-        *functions.entry(plain(&line.function).to_owned()).or_default() += of(&line.counts);
-    }
-    functions
 }
 
 /// Which cache lines travelled, of one pair of Runs.

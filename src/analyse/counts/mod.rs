@@ -12,6 +12,7 @@ mod program_work;
 mod rows;
 mod scale;
 mod source;
+mod waits;
 
 pub use paths::row_paths;
 pub use plain::plain;

@@ -107,6 +107,8 @@ mod tests {
             instructions: *instructions,
             rep_iterations: 0,
             costly: CostlyCounts::default(),
+            wait: 0,
+            idle: 0,
         };
         Profile { paths: paths.iter().map(path).collect(), ..Profile::default() }
     }

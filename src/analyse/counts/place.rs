@@ -21,14 +21,15 @@ fn is_of_program(function: &str) -> bool {
 
 /// What call paths have of a function's counts.
 fn counts_of_paths(counts: &Counts) -> Counts {
-    let Counts { instructions, rep_iterations, costly, .. } = *counts;
-    Counts { instructions, rep_iterations, costly, ..Counts::default() }
+    let Counts { instructions, rep_iterations, costly, wait, .. } = *counts;
+    Counts { instructions, rep_iterations, costly, wait, ..Counts::default() }
 }
 
 fn has_room(whole: &Counts, parts: &Counts) -> bool {
     let is_less = |kind: Costly| parts.costly.get(kind) <= whole.costly.get(kind);
     parts.instructions <= whole.instructions
         && parts.rep_iterations <= whole.rep_iterations
+        && parts.wait <= whole.wait
         && Costly::ALL.into_iter().all(is_less)
 }
 
@@ -86,9 +87,9 @@ impl Place {
         while let Some(path) = paths.next_if(|path| path.depth == depth) {
             let mut below = Box::<Place>::default();
             *below.calls.get_mut(side) = path.calls;
-            let Path { instructions, rep_iterations, costly, .. } = *path;
+            let Path { instructions, rep_iterations, costly, wait, idle, .. } = *path;
             *below.counts.get_mut(side) =
-                Counts { instructions, rep_iterations, costly, ..Counts::default() };
+                Counts { instructions, rep_iterations, costly, wait, idle, ..Counts::default() };
             below.add_below(depth + 1, side, paths);
             *self.counts.get_mut(side) += *below.counts.get(side);
             self.add(plain(&path.function).to_owned(), below);
@@ -187,14 +188,24 @@ impl Place {
         choose(&mut below);
         for (function, place) in below {
             let Sides { base, change } = &place.counts;
-            let [instructions, rep_iterations] = [
-                [base.instructions, change.instructions],
-                [base.rep_iterations, change.rep_iterations],
-            ]
-            .map(|[base, change]| Sides { base, change });
+            let of_both =
+                |count: fn(&Counts) -> u64| Sides { base: count(base), change: count(change) };
+            let instructions = of_both(|counts| counts.instructions);
+            let rep_iterations = of_both(|counts| counts.rep_iterations);
+            let (wait, idle) = (of_both(|counts| counts.wait), of_both(|counts| counts.idle));
             let (function, calls) = (function.clone(), place.calls.clone());
             let costly = costly(kinds.iter().copied(), &place.counts);
-            to.push(PathDelta { depth, function, calls, instructions, rep_iterations, costly });
+            let path = PathDelta {
+                depth,
+                function,
+                calls,
+                instructions,
+                rep_iterations,
+                costly,
+                wait,
+                idle,
+            };
+            to.push(path);
             place.list(depth + 1, kinds, to, choose);
         }
     }

@@ -4,12 +4,13 @@ use super::notes::Notes;
 use super::operations;
 use super::program_work::{self, Operations};
 use super::source::CountsRuns;
+use super::waits;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::{estimate, growth, lost, one_image, parameters, settled, work};
 use crate::model::{
-    Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
-    Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
+    AWAITED, Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect,
+    Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
     Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload, metric,
 };
 
@@ -123,7 +124,8 @@ fn measured_row(
     operations::settle(&mut workload, &mut pairs, suite.as_deref());
     let workload = &workload;
     let is_there = |metric: &&Metric| {
-        metric.costly.is_none() || pairs.iter().flat_map(samples).any(|of| metric.raw(of) > 0)
+        let is_rare = metric.costly.is_some() || metric.name == AWAITED;
+        !is_rare || pairs.iter().flat_map(samples).any(|sample| metric.raw(sample) > 0)
     };
     let metrics: Vec<&Metric> = metrics_of(&pairs[0].samples.base).filter(is_there).collect();
     let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
@@ -157,22 +159,17 @@ fn measured_row(
         let effect = effects.iter().find(|effect| effect.metric == metric)?;
         Some(pair_of(effect, &pairs))
     };
-    let waits = shown(MAKESPAN).map(|pair| functions::waits(runs, workload, pair)).transpose()?;
-    let (waits, executed_there) = waits.unzip();
+    let of_cpus = shown(MAKESPAN).map(|pair| waits::waits(runs, workload, pair)).transpose()?;
     let model_lines =
         shown(TRANSFERS).map(|pair| functions::cache_lines(runs, workload, pair)).transpose()?;
-    let estimate = None;
     let evidence = CountsEvidence {
         decided_by,
         effects,
         seen,
         operations,
         work: program_work,
-        printed: None,
-        waits,
-        executed_there,
         model_lines,
-        estimate,
+        ..of_cpus.unwrap_or_default()
     };
     Ok(of(workload, verdict, evidence))
 }
@@ -260,8 +257,8 @@ fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
 
 /// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP
 /// iterations in process context: clearing and copying memory is work that hardware retires as a
-/// single instruction; or else what several CPUs waited for each other. Other Contexts are shown
-/// and decide nothing.
+/// single instruction; or else what kernel threads did while the process waited for them; or else
+/// what several CPUs waited for each other. Other Contexts are shown and decide nothing.
 fn decide(effects: &[Effect]) -> (Verdict, String) {
     let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
     let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());

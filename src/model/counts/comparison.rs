@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::effect::Effect;
 use super::super::{
-    CacheLine, CountedOperations, Disk, Estimate, Growth, Identity, Key, PrintedEnd, Sides,
-    Signature, Subject, UserProgram, WorkEvidence,
+    CacheLine, CountedOperations, CpuTime, Disk, Estimate, Growth, Identity, Key, PrintedEnd,
+    Sides, Signature, Subject, UserProgram, WaitStack, WorkEvidence,
 };
 
 /// What exact counts say of a row.
@@ -38,6 +38,16 @@ pub struct CountsEvidence {
     /// What was executed in these functions and in those of the other Side's waits, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_there: Option<Sides<BTreeMap<String, u64>>>,
+    /// Where the time of all CPUs together went in that Layout, each Side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<Sides<CpuTime>>,
+    /// From where the functions are called in which CPUs wait for each other, in that Layout: those
+    /// where they wait most, all Contexts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_stacks: Vec<WaitStack>,
+    /// Where processes were when they left CPUs that were idle then, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_stacks: Vec<WaitStack>,
     /// By the model of coherence: the cache lines that travelled most in the Region, in the Layout
     /// with the median difference of transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]

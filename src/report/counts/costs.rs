@@ -1,4 +1,4 @@
-//! Where a row's instructions go, whether or not they changed.
+//! Where a row's instructions and waits go, whether or not they changed.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,27 @@ use crate::text::counted;
 const LEAST_OF_FUNCTION: f64 = 0.5;
 /// A path with a smaller share on both sides, in percent, is left out with all below it.
 const LEAST_OF_PATH: f64 = 1.0;
-/// Below this share of the instructions, in percent, REP iterations have no tables of their own.
-const LEAST_OF_REP: f64 = 1.0;
+/// Below this share of the instructions, in percent, REP iterations and waits have no tables.
+const LEAST_OF_OTHERS: f64 = 1.0;
 
 const OF_PATHS: &str = "The function above called it; where that called several, a line leads to \
                         each. A count has that of all that it called. What has less than 1 % of \
                         the row on both sides is left out.";
 
-/// The tables of functions and of call paths: of instructions, and of REP iterations where there
-/// are many.
+/// The tables of functions and of call paths: of instructions, and of REP iterations and of what
+/// CPUs wait for each other where that is much.
 pub fn costs(paths: &RowPaths) -> Vec<Section> {
     let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
     let of_context = |context: &Context| {
         let paths_of = all(context);
-        let [insn, rep] = [Carried::Instructions, Carried::Rep].map(|by| whole(by, paths_of));
-        let has_rep = |side: Side| share(*rep.get(side), *insn.get(side)) >= LEAST_OF_REP;
-        let by_rep = Side::BOTH.into_iter().any(has_rep).then_some(Carried::Rep);
-        let tables = [Carried::Instructions].into_iter().chain(by_rep);
+        let insn = whole(Carried::Instructions, paths_of);
+        let is_much = |by: &Carried| {
+            let counts = whole(*by, paths_of);
+            let share = |side: Side| share(*counts.get(side), *insn.get(side));
+            Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_OTHERS)
+        };
+        let others = [Carried::Rep, Carried::Wait].into_iter().filter(is_much);
+        let tables = [Carried::Instructions].into_iter().chain(others);
         let tables = tables.map(|by| Costs { row: paths, context: *context, paths: paths_of, by });
         tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
     };

@@ -1,5 +1,5 @@
 use super::paths::most;
-use crate::model::{Effect, FunctionDelta, MAKESPAN, Row, Sides};
+use crate::model::{AWAITED, Effect, FunctionDelta, MAKESPAN, Row, Sides};
 use crate::report::carried::{Carried, carrying};
 use crate::report::view::{FunctionLine, Functions, Section};
 use crate::report::{effect, number};
@@ -50,6 +50,7 @@ pub fn headline(of: &Effect) -> String {
     let (delta, percent) = (number::delta(of.delta), number::percent(of.percent));
     let unit = match of.metric.as_str() {
         MAKESPAN => "instructions of makespan",
+        AWAITED => "instructions of kernel threads that it waits for",
         _ => Carried::of(of).unit(),
     };
     format!("{delta} {unit} ({percent} %, {layouts})")

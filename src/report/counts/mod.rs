@@ -1,5 +1,6 @@
 //! Comparisons of instructions, counted exactly.
 
+mod awaited;
 mod branches;
 mod bridge;
 mod coherence;
@@ -8,6 +9,7 @@ mod details;
 mod estimates;
 mod functions;
 mod kinds;
+mod locks;
 mod overall;
 mod parallel;
 mod paths;

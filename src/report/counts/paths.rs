@@ -9,13 +9,17 @@ use crate::report::number;
 use crate::report::view::{Kind, Line, PathLine, Section, Table};
 use crate::stats::tables::share_percent;
 
-const COLUMNS: [(&str, Kind); 5] = [
-    ("delta insn", Kind::Number),
-    ("delta REP", Kind::Number),
-    ("base calls", Kind::Number),
-    ("change calls", Kind::Number),
-    ("function", Kind::Name),
-];
+/// The second is what decides beside instructions.
+fn columns(by: Carried) -> [(&'static str, Kind); 5] {
+    let second = if by == Carried::Wait { "delta spin-wait" } else { "delta REP" };
+    [
+        ("delta insn", Kind::Number),
+        (second, Kind::Number),
+        ("base calls", Kind::Number),
+        ("change calls", Kind::Number),
+        ("function", Kind::Name),
+    ]
+}
 
 const MEANING: &str = "The function above called it; where that called several, a line leads to \
                        each. A delta, per operation, is that of the function and of all that it \
@@ -25,12 +29,17 @@ const MEANING: &str = "The function above called it; where that called several, 
 
 /// One table for each changed row.
 pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {
-    let changed = rows.iter().filter_map(|row| Some((row, moved(carrying(row)?))));
-    changed.filter(|(_, paths)| !paths.is_empty()).map(|(row, paths)| Section::Table {
-        title: format!("Call paths of {} that changed:", row.row),
-        table: Table { gives_way: vec![vec![1], vec![2]], ..Table::of(COLUMNS) }
-            .with(paths.iter().zip(branches(&paths)).map(|(path, it)| line(path, &it, row.ops))),
-        notes: vec![MEANING.to_owned()],
+    let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
+    let changed = changed.map(|(row, effect)| (row, Carried::of(effect), moved(effect)));
+    changed.filter(|(.., paths)| !paths.is_empty()).map(|(row, by, paths)| {
+        let lines = paths.iter().zip(branches(&paths));
+        let lines = lines.map(|(path, branch)| line(path, &branch, by, row.ops));
+        let gives_way = vec![vec![if by == Carried::Wait { 0 } else { 1 }], vec![2]];
+        Section::Table {
+            title: format!("Call paths of {} that changed:", row.row),
+            table: Table { gives_way, ..Table::of(columns(by)) }.with(lines),
+            notes: vec![MEANING.to_owned()],
+        }
     })
 }
 
@@ -89,7 +98,7 @@ fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     }
 }
 
-fn line(path: &PathDelta, branch: &str, ops: u64) -> Line {
+fn line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
     let per_op = |count: u64| count as f64 / ops.max(1) as f64;
     let delta = |of: &Sides<u64>| match per_op(of.change) - per_op(of.base) {
         0.0 => String::new(),
@@ -97,7 +106,7 @@ fn line(path: &PathDelta, branch: &str, ops: u64) -> Line {
     };
     Line::of([
         delta(&path.instructions),
-        delta(&path.rep_iterations),
+        delta(if by == Carried::Wait { &path.wait } else { &path.rep_iterations }),
         number::count(per_op(path.calls.base)),
         number::count(per_op(path.calls.change)),
         format!("{branch}{}", path.function),

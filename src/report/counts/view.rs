@@ -1,3 +1,4 @@
+use super::awaited::awaited;
 use super::coherence::coherence;
 use super::details::details;
 use super::estimates::estimates;
@@ -7,8 +8,8 @@ use super::parallel::parallel;
 use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
-use super::waits::waits;
-use crate::model::{Comparison, CountsComparison, Model, TRANSFERS, metric};
+use super::waits::{sleepers, takers, waits};
+use crate::model::{AWAITED, Comparison, CountsComparison, Model, TRANSFERS, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 
@@ -20,9 +21,12 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let mut sections = vec![forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS)];
     sections.extend(overall(rows));
     sections.push(Section::table(table(rows)));
+    sections.extend(awaited(rows));
     sections.extend(scalability(rows));
     sections.extend(parallel(rows, counts));
     sections.extend(waits(rows, counts));
+    sections.extend(takers(rows));
+    sections.extend(sleepers(rows));
     sections.extend(coherence(rows));
     sections.push(details(comparison, counts));
     sections.extend(curves::curves(rows, "instructions", &[]));
@@ -61,11 +65,14 @@ const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: ho
 fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
     let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
+    let is_by_threads = |row| verdict::is_by(row, AWAITED) && row.verdict.is_change();
+    let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
     let insn = if counts.key.cpus > 1 { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
     Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
         .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
         .with(rep)
+        .with(threads)
 }
 
 /// One line for each row and Metric, with all samples. A model's unit has its name.

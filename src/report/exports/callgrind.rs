@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::export::{Export, sides};
-use super::stacks::{count, kinds, stacks};
+use super::stacks::{count, has_times, kinds, stacks};
 use crate::model::{Costly, RowPaths, Side, Sides};
 
 pub(super) const EXPORT: Export = Export {
@@ -36,8 +36,10 @@ struct Calls {
 fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let sides = sides(side);
     let costly = kinds(paths);
-    let events: Vec<String> =
-        sides.iter().flat_map(|of| events(side.is_none(), *of, &costly)).collect();
+    let events: Vec<String> = sides
+        .iter()
+        .flat_map(|of| events(side.is_none(), *of, has_times(paths), &costly))
+        .collect();
     let mut text = format!(
         "# callgrind format\nversion: 1\ncreator: ktax {}\ncmd: {}\npositions: line\nevents: {}\n",
         env!("CARGO_PKG_VERSION"),
@@ -55,14 +57,16 @@ fn write(paths: &RowPaths, side: Option<Side>) -> String {
 }
 
 /// Their names are letters and digits.
-fn events(has_side: bool, side: Side, costly: &[Costly]) -> Vec<String> {
+fn events(has_side: bool, side: Side, has_times: bool, costly: &[Costly]) -> Vec<String> {
     let prefix = match (has_side, side) {
         (false, _) => "",
         (true, Side::Base) => "Base",
         (true, Side::Change) => "Change",
     };
     let costly = costly.iter().map(|kind| kind.name().split('-').map(capital).collect::<String>());
-    let events = ["Instructions", "RepIterations"].map(str::to_owned).into_iter().chain(costly);
+    let times = ["SpinWait", "Idle"].into_iter().filter(|_| has_times);
+    let events = ["Instructions", "RepIterations"].into_iter().chain(times);
+    let events = events.map(str::to_owned).chain(costly);
     events.map(|event| format!("{prefix}{event}")).collect()
 }
 
@@ -77,17 +81,20 @@ fn nodes<'a>(
     costly: &[Costly],
 ) -> BTreeMap<Function<'a>, Node<'a>> {
     let mut nodes: BTreeMap<Function<'a>, Node<'a>> = BTreeMap::new();
+    let most = if has_times(paths) { 4 } else { 2 };
     for stack in stacks(paths) {
-        let counts = |of: [&Sides<u64>; 2], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
+        let counts = |of: [&Sides<u64>; 4], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
             let of_side = |side: &Side| {
                 let costly = costly.iter().map(|kind| count(more, *kind, *side));
-                let counts = of.map(|counts| *counts.get(*side)).into_iter();
+                let counts = of.map(|counts| *counts.get(*side)).into_iter().take(most);
                 counts.chain(costly).collect::<Vec<_>>()
             };
             sides.iter().flat_map(of_side).collect()
         };
         let [context, .., function] = stack.functions[..] else { continue };
-        let own = counts([&stack.own.instructions, &stack.own.rep_iterations], &stack.own.costly);
+        let own = &stack.own;
+        let times = [&own.wait, &own.idle];
+        let own = counts([&own.instructions, &own.rep_iterations, times[0], times[1]], &own.costly);
         add(&mut nodes.entry((context, function)).or_default().own, &own);
         // The Context calls nothing: it is the file.
         let [_, .., caller, _] = stack.functions[..] else { continue };
@@ -95,7 +102,9 @@ fn nodes<'a>(
         let most = sides.iter().map(|side| *stack.path.calls.get(*side)).max();
         calls.calls = calls.calls.saturating_add(most.unwrap_or_default());
         let path = stack.path;
-        let all = counts([&path.instructions, &path.rep_iterations], &path.costly);
+        let times = [&path.wait, &path.idle];
+        let insns = [&path.instructions, &path.rep_iterations];
+        let all = counts([insns[0], insns[1], times[0], times[1]], &path.costly);
         add(&mut calls.all, &all);
     }
     nodes

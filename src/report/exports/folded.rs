@@ -1,8 +1,8 @@
 //! A line for each stack, as flame graph programs read it: `a;b;c 12`, and of both Sides, as they
-//! read differences, `a;b;c 12 15`.
+//! read differences, `a;b;c 12 15`. What CPUs wait in a function, and are idle, is below it.
 
 use super::export::{Export, sides};
-use super::stacks::stacks;
+use super::stacks::{TIMES, stacks};
 use crate::model::{RowPaths, Side};
 
 pub(super) const EXPORT: Export = Export {
@@ -18,12 +18,15 @@ fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let sides = sides(side);
     let mut text = String::new();
     for stack in stacks(paths) {
-        let counts: Vec<u64> =
-            sides.iter().map(|side| *stack.own.instructions.get(*side)).collect();
-        if counts.iter().any(|count| *count > 0) {
-            text += &stack.functions.join(";");
-            text.extend(counts.iter().map(|count| format!(" {count}")));
-            text.push('\n');
+        let times = TIMES.map(|(name, time)| (Some(name), time(&stack.own)));
+        for (below, counts) in [(None, &stack.own.instructions)].into_iter().chain(times) {
+            let counts: Vec<u64> = sides.iter().map(|side| *counts.get(*side)).collect();
+            if counts.iter().any(|count| *count > 0) {
+                let functions: Vec<&str> = stack.functions.iter().copied().chain(below).collect();
+                text += &functions.join(";");
+                text.extend(counts.iter().map(|count| format!(" {count}")));
+                text.push('\n');
+            }
         }
     }
     text

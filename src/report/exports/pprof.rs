@@ -8,8 +8,8 @@ use flate2::write::GzEncoder;
 use prost::Message;
 
 use super::export::{Export, sides};
-use super::stacks::{Stack, count, kinds, stacks};
-use crate::model::{Costly, RowPaths, Side};
+use super::stacks::{Stack, TIMES, count, has_times, kinds, stacks};
+use crate::model::{Costly, RowPaths, Side, Sides};
 
 pub(super) const EXPORT: Export = Export {
     name: "pprof",
@@ -89,6 +89,9 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     strings.place("");
     let costly = kinds(paths);
     let kinds = [INSTRUCTIONS, "rep-iterations", "calls"].into_iter();
+    let counted = Counted { sides: &sides, has_times: has_times(paths), costly: &costly };
+    let times: &[&str] = if counted.has_times { &["spin-wait", "idle"] } else { &[] };
+    let kinds = kinds.chain(times.iter().copied());
     let kinds: Vec<&str> = kinds.chain(costly.iter().map(|kind| kind.name())).collect();
     let kind = |name: &str, of: &Side| match side {
         Some(_) => name.to_owned(),
@@ -102,8 +105,7 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
         .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
         .collect();
     let mut functions = BTreeMap::new();
-    let sample =
-        stacks(paths).map(|stack| sample(&stack, &sides, &costly, &mut functions)).collect();
+    let sample = stacks(paths).map(|stack| sample(&stack, &counted, &mut functions)).collect();
     let comment = format!("{}, all operations of the region", paths.row);
     let comment = vec![strings.place(&comment)];
     let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
@@ -116,10 +118,16 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     Profile { sample_type, sample, location, function, string_table, comment, default_sample_type }
 }
 
+/// What a sample has.
+struct Counted<'a> {
+    sides: &'a [Side],
+    has_times: bool,
+    costly: &'a [Costly],
+}
+
 fn sample<'a>(
     stack: &Stack<'a>,
-    sides: &[Side],
-    costly: &[Costly],
+    counted: &Counted<'_>,
     functions: &mut BTreeMap<&'a str, u64>,
 ) -> Sample {
     let mut id = |function: &'a str| {
@@ -127,16 +135,19 @@ fn sample<'a>(
         let next = functions.len() as u64 + 1;
         *functions.entry(function).or_insert(next)
     };
-    let counts = [&stack.own.instructions, &stack.own.rep_iterations, &stack.path.calls];
+    let own = &stack.own;
+    let counts = [&own.instructions, &own.rep_iterations, &stack.path.calls];
+    let times = TIMES.iter().filter(|_| counted.has_times).map(|(_, time)| time(own));
+    let counts: Vec<&Sides<u64>> = counts.into_iter().chain(times).collect();
     let values = |side: &Side| {
-        let counts = counts.map(|count| *count.get(*side));
-        let costly = costly.iter().map(|kind| count(&stack.own.costly, *kind, *side));
-        let counts = counts.into_iter().chain(costly);
+        let counts = counts.iter().map(|count| *count.get(*side));
+        let costly = counted.costly.iter().map(|kind| count(&own.costly, *kind, *side));
+        let counts = counts.chain(costly);
         counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX)).collect::<Vec<_>>()
     };
     Sample {
         location_id: stack.functions.iter().rev().map(|function| id(function)).collect(),
-        value: sides.iter().flat_map(values).collect(),
+        value: counted.sides.iter().flat_map(values).collect(),
     }
 }
 

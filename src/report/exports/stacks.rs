@@ -35,11 +35,26 @@ pub(super) fn count(of: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side)
     of.get(&kind).map_or(0, |counts| *counts.get(side))
 }
 
+/// One of the counts of a function.
+type CountOf = fn(&Own) -> &Sides<u64>;
+
+/// What stands below a function for its time that is no instruction. No symbol has such a name.
+pub(super) const TIMES: [(&str, CountOf); 2] =
+    [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
+
+/// Whether CPUs wait for each other anywhere, or processes have left them idle.
+pub(super) fn has_times(paths: &RowPaths) -> bool {
+    let is_time =
+        |path: &PathDelta| [&path.wait, &path.idle].into_iter().any(|it| *it != Sides::default());
+    paths.contexts.values().flatten().any(is_time)
+}
+
 /// What stands for a Context above all that it executes. No symbol has such a name.
 fn root(context: Context) -> &'static str {
     match context {
         Context::Process => "[process]",
         Context::Interrupt => "[interrupt]",
         Context::Kthread => "[kthread]",
+        Context::Awaited => "[awaited]",
     }
 }

@@ -59,8 +59,8 @@ fn profile_text(side: Side, layout: u64, (row, cpus): (&str, u64)) -> String {
     for cpu in 0..MACHINE_CPUS {
         let (work, wait) = (total / cpus, waits / cpus);
         text += &match cpu < cpus {
-            true => format!("cpu\t{cpu}\t{work}\t{wait}\t{}\n", makespan - work - wait),
-            false => format!("cpu\t{cpu}\t0\t0\t{makespan}\n"),
+            true => format!("cpu\t{cpu}\t{work}\t{wait}\t0\t{}\n", makespan - work - wait),
+            false => format!("cpu\t{cpu}\t0\t0\t{makespan}\t0\n"),
         };
     }
     // The lock, and what a dup touches in any case.
@@ -74,5 +74,26 @@ fn profile_text(side: Side, layout: u64, (row, cpus): (&str, u64)) -> String {
         text += &format!("line\tdata\t{of_lock}\t1\t40\tdup_lock\n");
     }
     text += &format!("transfers\t{}\n", of_lock + of_call);
+    text += &paths(call, lock, waits, idle);
     text + &format!("makespan\t{makespan}\t100\t90\ntrace\t56f4e621a1079e22\nend\n")
+}
+
+/// Two functions take the lock, one of which is known to; half of the idle time is a process's that
+/// sleeps.
+fn paths(call: u64, lock: u64, waits: u64, idle: u64) -> String {
+    let path =
+        |depth: u64, own: u64, name: &str| format!("path\tprocess\t{depth}\t{own}\t0\t9\t{name}\n");
+    let slowpath = path(2, 0, "native_queued_spin_lock_slowpath");
+    let own = waits / 4;
+    path(0, call, "ksys_dup")
+        + &path(1, lock, "_raw_spin_lock")
+        + &path(1, 0, "alloc_fd")
+        + &slowpath
+        + &format!("path-wait\t{}\n", waits - own)
+        + &path(1, 0, "own_driver")
+        + &slowpath
+        + &format!("path-wait\t{own}\n")
+        + &path(1, 0, "pipe_read")
+        + &path(2, 0, "schedule")
+        + &format!("path-idle\t{}\n", idle / 2)
 }

@@ -174,6 +174,8 @@ fn large(rows: usize) -> Comparison {
         instructions: Sides { base: whole / 5, change: whole / 5 + at },
         rep_iterations: Sides { base: 0, change: 0 },
         costly: Default::default(),
+        wait: Sides::default(),
+        idle: Sides::default(),
     };
     effect.paths = (0..80).map(path).collect();
     let row = |at: usize| if at % 3 == 0 { &same } else { &forks };
