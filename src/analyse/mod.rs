@@ -29,7 +29,7 @@ pub use counts::{CountsRuns, counts, plain, row_paths};
 pub use error::AnalyseError;
 pub use estimate::estimate;
 pub use guests::guests;
-pub use history::{PointCounts, against_anchors};
+pub use history::{PointCounts, against_anchors, against_before, complete, step_functions};
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
 pub use one_image::one_image;

@@ -91,14 +91,20 @@ fn file(path: &Path) -> Result<Vec<Saved>, Error> {
     let text = String::from_utf8_lossy(&bytes);
     let no_page = |error| Error::NoPage { path: path.display().to_string(), error };
     let of_page = results_of_page(&text, RESULT_MAX).map_err(no_page)?;
-    read_results(of_page.as_deref().unwrap_or(&text)).map_err(|error| {
+    let mut all = read_results(of_page.as_deref().unwrap_or(&text)).map_err(|error| {
         let path = path.display().to_string();
         let is_other = matches!(error, SavedError::NotAResult(_));
         match is_other && exits::files::kind(&text).is_some() {
             true => Error::ExitText { path },
             false => Error::NoResult { path, error },
         }
-    })
+    })?;
+    for saved in &mut all {
+        if let SavedResult::History(history) = &mut saved.result {
+            analyse::complete(history);
+        }
+    }
+    Ok(all)
 }
 
 /// All call paths of a row of a run directory, in the Layout that its report shows: as they were

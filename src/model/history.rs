@@ -75,6 +75,37 @@ pub struct HistoryPoint {
     /// How it differs from the anchor; absent of the first point, which is the first anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstAnchor>,
+    /// How it differs from the kernel before it; absent of the first point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<AgainstBefore>,
+    /// The functions that carry most of a step, the largest first: against the kernel before it,
+    /// or against the anchor where many small changes add up. Empty where the cost does not step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<StepFunction>,
+}
+
+/// A point against the one before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgainstBefore {
+    /// What follows.
+    pub verdict: Verdict,
+    /// The median over layouts, per operation.
+    pub delta: f64,
+    /// The same in percent; absent where the kernel before costs nothing.
+    pub percent: Option<f64>,
+    /// The minimum detectable effect in percent; absent with too few layouts for any.
+    pub detectable_percent: Option<f64>,
+}
+
+/// What a function contributes to a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepFunction {
+    /// Its symbol, without the compiler's suffixes.
+    pub function: String,
+    /// What it executes itself, change minus base, per operation.
+    pub delta: f64,
 }
 
 /// A point against the last one that the cost had stepped to.
@@ -89,6 +120,10 @@ pub struct AgainstAnchor {
     pub delta: f64,
     /// The same in percent; absent where the anchor has none.
     pub percent: Option<f64>,
+    /// The minimum detectable effect in percent; absent with too few layouts for any, and in
+    /// results of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detectable_percent: Option<f64>,
 }
 
 impl HistoryPoint {
@@ -103,6 +138,14 @@ impl HistoryPoint {
     /// Whether the cost steps here.
     pub fn is_step(&self) -> bool {
         self.against.as_ref().is_some_and(|it| it.is_step())
+    }
+
+    /// The index of the point that a step at `index` is compared with: the one before it where the
+    /// cost changed between the two, else the anchor. `None` where the cost does not step.
+    pub fn step_base(&self, index: usize) -> Option<usize> {
+        let against = self.against.as_ref().filter(|against| against.is_step())?;
+        let is_sudden = self.before.as_ref().is_some_and(|before| before.verdict.is_change());
+        Some(if is_sudden { index.checked_sub(1)? } else { against.anchor })
     }
 }
 

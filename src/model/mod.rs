@@ -74,7 +74,9 @@ pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
     GuestsEvidence, GuestsPlan, HostKind, RawKind, TIME,
 };
-pub use history::{AgainstAnchor, History, HistoryAsked, HistoryLine, HistoryPoint};
+pub use history::{
+    AgainstAnchor, AgainstBefore, History, HistoryAsked, HistoryLine, HistoryPoint, StepFunction,
+};
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step, module_and_parameters};
 pub use ledger::{

@@ -56,16 +56,20 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.0
 }
 
-/// Of a point of a history and its anchor; empty where a kernel is of no package, or has no anchor.
-pub fn of_point(line: &HistoryLine, point: &HistoryPoint, threshold_percent: f64) -> Vec<String> {
-    let anchor = point.against.as_ref().and_then(|it| line.points.get(it.anchor));
-    let both = anchor.and_then(|it| it.package.clone()).zip(point.package.clone());
-    let (Some(anchor), Some(asked), Some((base, change))) = (anchor, &line.asked, both) else {
+/// Between two points of a line of a history; empty where a kernel is of no package.
+pub fn between_points(
+    line: &HistoryLine,
+    base: &HistoryPoint,
+    change: &HistoryPoint,
+    threshold_percent: f64,
+) -> Vec<String> {
+    let packages = base.package.clone().zip(change.package.clone());
+    let (Some(asked), Some((base_package, change_package))) = (&line.asked, packages) else {
         return Vec::new();
     };
     let mut words = Words::compare();
-    words.kernels(base, change);
-    words.boot_lines(&anchor.boot_line, &point.boot_line);
+    words.kernels(base_package, change_package);
+    words.boot_lines(&base.boot_line, &change.boot_line);
     words.machine(&asked.machine);
     words.option("-w", &line.row);
     words.counting(&asked.machine, asked.layouts, asked.seed, threshold_percent);

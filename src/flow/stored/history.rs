@@ -82,7 +82,11 @@ impl Stored {
             self.follow(function, metric, points)?;
         }
         let lines = lines.into_iter().map(|(key, points)| line(order, &names, key, points));
-        let mut lines: Vec<HistoryLine> = lines.collect();
+        let mut lines: Vec<MeasuredLine> = lines.collect();
+        if order.function.is_none() {
+            explain_steps(&self.store, metric, &mut lines);
+        }
+        let mut lines: Vec<HistoryLine> = lines.into_iter().map(|measured| measured.line).collect();
         // Of one lineage the line that begins first stands first.
         lines.sort_by_key(|line| {
             let first = line.points.first().map(|point| point.place);
@@ -150,6 +154,28 @@ impl Stored {
     }
 }
 
+/// A line with the names of the objects that its points are from.
+struct MeasuredLine {
+    line: HistoryLine,
+    objects: Vec<String>,
+}
+
+/// Adds the functions that carry each step. Two objects are read for each: each CPU reads a part.
+/// A step whose objects cannot be read stays without functions.
+fn explain_steps(store: &Store, metric: &Metric, lines: &mut [MeasuredLine]) {
+    let read = |object: &String| store.read(&store.object(object)).ok();
+    let explain = |MeasuredLine { line, objects }: &mut MeasuredLine| {
+        for place in 1..line.points.len() {
+            let Some(base) = line.points[place].step_base(place) else { continue };
+            if let Some((base, change)) = read(&objects[base]).zip(read(&objects[place])) {
+                let functions = analyse::step_functions(&base, &change, line.ops, metric);
+                line.points[place].functions = functions;
+            }
+        }
+    };
+    in_parts(lines, |part| part.iter_mut().for_each(explain));
+}
+
 /// What a function itself executed under each layout, if it is there; clones that compilers
 /// made count as one.
 fn of_function(
@@ -200,7 +226,7 @@ fn line(
     names: &Names,
     (row, lineage, ..): Key,
     mut points: Vec<(usize, StoredPoint)>,
-) -> HistoryLine {
+) -> MeasuredLine {
     points.sort_by_key(|(place, _)| *place);
     let counted = |(_, point): &(usize, StoredPoint)| PointCounts {
         raw: point.raw.clone(),
@@ -211,12 +237,15 @@ fn line(
     let first = &points[0].1;
     let (ops, operation) = (first.ops, first.operation.clone());
     let against = analyse::against_anchors(&all, ops, order.threshold_percent);
+    let before = analyse::against_before(&all, ops, order.threshold_percent);
+    let objects = points.iter().map(|(_, point)| point.of.object.clone()).collect();
     let asked =
         HistoryAsked { machine: first.machine.clone(), layouts: first.raw.len(), seed: first.seed };
     let measured = measured(first);
     // The files of a program or of a disk are not known here.
     let asked = (first.modules.is_empty() && first.programs.is_empty()).then_some(asked);
-    let points = points.into_iter().zip(against).map(|((place, point), against)| {
+    let compared = against.into_iter().zip(before);
+    let points = points.into_iter().zip(compared).map(|((place, point), (against, before))| {
         let tags = names.tags(&point.kernel_sha256, &point.boot_line);
         let subject = names.subject(&point.kernel_sha256, &point.boot_line);
         let name = subject.map_or(String::new(), |it| names.name(it));
@@ -228,10 +257,23 @@ fn line(
         };
         let package = subject.and_then(package);
         let (boot_line, values) = (point.boot_line, point.raw);
-        HistoryPoint { place, name, kernel, package, boot_line, tags, values, against }
+        let functions = Vec::new();
+        HistoryPoint {
+            place,
+            name,
+            kernel,
+            package,
+            boot_line,
+            tags,
+            values,
+            against,
+            before,
+            functions,
+        }
     });
     let points = points.collect();
-    HistoryLine { row, operation, ops, lineage, measured, asked, points }
+    let line = HistoryLine { row, operation, ops, lineage, measured, asked, points };
+    MeasuredLine { line, objects }
 }
 
 /// The version of a package that has the kernel: everybody can get that again.

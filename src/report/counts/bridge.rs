@@ -4,7 +4,7 @@ use super::functions::from_to;
 use crate::model::{Effect, FunctionDelta, Row, Sides};
 use crate::report::carried::Carried;
 use crate::report::number;
-use crate::report::view::{BarKind, Bridge, BridgeBar};
+use crate::report::view::{BarKind, Bridge, BridgeBar, telling};
 use crate::text::counted;
 
 /// What the counts of a region are rounded to, per operation: printed values are multiples of it.
@@ -105,7 +105,9 @@ fn parts(effect: &Effect, by: Carried, row: &Row, most: usize) -> Vec<Part> {
         from_to: from_to(one, by, row.ops),
         other: beside(one),
     };
-    let (shown, others) = effect.functions.split_at(effect.functions.len().min(most));
+    let deltas = effect.functions.iter().map(|one| [carried(one, by) as f64, beside(one)]);
+    let telling = telling(&deltas.collect::<Vec<_>>());
+    let (shown, others) = effect.functions.split_at(most.min(telling));
     let rest = (!others.is_empty()).then(|| Part {
         name: format!("… {}", counted(others.len(), "more function")),
         kind: BarKind::Both,

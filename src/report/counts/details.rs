@@ -50,11 +50,10 @@ const METRICS: [(&str, Kind); 8] = [
     ("verdict", Kind::Verdict),
 ];
 
-/// One for each row, in the Plan's order.
-pub fn details(comparison: &Comparison, counts: &CountsComparison) -> Section {
-    let with_flames =
-        if is_large(comparison) { BTreeSet::new() } else { with_flames(&comparison.rows) };
-    let rows = comparison.rows.iter().enumerate();
+/// One for each of these rows, in their order.
+pub fn details(comparison: &Comparison, counts: &CountsComparison, rows: &[&Row]) -> Section {
+    let with_flames = if is_large(comparison) { BTreeSet::new() } else { with_flames(rows) };
+    let rows = rows.iter().enumerate();
     let rows = rows.map(|(at, row)| detail(comparison, counts, row, with_flames.contains(&at)));
     let rows = rows.collect();
     let how = if is_large(comparison) { format!("{HOW} {LARGE}") } else { HOW.to_owned() };
@@ -66,7 +65,7 @@ fn is_large(comparison: &Comparison) -> bool {
 }
 
 /// The places of the rows that have a picture of their call paths: those that changed most.
-fn with_flames(rows: &[Row]) -> BTreeSet<usize> {
+fn with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     let size = |at: &usize| {
         let changed = rows[*at].deciding().filter(|effect| effect.verdict.is_change());
         changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())

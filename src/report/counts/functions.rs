@@ -20,6 +20,7 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
     Functions {
         row: row.row.clone(),
         effect: headline(effect),
+        size_percent: effect.percent.map_or(f64::INFINITY, f64::abs),
         operation: row.operation.clone(),
         other: carried.other().short(),
         is_whole: false,

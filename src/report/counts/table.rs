@@ -1,8 +1,7 @@
 use crate::model::Row;
-use crate::report::carried::{Carried, carrying};
+use crate::report::carried::carried_most;
 use crate::report::view::{Cell, Kind, Line, Table};
 use crate::report::{effect, number, verdict};
-use crate::stats::tables::share_percent;
 
 const COLUMNS: [(&str, Kind); 9] = [
     ("workload", Kind::Row),
@@ -28,7 +27,7 @@ pub fn table(rows: &[Row]) -> Table {
     let gives_way = [CARRIED, 2, 5, 6, 1].map(|column| vec![column]).to_vec();
     let table = Table { gives_way, extra: vec![CARRIED], ..Table::of(COLUMNS) };
     let table = table.with(rows.iter().map(line));
-    match rows.iter().any(|row| carried(row).is_some()) {
+    match rows.iter().any(|row| carried_most(row).is_some()) {
         true => table,
         false => table.without_extra(),
     }
@@ -47,14 +46,6 @@ fn line(row: &Row) -> Line {
         ],
     };
     let cells =
-        [row.row.clone()].into_iter().chain(cells).chain([carried(row).unwrap_or_default()]);
+        [row.row.clone()].into_iter().chain(cells).chain([carried_most(row).unwrap_or_default()]);
     Line::of(cells.map(Cell::from)).and(verdict::of_row(row))
-}
-
-/// `security_task_alloc 35 %`: of what decided.
-fn carried(row: &Row) -> Option<String> {
-    let effect = carrying(row)?;
-    let first = effect.functions.first()?;
-    let delta = Carried::of(effect).delta(first, row);
-    Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))
 }

@@ -12,15 +12,18 @@ use super::waits::{sleepers, takers, waits};
 use crate::model::{AWAITED, Comparison, CountsComparison, Model, TRANSFERS, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
+use crate::text::short_hashes;
 
 /// All rows at once, what carries most, the table, each row, then how costs grow, what carries each
 /// change, and what else changed or failed.
 pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     let rows = &comparison.rows;
     let growth = counts.growth.iter().map(words::growth).collect();
-    let mut sections = vec![forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS)];
+    let by_size = forest::by_size(rows);
+    let threshold = comparison.threshold_percent;
+    let mut sections = vec![forest::forest(&by_size, threshold, forest::LAYOUTS)];
     sections.extend(overall(rows));
-    sections.push(Section::table(table(rows)));
+    sections.push(Section::InWords(Box::new(Section::table(table(rows)))));
     sections.extend(awaited(rows));
     sections.extend(scalability(rows));
     sections.extend(parallel(rows, counts));
@@ -28,7 +31,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
     sections.extend(takers(rows));
     sections.extend(sleepers(rows));
     sections.extend(coherence(rows));
-    sections.push(details(comparison, counts));
+    sections.push(details(comparison, counts, &by_size));
     sections.extend(curves::curves(rows, "instructions", &[]));
     sections.push(Section::Sentences(growth));
     sections.extend(functions(rows));
@@ -48,6 +51,7 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         sides: sides(counts),
         side_heads: ["kernel", "boot line"],
         how: words::of_counts(counts),
+        measured_by: format!("guest {}", short_hashes(&counts.key.guest)),
         again: again::of_counts(rows, comparison.threshold_percent, counts),
         sections,
         warnings: comparison.warnings.clone(),

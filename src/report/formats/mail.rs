@@ -1,13 +1,15 @@
 //! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
 
 use super::format::{Format, each};
-use super::text::{Page, header, legend, of_what_is_shown, section};
+use super::text::{Page, command_lines, header, legend, of_what_is_shown, section};
 use crate::report::options::TextOptions;
 use crate::report::view::{Legend, Line, Section, Table, View};
-use crate::text::shell_word;
 
 /// A mailer or a quotation may break longer lines.
 const WIDTH: u16 = 72;
+
+/// Rows whose functions are in a mail: those that changed most.
+const MOST_FUNCTIONS: usize = 4;
 
 /// What a patch's reader asks for: the answer, on what, the rows that say something, the functions
 /// that carry most, and how to measure it again.
@@ -28,17 +30,23 @@ fn write(view: &View) -> String {
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
     blocks.push(legend(&of_what_is_shown(short_legend(view), &sections, &page), &page));
-    blocks.push(command(&view.again, &page));
+    blocks.push(again(&view.again, &page));
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n")
 }
 
-/// Those that say something: of each table the rows that changed or have no answer. The functions
-/// of single rows are for those who look closer, unless there is one such row.
+/// Those that say something: of each table the rows that changed or have no answer, and the
+/// functions and call paths of the rows that changed most.
 fn sections(view: &View) -> Vec<Section> {
-    let rows = view.sections.iter().filter(|it| matches!(it, Section::Functions(_))).count();
+    let functions = view.sections.iter().filter_map(|section| match section {
+        Section::Functions(functions) => Some(functions),
+        _ => None,
+    });
+    let mut sizes: Vec<f64> = functions.map(|functions| functions.size_percent).collect();
+    sizes.sort_by(|one, other| other.total_cmp(one));
+    let least = sizes.get(MOST_FUNCTIONS - 1).copied().unwrap_or(0.0);
     let is_kept = |section: &&Section| match section {
-        Section::Functions(_) => rows == 1,
+        Section::Functions(functions) => functions.size_percent >= least,
         // What has a verdict, and not the background.
         Section::AlsoChanged { changes, .. } => {
             changes.iter().any(|it| it.verdict.verdict.is_some())
@@ -58,6 +66,7 @@ fn short_legend(view: &View) -> Legend {
 
 fn telling(section: &Section) -> Section {
     match section {
+        Section::InWords(inner) => telling(inner),
         Section::Table { title, table, notes } if has_verdicts(table) => {
             let is_telling = |line: &&Line| {
                 let verdict = line.cells.iter().find_map(|cell| cell.verdict);
@@ -75,34 +84,10 @@ fn has_verdicts(table: &Table) -> bool {
     table.lines.iter().flat_map(|line| &line.cells).any(|cell| cell.verdict.is_some())
 }
 
-/// The words as a shell takes them, in lines that end in a backslash. A value stays beside its
-/// option.
-fn command(words: &[String], page: &Page) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for word in words {
-        let quoted = page.own(&shell_word(word));
-        match parts.last_mut().filter(|last| last.starts_with('-') && !word.starts_with('-')) {
-            // Room for the margin, the blank and the backslash at the end.
-            Some(option)
-                if !option.contains(' ')
-                    && option.len() + quoted.len() + 7 <= usize::from(page.width) =>
-            {
-                *option += &format!(" {quoted}");
-            }
-            _ => parts.push(quoted),
-        }
-    }
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts {
-        // Two columns are for the blank and the backslash at the end.
-        let fits = |line: &&mut String| line.len() + part.len() + 3 <= usize::from(page.width);
-        match lines.last_mut().filter(fits) {
-            Some(line) => *line += &format!(" {part}"),
-            None => lines.push(format!("  {}{part}", if lines.is_empty() { "" } else { "  " })),
-        }
-    }
-    match lines.is_empty() {
+/// The command below what it does; empty where there is none.
+fn again(words: &[String], page: &Page) -> String {
+    match words.is_empty() {
         true => String::new(),
-        false => format!("To measure it again:\n{}\n", lines.join(" \\\n")),
+        false => format!("To measure it again:\n{}", command_lines(words, page)),
     }
 }

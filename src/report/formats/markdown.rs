@@ -4,7 +4,7 @@ use super::format::{Format, each};
 use crate::report::options::TextOptions;
 use crate::report::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
 use crate::report::view::{SideLine, Table, View};
-use crate::text::{ascii, code, escape, html, markdown};
+use crate::text::{ascii, code, escape, html, markdown, shell_line};
 
 const FUNCTIONS: usize = 20;
 
@@ -64,8 +64,8 @@ fn sides(view: &View) -> String {
     text
 }
 
-fn section(section: &Section) -> String {
-    match section {
+fn section(part: &Section) -> String {
+    match part {
         Section::Sentences(sentences) => list("", sentences.iter().map(|it| markdown(it))),
         Section::Table { title, table: lines, notes } => {
             let title = if title.is_empty() { String::new() } else { heading(title) };
@@ -79,10 +79,14 @@ fn section(section: &Section) -> String {
         }
         Section::Reasons { title, reasons } => list(title, reasons.iter().map(reason)),
         Section::Items { title, items } => list(title, items.iter().map(|it| markdown(it))),
+        Section::InWords(inner) => section(inner),
         Section::Command { sentence, command } => {
             format!("{}\n{}", paragraph(sentence), block(command))
         }
-        Section::Picture { .. } | Section::Rows { .. } => String::new(),
+        Section::Again { sentence, words } => {
+            format!("{}\n{}", paragraph(sentence), block(&shell_line(words)))
+        }
+        Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
     }
 }
 

@@ -11,10 +11,11 @@ const TIME: &str = "1 µs is 1 000 instructions of the host's one CPU: the host 
 /// The table, what failed, and then where each row's time went.
 pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
     let rows = &comparison.rows;
+    let threshold = comparison.threshold_percent;
     let is_alone = guests.plan.change.is_none();
     let table = if is_alone { alone::table(rows) } else { compared::table(rows) };
     let mut sections = vec![
-        forest::forest(rows, comparison.threshold_percent, forest::LAYOUTS),
+        forest::forest(&rows.iter().collect::<Vec<_>>(), threshold, forest::LAYOUTS),
         Section::Table { title: String::new(), table, notes: vec![TIME.to_owned()] },
         changes::different_work(rows),
         changes::failures(rows, changes::boot, |failed| failed.failure.next_step()),
@@ -41,6 +42,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
         sides: sides(&guests.plan),
         side_heads: HEADS,
         how: how(&guests.plan),
+        measured_by: String::new(),
         again: Vec::new(),
         sections,
         warnings: comparison.warnings.clone(),

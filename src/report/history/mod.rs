@@ -5,6 +5,7 @@ mod headline;
 mod levels;
 mod records;
 mod sparkline;
+mod steps;
 mod table;
 mod view;
 

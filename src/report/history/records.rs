@@ -1,9 +1,25 @@
-use crate::model::History;
+use crate::model::{History, HistoryPoint, StepFunction};
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 14] = [
-    "row", "metric", "function", "lineage", "measured", "place", "kernel", "subject", "tags",
-    "cost", "anchor", "delta", "percent", "verdict",
+const COLUMNS: [&str; 18] = [
+    "row",
+    "metric",
+    "function",
+    "lineage",
+    "measured",
+    "place",
+    "kernel",
+    "subject",
+    "tags",
+    "cost",
+    "anchor",
+    "delta",
+    "percent",
+    "verdict",
+    "delta before",
+    "percent before",
+    "MDE percent",
+    "functions",
 ];
 
 /// One line for each point.
@@ -11,7 +27,7 @@ pub fn records(history: &History) -> Records {
     let mut records = Records::of(COLUMNS);
     for line in &history.lines {
         for point in &line.points {
-            let against = point.against.as_ref();
+            let (against, before) = (point.against.as_ref(), point.before.as_ref());
             let anchor = against.and_then(|it| Some(&line.points.get(it.anchor)?.name));
             records.push([
                 (&line.row).into(),
@@ -28,8 +44,18 @@ pub fn records(history: &History) -> Records {
                 against.map(|it| it.delta).into(),
                 against.and_then(|it| it.percent).into(),
                 against.map(|it| it.verdict.text()).into(),
+                before.map(|before| before.delta).into(),
+                before.and_then(|before| before.percent).into(),
+                before.and_then(|before| before.detectable_percent).into(),
+                Value::Text(functions(point)),
             ]);
         }
     }
     records
+}
+
+/// `do_statx 8 fput -1`: function and delta of each that carries a step.
+fn functions(point: &HistoryPoint) -> String {
+    let one = |carried: &StepFunction| format!("{} {}", carried.function, carried.delta);
+    point.functions.iter().map(one).collect::<Vec<_>>().join(" ")
 }

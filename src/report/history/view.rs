@@ -1,28 +1,35 @@
-use super::details::{details, of_line};
+use super::details::{details, line_points, step_command};
 use super::headline::headline;
-use super::levels::{lineages, picture};
-use super::table::{common_lineage, overview};
-use crate::model::{History, Verdict, metric};
+use super::levels::picture;
+use super::steps::{CostStep, lineages, steps};
+use super::table::{common_lineage, kernels, overview};
+use crate::model::{History, metric};
 use crate::report::view::{Legend, Section, SideLine, View};
-use crate::text::shell_line;
 
 /// Of more lines a page folds the points away, and a terminal shows them in the history of the row.
 const LINES_WITH_POINTS: usize = 6;
 
-/// The answer, a line for each row, then each point, then how to count them again.
+/// The answer, a line for each row, the kernels at which rows step, then each point.
 pub fn view(history: &History) -> View {
+    let is_long = history.lines.len() > LINES_WITH_POINTS;
     let mut sections = Vec::new();
     if history.lines.len() > 1 {
         sections.push(Section::table(overview(history)));
     }
-    if history.lines.len() <= LINES_WITH_POINTS {
+    if is_long {
+        sections.push(Section::Table {
+            title: "Kernels at which rows step:".to_owned(),
+            table: kernels(history),
+            notes: Vec::new(),
+        });
+    } else {
         for lines in lineages(&history.lines) {
             sections.push(picture(history, lines));
-            sections.extend(lines.iter().map(|line| of_line(history, line)));
+            sections.extend(lines.iter().map(|line| line_points(history, line)));
         }
     }
-    sections.push(details(history, history.lines.len() > LINES_WITH_POINTS));
-    sections.push(why(history));
+    sections.extend(largest_step(history).map(|step| step_command(history, &step)));
+    sections.push(details(history, is_long));
     View {
         title: title(history),
         headline: headline(history),
@@ -49,42 +56,42 @@ fn title(history: &History) -> String {
 
 fn how(history: &History) -> String {
     let unit = metric(&history.metric).map_or("", |metric| metric.unit);
-    let of = common_lineage(history).filter(|of| !of.is_empty());
-    let of = of.map_or(String::new(), |of| format!("{of} · "));
+    let lineage = common_lineage(history).filter(|lineage| !lineage.is_empty());
+    let lineage = lineage.map_or(String::new(), |lineage| format!("{lineage} · "));
     let (metric, threshold) = (&history.metric, history.threshold_percent);
-    format!("{of}{metric} ({unit} per operation) · threshold {threshold} %")
+    format!("{lineage}{metric} ({unit} per operation) · threshold {threshold} %")
 }
 
-/// The command that says which functions carry the largest step.
-fn why(history: &History) -> Section {
-    let steps = history.lines.iter().flat_map(|line| {
-        line.points.iter().filter_map(move |point| {
-            let against = point.against.as_ref().filter(|it| it.verdict == Verdict::Slower)?;
-            Some((line, line.points.get(against.anchor)?, point, against.percent.unwrap_or(0.0)))
-        })
-    });
-    let largest = steps.max_by(|one, other| one.3.total_cmp(&other.3));
-    let (sentence, command) = match largest {
-        None => Default::default(),
-        Some((line, anchor, point, _)) => (
-            "To see which functions carry the largest step up:".to_owned(),
-            shell_line(["ktax", "diff", &anchor.name, &point.name, "-w", &line.row]),
-        ),
-    };
-    Section::Command { sentence, command }
+/// The largest step within a series, else the largest of all.
+fn largest_step(history: &History) -> Option<CostStep<'_>> {
+    let all = || history.lines.iter().flat_map(steps);
+    let by_size = |one: &CostStep<'_>, other: &CostStep<'_>| one.size().total_cmp(&other.size());
+    let within = all().filter(|step| !step.is_between_series()).max_by(by_size);
+    within.or_else(|| all().max_by(by_size))
 }
 
 fn legend(history: &History) -> Legend {
     let sentence = format!(
-        "Each kernel is compared with the anchor, the last kernel at which the cost stepped, by \
-         the rule of `ktax compare` with a threshold of {} %. So small changes that add up are a \
-         step, too. The cost is the median over the layouts, and delta that of the layout with the \
-         median difference: the two need not add up.",
+        "A row steps where its cost changes by the rule of `ktax compare`, by at least {} %. Each \
+         kernel is compared with the anchor, the last kernel at which the cost stepped, so that \
+         small changes that add up are a step, too. The size of a step is that to the kernel \
+         before it; of small changes that add up it is that to the anchor. Costs are medians over \
+         the layouts.",
         history.threshold_percent
     );
+    let legend = Legend::of([sentence]).with([
+        ("delta %", "the change to the kernel before"),
+        ("MDE %", "the smallest change to the kernel before that would have been found"),
+    ]);
     match history.lines.len() {
-        1 => Legend::of([sentence]),
-        _ => Legend::of([sentence])
-            .with([("over cheapest", "the last kernel against the one that costs least")]),
+        1 => legend,
+        _ => legend.with([
+            ("carried most by", "the function with the largest delta at this step"),
+            (
+                "cost over kernels",
+                "a bar for each kernel; full height is the largest change of the row, and at \
+                 least 2 %",
+            ),
+        ]),
     }
 }

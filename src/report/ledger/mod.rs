@@ -39,6 +39,7 @@ impl Report for LedgerTable {
                 LedgerMethod::Counts { key, .. } => words::machine(key, self.layouts),
                 LedgerMethod::Guests(plan) => header::how(plan),
             },
+            measured_by: String::new(),
             again: self.again.clone(),
             legend: legend::legend(self, &sections),
             sections,

@@ -32,6 +32,7 @@ pub fn view(table: &StatTable, with_values: bool) -> View {
         sides,
         side_heads: ["command", ""],
         how: format!("{how} · Linux {} · {cpus}", table.release),
+        measured_by: String::new(),
         again: Vec::new(),
         sections: vec![
             Section::table(counters(table)),

@@ -19,10 +19,13 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         },
         |failed| failed.failure.next_step_of_times(times.plan.is_guest(failed.side)),
     );
+    let by_size = forest::by_size(&comparison.rows);
+    let timed = by_size.iter().filter_map(|row| Some((*row, row.times()?)));
+    let timed: Vec<TimedRow<'_>> = timed.collect();
     let mut sections = vec![
-        forest::forest(&comparison.rows, comparison.threshold_percent, forest::INTERVAL),
+        forest::forest(&by_size, comparison.threshold_percent, forest::INTERVAL),
         Section::table(table(&rows)),
-        details(comparison, times, &rows),
+        details(comparison, times, &timed),
     ];
     sections.extend(curves::curves(&comparison.rows, "ns", &times.crossings));
     sections.extend([
@@ -39,6 +42,7 @@ pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
         sides: sides(times),
         side_heads: ["kernel", "what it is"],
         how: how(times),
+        measured_by: String::new(),
         again: again::of_times(&comparison.rows, comparison.threshold_percent, times),
         sections,
         warnings: comparison.warnings.clone(),

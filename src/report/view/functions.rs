@@ -8,6 +8,8 @@ pub struct Functions {
     pub row: String,
     /// What it changed by: `+404.00 instructions (+1.22 %, the same in every layout)`.
     pub effect: String,
+    /// The same in percent of the base, without its sign; infinite where the base is 0.
+    pub size_percent: f64,
     /// What one operation is.
     pub operation: String,
     /// What [`FunctionLine::other`] counts.
@@ -44,11 +46,33 @@ pub struct FunctionLine {
     pub other: f64,
 }
 
+/// What is less than this share of the largest delta is noise beside it.
+const NOISE_SHARE: f64 = 0.01;
+
+/// How many functions say something, of which these are the delta and what else changed, the
+/// largest delta first: up to the last that is no noise beside the largest of either, and at least
+/// one.
+pub fn telling(functions: &[[f64; 2]]) -> usize {
+    let largest =
+        [0, 1].map(|kind| functions.iter().map(|deltas| deltas[kind].abs()).fold(0.0, f64::max));
+    let is_telling = |deltas: &[f64; 2]| {
+        deltas
+            .iter()
+            .zip(largest)
+            .any(|(delta, most)| *delta != 0.0 && delta.abs() >= most * NOISE_SHARE)
+    };
+    let last = functions.iter().rposition(is_telling);
+    last.map_or(functions.len().min(1), |last| last + 1)
+}
+
 impl Functions {
-    /// The delta, the function, from what to what, and what else changed: so many lines, and one
-    /// for all others together, unless all are shown.
+    /// The delta, the function, from what to what, and what else changed: at most so many lines,
+    /// none of a function that carries next to nothing, and one for all others together. All
+    /// functions where all are to be shown.
     pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
-        let most = if self.is_whole { usize::MAX } else { most };
+        let deltas: Vec<[f64; 2]> =
+            self.lines.iter().map(|line| [line.delta, line.other]).collect();
+        let most = if self.is_whole { usize::MAX } else { most.min(telling(&deltas)) };
         let (shown, others) = self.lines.split_at(self.lines.len().min(most));
         let line = |line: &FunctionLine| {
             let (delta, other) = (number::delta(line.delta), self.other(line.other));
@@ -82,5 +106,21 @@ impl Functions {
             0.0 => String::new(),
             value => format!("{} {}", self.other, number::delta(value)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_carry_next_to_nothing_are_left_out() {
+        assert_eq!(telling(&[]), 0);
+        assert_eq!(telling(&[[0.0, 0.0]]), 1);
+        assert_eq!(telling(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
+        // What else changed much is no noise.
+        assert_eq!(telling(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
+        // A single function is shown, however small it is.
+        assert_eq!(telling(&[[0.003, 0.0]]), 1);
     }
 }

@@ -10,7 +10,7 @@ mod report;
 mod section;
 mod table;
 
-pub use functions::{FunctionLine, Functions, PathLine};
+pub use functions::{FunctionLine, Functions, PathLine, telling};
 pub use page::{Legend, SideLine, View};
 pub use picture::{
     Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Flame, FlameBar, Forest, ForestLine,

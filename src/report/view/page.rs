@@ -16,6 +16,9 @@ pub struct View {
     pub side_heads: [&'static str; 2],
     /// How it was measured; empty where that needs no words.
     pub how: String,
+    /// The programs that measured it, for pages that outlive a release; empty where they do not
+    /// matter.
+    pub measured_by: String,
     /// The words of the command line that measures the same again; empty where no one does.
     pub again: Vec<String>,
     /// The answer first, then what is behind it.

@@ -49,6 +49,9 @@ pub struct ForestLine {
     pub detectable: Option<f64>,
     /// Delta, range and MDE as people read them.
     pub shown: [String; 3],
+    /// `security_task_alloc 35 %`: the function that carries most, and its share; empty where none
+    /// is known.
+    pub carried: String,
     /// What follows.
     pub verdict: Cell,
 }
@@ -212,7 +215,7 @@ pub struct KernelLevel {
 }
 
 /// A measurement of a [`KernelLevel`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KernelPoint {
     /// Which of the kernels.
     pub place: usize,
@@ -220,6 +223,10 @@ pub struct KernelPoint {
     pub cost: f64,
     /// The verdict, where the cost steps.
     pub step: Option<Verdict>,
+    /// Kernel and size of the step: `6.1.0-50 +1.22 %`; empty where the cost does not step.
+    pub label: String,
+    /// The kernel and its numbers, shown where a pointer rests on the point.
+    pub hover: String,
 }
 
 impl Picture {

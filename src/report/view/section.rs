@@ -46,6 +46,8 @@ pub enum Section {
         /// One for each.
         items: Vec<String>,
     },
+    /// What formats without pictures show where others draw one.
+    InWords(Box<Section>),
     /// A picture, in formats that can draw.
     Picture {
         /// What it shows.
@@ -62,12 +64,27 @@ pub enum Section {
         /// How to read the pictures of them all.
         how: String,
     },
-    /// A command line to be copied.
+    /// Parts for who looks closer, in formats that can fold them away; others leave them out.
+    Folded {
+        /// What is folded away.
+        summary: String,
+        /// The parts.
+        sections: Vec<Section>,
+    },
+    /// A shell's line to be copied as it is.
     Command {
         /// What it does.
         sentence: String,
-        /// The words, in one line.
+        /// The line.
         command: String,
+    },
+    /// A command that measures or shows more: each format quotes its words, and breaks the line
+    /// where it is too wide.
+    Again {
+        /// What it does.
+        sentence: String,
+        /// The words.
+        words: Vec<String>,
     },
 }
 
@@ -137,6 +154,7 @@ impl Section {
     pub fn as_table(&self) -> Option<&Table> {
         match self {
             Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
+            Section::InWords(section) => section.as_table(),
             _ => None,
         }
     }
@@ -151,15 +169,20 @@ impl Section {
             Section::Notes { notes, .. } => notes.is_empty(),
             Section::Reasons { reasons, .. } => reasons.is_empty(),
             Section::Items { items, .. } => items.is_empty(),
+            Section::InWords(section) => section.is_empty(),
             Section::Picture { picture, .. } => picture.is_empty(),
             Section::Rows { rows, .. } => rows.is_empty(),
+            Section::Folded { sections, .. } => sections.iter().all(Section::is_empty),
             Section::Command { command, .. } => command.is_empty(),
+            Section::Again { words, .. } => words.is_empty(),
         }
     }
 
     /// Whether a format of words alone has nothing to show of it.
     pub fn is_wordless(&self) -> bool {
-        self.is_empty() || matches!(self, Section::Picture { .. } | Section::Rows { .. })
+        let is_for_pages =
+            matches!(self, Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. });
+        self.is_empty() || is_for_pages
     }
 }
 

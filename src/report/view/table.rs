@@ -50,6 +50,8 @@ pub struct Line {
     pub cells: Vec<Cell>,
     /// Whether it belongs to the lines above it: a part of a whole, or a row that does not decide.
     pub is_part: bool,
+    /// Which [`RowDetail`](super::RowDetail) of the page its first cell leads to.
+    pub leads_to: Option<usize>,
 }
 
 /// Lines below a header; a table whose heads are all empty has no header.
@@ -93,7 +95,7 @@ impl From<&str> for Cell {
 impl Line {
     /// A line that stands by itself.
     pub fn of<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
-        Line { cells: cells.into_iter().map(Into::into).collect(), is_part: false }
+        Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
 
     /// The same with this last cell.
@@ -130,13 +132,17 @@ impl Table {
         let line = |line: &Line| Line {
             cells: shown.iter().filter_map(|at| line.cells.get(*at)).cloned().collect(),
             is_part: line.is_part,
+            leads_to: line.leads_to,
         };
+        let place = |column: &usize| shown.iter().position(|index| index == column);
+        let still = |group: &Vec<usize>| group.iter().filter_map(place).collect::<Vec<usize>>();
+        let gives_way = self.gives_way.iter().map(still).filter(|group| !group.is_empty());
         Table {
             columns: shown.iter().map(|index| self.columns[*index].clone()).collect(),
             lines: self.lines.iter().map(line).collect(),
-            gives_way: Vec::new(),
+            gives_way: gives_way.collect(),
             splits: false,
-            extra: Vec::new(),
+            extra: self.extra.iter().filter_map(place).collect(),
             wraps: shown.iter().position(|index| *index == self.wraps).unwrap_or(0),
         }
     }

@@ -1,7 +1,9 @@
 //! Rows over kernels: one whose QEMU changed on the way, and several.
 
-use ktax::analyse::{PointCounts, against_anchors};
-use ktax::model::{History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine};
+use ktax::analyse::{PointCounts, against_anchors, against_before};
+use ktax::model::{
+    History, HistoryAsked, HistoryLine, HistoryPoint, METRICS, Machine, StepFunction,
+};
 use ktax::report::{Listed, site_index};
 
 /// A line from this place of the lineage on.
@@ -13,7 +15,16 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
     };
     let points: Vec<PointCounts> = costs.iter().map(point).collect();
     let against = against_anchors(&points, ops, 0.1);
-    let points = points.into_iter().zip(against).enumerate().map(|(at, (point, against))| {
+    let before = against_before(&points, ops, 0.1);
+    let compared = against.into_iter().zip(before);
+    let points = points.into_iter().zip(compared).enumerate().map(|(at, (point, compared))| {
+        let (against, before) = compared;
+        let is_step = against.as_ref().is_some_and(|it| it.is_step());
+        let carried = |&(function, delta): &(&str, f64)| StepFunction {
+            function: function.to_owned(),
+            delta,
+        };
+        let functions = [("vfs_open", 60.0), ("</td>\u{1b}[2J", -2.5)].iter().map(carried);
         let kernel = format!("6.1.{}-cloud-amd64", first + at);
         HistoryPoint {
             place: first + at,
@@ -24,6 +35,8 @@ fn line(row: &str, measured: &str, first: usize, costs: &[u64]) -> HistoryLine {
             tags: if at == 1 { vec!["before".into(), "\u{1b}[2J".into()] } else { vec![] },
             values: point.raw,
             against,
+            before,
+            functions: functions.filter(|_| is_step).collect(),
         }
     });
     HistoryLine {

@@ -19,7 +19,10 @@ pub fn article(report: &dyn Report, number: usize) -> Markup {
                 h1 { (t(&view.title)) }
                 @if !view.headline.is_empty() { p.headline { (t(&view.headline)) } }
                 (sides(&view))
-                @if !view.how.is_empty() { p.note { (t(&view.how)) } }
+                @if !view.how.is_empty() { p.note {
+                    (t(&view.how))
+                    @if !view.measured_by.is_empty() { " · " (t(&view.measured_by)) }
+                } }
             }
             @for one in view.sections.iter().filter(is_shown) { (section(one, spot)) }
             @if !view.warnings.is_empty() {

@@ -3,14 +3,27 @@ const flames = (() => {
   const pictures = [...document.querySelectorAll("svg.flame")];
   const bars = (picture) => [...picture.querySelectorAll(":scope > svg")];
   const name = (bar) => bar.querySelector("title").textContent.split(":")[0];
+  // A name that has no room ends in an ellipsis.
   const label = (bar) => {
-    if (bar.querySelector("text")) return;
-    const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
-    text.setAttribute("x", 3);
-    text.setAttribute("y", 13);
-    text.append(name(bar));
-    bar.append(text);
+    let text = bar.querySelector("text");
+    if (!text) {
+      text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      text.setAttribute("x", 3);
+      text.setAttribute("y", 11);
+      bar.append(text);
+    }
+    const wides = [...bar.querySelectorAll("rect")].map((one) => one.getBoundingClientRect().width);
+    const full = name(bar), room = Math.max(...wides) - 6;
+    text.textContent = full;
+    const wide = text.getComputedTextLength();
+    if (wide <= room || !wide) return;
+    const fits = Math.floor(full.length * room / wide) - 1;
+    text.textContent = fits > 1 ? full.slice(0, fits) + "\u2026" : "";
   };
+  const fit = () => pictures.flatMap(bars).filter((bar) => bar.querySelector("text")).forEach(label);
+  addEventListener("resize", fit);
+  document.addEventListener("toggle", fit, true);
+  fit();
 
   // A click on a function gives it the whole width; one on the first gives it back.
   for (const picture of pictures) {

@@ -105,9 +105,12 @@
     }
   });
 
-  // Paper has no way to open a row.
-  addEventListener("beforeprint", () => all("details").forEach((one) => {
-    if (!one.open) { closed.add(one); one.open = true; }
+  // Paper has no way to open a row. Of many rows those are printed that are open.
+  const FEW_ROWS = 12;
+  addEventListener("beforeprint", () => all("details:not(.again)").forEach((one) => {
+    const row = one.closest("details.row");
+    const is_wanted = rows.length <= FEW_ROWS || (row && row.open);
+    if (!one.open && is_wanted) { closed.add(one); one.open = true; }
   }));
   addEventListener("afterprint", () => {
     closed.forEach((one) => { one.open = false; });

@@ -14,17 +14,17 @@ use crate::text::shell_line;
 const FUNCTIONS: usize = 20;
 
 /// A part of an article, below a heading of this level where it has one.
-pub fn section(section: &Section, spot: Spot) -> Markup {
+pub fn section(part: &Section, spot: Spot) -> Markup {
     html! {
-        @match section {
+        @match part {
             Section::Sentences(sentences) => @for one in sentences { p { (t(one)) } },
             Section::Table { title, table: lines, notes } => {
-                (table(title.trim_end_matches(':'), lines))
+                (table(title.trim_end_matches(':'), lines, spot))
                 @for note in notes { p.note { (t(note)) } }
             },
-            Section::Functions(carried) => (functions(carried)),
+            Section::Functions(carried) => (functions(carried, spot)),
             Section::AlsoChanged { title, changes } => {
-                (table(title.trim_end_matches(':'), &MetricChange::table(changes)))
+                (table(title.trim_end_matches(':'), &MetricChange::table(changes), spot))
             },
             Section::Notes { title, notes } => {
                 p { (t(title)) }
@@ -42,11 +42,21 @@ pub fn section(section: &Section, spot: Spot) -> Markup {
                 p { (t(sentence)) }
                 pre { (t(line)) }
             },
+            Section::Again { sentence, words } => {
+                p { (t(sentence)) }
+                (command(words))
+            },
             Section::Picture { title, picture: drawn, how } => {
                 (spot.heading(title))
                 (picture(title, drawn, how, spot))
             },
+            // The picture before it has the same.
+            Section::InWords(_) => {},
             Section::Rows { rows, how } => (details(rows, how, spot)),
+            Section::Folded { summary, sections } => details.again {
+                summary { (t(summary)) }
+                @for one in sections { (section(one, spot)) }
+            },
         }
     }
 }
@@ -57,7 +67,7 @@ pub fn command(words: &[String]) -> Markup {
 }
 
 /// The functions of a row without a bridge.
-fn functions(carried: &Functions) -> Markup {
+fn functions(carried: &Functions, spot: Spot) -> Markup {
     let Functions { row, effect, operation, .. } = carried;
     let title = format!("{row}: {effect} per operation ({operation})");
     let columns = [
@@ -66,7 +76,8 @@ fn functions(carried: &Functions) -> Markup {
         ("base → change", Kind::Number),
         ("beside", Kind::Words),
     ];
-    table(&title, &Table::of(columns).with(carried.largest(FUNCTIONS).into_iter().map(Line::of)))
+    let lines = carried.largest(FUNCTIONS).into_iter().map(Line::of);
+    table(&title, &Table::of(columns).with(lines), spot)
 }
 
 fn reason(reason: &FailureReason) -> Markup {

@@ -1,3 +1,4 @@
+use super::command::command_lines;
 use super::draw::{draw, draw_all, left_out, omitted};
 use super::page::{Page, align_right, indented, natural_width};
 use crate::model::Warning;
@@ -7,8 +8,8 @@ const INDENT: u16 = 2;
 const FUNCTIONS: usize = 5;
 
 /// A part of a page, ending in a newline.
-pub fn section(section: &Section, page: &Page) -> String {
-    match section {
+pub fn section(part: &Section, page: &Page) -> String {
+    match part {
         Section::Sentences(sentences) => paragraphs(sentences, page),
         Section::Table { title, table, notes } => {
             let title = if title.is_empty() { String::new() } else { page.paragraph(title) + "\n" };
@@ -38,11 +39,15 @@ pub fn section(section: &Section, page: &Page) -> String {
             let items = items.iter().map(|item| bullet(item, page));
             page.paragraph(title) + &items.collect::<String>()
         }
+        Section::InWords(inner) => section(inner, page),
         // In one line, however long it is.
         Section::Command { sentence, command } => {
             format!("{}  {}\n", page.paragraph(sentence), page.escape(command))
         }
-        Section::Picture { .. } | Section::Rows { .. } => String::new(),
+        Section::Again { sentence, words } => {
+            page.paragraph(sentence) + &command_lines(words, page)
+        }
+        Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
     }
 }
 

@@ -25,10 +25,7 @@ fn write(view: &View, page: &Page) -> String {
 
 /// Without the heads of columns that no table of the page has room for.
 pub fn of_what_is_shown(mut legend: Legend, sections: &[Section], page: &Page) -> Legend {
-    let tables = sections.iter().filter_map(|section| match section {
-        Section::Table { table, .. } => Some(table),
-        _ => None,
-    });
+    let tables = sections.iter().filter_map(Section::as_table);
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
     for table in tables {
         let without = heads_left_out(table, page);

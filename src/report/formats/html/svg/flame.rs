@@ -5,10 +5,13 @@ use super::axis::percent;
 use crate::report::view::{Flame, FlameBar};
 
 /// Of one function, with the gap below it.
-const ROW: usize = 19;
+const ROW: usize = 26;
+
+/// Of its name, which stands above the bars of both sides: no edge of a bar runs through it.
+const NAME: usize = 14;
 
 /// Of the bar of one side.
-const HALF: usize = 9;
+const HALF: usize = 5;
 
 /// A name is not drawn in less room, in percent of the picture.
 const NAMED: f64 = 2.5;
@@ -39,15 +42,16 @@ fn drawn(bar: &FlameBar) -> Markup {
         false => ("then".to_owned(), strength(bar.moved)),
     };
     html! {
-        svg x=(percent(bar.from)) y=(bar.depth * ROW) width=(percent(bar.width)) height=(2 * HALF) {
+        svg x=(percent(bar.from)) y=(bar.depth * ROW) width=(percent(bar.width))
+            height=(NAME + 2 * HALF) {
             title {
                 (t(&bar.name)) ": " (t(&bar.said))
                 @if let Some(own) = &bar.own { "; its own code " (t(own)) }
             }
-            rect class=(above) width=(percent(bar.sides.base)) height=(HALF) {}
-            rect class=(below) y=(HALF) width=(percent(bar.sides.change))
-                height=(HALF) {}
-            @if bar.width >= NAMED { text x="3" y="13" { (t(&bar.name)) } }
+            // The style places them below the name, one below the other.
+            rect class=(above) width=(percent(bar.sides.base)) {}
+            rect class=(below) width=(percent(bar.sides.change)) {}
+            @if bar.width >= NAMED { text x="3" y="11" { (t(&bar.name)) } }
         }
     }
 }

@@ -14,6 +14,7 @@ const MIDDLE: u32 = HEIGHT / 2;
 /// A table whose widest column is the axis; a row's name leads to the row below.
 pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
     let axis = axis(forest);
+    let has_carried = forest.lines.iter().any(|line| !line.carried.is_empty());
     html! {
         table.forest.sortable[forest.lines.len() > 2] {
             caption.hidden { (t(title)) }
@@ -23,11 +24,12 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
                 td { (ticks(&axis)) }
                 th { "range %" }
                 th { "MDE %" }
+                @if has_carried { th.l.dense { "carried most by" } }
                 th.l { "verdict" }
             } }
             tbody {
                 @for (at, one) in forest.lines.iter().enumerate() {
-                    (line(one, &axis, forest.threshold_percent, spot.id(at)))
+                    (line(one, &axis, forest.threshold_percent, spot.id(at), has_carried))
                 }
             }
         }
@@ -61,7 +63,7 @@ fn label(tick: f64) -> String {
     if tick == 0.0 { "0".to_owned() } else { format!("{tick:+}") }
 }
 
-fn line(line: &ForestLine, axis: &Axis, threshold: f64, id: String) -> Markup {
+fn line(line: &ForestLine, axis: &Axis, threshold: f64, id: String, has_carried: bool) -> Markup {
     let [delta, range, detectable] = &line.shown;
     let found = line.verdict.verdict;
     html! {
@@ -71,6 +73,7 @@ fn line(line: &ForestLine, axis: &Axis, threshold: f64, id: String) -> Markup {
             td { (drawn(line, axis, threshold)) }
             td { (t(range)) }
             td { (t(detectable)) }
+            @if has_carried { td.l.dense { (name(&line.carried)) } }
             (verdict(&line.verdict))
         }
     }
