@@ -114,6 +114,8 @@ fn request(kernel: &Kernel, machine: Machine) -> Request {
         machine,
         layout: layout(),
         modules: None,
+        beside: None,
+        program: None,
     }
 }
 

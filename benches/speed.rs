@@ -141,6 +141,8 @@ fn request(cache: &std::path::Path) -> Request {
         machine: Machine::default(),
         layout: layout(),
         modules: None,
+        beside: None,
+        program: None,
     }
 }
 

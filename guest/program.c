@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,10 @@
 #include "guest.h"
 #include "hash.h"
 #include "noise.h"
+#include "opened.h"
 #include "rooted.h"
+#include "sandbox.h"
+#include "tracer.h"
 
 static struct rooted program;
 static char **words;
@@ -39,13 +43,27 @@ struct moved {
 
 static struct moved moved_before, moved_after;
 
-enum how { WARM_UP, COUNTED, TIMED, TRACED };
+enum how { WARM_UP, COUNTED, TIMED, TRACED, OPENED };
+
+/* The values of the parameter `trace`. */
+enum { CALLS_TRACED = 1, FILES_TRACED = 2 };
+
+/* Natively a program has its user in a sandbox alone; there it may be the only one there is. */
+static void become_user(uid_t user)
+{
+	if (!setgroups(0, NULL) && !setgid(user) && !setuid(user))
+		errno = 0;
+}
 
 static __attribute__((noreturn)) void become(uid_t user, enum how how)
 {
 	if (rooted_enter(&program, user)) {
 		if (how == TRACED)
 			noise_begin();
+		if (how == OPENED && !in_guest)
+			become_user(user);
+		if (how == OPENED)
+			tracer_begin();
 		if (how == COUNTED) {
 			shared->start = ticks();
 			KTAX_MARK(0x4b540001);
@@ -124,6 +142,8 @@ static bool run(uid_t user, enum how how, int *status)
 		become(user, how);
 	if (pid > 0 && how == TRACED)
 		has_ended = noise_run(pid, status);
+	else if (pid > 0 && how == OPENED)
+		has_ended = opened_run(pid, in_guest ? program.root : "", status);
 	else if (pid < 0 || waitpid(pid, status, 0) != pid)
 		fail("fork");
 	if (how == COUNTED) {
@@ -198,7 +218,7 @@ static void inherit(void)
 	program.environment = environ;
 }
 
-static void open_program(uint64_t number)
+static void open_program(uint64_t number, bool is_as_in_guest)
 {
 	const char *all = in_guest ? "/program" : getenv("KTAX_PROGRAMS");
 	char directory[sizeof(program.directory)];
@@ -211,7 +231,7 @@ static void open_program(uint64_t number)
 		fail(directory);
 	if (in_guest)
 		hooks_prepare(&program);
-	else
+	else if (!is_as_in_guest)
 		inherit();
 	if (!rooted_files(&program))
 		fail(directory);
@@ -230,15 +250,70 @@ static void time_runs(uid_t user, uint64_t runs, uint64_t wanted)
 	sig("runs", runs);
 }
 
+static const char *const hook_names[] = { "setup", "prepare" };
+enum { HOOKS = sizeof(hook_names) / sizeof(hook_names[0]) };
+static char **hooks[HOOKS]; /* their words, where they are there */
+
+/* Natively what runs besides is traced, too. Its words are read before a sandbox hides them. */
+static void read_hooks(void)
+{
+	for (int i = 0; i < HOOKS; i++) {
+		if (in_guest || !rooted_exists(program.directory, hook_names[i]))
+			continue;
+		hooks[i] = rooted_words(&program, hook_names[i]);
+		if (!hooks[i])
+			fail(hook_names[i]);
+	}
+}
+
+static void trace_hooks(void)
+{
+	int status;
+
+	for (int i = 0; i < HOOKS; i++) {
+		if (!hooks[i])
+			continue;
+		words = hooks[i];
+		if (!run(0, OPENED, &status))
+			return;
+		const char *wrong = rooted_wrong(status, 0);
+		if (wrong)
+			refuse(wrong, rooted_last_words(&program));
+	}
+}
+
+/* However the program ends: a file that it does not find may be why. */
+static void trace_files(uid_t user)
+{
+	char **own = words;
+	int status = 0;
+
+	trace_hooks();
+	words = own;
+	if (!run(user, OPENED, &status))
+		return;
+	if (WIFSIGNALED(status))
+		value("signal", (uint64_t)WTERMSIG(status));
+	else
+		value("status", (uint64_t)WEXITSTATUS(status));
+}
+
 static void program_run(const struct order *o)
 {
-	uint64_t wanted = param(o, "status", 0);
+	uint64_t wanted = param(o, "status", 0), trace = param(o, "trace", 0);
 	uid_t user = param(o, "user", 0);
 
-	open_program(param(o, "number", 0));
+	open_program(param(o, "number", 0), trace == FILES_TRACED);
+	if (trace == FILES_TRACED) {
+		read_hooks();
+		if (!in_guest)
+			sandbox_enter(program.root, user);
+		trace_files(user);
+		return;
+	}
 	for (uint64_t i = param(o, "warm-up", 0); i; i--)
 		run_well(user, WARM_UP, wanted);
-	if (param(o, "trace", 0)) {
+	if (trace == CALLS_TRACED) {
 		run_well(user, TRACED, wanted);
 		return;
 	}

@@ -49,7 +49,7 @@ pub struct Plugin<'a> {
     pub library: &'a Path,
     /// The kernel's functions.
     pub symbols: &'a Path,
-    /// The user's programs, whose functions are counted, too.
+    /// The user's program, whose functions are counted, too.
     pub programs: Option<&'a PackedPrograms>,
     /// The file that the profile is written to.
     pub profile: &'a Path,

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::stop::Stop;
 use crate::model::{Layout, Machine};
-use crate::program::PackedModules;
+use crate::program::{PackedModules, PackedPrograms};
 use crate::wire::Hello;
 
 /// What to boot.
@@ -20,6 +20,10 @@ pub struct Request {
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
     pub modules: Option<PackedModules>,
+    /// What each guest of a Plan has: what makes the disk, and hooks of rows that are no programs.
+    pub beside: Option<PackedPrograms>,
+    /// The one program of the user's that is in this guest.
+    pub program: Option<PackedPrograms>,
 }
 
 /// An engine that counts.

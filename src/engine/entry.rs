@@ -74,8 +74,6 @@ pub struct CountsSetup<'a> {
     pub cancel: Cancel,
     /// The guest's user space.
     pub guest: UserSpace,
-    /// The user's programs.
-    pub programs: Option<PackedPrograms>,
 }
 
 /// What a timed engine is made of.

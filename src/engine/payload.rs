@@ -83,17 +83,25 @@ impl Payload {
     ///
     /// An archive cannot be read, or the cache cannot be written.
     pub fn with(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
+        let path = self.path_with(archives);
         if archives.is_empty() {
-            return Ok(self.initrd.clone());
+            return Ok(path);
         }
-        let names: Vec<&str> = archives.iter().map(|packed| packed.sha256.as_str()).collect();
-        let path = self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)));
         let mut all = fs::read(&self.initrd)?;
         for packed in archives {
             all.extend(fs::read(&packed.archive)?);
         }
         put(&path, &all)?;
         Ok(path)
+    }
+
+    /// Where [`Payload::with`] writes it.
+    pub fn path_with(&self, archives: &[&PackedPrograms]) -> PathBuf {
+        if archives.is_empty() {
+            return self.initrd.clone();
+        }
+        let names: Vec<&str> = archives.iter().map(|packed| packed.sha256.as_str()).collect();
+        self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)))
     }
 
     /// The guest of the self-test.

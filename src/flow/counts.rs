@@ -1,11 +1,12 @@
 //! Counts: both Kernels, the exact engine, every Boot and Run.
 
 use super::error::Error;
-use super::programs;
+use super::programs::{self, Counted};
 use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
 use super::store;
+use super::traced;
 use super::workloads;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
@@ -20,6 +21,7 @@ pub(super) fn plan(
     experiment: &Experiment<CountsExperiment>,
     session: &Session<'_>,
 ) -> Result<Plan<CountsPlan>, Error> {
+    let experiment = &traced::experiment(experiment, session)?;
     let of = &experiment.method;
     let CountsExperiment { engine, machine, base, change, .. } = of;
     // Names are checked before anything is fetched.
@@ -31,8 +33,8 @@ pub(super) fn plan(
     qemu.check_cpu(&machine.cpu)?;
     qemu.check_cpus(machine.cpus)?;
     let guest = workloads::guest(of.workloads_from.as_deref(), session)?;
-    let (hooks, disk) = (of.hooks.as_deref(), of.disk.as_ref());
-    let packed = programs::pack(&of.programs, hooks, disk, machine.memory_mib, session)?;
+    let (hooks, disk, memory_mib) = (of.hooks.as_deref(), of.disk.as_ref(), machine.memory_mib);
+    let packed = Counted { programs: &of.programs, hooks, disk, memory_mib }.pack(session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.
@@ -46,7 +48,7 @@ pub(super) fn plan(
     for kernel in [&base, &change] {
         programs::modules(&of.modules, kernel, session)?;
     }
-    let key = programs::key(key(&qemu, machine), &guest, packed.as_ref(), &of.modules);
+    let key = programs::key(key(&qemu, machine), &guest, &packed, &of.modules);
     Ok(experiment.plan(Sides { base, change }, key)?)
 }
 
@@ -86,7 +88,7 @@ pub(super) fn with_boots<T>(
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let guest = workloads::planned(plan, session)?;
     let packed = programs::planned(plan, session)?;
-    let key = programs::key(key(&qemu, &plan.machine), &guest, packed.as_ref(), &plan.key.modules);
+    let key = programs::key(key(&qemu, &plan.machine), &guest, &packed, &plan.key.modules);
     if key != plan.key {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
@@ -99,9 +101,9 @@ pub(super) fn with_boots<T>(
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());
     let cpus = plan.machine.cpus;
-    let setup = CountsSetup { qemu, cpus, cache, limits, cancel, guest, programs: packed };
+    let setup = CountsSetup { qemu, cpus, cache, limits, cancel, guest };
     let engine = open(setup)?;
-    call(CountsBoots { engine: &*engine, images, modules, virtual_s })
+    call(CountsBoots { engine: &*engine, images, modules, programs: packed, virtual_s })
 }
 
 /// What is to be done, all in all.

@@ -39,6 +39,7 @@ mod store;
 mod stored;
 mod sweep;
 mod times;
+mod traced;
 mod used_store;
 mod whole;
 mod workloads;

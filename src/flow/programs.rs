@@ -1,5 +1,6 @@
 //! The user's programs of a plan: packed once, and found again by their hash.
 
+use std::fs;
 use std::path::PathBuf;
 
 use super::error::Error;
@@ -9,45 +10,92 @@ use crate::engine::payload::UserSpace;
 use crate::kernel::needed_modules;
 use crate::model::{CountsPlan, Disk, Identity, Key, UserProgram, module_and_parameters};
 use crate::plan::mkfs;
-use crate::program::{self, LoadedModule, PackedModules, PackedPrograms};
+use crate::program::{
+    self, LoadedModule, PackedModules, PackedPrograms, ProgramError, ProgramsAlone,
+};
 
 /// What a kernel and the guest's own programs take at most.
 const KERNEL_MIB: u32 = 60;
 /// What a program may write into its root directory.
 const TO_WRITE_MIB: u32 = 16;
 
-/// Packs the programs and what makes the disk, from the current directory. Their files are in the
-/// memory twice while the guest unpacks them.
-pub(super) fn pack(
+/// Packs programs for guests that have them all, from the current directory.
+pub(super) fn pack_together(
     programs: &[UserProgram],
-    hooks: Option<&UserProgram>,
-    disk: Option<&Disk>,
     memory_mib: u32,
     session: &Session<'_>,
 ) -> Result<Option<PackedPrograms>, Error> {
-    if programs.is_empty() && hooks.is_none() && disk.is_none() {
+    if programs.is_empty() {
         return Ok(None);
     }
-    // The archive stays in memory while it is unpacked, and Linux gives the root directory half of
-    // the rest.
+    let most_bytes = most_bytes(memory_mib);
+    Ok(Some(program::pack(programs, None, None, &here(), most_bytes, &session.cache)?))
+}
+
+/// What fits into a guest. The archive stays in memory while it is unpacked, and Linux gives the
+/// root directory half of the rest.
+fn most_bytes(memory_mib: u32) -> u64 {
     let third_mib = memory_mib.saturating_sub(KERNEL_MIB) / 3;
-    let most_bytes = u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20;
-    let mkfs = disk.map(mkfs);
-    let disk = disk.zip(mkfs.as_ref());
-    Ok(Some(program::pack(programs, hooks, disk, &here(), most_bytes, &session.cache)?))
+    u64::from(third_mib.saturating_sub(TO_WRITE_MIB)) << 20
+}
+
+/// The programs of a Plan of counts, and what its guests have besides.
+pub(super) struct Counted<'a> {
+    pub programs: &'a [UserProgram],
+    pub hooks: Option<&'a UserProgram>,
+    pub disk: Option<&'a Disk>,
+    pub memory_mib: u32,
+}
+
+impl Counted<'_> {
+    /// Packs each program alone, from the current directory.
+    pub fn pack(&self, session: &Session<'_>) -> Result<ProgramsAlone, Error> {
+        let beside = self.pack_beside(session)?;
+        let pack = |program| self.pack_alone(program, beside.as_ref(), session);
+        let programs = self.programs.iter().map(pack).collect::<Result<_, _>>()?;
+        Ok(ProgramsAlone { beside, programs })
+    }
+
+    fn pack_beside(&self, session: &Session<'_>) -> Result<Option<PackedPrograms>, Error> {
+        let Counted { hooks, disk, memory_mib, .. } = *self;
+        if hooks.is_none() && disk.is_none() {
+            return Ok(None);
+        }
+        let mkfs = disk.map(mkfs);
+        let (disk, most_bytes) = (disk.zip(mkfs.as_ref()), most_bytes(memory_mib));
+        Ok(Some(program::pack(&[], hooks, disk, &here(), most_bytes, &session.cache)?))
+    }
+
+    fn pack_alone(
+        &self,
+        program: &UserProgram,
+        beside: Option<&PackedPrograms>,
+        session: &Session<'_>,
+    ) -> Result<PackedPrograms, Error> {
+        let beside =
+            beside.map_or(Ok(0), |packed| fs::metadata(&packed.archive).map(|about| about.len()));
+        let beside = (beside.map_err(ProgramError::Cache)?, self.disk);
+        let most_bytes = most_bytes(self.memory_mib);
+        Ok(program::pack_alone(program, beside, &here(), most_bytes, &session.cache)?)
+    }
 }
 
 /// The programs of a plan: from the cache, or packed again.
-pub(super) fn planned(
-    plan: &CountsPlan,
-    session: &Session<'_>,
-) -> Result<Option<PackedPrograms>, Error> {
+pub(super) fn planned(plan: &CountsPlan, session: &Session<'_>) -> Result<ProgramsAlone, Error> {
     let CountsPlan { programs, hooks, disk, machine, .. } = plan;
-    if programs.is_empty() && hooks.is_none() && disk.is_none() {
-        return Ok(None);
-    }
-    let pack = || pack(programs, hooks.as_ref(), disk.as_ref(), machine.memory_mib, session);
-    found(&plan.key.programs, pack, session).map(Some)
+    let (hooks, disk, memory_mib) = (hooks.as_ref(), disk.as_ref(), machine.memory_mib);
+    let counted = Counted { programs, hooks, disk, memory_mib };
+    let (beside, alone) = plan.archives();
+    let beside = match beside {
+        Some(sha256) => Some(found(sha256, || counted.pack_beside(session), session)?),
+        None => None,
+    };
+    let pack = |(program, sha256): (&UserProgram, &str)| {
+        let pack = || counted.pack_alone(program, beside.as_ref(), session).map(Some);
+        found(sha256, pack, session)
+    };
+    let programs = programs.iter().zip(alone).map(pack).collect::<Result<_, _>>()?;
+    Ok(ProgramsAlone { beside, programs })
 }
 
 /// Programs that were packed before: from the cache, or packed again.
@@ -91,12 +139,7 @@ pub(super) fn modules(
 }
 
 /// The Key of counts with this guest, these programs and modules.
-pub(super) fn key(
-    key: Key,
-    guest: &UserSpace,
-    packed: Option<&PackedPrograms>,
-    modules: &[String],
-) -> Key {
-    let programs = packed.map_or_else(String::new, |packed| packed.sha256.clone());
+pub(super) fn key(key: Key, guest: &UserSpace, packed: &ProgramsAlone, modules: &[String]) -> Key {
+    let programs = Key::of_archives(packed.sha256s());
     Key { guest: guest.sha256(), programs, modules: modules.to_vec(), ..key }
 }

@@ -65,7 +65,8 @@ pub struct Key {
     pub model: Option<Model>,
     /// SHA-256 over the guest programs and the plugin.
     pub guest: String,
-    /// SHA-256 of the user's programs with all that they need; empty where there are none.
+    /// SHA-256 of each archive of the user's programs with all that they need, with `+` between
+    /// them; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub programs: String,
     /// The kernel's modules that are loaded, each with its parameters.

@@ -19,6 +19,13 @@ pub struct UserProgram {
     /// A directory or a tar archive whose content becomes the root directory of the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// Whether it is run once on this machine, to find the files that it names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace_files: bool,
+    /// The files that were found so, of which copies are in the guest: absolute, or relative to the
+    /// directory in which it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traced: Vec<String>,
     /// Its environment beside the usual one: `NAME=VALUE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
@@ -61,6 +68,9 @@ impl UserProgram {
     /// The number of its operations, among those that it prints.
     pub const OPS: &str = "ops";
 
+    /// What the guest calls the directory that a program starts in.
+    pub const WORK: &str = "/work";
+
     /// The file of its script, from the directory on in which it starts.
     pub const SCRIPT: &str = "script.sh";
 
@@ -77,11 +87,18 @@ impl UserProgram {
         self.ops.is_some() || self.numbers.contains_key(UserProgram::OPS)
     }
 
+    /// The program without the files that were found by tracing it: what a user asked for.
+    #[must_use]
+    pub fn without_traced(&self) -> UserProgram {
+        UserProgram { traced: Vec::new(), ..self.clone() }
+    }
+
     /// What of it only a guest has: on the running kernel a program runs where it is.
     pub fn only_in_guests(&self) -> Option<&'static str> {
         let set = [
             ("files", !self.files.is_empty()),
             ("root", self.root.is_some()),
+            ("trace_files", self.trace_files),
             ("script", self.script.is_some()),
             ("setup", self.setup.is_some()),
             ("prepare", self.prepare.is_some()),
@@ -95,8 +112,8 @@ impl UserProgram {
         UserProgram::name_of(row).is_some()
     }
 
-    /// A file's path on this machine, and its place below the working directory if it says one:
-    /// `PATH` or `PATH:AT`.
+    /// A file's path on this machine, and its place in the guest if it says one, absolute or below
+    /// the working directory: `PATH` or `PATH:AT`.
     pub fn path_and_place(file: &str) -> (&str, Option<&str>) {
         file.split_once(':').map_or((file, None), |(path, at)| (path, Some(at)))
     }

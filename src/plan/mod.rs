@@ -42,6 +42,7 @@ pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
 pub use models::{ModelKey, machine_title, model_names};
 pub use program::ProgramKeys;
+pub use programs::program_rows;
 pub use shards::{Costs, SHARDS, divide};
 pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use title::{title, title_of};

@@ -14,6 +14,9 @@ const MOST_NUMBERS: usize = 16;
 /// The guest reads 4096, the path and an end among them.
 const MOST_WORDS: usize = 4000;
 
+/// Directories that a guest mounts over what is there.
+const MADE_BY_THE_GUEST: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+
 /// The command that runs a script.
 const OF_SCRIPT: [&str; 3] = ["sh", "-e", UserProgram::SCRIPT];
 
@@ -27,10 +30,12 @@ pub struct ProgramKeys {
     pub command: Vec<String>,
     /// A shell script, in the place of a command.
     pub script: Option<String>,
-    /// More files for it, `PATH` or `PATH:AT`.
+    /// More files for it, `PATH` or `PATH:AT`: `AT` is absolute or below `/work`.
     pub files: Vec<String>,
     /// A directory or a tar archive whose content becomes the root directory of the guest.
     pub root: Option<String>,
+    /// Whether to run it once on this machine, in a sandbox, to find the files that it needs.
+    pub trace_files: bool,
     /// Its environment beside the usual one: `NAME=VALUE`.
     pub env: Vec<String>,
     /// The file that it reads from its standard input.
@@ -96,6 +101,8 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         script: keys.script.clone(),
         files: keys.files.clone(),
         root: keys.root.clone(),
+        trace_files: keys.trace_files,
+        traced: Vec::new(),
         env: keys.env.clone(),
         stdin: keys.stdin.clone(),
         user: keys.user.unwrap_or(0),
@@ -139,13 +146,21 @@ fn files(files: &[String]) -> Result<(), PlanError> {
         }
         let Some(at) = at else { continue };
         let parts = || Path::new(at).components().filter(|part| *part != Component::CurDir);
-        let is_below = parts().all(|part| matches!(part, Component::Normal(_)));
-        if parts().next().is_none() || !is_below {
+        let names = || parts().filter(|part| matches!(part, Component::Normal(_)));
+        if names().next().is_none() || parts().any(|part| part == Component::ParentDir) {
             return refuse(
-                "would not be below /work; give a relative place without `..` behind the colon",
+                "has no place in the guest; give one without `..` behind the colon: relative to \
+                 /work, or absolute",
             );
         }
-        if !places.insert(parts().collect::<PathBuf>()) {
+        let place = Path::new(UserProgram::WORK).join(parts().collect::<PathBuf>());
+        if let Some(directory) = MADE_BY_THE_GUEST.iter().find(|mounted| place.starts_with(mounted))
+        {
+            return refuse(&format!(
+                "would be hidden, because the guest mounts {directory}; give another place"
+            ));
+        }
+        if !places.insert(place) {
             return refuse("has the place of another; give it one of its own");
         }
     }
@@ -176,14 +191,24 @@ fn numbers(keys: &ProgramKeys) -> Result<BTreeMap<String, String>, PlanError> {
 
 /// What runs beside rows that are no programs, in a root directory of its own.
 pub(super) fn hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
-    let ProgramKeys { files, root, env, setup, prepare, .. } = keys.clone();
+    let ProgramKeys { files, root, trace_files, env, setup, prepare, .. } = keys.clone();
     let command = vec!["sh".to_owned()];
     let name = Some("rows".to_owned());
-    let of_hooks =
-        ProgramKeys { command, name, files, root, env, setup, prepare, ..ProgramKeys::default() };
+    let of_hooks = ProgramKeys {
+        command,
+        name,
+        files,
+        root,
+        trace_files,
+        env,
+        setup,
+        prepare,
+        ..ProgramKeys::default()
+    };
     let is_all = *keys == ProgramKeys { command: Vec::new(), name: None, ..of_hooks.clone() };
     if !is_all || (keys.setup.is_none() && keys.prepare.is_none()) {
-        let reason = "hooks have setup or prepare, and files, root and env; remove other keys";
+        let reason =
+            "hooks have setup or prepare, and files, root, trace_files and env; remove other keys";
         return Err(PlanError::Program { reason: reason.into() });
     }
     program(&of_hooks)
@@ -222,6 +247,12 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_have_a_place_outside_of_the_working_directory() {
+        let asked = with_files(&["a:/etc/passwd", "b:etc/passwd", "c:below/./it"]);
+        assert_eq!(program(&asked).unwrap().files, asked.files);
+    }
+
+    #[test]
     fn hooks_are_no_program() {
         let setup = ProgramKeys { setup: Some("true".into()), ..ProgramKeys::default() };
         assert_eq!(hooks(&setup).unwrap().setup.unwrap(), "true");
@@ -251,11 +282,15 @@ mod tests {
             (ProgramKeys { numbers: number("stdout", "x"), ..keys(&["a"]) }, "called"),
             (ProgramKeys { numbers: number("n", ""), ..keys(&["a"]) }, "no text"),
             (with_files(&[":x"]), "no path"),
-            (with_files(&["a:"]), "below"),
-            (with_files(&["a:."]), "below"),
-            (with_files(&["a:../x"]), "below"),
-            (with_files(&["a:/etc/x"]), "below"),
+            (with_files(&["a:"]), "no place"),
+            (with_files(&["a:."]), "no place"),
+            (with_files(&["a:/"]), "no place"),
+            (with_files(&["a:../x"]), "no place"),
+            (with_files(&["a:/etc/../../x"]), "no place"),
+            (with_files(&["a:/proc/x"]), "mounts /proc"),
+            (with_files(&["a:/dev"]), "mounts /dev"),
             (with_files(&["a:x", "b", "c:./x"]), "place of another"),
+            (with_files(&["a:x", "c:/work/x"]), "place of another"),
             (ProgramKeys { script: Some("a".into()), ..keys(&["a"]) }, "script"),
         ] {
             let refused = program(&bad).unwrap_err().to_string();

@@ -26,6 +26,9 @@ pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanErr
     Ok(programs)
 }
 
+/// The parameter that says which program of a guest runs.
+const NUMBER: &str = "number";
+
 impl ExperimentFile {
     /// Leaves the programs of these names.
     ///
@@ -101,7 +104,21 @@ fn defined(definition: &Definition, run: &ProgramKeys) -> Result<UserProgram, Pl
     Ok(UserProgram { defined: true, ..program(&keys)? })
 }
 
-/// A row for each.
+/// A row for each program, as if no workload file had it.
+pub fn program_rows(programs: &[UserProgram]) -> Vec<Workload> {
+    rows(programs, &[])
+}
+
+/// A row for each program, in a guest that has no other.
+pub(super) fn rows_alone(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
+    let mut rows = rows(programs, definitions);
+    for row in &mut rows {
+        row.params.insert(NUMBER.to_owned(), 0);
+    }
+    rows
+}
+
+/// A row for each program, in guests that have them all.
 pub(super) fn rows(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
     let row = |(number, program): (u64, &UserProgram)| {
         let definition = definitions.iter().find(|it| program.defined && it.name == program.name);
@@ -126,7 +143,7 @@ fn row(number: u64, program: &UserProgram) -> Workload {
         ops => format!("one of {ops} operations of a run"),
     };
     let mut numbers = vec![
-        ("number", number),
+        (NUMBER, number),
         ("status", program.status.into()),
         ("user", program.user.into()),
         ("warm-up", program.warm_up.into()),

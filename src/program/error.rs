@@ -72,6 +72,11 @@ pub enum ProgramError {
     TooMany { path: String, most: usize },
     #[error("--env {text:?} is not NAME=VALUE; write it as --env LANG=C")]
     Environment { text: String },
+    #[error(
+        "cannot trace the files of {command} on this machine: {reason}; remove \
+         --trace-files, and name what it needs with --file"
+    )]
+    NotTraced { command: String, reason: String },
     #[error("cannot keep the program in the cache: {0}; free disk space or fix the permissions")]
     Cache(io::Error),
 }

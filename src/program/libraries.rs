@@ -86,7 +86,9 @@ fn find(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
 
 /// In the loader's order.
 fn directories(needs: &ElfNeeds, path: &Path) -> Vec<PathBuf> {
-    let origin = path.parent().unwrap_or(Path::new("/")).display().to_string();
+    // The loader's $ORIGIN is the directory of the file, not that of a link to it.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let origin = real.parent().unwrap_or(Path::new("/")).display().to_string();
     let of_file = needs.run_paths.iter().map(|directory| {
         PathBuf::from(directory.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
     });

@@ -15,13 +15,15 @@ mod script;
 mod shell;
 mod start;
 mod symbols;
+mod traced;
 mod tree;
+mod versions;
 mod walk;
 
 pub use error::ProgramError;
 pub use modules::{LoadedModule, PackedModules, pack_modules};
-pub use native::{NativePrograms, native};
-pub use pack::{PackedPrograms, open, pack};
+pub use native::{NativePrograms, native, to_trace};
+pub use pack::{PackedPrograms, ProgramsAlone, open, pack, pack_alone};
+pub use traced::{found, last_words, missing};
 
-/// What the guest calls the directory that a program starts in.
-const WORK: &str = "/work";
+const WORK: &str = crate::model::UserProgram::WORK;

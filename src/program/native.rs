@@ -60,3 +60,38 @@ pub fn native(
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     Ok(NativePrograms { sha256: sha256_of_parts(&parts), scratch })
 }
+
+/// Writes into the cache how a program starts in a guest, for a run on this machine: its path is
+/// that of this machine.
+///
+/// # Errors
+/// The program is missing or cannot be executed, or the cache cannot be written.
+pub fn to_trace(
+    program: &UserProgram,
+    here: &Path,
+    cache: &Path,
+) -> Result<NativePrograms, ProgramError> {
+    let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
+    let command = program.command.first().map_or("", String::as_str);
+    let path = needs::executable(command, here)?;
+    let directory = scratch.path().join("0");
+    let hook = |text: &Option<String>| {
+        text.as_ref().map(|text| start::shell(Path::new(needs::SHELL), text))
+    };
+    let files = [
+        ("words", Some(start::words(program, &path))),
+        ("env", Some(start::environment(&start::USUAL, program)?)),
+        ("stdin", Some(pack::stdin(program, here)?)),
+        ("setup", hook(&program.setup)),
+        ("prepare", hook(&program.prepare)),
+    ];
+    for below in ["out", "root"] {
+        fs::create_dir_all(directory.join(below)).map_err(ProgramError::Cache)?;
+    }
+    for (name, content) in files {
+        if let Some(content) = content {
+            fs::write(directory.join(name), content).map_err(ProgramError::Cache)?;
+        }
+    }
+    Ok(NativePrograms { sha256: String::new(), scratch })
+}

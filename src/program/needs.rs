@@ -10,12 +10,15 @@ use std::path::{Component, Path, PathBuf};
 use super::error::ProgramError;
 use super::libraries::{self, Missing};
 use super::tree::{GuestNode, GuestTree};
-use super::{WORK, companions, elf, image, script, shell, start};
+use super::{WORK, companions, elf, image, script, shell, start, traced, versions};
 use crate::disk::read_limited;
 use crate::model::UserProgram;
 use crate::text::escape_path;
 
 const MOST_BYTES: u64 = 1 << 30;
+
+/// The shell that runs hooks.
+pub(super) const SHELL: &str = "/bin/sh";
 
 /// As many interpreters of interpreters as Linux allows.
 const MOST_NESTED: usize = 4;
@@ -51,6 +54,10 @@ pub(super) fn add(
         }
         runnable(tree, &host, here, Missing::Ignored, 0)?;
     }
+    for name in &program.traced {
+        traced::add(tree, name, here)?;
+    }
+    accounts(tree, program.user)?;
     if let Some(script) = &program.script {
         let at = Path::new(WORK).join(UserProgram::SCRIPT);
         tree.put(&at, GuestNode::Text(script.clone().into_bytes()))?;
@@ -63,7 +70,11 @@ pub(super) fn add(
     let host = executable(command, here)?;
     let at = match command.contains('/') {
         true => place(tree, Path::new(command), here).map(|()| Path::new(WORK).join(command))?,
-        false => tree.in_place(&host).map(|_| host.clone())?,
+        false => {
+            tree.in_place(&host)?;
+            callable(tree, command, &host)?;
+            host.clone()
+        }
     };
     runnable(tree, &host, here, Missing::Refused, 0)?;
     if let Some(text) = start::shell_text(program) {
@@ -72,13 +83,24 @@ pub(super) fn add(
     Ok(at)
 }
 
+/// Adds the users and groups that a guest has where nobody named others: its superuser, nobody, and
+/// whom the program runs as.
+fn accounts(tree: &mut GuestTree, user: u32) -> Result<(), ProgramError> {
+    for (path, text) in start::accounts(user) {
+        let path = Path::new(path);
+        if tree.look(path).is_none() && !tree.is_of_root(path) {
+            tree.put(path, GuestNode::Text(text.into_bytes()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Adds a shell and what the text that it runs names, and returns the shell's path in the guest.
 pub(super) fn shell(
     tree: &mut GuestTree,
     text: &str,
     here: &Path,
 ) -> Result<PathBuf, ProgramError> {
-    const SHELL: &str = "/bin/sh";
     if !matches!(tree.look(Path::new(SHELL)), Some(GuestNode::File(_))) {
         tree.in_place(Path::new(SHELL))?;
         runnable(tree, Path::new(SHELL), here, Missing::Refused, 0)?;
@@ -155,7 +177,11 @@ fn runnable(
             Missing::Refused => Err(ProgramError::Nested { path: escape_path(host).to_string() }),
         };
     }
-    let named = script::behind_env(&words).map(|name| find(name, Path::new("/"))).transpose()?;
+    let named = script::behind_env(&words).map(|name| {
+        let host = find(name, Path::new("/"))?;
+        callable(tree, name, &host).map(|()| host)
+    });
+    let named = named.transpose()?;
     let interpreters: Vec<PathBuf> =
         [Some(PathBuf::from(&words[0])), named].into_iter().flatten().collect();
     for interpreter in &interpreters {
@@ -186,12 +212,30 @@ fn called(
             continue;
         }
         match place(tree, path, here) {
-            Ok(()) => runnable(tree, &host, here, Missing::Ignored, nested)?,
+            Ok(()) => {
+                callable(tree, name, &host)?;
+                runnable(tree, &host, here, Missing::Ignored, nested)?;
+            }
             Err(ProgramError::Outside { .. }) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Lets the guest find a program by its name, whose directory is in this user's PATH alone.
+fn callable(tree: &mut GuestTree, name: &str, host: &Path) -> Result<(), ProgramError> {
+    let is_usual = host
+        .parent()
+        .is_some_and(|own| start::DIRECTORIES.iter().any(|usual| own == Path::new(usual)));
+    if name.contains('/') || is_usual {
+        return Ok(());
+    }
+    let at = Path::new("/usr/local/bin").join(name);
+    match tree.look(&at) {
+        Some(_) => Ok(()),
+        None => tree.put(&at, GuestNode::Link(host.to_owned())),
+    }
 }
 
 fn file_name(path: &Path) -> &str {
@@ -204,7 +248,9 @@ fn is_of_the_user(argument: &Path, here: &Path) -> bool {
     // A directory at the top, such as /tmp, is every system's.
     let is_at_the_top = argument.is_absolute() && argument.components().count() <= 2;
     let path = here.join(argument);
-    !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
+    // No name at all would be the directory itself.
+    let is_named = !argument.as_os_str().is_empty();
+    is_named && !is_kernels && path.exists() && !(is_at_the_top && path.is_dir())
 }
 
 /// Adds a file or directory where the program finds it by this name. What the user's own root
@@ -250,5 +296,7 @@ fn find(command: &str, here: &Path) -> Result<PathBuf, ProgramError> {
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let found = env::split_paths(&paths).chain(more).map(|directory| directory.join(command));
     let mut found = found.filter(|path| path.is_absolute());
-    found.find(is_program).ok_or_else(|| ProgramError::NotFound { command: command.to_owned() })
+    let not_found = || ProgramError::NotFound { command: command.to_owned() };
+    let found = found.find(is_program).ok_or_else(not_found)?;
+    Ok(versions::behind_shim(&found, here).unwrap_or(found))
 }

@@ -35,8 +35,8 @@ pub struct PackedPrograms {
     _holder: Arc<Holder>,
 }
 
-/// Packs programs, the hooks of other rows, and what makes the disk, with all that they need, from
-/// the directory `here`; `most_bytes` is what fits into the guest.
+/// Packs programs for a guest that has them all, the hooks of other rows, and what makes the disk,
+/// with all that they need, from the directory `here`; `most_bytes` is what fits into the guest.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub fn pack(
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
     let mut memory = Room::of(most_bytes);
-    let mut on_disk = disk.map(|(disk, _)| Room::of(u64::from(disk.mib) << 20));
+    let mut on_disk = disk.map(|(disk, _)| Room::on(disk));
     let has_setup = programs.iter().chain(hooks).any(|program| program.setup.is_some());
     pack_with(cache, has_setup, |archive| {
         let mut placed = Vec::new();
@@ -69,6 +69,44 @@ pub fn pack(
             placed.extend(add(archive, &directory, program, here, rooms)?);
         }
         Ok(placed)
+    })
+}
+
+/// The programs of a Plan of counts, each packed alone: what else a guest has in its memory would
+/// change what a program costs.
+#[derive(Debug, Clone, Default)]
+pub struct ProgramsAlone {
+    /// What each guest has: what makes the disk, and hooks of rows that are no programs.
+    pub beside: Option<PackedPrograms>,
+    /// Each program.
+    pub programs: Vec<PackedPrograms>,
+}
+
+impl ProgramsAlone {
+    /// The hashes of the archives, in the order in which a Key has them.
+    pub fn sha256s(&self) -> impl Iterator<Item = &str> {
+        self.beside.iter().chain(&self.programs).map(|packed| packed.sha256.as_str())
+    }
+}
+
+/// Packs one program, for a guest that has an archive of `beside_bytes` beside it and, where there
+/// is one, a disk.
+///
+/// # Errors
+///
+/// As of [`pack`].
+pub fn pack_alone(
+    program: &UserProgram,
+    (beside_bytes, disk): (u64, Option<&Disk>),
+    here: &Path,
+    most_bytes: u64,
+    cache: &Path,
+) -> Result<PackedPrograms, ProgramError> {
+    let mut memory = Room { most_bytes, left_bytes: most_bytes.saturating_sub(beside_bytes) };
+    let mut on_disk = disk.map(Room::on);
+    pack_with(cache, program.setup.is_some(), |archive| {
+        archive.directory("program")?;
+        add(archive, "program/0", program, here, (&mut memory, on_disk.as_mut()))
     })
 }
 
@@ -101,6 +139,10 @@ struct Room {
 impl Room {
     fn of(most_bytes: u64) -> Room {
         Room { most_bytes, left_bytes: most_bytes }
+    }
+
+    fn on(disk: &Disk) -> Room {
+        Room::of(u64::from(disk.mib) << 20)
     }
 
     /// Takes some of it; `full` says that there is not so much, of how many MiB.

@@ -51,6 +51,20 @@ pub(super) fn environment(usual: &[&str], program: &UserProgram) -> Result<Vec<u
     Ok(joined(all.into_iter()))
 }
 
+/// The files of users and groups: the superuser, nobody, and whom the program runs as.
+pub(super) fn accounts(user: u32) -> [(&'static str, String); 2] {
+    const NOBODY: u32 = 65534;
+    let mut users = "root:x:0:0:root:/work:/bin/sh\n".to_owned();
+    let mut groups = "root:x:0:\n".to_owned();
+    if user != 0 && user != NOBODY {
+        users += &format!("user:x:{user}:{user}:user:/work:/bin/sh\n");
+        groups += &format!("user:x:{user}:\n");
+    }
+    users += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+    groups += "nogroup:x:65534:\n";
+    [("/etc/passwd", users), ("/etc/group", groups)]
+}
+
 /// How the disk is mounted.
 pub(super) fn mount(disk: &Disk) -> Vec<u8> {
     joined([disk.fs.as_str(), &disk.options, disk.device.path()].into_iter())

@@ -153,6 +153,36 @@ impl GuestTree {
     /// Adds a file or a directory of the host, with all that is in it, at the same path, and the
     /// links on the way to it. Returns the path behind the links.
     pub fn in_place(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
+        let end = self.along(path)?;
+        self.add(&end, &end)?;
+        Ok(end)
+    }
+
+    /// Adds a file or a directory of the host at the same path, and the links on the way to it: of
+    /// a directory nothing that is in it.
+    pub fn alone(&mut self, path: &Path) -> Result<(), ProgramError> {
+        let end = self.along(path)?;
+        match end.is_dir() {
+            true => self.directory(&end).map(drop),
+            false => self.add(&end, &end),
+        }
+    }
+
+    /// Adds a file or a directory of the host at the same path, and what the links in it lead to.
+    pub fn with_targets(&mut self, path: &Path) -> Result<(), ProgramError> {
+        let end = self.in_place(path)?;
+        let links = self.nodes.range(end.clone()..).take_while(|(at, _)| at.starts_with(&end));
+        let links = links.filter(|(_, node)| matches!(node, GuestNode::Link(_)));
+        let links: Vec<PathBuf> = links.map(|(at, _)| at.clone()).collect();
+        for link in links.into_iter().filter(|link| link.exists()) {
+            self.alone(&link)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the directories and links on the way to a path of the host, and returns the path behind
+    /// the links.
+    fn along(&mut self, path: &Path) -> Result<PathBuf, ProgramError> {
         let unreadable = ProgramError::unreadable(path);
         let mut walk = Walk::along(path);
         while let Some(next) = walk.next() {
@@ -170,9 +200,7 @@ impl GuestTree {
             }
             walk.enter(next);
         }
-        let end = walk.end();
-        self.add(&end, &end)?;
-        Ok(end)
+        Ok(walk.end())
     }
 
     /// Adds a file or a directory of the host, with all that is in it, at this path of the guest.

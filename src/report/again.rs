@@ -189,9 +189,12 @@ impl Words {
     }
 
     fn hooks(&mut self, program: &UserProgram) {
-        let UserProgram { files, root, env, setup, prepare, .. } = program;
+        let UserProgram { files, root, trace_files, env, setup, prepare, .. } = program;
         files.iter().for_each(|file| self.option("--file", file));
         root.iter().for_each(|root| self.option("--root", root));
+        if *trace_files {
+            self.0.push("--trace-files".to_owned());
+        }
         env.iter().for_each(|variable| self.option("--env", variable));
         setup.iter().for_each(|commands| self.option("--setup", commands));
         prepare.iter().for_each(|commands| self.option("--prepare", commands));

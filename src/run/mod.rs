@@ -3,6 +3,7 @@
 mod counts;
 mod driver;
 mod event;
+mod files;
 mod first;
 mod guests;
 mod missing;
@@ -16,6 +17,7 @@ mod timing;
 pub use counts::{CountsBoots, traced};
 pub use driver::{Boots, Driver, Made, ReadyBoot};
 pub use event::{Ended, Event};
+pub use files::named_files;
 pub use native::run_natively;
 pub use times::{TimesDriver, TimesError};
 pub use timing::Timing;

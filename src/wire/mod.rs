@@ -3,6 +3,7 @@
 mod answer;
 mod answers;
 mod console;
+mod files;
 mod hello;
 mod lines;
 mod order;
@@ -13,6 +14,7 @@ mod trace;
 pub use answer::{Answer, Done, parse_answer};
 pub use answers::{is_finished, split_answers};
 pub use console::{panic_message, panic_that_stays, tail};
+pub use files::parse_files;
 pub use hello::{Hello, parse_hello};
 pub use order::{SYMBOLS_ORDER, VARIABLES_ORDER, arguments, order};
 pub use printed::{Printed, PrintedText, parse_printed};

@@ -27,6 +27,8 @@ pub fn request() -> Request {
         machine: Machine::default(),
         layout: Layout { seed: 1, padding: 0, phase: 0 },
         modules: None,
+        beside: None,
+        program: None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use ktax::model::{Comparison, Context, Failure, Side, Verdict};
 
 use crate::common::files::script;
+use crate::common::mounts::may_mount;
 use crate::common::{
     KERNEL, QUICK_BOOT, Ran, assert_no_orphans, ktax, open_counts, printed, row, run, scratch,
 };
@@ -297,4 +298,49 @@ fn a_noisy_program_is_explained_by_what_it_was_given() {
     // Of a plan that is measured already, too.
     let again = run(ktax().current_dir(dir).args(["run", "out", "--explain-noise"]));
     assert!(again.stderr.contains(said), "{}", again.stderr);
+}
+
+#[test]
+fn a_row_costs_the_same_in_any_company() {
+    let dir = scratch();
+    let dir = dir.path();
+    fs::write(dir.join("data"), vec![7; 20 << 20]).unwrap();
+    let small = "[[program]]\nname = \"small\"\ncommand = [\"ls\", \"/\"]\nany_output = true\n";
+    let large = "[[program]]\nname = \"large\"\ncommand = [\"cksum\", \"data\"]\n";
+    let samples = |name: &str, programs: &str, more: &[&str]| {
+        let dir = dir.join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::copy(dir.join("../data"), dir.join("data")).unwrap();
+        let (ran, comparison) = measured(&dir, programs, &[&["--no-store"], more].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let row = row(&comparison, "program:small");
+        row.effects().iter().map(|effect| effect.samples.clone()).collect::<Vec<_>>()
+    };
+    let alone = samples("alone", small, &[]);
+    let company = samples("company", &format!("{large}{small}"), &["-w", "getppid"]);
+    assert_eq!(alone, company);
+}
+
+#[test]
+fn what_the_guest_lacks_is_named_and_found_by_tracing_the_program_here() {
+    let dir = scratch();
+    fs::write(dir.path().join("data.txt"), "text\n").unwrap();
+    let program = |name: &str, more: &str| {
+        format!(
+            "[[program]]\nname = \"{name}\"\n\
+             command = [\"sh\", \"-c\", \"n=data; cat $n.txt\"]\n{more}\n"
+        )
+    };
+    let text = program("lacking", "") + &program("traced", "trace_files = true");
+    let (_, comparison) = measured(dir.path(), &text, &["-w", "program:lacking"]);
+    let said = failure(&comparison, "program:lacking");
+    let wanted = "the guest lacks data.txt, which is on this machine: add --trace-files";
+    assert!(said.contains(wanted), "{said}");
+    if !may_mount() {
+        return;
+    }
+    let again = ["--out", "again", "-w", "program:traced"];
+    let ran = run(ktax().current_dir(dir.path()).args(["compare", "e.toml", "--json"]).args(again));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(row(&printed::comparison(&ran.stdout), "program:traced").failures.is_empty());
 }

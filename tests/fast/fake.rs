@@ -9,6 +9,7 @@ pub mod guests_scene;
 mod order;
 pub mod plan;
 mod program_work;
+mod programs;
 mod scene;
 pub mod timed;
 mod timed_blocks;

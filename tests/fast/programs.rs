@@ -6,13 +6,14 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use cpio::newc;
 use ktax::model::{BlockDevice, Disk, UserProgram};
-use ktax::program::{PackedPrograms, ProgramError, open, pack};
+use ktax::program::{PackedPrograms, ProgramError, open, pack, pack_alone};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::common::scratch;
+use crate::common::{KERNEL, cache, counts_plan, ktax, run, scratch};
 
 const MIB: u64 = 1 << 20;
 
@@ -191,6 +192,134 @@ fn what_a_root_has_is_not_replaced_by_what_is_named() {
     assert!(all.contains_key("program/0/root/work/root/etc/passwd"), "{:?}", all.keys());
 }
 
+/// An archive's file in the root directory of the first program.
+fn content(all: &BTreeMap<String, (u32, u32, Vec<u8>)>, path: &str) -> String {
+    let (_, _, content) = all.get(&format!("program/0/root{path}")).expect(path);
+    String::from_utf8_lossy(content).into_owned()
+}
+
+#[test]
+fn a_file_may_replace_any_of_the_guest_and_users_are_there_without_one() {
+    let dir = scratch();
+    let here = here(dir.path());
+    let usual = UserProgram { user: 7, ..program(&["cat"]) };
+    let all = entries(&packed(&usual, &here).unwrap());
+    let users = content(&all, "/etc/passwd");
+    for user in ["root:x:0:", "user:x:7:7:", "nobody:x:65534:"] {
+        assert!(users.contains(user), "{user}: {users}");
+    }
+    assert!(content(&all, "/etc/group").contains("nogroup:x:65534:"));
+    fs::write(here.join("own"), "own:x:7:7::/:/bin/sh\n").unwrap();
+    let asked = UserProgram { files: vec!["own:/etc/passwd".into()], ..usual };
+    let all = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&all, "/etc/passwd"), "own:x:7:7::/:/bin/sh\n");
+    assert_eq!(all["program/0/root/etc/passwd"].1, 0);
+}
+
+#[test]
+fn a_place_outside_of_the_working_directory_leads_nowhere_else() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::create_dir_all(here.join("root")).unwrap();
+    symlink("../../../..", here.join("root/out")).unwrap();
+    fs::write(here.join("data"), "data").unwrap();
+    let files = vec!["data:/out/etc/data".into()];
+    let asked = UserProgram { files, root: Some("root".into()), ..program(&["cat"]) };
+    let all = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&all, "/etc/data"), "data");
+    assert!(all.keys().all(|name| !name.contains("..")), "{:?}", all.keys());
+}
+
+#[test]
+fn a_library_is_beside_the_file_that_a_link_leads_to() {
+    let dir = scratch();
+    let here = here(dir.path());
+    for path in ["home/bin", "home/lib", "links"] {
+        fs::create_dir_all(here.join(path)).unwrap();
+    }
+    let gcc = |args: &[&str], source: &str| {
+        fs::write(here.join("source.c"), source).unwrap();
+        let mut gcc = Command::new("gcc");
+        assert!(gcc.current_dir(&here).args(args).arg("source.c").status().unwrap().success());
+    };
+    gcc(&["-shared", "-fPIC", "-o", "home/lib/libown.so"], "int own(void) { return 0; }");
+    let linked = ["-o", "home/bin/program", "-Lhome/lib", "-Wl,--no-as-needed,-l:libown.so"];
+    let run_path = ["-Wl,-rpath,$ORIGIN/../lib"];
+    gcc(&[&linked[..], &run_path].concat(), "int main(void) { return 0; }");
+    symlink("../home/bin/program", here.join("links/program")).unwrap();
+    let link = here.join("links/program").display().to_string();
+    let all = entries(&packed(&program(&[&link]), &here).unwrap());
+    assert!(all.keys().any(|name| name.ends_with("home/lib/libown.so")), "{:?}", all.keys());
+}
+
+#[test]
+fn a_java_and_a_perl_have_what_they_cannot_start_without() {
+    let dir = scratch();
+    let here = here(dir.path());
+    // As a Java is installed, wherever that is: a part of it is elsewhere.
+    for path in ["java/bin", "java/lib/server", "java/conf", "etc"] {
+        fs::create_dir_all(here.join(path)).unwrap();
+    }
+    for path in ["java/lib/modules", "java/lib/ct.sym", "java/conf/logging", "etc/jvm.cfg"] {
+        fs::write(here.join(path), path).unwrap();
+    }
+    fs::copy("/bin/sh", here.join("java/bin/java")).unwrap();
+    fs::copy("/bin/sh", here.join("java/lib/server/libjvm.so")).unwrap();
+    symlink("../../etc/jvm.cfg", here.join("java/lib/jvm.cfg")).unwrap();
+    symlink("java/bin/java", here.join("link")).unwrap();
+    let link = here.join("link").display().to_string();
+    let all = entries(&packed(&program(&[&link]), &here).unwrap());
+    let has = |name: &str| all.keys().any(|known| known.ends_with(name));
+    for name in ["server/libjvm.so", "lib/modules", "lib/jvm.cfg", "etc/jvm.cfg", "conf/logging"] {
+        assert!(has(name), "{name}: {:?}", all.keys());
+    }
+    assert!(!has("lib/ct.sym"));
+    if Path::new("/usr/lib/x86_64-linux-gnu/perl-base/strict.pm").is_file() {
+        let all = entries(&packed(&program(&["/usr/bin/perl"]), &here).unwrap());
+        assert!(all.keys().any(|name| name.ends_with("/perl-base/strict.pm")));
+    }
+}
+
+#[test]
+fn files_that_were_traced_are_packed_without_a_second_run() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::create_dir_all(here.join("listed")).unwrap();
+    fs::write(here.join("listed/other"), "other").unwrap();
+    fs::write(here.join("data"), "data").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("file"), "outside").unwrap();
+    let outside = elsewhere.path().join("file").display().to_string();
+    let traced = vec!["data".into(), "listed".into(), outside.clone()];
+    let asked = UserProgram { trace_files: true, traced, ..program(&["cat"]) };
+    let all = entries(&packed(&asked, &here).unwrap());
+    assert_eq!(content(&all, "/work/data"), "data");
+    assert_eq!(content(&all, &outside), "outside");
+    assert!(all.contains_key("program/0/root/work/listed"));
+    assert!(!all.contains_key("program/0/root/work/listed/other"));
+}
+
+#[test]
+fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
+    let cache = dir.path().join("cache");
+    let (cat, ls) = (program(&["cat", "half"]), program(&["ls"]));
+    let alone = |program: &UserProgram, beside, disk: Option<&Disk>| {
+        pack_alone(program, (beside, disk), &here, 32 * MIB, &cache)
+    };
+    let all = entries(&alone(&ls, 0, None).unwrap());
+    assert!(all.contains_key("program/0/words") && !all.contains_key("program/1"));
+    assert!(!all.keys().any(|name| name.ends_with("/work/half")));
+    let beside = alone(&cat, 24 * MIB, None);
+    assert!(matches!(beside, Err(ProgramError::TooLarge { most_mib: 32, .. })), "{beside:?}");
+    let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
+    let disk = Disk { fs, mib: 8, options, device, latency_us: 0 };
+    let small = alone(&cat, 0, Some(&disk));
+    assert!(matches!(small, Err(ProgramError::SmallDisk { mib: 8, .. })), "{small:?}");
+}
+
 #[test]
 fn pipes_are_refused_and_not_read() {
     let dir = scratch();
@@ -220,6 +349,38 @@ fn a_python_has_its_modules() {
     assert!(all.keys().any(|name| name.ends_with("/lib/python3.99/json/tool.py")));
     let link = all.iter().find(|(name, _)| name.ends_with("/bin/python3")).unwrap().1;
     assert_eq!((link.0, link.2.as_slice()), (0o120_777, b"python3.99".as_slice()));
+}
+
+#[test]
+fn a_program_that_only_this_users_path_has_is_found_by_its_name() {
+    let dir = scratch();
+    let here = here(dir.path());
+    let manager = here.join("manager");
+    for path in ["shims", "versions/1/bin"] {
+        fs::create_dir_all(manager.join(path)).unwrap();
+    }
+    let (shim, real) = (manager.join("shims/own-tool"), manager.join("versions/1/bin/own-tool"));
+    for (path, text) in [(&shim, "#!/bin/sh\npyenv exec own-tool\n"), (&real, "#!/bin/sh\n")] {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    fs::write(manager.join("version"), "1\n").unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", manager.join("shims").display());
+    for command in [&["own-tool"][..], &["sh", "-c", "own-tool"]] {
+        let ran = run(ktax()
+            .current_dir(&here)
+            .env("PATH", &path)
+            .args(["plan", "--same", "--kernel", KERNEL, "--layouts", "1", "--"])
+            .args(command));
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let plan = counts_plan(&ran.stdout);
+        let packed = open(&plan.key.programs, &cache()).unwrap();
+        let all = entries(&packed);
+        let link = &all["program/0/root/usr/local/bin/own-tool"].2;
+        assert_eq!(*link, real.display().to_string().into_bytes(), "{command:?}");
+        assert!(!all.keys().any(|name| name.contains("shims")), "{:?}", all.keys());
+    }
 }
 
 #[test]

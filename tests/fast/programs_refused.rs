@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::common::mounts::may_mount;
 use crate::common::{KERNEL, ktax, run, scratch};
 use crate::programs::here;
 
@@ -41,7 +42,7 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         (&["--", "./damaged"], "is not a program for x86-64"),
         (&["--file", "absent", "--", "sh"], "cannot read"),
         (&["--file", "/dev/zero", "--", "sh"], "neither a file nor a directory"),
-        (&["--file", "text:../text", "--", "sh"], "would not be below /work"),
+        (&["--file", "text:../text", "--", "sh"], "has no place in the guest"),
         (&["--stdin", "dir", "--", "sh"], "is not a regular file"),
         (&["--root", "/dev/zero", "--", "sh"], "is not a regular file"),
         (&["sh"], "write -- before it: -- sh"),
@@ -68,6 +69,36 @@ fn what_is_missing_is_named_before_a_kernel_is_looked_for() {
         assert!(said.contains(reason), "{words:?}: {said}");
         assert!(!said.contains("/nonexistent/kernel"), "{said}");
     }
+}
+
+#[test]
+fn a_traced_program_writes_nothing_and_its_files_are_in_the_plan() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let here = here(dir.path());
+    fs::write(here.join("data.txt"), "text").unwrap();
+    let text = "name=data; cat $name.txt > made; cat made; echo x > /etc/ktax-made; exit $1";
+    fs::write(here.join("run"), format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(here.join("run"), PermissionsExt::from_mode(0o755)).unwrap();
+    let before = fs::read_dir(&here).unwrap().count();
+    let plan = |args: &[&str]| {
+        let kernel = ["plan", "--same", "--kernel", KERNEL, "--layouts", "1", "--trace-files"];
+        run(ktax().current_dir(&here).args(kernel).args(args))
+    };
+    let ran = plan(&["--", "./run", "0"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let traced = &crate::common::counts_plan(&ran.stdout).programs[0].traced;
+    for name in ["data.txt", "run"] {
+        assert!(traced.iter().any(|file| file == name), "{name}: {traced:?}");
+    }
+    assert!(!traced.iter().any(|file| file.ends_with("made")), "{traced:?}");
+    assert!(!Path::new("/etc/ktax-made").exists());
+    assert_eq!(fs::read_dir(&here).unwrap().count(), before);
+    let ran = plan(&["--", "./run", "3"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("its exit status is 3, expected 0"), "{}", ran.stderr);
 }
 
 #[test]
@@ -99,7 +130,17 @@ fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
     let plan = crate::common::counts_plan(&ran.stdout);
     let rows: Vec<&str> = plan.workloads.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(rows, ["program:sh", "program:other"]);
-    assert_eq!((plan.programs.len(), plan.key.programs.len()), (2, 64));
+    // An archive for each, in which it is the first program: other programs change nothing of it.
+    assert_eq!(plan.programs.len(), 2);
+    assert!(plan.workloads.iter().all(|row| row.params["number"] == 0), "{:?}", plan.workloads);
+    let alone = text.split("[[program]]\nname").next().unwrap();
+    fs::write(here.join("alone.toml"), alone).unwrap();
+    let ran = run(ktax().current_dir(&here).args(["plan", "alone.toml"]));
+    let alone = crate::common::counts_plan(&ran.stdout);
+    assert_eq!(alone.key.programs.len(), 64);
+    assert!(plan.key.programs.starts_with(&format!("{}+", alone.key.programs)));
+    assert_eq!(plan.key_of("program:sh"), alone.key);
+    assert_ne!(plan.key_of("program:other"), alone.key);
     let campaign =
         "title = \"t\"\nsubjects = [{ kernel = \"k\" }]\n[[program]]\ncommand = [\"sh\"]\n";
     fs::write(here.join("c.toml"), campaign).unwrap();

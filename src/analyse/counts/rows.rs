@@ -46,7 +46,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
         disk: plan.disk.clone(),
-        programs: plan.programs.clone(),
+        programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
         hooks: plan.hooks.clone(),
         workloads_from: plan.workloads_from.clone(),
         growth: grown(plan, &rows),

@@ -20,14 +20,18 @@ pub struct ProgramArgs {
     /// Name its row program:NAME [default: the file name of CMD]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Copy one more file or directory into the guest; AT is its place there, from /work on;
-    /// repeat for more
+    /// Copy one more file or directory into the guest; AT is its place there, absolute or below
+    /// /work; repeat for more
     #[arg(long, value_name = "PATH[:AT]")]
     file: Vec<String>,
     /// Copy the content of this directory or tar archive into the guest's root directory; CMD is
     /// looked up there first
     #[arg(long, value_name = "DIR|TAR")]
     root: Option<String>,
+    /// Run it once on this machine, in a sandbox that discards what it writes, and copy the files
+    /// that it opens into the guest
+    #[arg(long)]
+    trace_files: bool,
     /// Set this variable in its environment; repeat for more
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
@@ -87,9 +91,9 @@ impl ProgramArgs {
                 Ok(())
             }
             (true, false) => Err(Error::usage(
-                "--name, --file, --root, --env, --stdin, --user, --status, --number, --any-output, \
-                 --warm-up, --ops and --ops-from are of a program; write it behind them: \
-                 -- ./program",
+                "--name, --file, --root, --trace-files, --env, --stdin, --user, --status, \
+                 --number, --any-output, --warm-up, --ops and --ops-from are of a program; write \
+                 it behind them: -- ./program",
             )),
             (false, _) => {
                 self.check_numbers()?;
@@ -117,6 +121,7 @@ impl ProgramArgs {
             script: None,
             files: of.file,
             root: of.root,
+            trace_files: of.trace_files,
             env: of.env,
             stdin: of.stdin,
             user: of.user,

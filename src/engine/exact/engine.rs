@@ -4,7 +4,7 @@ use std::path::Path;
 use super::frozen::ExactBoot;
 use super::snapshot;
 use super::symbols::{self, Symbols};
-use super::tools::Tools;
+use super::tools::{Tools, archives};
 use crate::cache::{Scratch, remove_stale};
 use crate::engine::argv::{self, Plugin};
 use crate::engine::contract::{Engine, Frozen, Request};
@@ -15,7 +15,6 @@ use crate::engine::qemu::Qemu;
 use crate::engine::stop::{Stop, host};
 use crate::engine::vm::Vm;
 use crate::model::{Failure, Key, Machine, Model, Region};
-use crate::program::PackedPrograms;
 
 /// What the engine is called.
 pub(super) const NAME: &str = "exact";
@@ -54,16 +53,9 @@ impl Exact {
             remove_stale(&cache.join(dir));
         }
         let guest_sha256 = guest.sha256();
-        let (cache, programs) = (cache.to_owned(), None);
-        let tools = Tools { qemu, cache, payload, guest_sha256, limits, cancel, programs };
+        let cache = cache.to_owned();
+        let tools = Tools { qemu, cache, payload, guest_sha256, limits, cancel };
         Ok(Exact { tools })
-    }
-
-    /// The same with programs of the user's in each guest.
-    #[must_use]
-    pub fn with(mut self, programs: Option<PackedPrograms>) -> Exact {
-        self.tools.programs = programs;
-        self
     }
 
     /// Loads the plugin into a QEMU without a machine, to see whether that works.
@@ -148,8 +140,8 @@ impl Exact {
 
 impl Engine for Exact {
     fn script(&self, request: &Request) -> String {
-        // A cache that cannot be written is a failure of the boot, which comes next.
-        let initrd = self.tools.initrd(request).unwrap_or_default();
+        // The boot writes it, unless its programs are measured already.
+        let initrd = self.tools.payload.path_with(&archives(request));
         argv::script(&self.tools.qemu.program, request, &initrd)
     }
 

@@ -176,9 +176,8 @@ impl<'a> ExactBoot<'a> {
     }
 
     fn plugin<'b>(&'b self, place: &'b Place, symbols: &'b Path, region: Region) -> Plugin<'b> {
-        let Tools { payload, programs, .. } = self.tools;
-        let (library, profile) = (payload.plugin.as_path(), place.profile.as_path());
-        let Request { machine, layout, .. } = &self.request;
+        let (library, profile) = (self.tools.payload.plugin.as_path(), place.profile.as_path());
+        let Request { machine, layout, program, .. } = &self.request;
         let (limit, seed) = (self.tools.limits.instructions(), Some(layout.seed));
         let slices = (machine.cpus > 1).then(|| Slices {
             quantum: machine.quantum.unwrap_or(QUANTUM),
@@ -187,7 +186,7 @@ impl<'a> ExactBoot<'a> {
             limit,
         });
         let variables = self.variables.as_ref().map(|it| it.path.as_path());
-        let (programs, paths) = (programs.as_ref(), &self.paths);
+        let (programs, paths) = (program.as_ref(), &self.paths);
         let machine = place.machine.as_deref();
         Plugin { library, symbols, programs, profile, region, paths, slices, variables, machine }
     }

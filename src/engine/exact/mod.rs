@@ -22,8 +22,8 @@ pub const ENGINE: EngineEntry = EngineEntry {
     runs_on: RunsOn::Guests,
     measures: Measures::Counts {
         key: Exact::key,
-        open: |CountsSetup { qemu, cpus, cache, limits, cancel, guest, programs }| {
-            let engine = Exact::of(guest, qemu, cache, limits, cancel)?.with(programs);
+        open: |CountsSetup { qemu, cpus, cache, limits, cancel, guest }| {
+            let engine = Exact::of(guest, qemu, cache, limits, cancel)?;
             if cpus > 1 {
                 engine.check_slices()?;
             }

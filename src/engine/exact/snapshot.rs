@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::tools::Tools;
+use super::tools::{Tools, archives};
 use crate::cache::{Holder, Scratch};
 use crate::disk::{
     Lock, read_own, read_own_text, sha256_of_file, sha256_of_parts, sha256_of_sparse_file,
@@ -167,7 +167,7 @@ pub(super) fn key(tools: &Tools, request: &Request) -> String {
         &seed,
     ];
     parts.extend((request.machine.cpus > 1).then_some(&*cpus));
-    parts.extend(tools.archives(request).map(|packed| packed.sha256.as_str()));
+    parts.extend(archives(request).into_iter().map(|packed| packed.sha256.as_str()));
     sha256_of_parts(&parts)
 }
 

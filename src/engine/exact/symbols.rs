@@ -33,7 +33,7 @@ pub(super) fn obtain(
 ) -> Result<SymbolFile, Stop> {
     let dir = tools.cache.join("symbols");
     fs::create_dir_all(&dir).map_err(host("cannot create the symbol cache"))?;
-    let name = match tools.loads_code(request) {
+    let name = match Tools::loads_code(request) {
         true => snapshot::key(tools, request),
         false => request.image_sha256.clone(),
     };

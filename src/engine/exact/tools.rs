@@ -20,29 +20,18 @@ pub(super) struct Tools {
     pub guest_sha256: String,
     pub limits: Limits,
     pub cancel: Cancel,
-    /// The user's programs, which are in each guest.
-    pub programs: Option<PackedPrograms>,
 }
 
 impl Tools {
     /// What the guest of a Boot unpacks: ktax's programs, the kernel's modules, the user's.
     pub fn initrd(&self, request: &Request) -> Result<PathBuf, Failure> {
-        let archives: Vec<&PackedPrograms> = self.archives(request).collect();
-        self.payload.with(&archives).map_err(host("cannot write to the cache"))
+        self.payload.with(&archives(request)).map_err(host("cannot write to the cache"))
     }
 
     /// Whether its kernel has more code than its image.
-    pub fn loads_code(&self, request: &Request) -> bool {
-        let has_hooks = self.programs.as_ref().is_some_and(|programs| programs.has_setup);
-        request.modules.is_some() || has_hooks
-    }
-
-    /// What it has beside ktax's own programs.
-    pub fn archives<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> impl Iterator<Item = &'a PackedPrograms> {
-        request.modules.iter().map(|modules| &modules.packed).chain(&self.programs)
+    pub fn loads_code(request: &Request) -> bool {
+        let mut programs = request.beside.iter().chain(&request.program);
+        request.modules.is_some() || programs.any(|programs| programs.has_setup)
     }
 
     /// What is watched while a VM with these files runs.
@@ -55,4 +44,10 @@ impl Tools {
             console: &files.console,
         }
     }
+}
+
+/// What a guest has beside ktax's own programs.
+pub(super) fn archives(request: &Request) -> Vec<&PackedPrograms> {
+    let modules = request.modules.iter().map(|modules| &modules.packed);
+    modules.chain(&request.beside).chain(&request.program).collect()
 }

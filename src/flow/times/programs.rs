@@ -6,6 +6,7 @@ use crate::flow::error::Error;
 use crate::flow::programs;
 use crate::flow::session::Session;
 use crate::flow::stale::StalePlanError;
+use crate::flow::traced;
 use crate::model::{ProgramsHere, RunsOn, TimesPlan};
 use crate::program::{self, NativePrograms, PackedPrograms, ProgramError};
 use crate::text::escape_path;
@@ -18,6 +19,7 @@ pub(super) fn identify(
     if plan.programs.is_empty() {
         return Ok(None);
     }
+    plan.programs = traced::with_files(&plan.programs, session)?;
     if let Some(packed) = pack(plan, session)? {
         plan.packed = packed.sha256;
     }
@@ -59,8 +61,6 @@ pub(super) fn here(
 fn pack(plan: &TimesPlan, session: &Session<'_>) -> Result<Option<PackedPrograms>, Error> {
     match plan.runs_on {
         RunsOn::RunningKernel => Ok(None),
-        RunsOn::Guests => {
-            programs::pack(&plan.programs, None, None, plan.machine.memory_mib, session)
-        }
+        RunsOn::Guests => programs::pack_together(&plan.programs, plan.machine.memory_mib, session),
     }
 }

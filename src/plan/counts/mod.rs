@@ -154,7 +154,7 @@ impl CountsExperiment {
     pub fn rows(&self) -> Result<Vec<Workload>, PlanError> {
         let definitions = with_definitions(&self.definitions)?;
         let CountsExperiment { workloads, programs, machine, .. } = self;
-        let mut rows = programs::rows(programs, &definitions);
+        let mut rows = programs::rows_alone(programs, &definitions);
         if workloads.is_some() || programs.is_empty() {
             let selected = select(&definitions, workloads.as_deref())?;
             selected.iter().try_for_each(|row| check_for_guest(&definitions, row))?;

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use super::measure::{Measured, measure};
 use crate::engine::{Engine, Frozen, Request, Stop};
 use crate::model::{
-    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, TracedCall, Workload,
+    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, TracedCall,
+    UserProgram, Workload,
 };
-use crate::program::PackedModules;
+use crate::program::{PackedModules, ProgramsAlone};
 use crate::run::driver::{Boots, Made, ReadyBoot};
+use crate::run::files::with_missing;
 use crate::text::escape_byte_lines;
 use crate::wire::{self, Hello};
 
@@ -20,16 +22,22 @@ pub struct CountsBoots<'a> {
     pub images: Sides<PathBuf>,
     /// The Kernels' modules.
     pub modules: Sides<Option<PackedModules>>,
+    /// The user's programs.
+    pub programs: ProgramsAlone,
     /// The limit of virtual time for a Region.
     pub virtual_s: u64,
 }
 
-/// A Boot that counts.
+/// A Boot that counts: one guest for all rows that are no programs, and one more for each program.
 struct CountsBoot<'a> {
+    boots: &'a CountsBoots<'a>,
+    plan: &'a CountsPlan,
+    step: Step,
+    /// The guest that is there from the beginning, and the program in it.
     frozen: Box<dyn Frozen + 'a>,
+    program: Option<usize>,
     workloads: &'a [Workload],
     layout: &'a Layout,
-    virtual_s: u64,
     /// With several CPUs: each row runs twice, and must execute the same.
     is_repeated: bool,
     /// Whether it has the first Layout of its Side.
@@ -49,7 +57,16 @@ impl Boots for CountsBoots<'_> {
     }
 
     fn script(&self, plan: &CountsPlan, step: &Step) -> String {
-        self.engine.script(&self.request(plan, step))
+        let script = |program| self.engine.script(&self.request(plan, step, program));
+        let first = script(first_program(plan));
+        match plan.programs.len() {
+            0 | 1 if plan.workloads.len() <= 1 => first,
+            _ => {
+                let rows = plan.programs.iter().map(UserProgram::row);
+                let others = rows.enumerate().map(|(place, row)| (row, script(Some(place))));
+                by_order(&first, others)
+            }
+        }
     }
 
     fn boot<'a>(
@@ -57,23 +74,63 @@ impl Boots for CountsBoots<'_> {
         plan: &'a CountsPlan,
         step: &Step,
     ) -> Result<Box<dyn ReadyBoot<Sample> + 'a>, Stop> {
-        let frozen = self.engine.boot(&self.request(plan, step))?;
-        check_kernel(plan, step, frozen.hello())?;
-        if let Some(message) = frozen.hello().failed.first() {
-            let modules = self.modules.get(step.side).as_ref();
-            let names = modules.map_or(&[][..], |modules| &modules.names);
-            return Err(Failure::Refused { message: in_words(message, names) }.into());
-        }
+        let program = first_program(plan);
+        let frozen = self.frozen(plan, step, program)?;
         let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
         let is_repeated = plan.machine.cpus > 1 && step.layout == 0;
-        let virtual_s = self.virtual_s;
         let is_first = step.layout == 0;
-        Ok(Box::new(CountsBoot { frozen, workloads, layout, virtual_s, is_repeated, is_first }))
+        let (boots, step) = (self, step.clone());
+        Ok(Box::new(CountsBoot {
+            boots,
+            plan,
+            step,
+            frozen,
+            program,
+            workloads,
+            layout,
+            is_repeated,
+            is_first,
+        }))
     }
 }
 
+/// The program in the guest that is booted first: that of the only row, else none, so that a
+/// program whose set-up fails takes no other row with it.
+fn first_program(plan: &CountsPlan) -> Option<usize> {
+    match plan.workloads.as_slice() {
+        [row] => plan.program_of(&row.row),
+        _ => None,
+    }
+}
+
+/// A script that boots the guest of the row whose order `$1` names.
+fn by_order(first: &str, others: impl Iterator<Item = (String, String)>) -> String {
+    let branch = |(row, script): (String, String)| format!("{row})\n{}\n;;\n", script.trim_end());
+    let others: String = others.map(branch).collect();
+    format!("#!/bin/sh\ncase \"${{1##*/}}\" in\n{others}*)\n{}\n;;\nesac\n", first.trim_end())
+}
+
 impl CountsBoots<'_> {
-    fn request(&self, plan: &CountsPlan, step: &Step) -> Request {
+    /// A guest with this program, or with none: of this kernel, and set up.
+    fn frozen(
+        &self,
+        plan: &CountsPlan,
+        step: &Step,
+        program: Option<usize>,
+    ) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let frozen = self.engine.boot(&self.request(plan, step, program))?;
+        check_kernel(plan, step, frozen.hello())?;
+        match frozen.hello().failed.first() {
+            Some(message) => {
+                let modules = self.modules.get(step.side).as_ref();
+                let names = modules.map_or(&[][..], |modules| &modules.names);
+                Err(Failure::Refused { message: in_words(message, names) }.into())
+            }
+            None => Ok(frozen),
+        }
+    }
+
+    fn request(&self, plan: &CountsPlan, step: &Step, program: Option<usize>) -> Request {
         Request {
             image: self.images.get(step.side).clone(),
             image_sha256: plan.kernels.get(step.side).sha256.clone(),
@@ -81,6 +138,8 @@ impl CountsBoots<'_> {
             machine: plan.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
+            beside: self.programs.beside.clone(),
+            program: program.and_then(|place| self.programs.programs.get(place)).cloned(),
         }
     }
 }
@@ -104,9 +163,15 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
     /// A garbled answer is kept for whoever has to mend the workload.
     fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
         let workload = &self.workloads[row];
+        let program = self.plan.program_of(&workload.row);
+        let own = match program == self.program {
+            true => None,
+            false => Some(self.boots.frozen(self.plan, &self.step, program)?),
+        };
+        let frozen = own.as_ref().unwrap_or(&self.frozen);
         let run = || match workload.region {
-            Region::Marked => self.frozen.run(order),
-            Region::Boot => self.frozen.run_boot(order),
+            Region::Marked => frozen.run(order),
+            Region::Boot => frozen.run_boot(order),
         };
         let answer = run()?;
         // The profile has a hash of what each CPU executed when.
@@ -116,7 +181,7 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
         // One layout is enough to see what a program prints; a failure is always kept.
         let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
         let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
-        Ok(match measure(&answer, workload, self.virtual_s) {
+        Ok(match measure(&answer, workload, self.boots.virtual_s) {
             Ok(Measured { sample, profile }) => Made {
                 outcome: Outcome::Measured(sample),
                 profile: Some(profile),
@@ -124,6 +189,11 @@ impl ReadyBoot<Sample> for CountsBoot<'_> {
                 console: Vec::new(),
                 printed: printed(false),
             },
+            Err(Failure::Program { message }) => {
+                let message = with_missing(message, &**frozen, workload, self.layout)?;
+                let failure = Failure::Program { message };
+                Made { printed: printed(true), ..Made::failed(failure, Vec::new()) }
+            }
             Err(failure) => {
                 let is_garbled = matches!(failure, Failure::Garbled { .. });
                 let garbled = is_garbled.then(|| escape_byte_lines(&answer.wire));
@@ -145,7 +215,8 @@ pub fn traced(
 ) -> Result<Vec<TracedCall>, Stop> {
     let mut workload = program.clone();
     workload.params.insert("trace".to_owned(), 1);
-    let frozen = boots.engine.boot(&boots.request(plan, step))?;
+    let request = boots.request(plan, step, plan.program_of(&program.row));
+    let frozen = boots.engine.boot(&request)?;
     let order = wire::order(&workload, &plan.layouts[step.layout]);
     let answer = frozen.run(&order)?;
     match wire::parse_trace(&answer.wire, &workload.program) {

@@ -83,7 +83,8 @@ impl Engine for Fake<'_> {
         let layout = plan.layouts.iter().position(|layout| *layout == request.layout).unwrap();
         let at = |step: &&Step| step.side == side && step.layout == layout;
         let step = plan.steps.iter().find(at).unwrap();
-        self.called(step, "boot")?;
+        let own = request.program.as_ref().map(|packed| format!(" with {}", packed.sha256));
+        self.called(step, &format!("boot{}", own.unwrap_or_default()))?;
         self.wait_for_others();
         let hello =
             self.scene.boots.get(&(side, layout)).cloned().unwrap_or_else(|| Ok(hello(side)))?;
@@ -112,6 +113,8 @@ impl Frozen for FakeBoot<'_> {
 impl FakeBoot<'_> {
     fn answer(&self, order: &str, how: &str) -> Result<RawAnswer, Stop> {
         let row = order.lines().find_map(|line| line.strip_prefix("run ")).unwrap();
+        let is_traced = order.lines().any(|line| line == "param trace 2");
+        let row = &format!("{row}{}", if is_traced { " traced" } else { "" });
         self.fake.called(self.step, &format!("{how}{row}"))?;
         let (scene, Step { side, layout, .. }) = (self.fake.scene, self.step.clone());
         let scripted = scene.runs.get(&(row.to_owned(), side, layout)).cloned();

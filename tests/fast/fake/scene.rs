@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 use ktax::engine::{Cancel, RawAnswer};
 use ktax::model::{CountsPlan, Failure, Layout, Plan, Side, Sides, Step};
+use ktax::program::ProgramsAlone;
 use ktax::run::{CountsBoots, Driver, Ended, Event};
 use ktax::rundir::{RunDir, RunDirError};
 use ktax::wire::Hello;
@@ -36,6 +37,7 @@ pub struct Scene {
     pub hooks: Vec<(usize, Hook)>,
     pub cancel: Option<(usize, bool)>,
     pub together: usize,
+    pub programs: ProgramsAlone,
 }
 
 /// What came of it.
@@ -75,6 +77,7 @@ impl Scene {
             hooks: Vec::new(),
             cancel: None,
             together: 1,
+            programs: ProgramsAlone::default(),
         }
         .layouts(1)
     }
@@ -180,8 +183,13 @@ impl Scene {
             }
         };
         let images = Sides { base: "base".into(), change: "change".into() };
-        let boots =
-            CountsBoots { engine: &fake, images, modules: Sides::default(), virtual_s: VIRTUAL_S };
+        let boots = CountsBoots {
+            engine: &fake,
+            images,
+            modules: Sides::default(),
+            programs: self.programs.clone(),
+            virtual_s: VIRTUAL_S,
+        };
         let (jobs, cancel, observe) = (self.jobs, &cancel, &observe);
         let ended =
             Driver { dir: &dir, boots, jobs, cancel, observe }.run().map(|(ended, _)| ended);

@@ -46,9 +46,8 @@ fn all(heading: &str) -> Vec<String> {
 fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
-    let [answer, rest, profile] = ["Answer", "Programs", "Profile"];
-    let answers = [answer; 5];
-    let wanted = [&["Hello", "Order"], &answers[..], &[rest], &[profile; 8]].concat();
+    let (answers, profiles) = (["Answer"; 5], ["Profile"; 8]);
+    let wanted = [&["Hello", "Order"], &answers[..], &["Programs", "Files"], &profiles].concat();
     assert_eq!(headings, wanted);
 }
 
@@ -83,6 +82,13 @@ fn the_hello_is_parsed() {
     let hello = parse_hello(text.as_bytes()).unwrap();
     assert_eq!(hello.release, "6.1.0-56-cloud-amd64");
     assert_eq!(hello.build_id, Some("3f6c".repeat(10)));
+}
+
+#[test]
+fn the_files_of_a_program_are_parsed() {
+    let files = wire::parse_files(example("Files").as_bytes(), "program").unwrap().unwrap();
+    assert_eq!(files.missing, ["/etc/perl/JSON old.pm"].map(std::path::PathBuf::from));
+    assert_eq!((files.executed.len(), files.opened.len(), files.status), (1, 1, 2));
 }
 
 #[test]
