@@ -10,6 +10,9 @@ done
 for program in perf:linux-perf hackbench:rt-tests stress-ng:stress-ng fio:fio sysbench:sysbench; do
     command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
 done
+for program in node:nodejs javac:openjdk-17-jdk-headless ab:apache2-utils nginx:nginx-light psql:postgresql; do
+    PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
+done
 for program in ip:iproute2 ping:iputils-ping nft:nftables bpf-gcc:gcc-bpf; do
     PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null 2>&1 || packages="$packages ${program#*:}"
 done

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use ktax::model::Verdict;
 
+use crate::common::mounts::may_mount;
 use crate::common::require::are_there;
 use crate::common::{
     KERNEL, QUICK_BOOT, assert_no_orphans, compare, executed, ktax, printed, row, run, scratch,
@@ -67,6 +68,80 @@ fn benchmarks_of_others_are_counted_and_divided_by_what_they_print() {
     let write = &row(&all, "program:fio").effects()[0];
     assert!((10_000.0..1_000_000.0).contains(&write.base), "{write:?}");
 }
+
+/// What the lines of docs/suites.md call.
+const ONE_LINE: [&str; 14] = [
+    "javac",
+    "java",
+    "perl",
+    "python3",
+    "node",
+    "gcc",
+    "sqlite3",
+    "git",
+    "fio",
+    "redis-server",
+    "nginx",
+    "ab",
+    "psql",
+    "setpriv",
+];
+
+/// The blocks of a language in a part of a page.
+fn blocks<'a>(part: &'a str, language: &str) -> Vec<&'a str> {
+    let begin = format!("```{language}\n");
+    part.split(&begin).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn each_program_of_the_page_is_counted_at_the_first_try() {
+    if !are_there(&ONE_LINE) || !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let dir = dir.path();
+    let page = fs::read_to_string("docs/suites.md").unwrap();
+    let part = page.split("## One program in one line").nth(1).unwrap();
+    let scripts = blocks(part, "sh");
+    let [lines, redis, postgres] = scripts[..] else { panic!("{scripts:?}") };
+    for (name, text) in [
+        ("redis.sh", redis),
+        ("postgres.sh", postgres),
+        ("nginx.conf", blocks(part, "nginx")[0]),
+        ("index.html", "hello\n"),
+        ("hello.c", "#include <stdio.h>\nint main(void) { return puts(\"hello\"); }\n"),
+        ("Hello.java", HELLO),
+    ] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    for made in [&["javac", "Hello.java"][..], &["git", "init", "-q", "repo"]] {
+        assert_eq!(run(Command::new(made[0]).current_dir(dir).args(&made[1..])).status, 0);
+    }
+    let lines = lines.replace("\\\n", "");
+    let commands = lines.lines().map(|line| line.strip_prefix("ktax compare … ").expect(line));
+    let commands: Vec<&str> = commands.collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for (number, command) in commands.iter().enumerate() {
+        let out = number.to_string();
+        let same = ["--same", "--kernel", KERNEL, "--layouts", "1", "--json", "--out", &out];
+        let words = shlex::split(command).unwrap();
+        let ran = run(ktax()
+            .current_dir(dir)
+            .args(["compare"])
+            .args(same)
+            .args(["--base-boot-line", QUICK_BOOT, "--change-boot-line", QUICK_BOOT])
+            .args(words));
+        assert_eq!(ran.status, 0, "{command}: {}{}", ran.stdout, ran.stderr);
+        let all = printed::comparison(&ran.stdout);
+        assert_eq!(all.rows.len(), 1);
+        let row = &all.rows[0];
+        assert!(row.failures.is_empty(), "{command}: {:?}", row.failures);
+        assert!(row.effects()[0].base > 1000.0, "{command}: {row:?}");
+    }
+}
+
+const HELLO: &str = "public class Hello {\n    public static void main(String[] arguments) {\n\
+    System.out.println(\"hello\");\n    }\n}\n";
 
 const NETWORK: &str = "ip link add veth0 type veth peer name veth1; ip link add bridge0 type bridge
     ip link set veth0 master bridge0; ip address add 10.0.0.1/24 dev bridge0
