@@ -70,6 +70,8 @@ pub mod kernel;
 #[doc(hidden)]
 pub mod kvmhost;
 #[doc(hidden)]
+pub mod patch;
+#[doc(hidden)]
 pub mod program;
 #[doc(hidden)]
 pub mod run;

@@ -9,6 +9,7 @@ use super::session::Session;
 use super::stale::StalePlanError;
 use crate::kernel::{self, Kernel, KernelError, KernelSpec, Talk, Target};
 use crate::model::{Identity, Subject};
+use crate::plan::ExperimentMethod;
 use crate::text::escape_path;
 
 /// Why a Kernel cannot be built, if its source or its options are to blame; any other error is no
@@ -44,6 +45,13 @@ impl Session<'_> {
         let entry = image.parent().unwrap_or(image);
         let is_held = self.holders.hold(entry).context(what(), "make it readable")?;
         Ok(is_held && image.exists())
+    }
+
+    /// Checks the names of all kernels, options and patches of an Experiment; downloads nothing.
+    pub fn check_names(&self, experiment: &ExperimentMethod) -> Result<(), Error> {
+        experiment.built_subjects().into_iter().try_for_each(|subject| {
+            self.talking(|talk| kernel::check_names(subject, &self.cache, talk))
+        })
     }
 
     /// Works with the user being told what is going on.

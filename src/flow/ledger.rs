@@ -32,6 +32,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
     let of = ledger.experiments.len();
+    ledger.experiments.iter().try_for_each(|(_, one)| session.check_names(&one.method))?;
     for (at, (name, experiment)) in ledger.experiments.iter().enumerate() {
         session.observer.part(Part { at, of, shares_base: true });
         session.observer.note(name);

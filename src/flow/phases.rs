@@ -20,6 +20,7 @@ use crate::text::{counted, shell_path};
 /// # Errors
 /// A Kernel cannot be had, or a row cannot be run.
 pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Error> {
+    session.check_names(&experiment.method)?;
     let plan: Plan = match &experiment.method {
         ExperimentMethod::Counts(of) => {
             counts::plan(&experiment.with(of.clone()), session)?.with(Into::into)

@@ -69,6 +69,7 @@ pub fn prepare(
     paths: &[PathBuf],
     session: &Session<'_>,
 ) -> Result<Vec<AnyRunDir>, Error> {
+    points.iter().try_for_each(|(_, point)| session.check_names(&point.method))?;
     let plans = points.iter().map(|(_, experiment)| plan(experiment, session));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let dirs = paths.iter().zip(plans).map(|(path, plan)| AnyRunDir::create(path, plan));

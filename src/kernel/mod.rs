@@ -34,7 +34,7 @@ mod tests;
 pub use cache::{Kernel, at_hand, cached, place};
 pub use debian::{modules, needed_modules};
 pub use error::{BuildError, KernelError};
-pub use obtain::{check, obtain, obtain_for};
+pub use obtain::{check, check_names, obtain, obtain_for};
 pub use package::Package;
 pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};
 pub use spec::KernelSpec;

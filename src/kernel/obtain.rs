@@ -42,10 +42,10 @@ fn find_or_make(
     talk: &Talk<'_>,
 ) -> Result<Kernel, KernelError> {
     let spec: KernelSpec = subject.kernel.parse()?;
-    let cache = || Cache::of(target.arch, cache, talk.note);
     if !spec.is_source() && subject.is_built() {
-        return Err(KernelError::NotBuilt { spec: spec.to_string() });
+        return Err(not_built(&spec, cache, talk));
     }
+    let cache = || Cache::of(target.arch, cache, talk.note);
     match &spec {
         KernelSpec::Debian { .. } if !target.is_packaged => Err(KernelError::NotFor {
             name: spec.to_string(),
@@ -67,6 +67,42 @@ fn find_or_make(
             source::obtain(&spec, (target, subject), &cache()?, talk)
         }
     }
+}
+
+/// Checks the names in a Subject: its kernel, and the files of options and patches. Builds and
+/// downloads nothing, so that nobody waits to hear of a mistyped name.
+///
+/// # Errors
+/// Those of [`obtain`] about names and about files that are not what they should be.
+pub fn check_names(subject: &Subject, cache: &Path, talk: &Talk<'_>) -> Result<(), KernelError> {
+    let spec: KernelSpec = subject.kernel.parse()?;
+    match spec.is_source() {
+        false if subject.is_built() => Err(not_built(&spec, cache, talk)),
+        false => Ok(()),
+        true => Ok(source::check_files(subject)?),
+    }
+}
+
+/// The error for options of a prebuilt kernel, with the source to give instead.
+fn not_built(spec: &KernelSpec, cache: &Path, talk: &Talk<'_>) -> KernelError {
+    let version = match spec {
+        KernelSpec::Debian { package, version } => {
+            Cache::open(cache, talk.note).ok().and_then(|cache| {
+                debian::source_version(&Apt::of(&cache), package, version.as_deref())
+            })
+        }
+        _ => None,
+    };
+    let next = match version {
+        Some(version) => format!(
+            "write `debian-src:{version}`, the source of that package, in the place of `{}`; ktax \
+             then builds both sides",
+            spec.short()
+        ),
+        None => "give the source that it was built from, such as `src:DIR` or `debian-src:6.12`"
+            .to_owned(),
+    };
+    KernelError::NotBuilt { spec: spec.short(), next }
 }
 
 /// Checks as much of a Subject as is possible without a build: the name of its kernel, and for a

@@ -37,6 +37,11 @@ impl KernelSpec {
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
     }
+
+    /// The name as most people type it: without `linux-image-`.
+    pub(super) fn short(&self) -> String {
+        self.to_string().replacen("debian:linux-image-", "debian:", 1)
+    }
 }
 
 impl FromStr for KernelSpec {

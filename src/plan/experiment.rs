@@ -7,6 +7,7 @@ use super::guests::GuestsExperiment;
 use super::keys;
 use super::method::Method;
 use super::times::TimesExperiment;
+use crate::model::Subject;
 
 /// What an experiment file says, checked: what is compared, how, and over which rows.
 pub type Experiment<M = ExperimentMethod> = asked::Experiment<M>;
@@ -23,6 +24,18 @@ pub enum ExperimentMethod {
 }
 
 impl ExperimentMethod {
+    /// The Subjects whose kernels may be built. None for timed kernels, which have no patches.
+    pub fn built_subjects(&self) -> Vec<&Subject> {
+        match self {
+            ExperimentMethod::Counts(of) => vec![&of.base, &of.change],
+            ExperimentMethod::Times(_) => Vec::new(),
+            ExperimentMethod::Guests(of) => {
+                let guests = of.subjects().filter_map(|subject| subject.kernel.as_ref());
+                std::iter::once(&of.host_subject).chain(guests).collect()
+            }
+        }
+    }
+
     /// Whether base and change say the same, so that only noise can differ.
     fn has_same_sides(&self) -> bool {
         match self {

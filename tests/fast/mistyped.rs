@@ -124,6 +124,47 @@ fn a_boot_on_several_cpus_is_refused_before_anything_is_fetched() {
     }
 }
 
+/// Nothing is downloaded, unpacked or built before the names were looked at.
+#[test]
+fn a_patch_is_looked_at_before_a_kernel_is_fetched() {
+    let dir = scratch();
+    let notes = dir.path().join("notes.txt");
+    fs::write(&notes, "no diff\n").unwrap();
+    for (patch, about) in [
+        ("no-such.patch", "cannot read no-such.patch: No such file or directory"),
+        (notes.to_str().unwrap(), "notes.txt: it contains no diff; give a file that"),
+        (dir.path().to_str().unwrap(), "Is a directory"),
+    ] {
+        for command in ["compare", "plan"] {
+            let cache = dir.path().join("cache");
+            let args = [command, "--kernel", "debian-src:6.12", "--patch", patch, "-w", "getppid"];
+            let ran = run(ktax().args(args).arg("--cache").arg(&cache));
+            assert_eq!(ran.status, 2, "{}", ran.stderr);
+            assert!(
+                ran.stderr.contains(about) && ran.stderr.lines().count() == 1,
+                "{}",
+                ran.stderr
+            );
+            assert!(!cache.join("builds").exists(), "{command} {patch}");
+        }
+    }
+}
+
+#[test]
+fn a_patch_of_a_package_is_refused_with_the_source_of_that_package() {
+    let patch = "tests/data/patches/plain.diff";
+    for (kernel, next) in [
+        (
+            "debian:6.1.0-50-cloud-amd64",
+            "`debian-src:6.1`, the source of that package, in the place of `debian:6.1.0-50-cloud-amd64`",
+        ),
+        ("./bzImage", "give the source that it was built from, such as `src:DIR`"),
+    ] {
+        let said = said(&["compare", "--kernel", kernel, "--patch", patch, "-w", "getppid"]);
+        assert!(said.contains("is a prebuilt kernel") && said.contains(next), "{said}");
+    }
+}
+
 /// A QEMU that lists its models and would note that it was started for anything else.
 #[test]
 fn a_cpu_model_that_qemu_does_not_have_is_refused_before_anything_is_fetched() {

@@ -12,7 +12,7 @@ use crate::flow::session::Session;
 use crate::flow::whole::compare;
 use crate::kernel;
 use crate::model::{Bisection, Chain, Comparison, Effect, Element, Point, Row, Side, Subject};
-use crate::plan::{self, CountsExperiment, Experiment};
+use crate::plan::{self, CountsExperiment, Experiment, ExperimentMethod};
 use crate::report::{self, NothingToSearch};
 use crate::rundir::{AnyRunDir, RunDirError};
 use crate::stats::exact::MIN_LAYOUTS;
@@ -41,6 +41,7 @@ pub fn start(
     let chain = plan::chain(&of.base, &of.change)?;
     let store = Store::of(out);
     store.check_free()?;
+    session.check_names(&ExperimentMethod::Counts(of.clone()))?;
     let known = known_elements(chain, of)?;
     let plan = counts::plan(&experiment, session)?;
     let Some(comparison) = compare(&store.bounds(), plan.clone().with(Into::into), session)? else {

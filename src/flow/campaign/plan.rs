@@ -14,7 +14,9 @@ use crate::kernel::{self, Kernel, KernelSpec};
 use crate::model::{
     CampaignPlan, CampaignSubject, FORMAT, Key, Machine, Measurement, PlanMethod, Shard,
 };
-use crate::plan::{self, Campaign, Costs, CountsExperiment, Experiment, ExperimentFile};
+use crate::plan::{
+    self, Campaign, Costs, CountsExperiment, Experiment, ExperimentFile, ExperimentMethod,
+};
 use crate::rundir::{AnyRunDir, CampaignDir, check_free};
 use crate::store::Store;
 
@@ -31,6 +33,9 @@ pub fn plan(
     session: &Session<'_>,
 ) -> Result<CampaignDir, Error> {
     check_free(out)?;
+    for one in &campaign.subjects {
+        session.check_names(&ExperimentMethod::Counts(one.method.clone()))?;
+    }
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let mut planned = frame(campaign, &qemu)?;
     let timed = timed(campaign, session)?;

@@ -17,4 +17,4 @@ pub(super) use apt::Apt;
 pub(super) use archive::{Archive, Contents, Listed};
 pub use modules::modules;
 pub use needed::needed_modules;
-pub(super) use obtain::obtain;
+pub(super) use obtain::{obtain, source_version};

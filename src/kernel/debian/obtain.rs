@@ -46,6 +46,28 @@ pub(crate) fn obtain(
     Ok(kernel)
 }
 
+/// The version of the source package of a kernel package: `6.1` of `linux-image-6.1.0-56-amd64`.
+/// `None` if apt does not know the package.
+pub(crate) fn source_version(
+    archive: &dyn Archive,
+    name: &str,
+    version: Option<&str>,
+) -> Option<String> {
+    release(name).or_else(|| {
+        let listed = archive.look_up(name, version).ok()?;
+        let (kernel, _) = listed.leads_to?;
+        release(&kernel)
+    })
+}
+
+/// The first two numbers in the name of a kernel package.
+fn release(name: &str) -> Option<String> {
+    let mut numbers = name.strip_prefix("linux-image-")?.splitn(3, ['.', '-', '+']);
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(major) && is_number(minor)).then(|| format!("{major}.{minor}"))
+}
+
 /// The package that a version of a meta-package led to before. A meta-package that names an exact
 /// version always leads to the same package, so apt need not be asked again.
 fn known(cache: &Cache<'_>, first: &Listed) -> Option<Package> {

@@ -4,6 +4,7 @@ use std::io;
 
 use super::cache::mend_of;
 use crate::model::Blame;
+use crate::patch::PatchError;
 
 /// Why a kernel could not be built. Each message ends with the next step.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum BuildError {
          `git -C {tree} log --first-parent {change}` lists"
     )]
     NoLine { base: String, change: String, tree: String },
+    /// The file is not a patch.
+    #[error("cannot use the patch {patch}: {reason}")]
+    NotAPatch { patch: String, reason: PatchError },
     /// The patch does not fit the source.
     #[error(
         "{patch} does not apply to {source_name}: {said}; rebase the patch, or give another source"

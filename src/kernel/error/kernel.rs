@@ -161,9 +161,9 @@ pub enum KernelError {
     /// Build options for a kernel that ktax does not build.
     #[error(
         "{spec} is a prebuilt kernel: --config, --patch, --start-config and --tree need a kernel \
-         built from source; give a source such as `src:linux` or `debian-src:6.12`"
+         that ktax builds; {next}"
     )]
-    NotBuilt { spec: String },
+    NotBuilt { spec: String, next: String },
     /// The kernel cannot be built.
     #[error(transparent)]
     Build(BuildError),

@@ -33,5 +33,5 @@ mod trees;
 
 pub use difference::{options_between, with_options};
 pub use history::{commits, that_touch};
-pub(super) use obtain::{check, obtain};
+pub(super) use obtain::{check, check_files, obtain};
 pub use patches::{is_built_in, patch};

@@ -11,13 +11,14 @@ use super::recipe::Recipe;
 use super::start::Start;
 use super::tree::{patched, tree};
 use super::trees::Trees;
-use super::{record, tools};
+use super::{patches, record, tools};
 use crate::kernel::cache::{Cache, Kernel};
 use crate::kernel::error::{BuildError, KernelError};
 use crate::kernel::spec::KernelSpec;
 use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
 use crate::model::Subject;
+use crate::patch::Patch;
 use crate::text::escape_path;
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
@@ -63,17 +64,40 @@ pub(crate) fn obtain(
     Ok(kernel)
 }
 
+/// What the user's files say.
+struct Named<'a> {
+    start: Start,
+    options: Options,
+    /// Each patch with the file that it is from.
+    patches: Vec<(&'a Path, Patch)>,
+}
+
+/// Reads the files that a Subject names: they are refused before a source is downloaded.
+fn named<'a>(target: &Target, subject: &'a Subject) -> Result<Named<'a>, BuildError> {
+    let start = Start::of(subject.start_config.as_deref(), target)?;
+    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
+    let mut patches = Vec::new();
+    for file in subject.patches.iter().map(Path::new) {
+        patches.extend(patches::read(file)?.into_iter().map(|patch| (file, patch)));
+    }
+    Ok(Named { start, options, patches })
+}
+
+/// Checks the files that a Subject names: options, the start of the configuration, and patches.
+pub(crate) fn check_files(subject: &Subject) -> Result<(), BuildError> {
+    named(&Target::X86_64, subject).map(drop)
+}
+
 fn recipe(
     spec: &KernelSpec,
     (target, subject): (&Target, &Subject),
     trees: &Trees,
     cache: &Cache<'_>,
 ) -> Result<Recipe, KernelError> {
-    let start = Start::of(subject.start_config.as_deref(), target)?;
-    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
+    let Named { start, options, patches } = named(target, subject)?;
     let (mut tree, label) = tree(spec, subject, trees, cache)?;
-    for patch in &subject.patches {
-        tree = patched(trees, &tree, Path::new(patch), &label)?;
+    for (file, patch) in &patches {
+        tree = patched(trees, &tree, (file, patch), &label)?;
     }
     let source = format!("{label} ({})", &tree.id[..12]);
     let compiler = tools::compiler(target)?;

@@ -4,6 +4,9 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::read_limited;
+use crate::kernel::error::BuildError;
+use crate::patch::{self, Patch};
+use crate::text::escape_path;
 
 /// More than a patch has. Some files have no end, such as `/dev/zero`.
 const PATCH_MAX: u64 = 64 << 20;
@@ -27,6 +30,16 @@ pub fn patch(path: &Path) -> io::Result<Vec<u8>> {
         }
         read => read,
     }
+}
+
+/// The patches in the file of that name, in the order in which they apply.
+pub(super) fn read(path: &Path) -> Result<Vec<Patch>, BuildError> {
+    let bytes = patch(path).map_err(|error| BuildError::Unreadable {
+        path: escape_path(path),
+        error,
+        wanted: "a patch, such as `git format-patch` or `b4 am` writes",
+    })?;
+    patch::read(&bytes).map_err(|reason| BuildError::NotAPatch { patch: escape_path(path), reason })
 }
 
 fn built_in(path: &Path) -> Option<&'static str> {

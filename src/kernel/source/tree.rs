@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::debian;
 use super::git::repository;
-use super::patches;
 use super::trees::{Tree, Trees};
 use crate::kernel::cache::Cache;
 use crate::kernel::error::{BuildError, KernelError};
 use crate::kernel::spec::KernelSpec;
 use crate::model::Subject;
+use crate::patch::Patch;
 use crate::text::escape_path;
 
 /// The tree that the specification names, and its name for messages.
@@ -42,21 +42,22 @@ fn directory(path: &Path) -> Result<PathBuf, BuildError> {
     if is_tree { Ok(directory) } else { Err(not_a_tree()) }
 }
 
-/// Applies a patch to a tree. `label` names the source in the error.
+/// Applies a patch to a tree. `file` is where the patch was read, and `label` names the source in
+/// the error.
 pub(super) fn patched(
     trees: &Trees,
     tree: &Tree,
-    patch: &Path,
+    (file, patch): (&Path, &Patch),
     label: &str,
 ) -> Result<Tree, BuildError> {
-    let content = patches::patch(patch).map_err(|error| BuildError::Unreadable {
-        path: escape_path(patch),
-        error,
-        wanted: "a patch that applies with `patch -p1`",
-    })?;
-    trees.patched(tree, &content).map_err(|error| match error {
+    trees.patched(tree, patch).map_err(|error| match error {
         BuildError::Git { said, .. } => {
-            BuildError::Patch { patch: escape_path(patch), source_name: label.to_owned(), said }
+            let place = match patch.name.as_str() {
+                "" => String::new(),
+                name => format!(" ({name})"),
+            };
+            let patch = format!("{}{place}", escape_path(file));
+            BuildError::Patch { patch, source_name: label.to_owned(), said }
         }
         other => other,
     })

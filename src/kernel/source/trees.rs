@@ -13,6 +13,7 @@ use std::process::Command;
 use super::git::{Result, ask, command, resolve, said};
 use crate::cache::Holder;
 use crate::kernel::error::BuildError;
+use crate::patch::Patch;
 use crate::text::{escape, escape_path};
 
 /// The repository of source trees.
@@ -64,8 +65,10 @@ impl Trees {
         }
     }
 
-    /// The tree with a patch applied. The patch is as from `git diff` or `diff -u`.
-    pub(super) fn patched(&self, tree: &Tree, content: &[u8]) -> Result<Tree> {
+    /// The tree with a patch applied.
+    pub(super) fn patched(&self, tree: &Tree, patch: &Patch) -> Result<Tree> {
+        let strip = format!("-p{}", patch.diff.strip);
+        let content = &patch.bytes;
         let scratch = self.temporary()?;
         let [index, patch] = ["index", "patch"].map(|name| scratch.path().join(name));
         fs::write(&patch, content).map_err(|error| BuildError::Cache {
@@ -76,7 +79,7 @@ impl Trees {
         let objects = tree.objects.as_deref();
         said(self.git(Some(&index), objects).args(["read-tree", &tree.id]), "read the tree")?;
         let mut apply = self.git(Some(&index), objects);
-        apply.args(["apply", "--cached", "--whitespace=nowarn", "--"]).arg(&patch);
+        apply.args(["apply", "--cached", "--whitespace=nowarn", &strip, "--"]).arg(&patch);
         said(&mut apply, "apply the patch")?;
         self.write_tree(&index, tree.objects.clone())
     }

@@ -1,12 +1,13 @@
 //! Kernels from source, with a small tree.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::place::{Place, ends_with};
 use crate::kernel::error::{BuildError, KernelError};
-use crate::kernel::obtain::{check, obtain_for};
+use crate::kernel::obtain::{check, check_names, obtain_for};
 use crate::kernel::source::commits;
 use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
@@ -70,6 +71,70 @@ fn a_directory_is_built_as_it_is_and_a_revision_as_committed() {
     let patched = Subject { patches: vec![patch], ..place.source() };
     assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"));
     assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int dirty;"));
+}
+
+/// A file of `tests/data/patches`.
+fn mailed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/patches").join(name)
+}
+
+/// git applies each of these to the same file, and gets what git itself got when it made them.
+#[test]
+fn a_series_is_applied_however_it_was_mailed() {
+    let place = Place::new();
+    fs::copy(mailed("base.c"), place.tree().join("kernel/sys.c")).unwrap();
+    let expected = fs::read_to_string(mailed("patched.c")).unwrap();
+    let start = &expected[..60];
+    let mut trees = BTreeSet::new();
+    for name in [
+        "plain.diff",
+        "no-prefix.diff",
+        "crlf.diff",
+        "format-patch.mbox",
+        "quoted-printable.mbx",
+        "base64.mbx",
+        "8bit-crlf.mbx",
+        "flowed.mbx",
+        "labelled-flowed.mbx",
+        "multipart.mbx",
+        "attachments.eml",
+        "b4.mbx",
+        "thread.mbx",
+    ] {
+        let patches = vec![mailed(name).display().to_string()];
+        let kernel = place.obtain(&Subject { patches, ..place.source() }).unwrap();
+        assert!(ends_with(&kernel, start), "{name}");
+        trees.insert(kernel.identity.source);
+    }
+    // One tree: every byte of the file is the same.
+    assert_eq!((trees.len(), place.builds()), (1, 1), "{trees:?}");
+    let lane = place.dir.path().join("cache/builds/lanes/0/source/kernel/sys.c");
+    assert_eq!(fs::read_to_string(lane).unwrap(), expected);
+}
+
+#[test]
+fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
+    let place = Place::new();
+    let refused = |patch: &Path| {
+        let patches = vec![patch.display().to_string()];
+        // No such tree: the patch is looked at first.
+        let subject = Subject { patches, ..Subject::of("src:/no/such/tree", "") };
+        let cache = place.dir.path().join("cache");
+        let silent = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+        let by_name = check_names(&subject, &cache, &silent).unwrap_err().to_string();
+        assert_eq!(place.fail(&subject).to_string(), by_name);
+        by_name
+    };
+    let missing = refused(Path::new("no-such.patch"));
+    assert!(missing.starts_with("cannot read no-such.patch: No such file"), "{missing}");
+    let cover = refused(&mailed("cover-only.eml"));
+    assert!(cover.contains("cover-only.eml: it contains no diff; give a file that"), "{cover}");
+    assert!(refused(&mailed("wrapped.eml")).contains("line 20 of the diff"));
+    assert!(refused(&mailed("project.diff")).contains("it changes src/main.rs"));
+    // A patch of a series that does not apply is named.
+    let patches = vec![mailed("b4.mbx").display().to_string()];
+    let error = place.fail(&Subject { patches, ..place.source() }).to_string();
+    assert!(error.contains("b4.mbx (1/2 kernel/sys: answer größere Zahlen) does not"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! Reads a unified diff: which files and functions it changes, and whether its hunks are whole.
+
+use super::error::PatchError;
+use super::tree;
+
+/// A unified diff, with other text before, between and behind its files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The files in the order of the diff.
+    pub files: Vec<FileDiff>,
+    /// The number of leading components of its paths that are not of the tree: 1, or 0.
+    pub strip: usize,
+}
+
+/// What a diff says about one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileDiff {
+    /// The path in the tree: the new one, or the old one of a file that is removed.
+    pub path: String,
+    /// The changes. None for a file that is only renamed, or binary.
+    pub hunks: Vec<Hunk>,
+}
+
+/// One hunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// The text behind `@@`: the line that git takes for the head of the function before the hunk.
+    pub context: String,
+    /// The lines, each with its sign: ` `, `-` or `+`.
+    pub lines: Vec<(char, String)>,
+}
+
+impl Diff {
+    /// Reads a diff, and skips what is none.
+    ///
+    /// # Errors
+    /// [`PatchError::Damaged`] if a hunk has other lines than its header says.
+    pub fn read(text: &[u8]) -> Result<Diff, PatchError> {
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        let mut reader = Reader { lines: &lines, at: 0, files: Vec::new() };
+        while reader.at < lines.len() {
+            reader.step()?;
+        }
+        let files = reader.files;
+        let strip = tree::strip(files.iter().map(|(old, new, _)| (&**old, &**new)));
+        let files = files.into_iter().map(|(old, new, hunks)| {
+            let path = if new == "/dev/null" { old } else { new };
+            FileDiff { path: stripped(&path, strip).to_owned(), hunks }
+        });
+        Ok(Diff { files: files.collect(), strip })
+    }
+}
+
+fn stripped(path: &str, strip: usize) -> &str {
+    match path.split_once('/').filter(|_| strip == 1) {
+        Some((_, rest)) => rest,
+        None => path,
+    }
+}
+
+struct Reader<'a> {
+    lines: &'a [&'a [u8]],
+    at: usize,
+    /// Old and new path as they are written, and the hunks.
+    files: Vec<(String, String, Vec<Hunk>)>,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: usize) -> &[u8] {
+        self.lines.get(at).copied().unwrap_or_default()
+    }
+
+    /// Reads the heads of one file, one hunk, or one line of other text.
+    fn step(&mut self) -> Result<(), PatchError> {
+        let line = self.line(self.at);
+        if let Some((old, new)) = git_head(line) {
+            // Files that are renamed or binary have no other head.
+            self.files.push((old, new, Vec::new()));
+        } else if let (Some(old), Some(new)) =
+            (path(line, b"--- "), path(self.line(self.at + 1), b"+++ "))
+        {
+            if self.line(self.at + 2).starts_with(b"@@ -") {
+                let is_known = self.files.last().is_some_and(|(_, _, hunks)| {
+                    hunks.is_empty() && git_head(self.line(self.before_heads())).is_some()
+                });
+                if is_known {
+                    self.files.pop();
+                }
+                self.files.push((old, new, Vec::new()));
+                self.at += 2;
+                return Ok(());
+            }
+        } else if line.starts_with(b"@@ -") && !self.files.is_empty() {
+            return self.hunk();
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// The line of `diff --git` above the paths: only lines of its extended head stand between.
+    fn before_heads(&self) -> usize {
+        const HEADS: [&[u8]; 9] = [
+            b"index ",
+            b"old mode ",
+            b"new mode ",
+            b"new file mode ",
+            b"deleted file mode ",
+            b"similarity ",
+            b"dissimilarity ",
+            b"rename ",
+            b"copy ",
+        ];
+        let mut at = self.at;
+        while at > 0 && HEADS.iter().any(|head| self.line(at - 1).starts_with(head)) {
+            at -= 1;
+        }
+        at.saturating_sub(1)
+    }
+
+    fn hunk(&mut self) -> Result<(), PatchError> {
+        let Some((mut old, mut new, context)) = hunk_head(self.line(self.at)) else {
+            return Err(self.damaged());
+        };
+        self.at += 1;
+        let mut lines = Vec::new();
+        while old > 0 || new > 0 {
+            let line = self.line(self.at);
+            // The last element behind a final line feed is no line.
+            let is_end = self.at + 1 >= self.lines.len() && line.is_empty();
+            let (sign, text) = match line.split_first() {
+                // Mail programs cut the space of an empty line; git accepts that.
+                None if !is_end => (' ', &b""[..]),
+                Some((b'\r', rest)) if rest.is_empty() => (' ', &b""[..]),
+                Some((sign @ (b' ' | b'-' | b'+'), text)) => (char::from(*sign), text),
+                Some((b'\\', _)) => {
+                    self.at += 1;
+                    continue;
+                }
+                _ => return Err(self.damaged()),
+            };
+            let (of_old, of_new) = (u64::from(sign != '+'), u64::from(sign != '-'));
+            if of_old > old || of_new > new {
+                return Err(self.damaged());
+            }
+            old -= of_old;
+            new -= of_new;
+            lines.push((sign, String::from_utf8_lossy(text).into_owned()));
+            self.at += 1;
+        }
+        if let Some((_, _, hunks)) = self.files.last_mut() {
+            hunks.push(Hunk { context, lines });
+        }
+        Ok(())
+    }
+
+    fn damaged(&self) -> PatchError {
+        PatchError::Damaged { line: self.at + 1, place: String::new() }
+    }
+}
+
+/// The two paths of `diff --git a/X b/X`; `None` for names with spaces, whose other heads have them.
+fn git_head(line: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(line).ok()?.strip_prefix("diff --git ")?;
+    let (old, new) = text.trim_end().split_once(' ')?;
+    (!new.contains(' ')).then(|| (old.to_owned(), new.to_owned()))
+}
+
+/// The path behind `--- ` or `+++ `, without the time that diff writes behind it.
+fn path(line: &[u8], head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line.strip_prefix(head)?).into_owned();
+    let path = text.split('\t').next().unwrap_or_default().trim_end();
+    (!path.is_empty()).then(|| path.trim_matches('"').to_owned())
+}
+
+/// The numbers of old and new lines of `@@ -1,7 +1,6 @@ int f(void)`, and what stands behind.
+fn hunk_head(line: &[u8]) -> Option<(u64, u64, String)> {
+    let text = String::from_utf8_lossy(line);
+    let (ranges, context) = text.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let count = |range: &str| match range.split_once(',') {
+        Some((start, count)) => start.parse::<u64>().ok().and(count.parse().ok()),
+        None => range.parse::<u64>().ok().map(|_| 1),
+    };
+    Some((count(old)?, count(new)?, context.trim().to_owned()))
+}
