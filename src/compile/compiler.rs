@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -37,7 +38,7 @@ const LONGEST_SAID: usize = 600;
 ///
 /// # Errors
 ///
-/// There is no compiler, or it refuses a file; or the cache cannot be written.
+/// There is no compiler, it refuses a file, or a signal stopped it; or the cache cannot be written.
 pub fn compile(
     files: &WorkloadFiles,
     directory: &Path,
@@ -59,6 +60,10 @@ pub fn compile(
     command.current_dir(&root).args(FLAGS).args(&sources).stdin(Stdio::null());
     let ran = command.output();
     let ran = ran.map_err(|reason| CompileError::NoCompiler { compiler, reason })?;
+    // Ctrl-C stops the compiler too. That says nothing about the C.
+    if let Some(signal) = ran.status.signal() {
+        return Err(CompileError::Stopped { signal });
+    }
     if !ran.status.success() {
         let said = first_error(&String::from_utf8_lossy(&ran.stderr));
         return Err(CompileError::Refused { path: escape_path(directory).to_string(), said });

@@ -18,6 +18,8 @@ pub enum CompileError {
     TooMany { path: String, most: usize },
     #[error("cannot run the C compiler {compiler:?}: {reason}; install gcc, or set CC")]
     NoCompiler { compiler: String, reason: io::Error },
+    #[error("signal {signal} stopped the C compiler; run the same command again")]
+    Stopped { signal: i32 },
     #[error("{path} does not compile: {said}")]
     Refused { path: String, said: String },
     #[error("cannot keep the guest in the cache: {0}; free disk space or fix the permissions")]
@@ -28,7 +30,7 @@ impl CompileError {
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
-            CompileError::Cache(_) => Blame::Host,
+            CompileError::Cache(_) | CompileError::Stopped { .. } => Blame::Host,
             _ => Blame::User,
         }
     }

@@ -77,7 +77,7 @@ pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
 pub use used_store::{UsedStore, store_directory};
 pub use whole::{compare, measure, result};
-pub use workloads::definitions_of;
+pub use workloads::{checked_definitions, definitions_of};
 
 // What the functions here are given and give, and the command that becomes another one to be
 // counted.

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
-use crate::compile::{self, CompileError};
+use crate::compile::{self, CompileError, WorkloadFiles};
+use crate::engine::Cancel;
 use crate::engine::payload::UserSpace;
 use crate::model::CountsPlan;
 use crate::plan::{Definition, PlanError, definition, definitions};
@@ -16,7 +17,35 @@ use crate::text::escape_path;
 /// # Errors
 /// A file cannot be read, or is wrong.
 pub fn definitions_of(directory: &Path) -> Result<Vec<Definition>, Error> {
+    definitions_in(&compile::read(directory)?, directory)
+}
+
+/// The same, and compiles the C files with ktax's guest as a run does. The program is dropped.
+///
+/// # Errors
+/// Those of [`definitions_of`], a C file that does not compile, and a user who has cancelled.
+pub fn checked_definitions(
+    directory: &Path,
+    cache: &Path,
+    cancel: &Cancel,
+) -> Result<Vec<Definition>, Error> {
     let files = compile::read(directory)?;
+    let definitions = definitions_in(&files, directory)?;
+    if !files.c.is_empty() {
+        unless_stopped(compile::compile(&files, directory, cache), cancel)?;
+    }
+    Ok(definitions)
+}
+
+/// The compiler's answer, unless the user has stopped it.
+fn unless_stopped<T>(compiled: Result<T, CompileError>, cancel: &Cancel) -> Result<T, Error> {
+    match cancel.is_cancelled() {
+        true => Err(Error::Cancelled),
+        false => Ok(compiled?),
+    }
+}
+
+fn definitions_in(files: &WorkloadFiles, directory: &Path) -> Result<Vec<Definition>, Error> {
     let of_ktax: Vec<String> = definitions()?.into_iter().map(|it| it.program).collect();
     let parsed = files.toml.iter().map(|(path, text)| {
         let path = escape_path(&directory.join(path)).to_string();
@@ -53,7 +82,7 @@ pub(super) fn guest(directory: Option<&str>, session: &Session<'_>) -> Result<Us
     session.observer.status("compiling the workloads");
     let program = compile::compile(&files, directory, &session.cache);
     session.observer.status("");
-    let guest = UserSpace::compiled(program?);
+    let guest = UserSpace::compiled(unless_stopped(program, &session.cancel)?);
     guest.keep(&session.cache).map_err(CompileError::Cache)?;
     Ok(guest)
 }

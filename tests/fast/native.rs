@@ -1,8 +1,9 @@
 //! `ktax workloads`: listed, described, and run on this machine without leaving a trace.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use crate::common::{self, Ran, ktax, processes_below, run, scratch, until};
@@ -196,4 +197,51 @@ fn what_is_ended_in_the_middle_leaves_nothing() {
             nothing_is_left_of(arguments, end);
         }
     }
+}
+
+/// A directory with one row in C, whose program is this one.
+fn own_rows(dir: &Path, c: &str) -> PathBuf {
+    let rows = dir.join("rows");
+    fs::create_dir_all(&rows).unwrap();
+    let toml = "name = \"mine\"\ngroup = \"mine\"\ntitle = \"a row\"\nwhy = \"It is a test.\"\n\
+        program = \"mine\"\noperation = \"one\"\nops = 1\n[signature]\ndone = \"ops\"\n";
+    fs::write(rows.join("mine.toml"), toml).unwrap();
+    fs::write(rows.join("mine.c"), c).unwrap();
+    rows
+}
+
+const OWN_ROW: &str = "#include \"ktax.h\"\nstatic int op(void) { return 0; }\n\
+    static void run(const struct order *o) { measure(o, 1, op, \"done\"); }\n\
+    WORKLOAD(\"mine\", run);\n";
+
+#[test]
+fn the_c_of_a_directory_is_compiled_where_it_is_checked() {
+    let dir = scratch();
+    let list = |c: &str| {
+        let rows = own_rows(dir.path(), c);
+        run(ktax().args(["workloads", "--workloads"]).arg(rows))
+    };
+    let sound = list(OWN_ROW);
+    assert!(sound.status == 0 && sound.stdout.contains("mine"), "{}", sound.stderr);
+    let refused = list(&OWN_ROW.replace("op, ", "opp, "));
+    assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
+    assert!(refused.stderr.contains("does not compile: mine.c:3:"), "{}", refused.stderr);
+}
+
+const STOPPED: &str = "ktax: stopped; finished work is kept: type the same command to continue\n";
+
+/// The compiler gets the signal, as everything in a terminal does, and so does ktax.
+#[test]
+fn ctrl_c_in_a_compile_is_no_error_of_the_c() {
+    let dir = scratch();
+    let compiler = dir.path().join("cc");
+    fs::write(&compiler, "#!/bin/sh\nkill -INT $PPID\nkill -INT $$\n").unwrap();
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
+    let (rows, cache) = (own_rows(dir.path(), OWN_ROW), dir.path().join("cache"));
+    let mut list = ktax();
+    list.args(["workloads", "--workloads"]).arg(rows).env("CC", compiler);
+    let ran = run(list.env("KTAX_CACHE", &cache));
+    assert_eq!((ran.status, ran.stderr.as_str()), (130, STOPPED));
+    let left: Vec<_> = fs::read_dir(cache.join("runs")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -1,10 +1,11 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
-use crate::flow::{self, Error};
+use crate::cmd::host::cancel;
+use crate::flow::{self, Error, cache_directory};
 use crate::plan::{Definition, PlanError, definitions, with_definitions};
 use crate::report::{self, TextOptions};
 
@@ -13,7 +14,7 @@ pub struct ListArgs {
     /// Also list the control workloads, and why each workload exists
     #[arg(short, long)]
     all: bool,
-    /// List those of this directory of yours, and check them
+    /// Check the workloads of this directory, compile its C files, and list its rows
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
     /// Print all fields as JSON
@@ -22,7 +23,7 @@ pub struct ListArgs {
 }
 
 pub fn run(args: &ListArgs) -> Result<Exit, Error> {
-    let own = args.workloads.as_deref().map(flow::definitions_of).transpose()?;
+    let own = args.workloads.as_deref().map(checked).transpose()?;
     let mut definitions = match own {
         Some(own) => {
             with_definitions(&own)?; // none of them has a name that ktax has
@@ -50,6 +51,11 @@ pub fn run(args: &ListArgs) -> Result<Exit, Error> {
         write_words(&(text + if args.workloads.is_some() { "" } else { FOOT }))?;
     }
     Ok(Exit::Ok)
+}
+
+/// The workloads of a directory, whose C files compile.
+fn checked(directory: &Path) -> Result<Vec<Definition>, Error> {
+    flow::checked_definitions(directory, &cache_directory(None)?, &cancel()?)
 }
 
 const FOOT: &str = "
