@@ -33,6 +33,7 @@ pub use history::{PointCounts, against_anchors, against_before, complete, step_f
 pub use ledger::ledger;
 pub use native::{derive_columns, is_column, usual_columns};
 pub use one_image::one_image;
+pub use parameters::unknown_parameters;
 pub use stat::counters;
 pub use times::{
     Progress, estimates, in_blocks, is_drawn, never_ran, noise, of_blocks, progress, times, turns,

@@ -155,7 +155,7 @@ impl Observer for Terminal {
                 Event::Lost(step, failure) => bar.suspend(|| {
                     note!("ktax: once more {}: {}", step.name(), escape(&failure.to_string()))
                 }),
-                Event::Found(..) | Event::Done(..) => {}
+                Event::Found(..) | Event::Booted(..) | Event::Done(..) => {}
             }
             bar.set_position(done as u64);
         });

@@ -1,5 +1,8 @@
 //! Counts: both Kernels, the exact engine, every Boot and Run.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use super::error::Error;
 use super::programs::{self, Counted};
 use super::remaining::Work;
@@ -8,12 +11,13 @@ use super::stale::StalePlanError;
 use super::store;
 use super::traced;
 use super::workloads;
+use crate::analyse;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
-use crate::model::{CountsPlan, Plan, Sides};
+use crate::model::{Boot, CountsPlan, Plan, Side, Sides, Step, Warning};
 use crate::plan::{CountsExperiment, Experiment};
-use crate::run::{CountsBoots, Driver, Ended};
+use crate::run::{CountsBoots, Driver, Ended, Event};
 use crate::rundir::RunDir;
 
 /// Gets both Kernels, asks QEMU which one it is, draws the Layouts.
@@ -58,12 +62,18 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
         let to_keep = store::take(dir, session)?;
         let observer = session.observer;
         observer.begin(&work(&dir.plan().method, session));
+        let said = Mutex::new(BTreeSet::new());
         let driver = Driver {
             dir,
             boots,
             jobs: session.jobs,
             cancel: &session.cancel,
-            observe: &|event| observer.event(&event),
+            observe: &|event| {
+                observer.event(&event);
+                if let Event::Booted(step, boot) = event {
+                    say_unknown_parameters(&dir.plan().method, step, boot, &said, session);
+                }
+            },
         };
         let (ended, timing) = driver.run()?;
         observer.end(&timing);
@@ -72,6 +82,27 @@ pub(super) fn run(dir: &RunDir<CountsPlan>, session: &Session<'_>) -> Result<End
         }
         Ok(ended)
     })
+}
+
+/// Names the boot parameters that a Side's kernel does not know, at the first boot of that Side:
+/// nobody waits for all runs to hear of a mistyped one.
+fn say_unknown_parameters(
+    plan: &CountsPlan,
+    step: &Step,
+    boot: &Boot,
+    said: &Mutex<BTreeSet<Side>>,
+    session: &Session<'_>,
+) {
+    let is_first = said.lock().is_ok_and(|mut said| said.insert(step.side));
+    if !is_first {
+        return;
+    }
+    let boot_line = &plan.subjects.get(step.side).boot_line;
+    let is_ignored = |word: &str| boot.ignored.iter().any(|ignored| ignored == word);
+    for Warning { fact, next_step } in analyse::unknown_parameters(step.side, boot_line, is_ignored)
+    {
+        session.observer.note(&format!("{fact}; {next_step}"));
+    }
 }
 
 /// Does something with what makes the Boots of a Plan.

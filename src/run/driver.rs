@@ -145,6 +145,7 @@ impl<B: Boots> Driver<'_, B> {
                 }
                 let boot = Boot { lost, ..booted.about() };
                 self.dir.write_boot(step, &boot)?;
+                (self.observe)(Event::Booted(step, &boot));
                 self.runs(step, &*booted, (&missing, boot), timing)
             }
             // A failure while everything is being stopped may be the stopping's own.

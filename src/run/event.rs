@@ -1,4 +1,4 @@
-use crate::model::{Failure, Step};
+use crate::model::{Boot, Failure, Step};
 
 /// What happens, for whoever wants to show it.
 #[derive(Debug)]
@@ -7,6 +7,8 @@ pub enum Event<'a> {
     Found(&'a Step, usize),
     /// A Boot is being made, or found in the cache.
     Booting(&'a Step),
+    /// A Boot is up, and says this about itself.
+    Booted(&'a Step, &'a Boot),
     /// The host lost a Boot or a Run of it, which is made once more.
     Lost(&'a Step, &'a Failure),
     /// A row starts.
@@ -20,7 +22,7 @@ impl Event<'_> {
     pub fn step(&self) -> &Step {
         match self {
             Event::Found(step, _) | Event::Booting(step) | Event::Lost(step, _) => step,
-            Event::Running(step, _) | Event::Done(step, _) => step,
+            Event::Booted(step, _) | Event::Running(step, _) | Event::Done(step, _) => step,
         }
     }
 }

@@ -102,7 +102,7 @@ fn unknown_parameters(plan: &CountsPlan, boots: &Boots) -> Vec<Warning> {
     let of = |side: Side| {
         let ignored = boots.ignored(side);
         let is_ignored = |said: &str| ignored.iter().any(|word| word == said);
-        parameters::unknown(side, &plan.subjects.get(side).boot_line, is_ignored)
+        parameters::unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }

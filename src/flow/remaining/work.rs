@@ -109,7 +109,7 @@ impl Remaining {
             }
             // The boot failed, and all of its rows with it.
             (Event::Done(..), _) => At::Ended,
-            (Event::Booting(_) | Event::Lost(..), was) => was,
+            (Event::Booting(_) | Event::Booted(..) | Event::Lost(..), was) => was,
         };
         self.boots.insert(step, next);
     }

@@ -1,15 +1,17 @@
 //! The pairs that are still missing.
 
+use std::cell::Cell;
+
 use super::blocks;
 use super::drive::drive;
 use super::error::BlockError;
 use super::judged::judged;
 use super::rates::rates;
-use crate::analyse::{estimates, progress, wants_more};
+use crate::analyse::{estimates, noise, progress, wants_more};
 use crate::flow::error::Error;
 use crate::flow::options::Options;
 use crate::flow::session::Session;
-use crate::model::{TimedPair, TimesPlan};
+use crate::model::{TimedPair, TimesPlan, Warning};
 use crate::run::Ended;
 use crate::rundir::RunDir;
 
@@ -23,7 +25,14 @@ pub(in crate::flow) fn run(
         return Err(BlockError::Booted { next: blocks::how(dir) }.into());
     }
     let plan = judged(dir, options.allow_differences);
+    let said = Cell::new(false);
     let ask = |pairs: &[TimedPair]| {
+        // Nobody waits for all pairs to hear of a mistyped parameter.
+        if !pairs.is_empty() && !said.replace(true) {
+            for Warning { fact, next_step } in noise::ignored_parameters(&plan.method, pairs) {
+                session.observer.note(&format!("{fact}; {next_step}"));
+            }
+        }
         let known = options.peek.then(|| estimates(&plan, pairs));
         session.observer.pairs(&progress(&plan, pairs), known.as_deref());
         wants_more(&plan, pairs)

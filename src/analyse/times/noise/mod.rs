@@ -11,4 +11,4 @@ mod warnings;
 
 pub use declared::undeclared;
 pub use unfit::cannot_measure;
-pub use warnings::{CHANGED_MENDS, warnings};
+pub use warnings::{CHANGED_MENDS, ignored_parameters, warnings};

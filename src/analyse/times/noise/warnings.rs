@@ -4,7 +4,7 @@ use super::average::Average;
 use super::boots::{boots, only_what_differs};
 use super::declared::{after, declared};
 
-use crate::analyse::parameters::unknown;
+use crate::analyse::parameters::unknown_parameters;
 use crate::analyse::settled;
 use crate::model::fact::{self, QUIET_PERCENT};
 use crate::model::{Facts, RunsOn, Side, TimedPair, TimedSubject, TimesPlan, Warning};
@@ -21,7 +21,7 @@ pub const CHANGED_MENDS: &str = "find out who changes it, then measure again int
 /// The facts that spoil a comparison, each with what mends it; none that the Subjects themselves
 /// differ in, as that is what is compared.
 pub fn warnings(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
-    let mut warnings = unknown_parameters(plan, pairs);
+    let mut warnings = ignored_parameters(plan, pairs);
     warnings.extend(unsettled(pairs));
     warnings.extend(settings(plan, pairs));
     warnings.extend(Average::of(pairs).iter().flat_map(|it| meanwhile(plan, it)));
@@ -34,14 +34,14 @@ fn warning(fact: impl Into<String>, next_step: &str) -> Warning {
 }
 
 /// What the guests' Kernels of a Side's own boot line do not know.
-fn unknown_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
+pub fn ignored_parameters(plan: &TimesPlan, pairs: &[TimedPair]) -> Vec<Warning> {
     let of = |side: Side| {
         let own = boots(pairs).filter(|(_, of, _)| *of == side);
         let said = own.filter_map(|(_, _, boot)| boot.facts.get(fact::IGNORED));
         // One line for each Boot, in which a value may have spaces.
         let lines: BTreeSet<String> = said.map(|words| format!(" {words} ")).collect();
         let is_ignored = |word: &str| lines.iter().any(|line| line.contains(&format!(" {word} ")));
-        unknown(side, &plan.subjects.get(side).boot_line, is_ignored)
+        unknown_parameters(side, &plan.subjects.get(side).boot_line, is_ignored)
     };
     Side::BOTH.into_iter().flat_map(of).collect()
 }
