@@ -39,6 +39,7 @@ mod store;
 mod stored;
 mod sweep;
 mod times;
+mod touching;
 mod traced;
 mod used_store;
 mod whole;
@@ -75,6 +76,7 @@ pub use stored::{
 };
 pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
+pub use touching::{TOUCHING, Touched, expand_touching, touching};
 pub use used_store::{UsedStore, store_directory};
 pub use whole::{compare, measure, result};
 pub use workloads::{checked_definitions, definitions_of};

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::options::Options;
 use super::remaining::{Remaining, basis, learned, spoken};
 use super::session::Session;
-use super::{counts, guests, kept, times};
+use super::{counts, guests, kept, times, touching};
 use crate::analyse;
 use crate::model::{Comparison, Plan, PlanMethod, Warning};
 use crate::plan::{Experiment, ExperimentMethod};
@@ -21,6 +21,13 @@ use crate::text::{counted, shell_path};
 /// A Kernel cannot be had, or a row cannot be run.
 pub fn plan(experiment: &Experiment, session: &Session<'_>) -> Result<Plan, Error> {
     session.check_names(&experiment.method)?;
+    if let ExperimentMethod::Counts(method) = &experiment.method {
+        if method.workloads.is_none() {
+            let rows = method.rows()?.into_iter().map(|row| row.row).collect::<Vec<_>>();
+            let remark = touching::remark(&method.change, &rows)?;
+            remark.into_iter().for_each(|remark| session.observer.note(&remark));
+        }
+    }
     let plan: Plan = match &experiment.method {
         ExperimentMethod::Counts(of) => {
             counts::plan(&experiment.with(of.clone()), session)?.with(Into::into)

@@ -12,6 +12,7 @@
 mod diff;
 mod error;
 mod flowed;
+mod functions;
 mod mail;
 mod mbox;
 mod series;
@@ -22,4 +23,5 @@ mod tree;
 
 pub use diff::{Diff, FileDiff, Hunk};
 pub use error::PatchError;
+pub use functions::{SourceFunction, definitions_in};
 pub use series::{Patch, read};

@@ -47,6 +47,6 @@ pub use shards::{Costs, SHARDS, divide};
 pub use times::{TimesExperiment, has_own_ops, with_ops};
 pub use title::{title, title_of};
 pub use workloads::{
-    Definition, Document, Param, ParamValue, check_memory, definition, definitions, each_once,
-    find, names, native_names, native_rows, select, with_definitions,
+    Definition, Document, Param, ParamValue, TouchedTable, TouchingRow, check_memory, definition,
+    definitions, each_once, find, names, native_names, native_rows, select, with_definitions,
 };

@@ -152,6 +152,7 @@ impl SharedArgs {
         set(&mut file.seed, &self.seed);
         set(&mut file.threshold_percent, &self.threshold);
         self.rows.apply(file)?;
+        flow::expand_touching(file)?;
         self.check_tree(file)?;
         if file.title.is_none() {
             file.title = Some(plan::title(file));

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::super::exit::Exit;
 use super::super::output::{list_options, write_stdout, write_words};
+use super::touching;
 use crate::cmd::host::cancel;
 use crate::flow::{self, Error, cache_directory};
 use crate::plan::{Definition, PlanError, definitions, with_definitions};
@@ -17,12 +18,19 @@ pub struct ListArgs {
     /// Check the workloads of this directory, compile its C files, and list its rows
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
+    /// List the rows that execute this function, what this patch changes, or what this C file
+    /// defines
+    #[arg(long, value_name = "FUNCTION|PATCH|FILE", conflicts_with_all = ["workloads", "all"])]
+    touching: Option<String>,
     /// Print all fields as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &ListArgs) -> Result<Exit, Error> {
+    if let Some(named) = &args.touching {
+        return touching::run(named, args.json);
+    }
     let own = args.workloads.as_deref().map(checked).transpose()?;
     let mut definitions = match own {
         Some(own) => {

@@ -3,6 +3,7 @@
 mod list;
 mod run;
 mod show;
+mod touching;
 
 use clap::Subcommand;
 
