@@ -3,7 +3,7 @@
 KTAX := $(or $(CARGO_TARGET_DIR),target)/release/ktax
 
 .PHONY: help setup build demo test check unit integration newer-qemu browser bench picture bless answers clean \
-    test-kernels test-long test-exits test-hosts test-fleet test-install controls fuzz dist deb
+    test-kernels test-long test-exits test-hosts test-fleet test-install controls fuzz dist deb functions
 
 help:
 	@echo 'make setup   install what is missing from the distribution (called by the others)'
@@ -112,7 +112,7 @@ fuzz:
 
 # The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
 # answer for which no kernel is built; a busy machine.
-LONG := answers:: applications:: cpus:: fleet:: machine:: programs:: publication::
+LONG := answers:: applications:: cpus:: fleet:: functions:: machine:: programs:: publication::
 test-long: setup
 	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh
@@ -149,6 +149,10 @@ bless:
 answers: build
 	-@$(MAKE) --no-print-directory newer-qemu
 	sh scripts/answers.sh
+
+# Which functions each row executes: the table behind `ktax workloads --touching`. Some ten minutes.
+functions: build
+	BLESS=1 cargo test --locked --test long -- functions::
 
 clean:
 	cargo clean

@@ -13,6 +13,7 @@ use super::stale::StalePlanError;
 use super::stat::StatError;
 use super::stored::StoredError;
 use super::times::{BlockError, CpuError};
+use super::touching::TouchingError;
 use crate::analyse::AnalyseError;
 use crate::compile::CompileError;
 use crate::engine::OpenError;
@@ -128,6 +129,8 @@ pub enum Error {
     Block(#[from] BlockError),
     #[error(transparent)]
     Cpu(#[from] CpuError),
+    #[error(transparent)]
+    Touching(#[from] TouchingError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
     #[error(transparent)]
@@ -251,6 +254,7 @@ impl Error {
             Error::System(_) => Blame::Host,
             Error::RunDir(error) => error.blame(),
             Error::Store(error) | Error::Index(IndexError::Store(error)) => error.blame(),
+            Error::Touching(_) => Blame::User,
             Error::Stored(_) | Error::Estimate(_) | Error::Calibrate(_) => Blame::User,
             Error::Index(IndexError::Sqlite { .. }) => Blame::Host,
             Error::Times(error) => error.blame(),

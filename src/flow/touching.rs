@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use thiserror::Error as ThisError;
+
 use super::error::Error;
 use super::file::unreadable;
 use crate::kernel;
@@ -10,6 +12,35 @@ use crate::model::Subject;
 use crate::patch::{self, PatchError, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, escape, nearest};
+
+/// Why no rows can be named that execute something. The messages say what the fields are.
+#[allow(missing_docs)]
+#[derive(Debug, ThisError)]
+pub enum TouchingError {
+    /// The function is in no row.
+    #[error(
+        "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
+         it; name a function that calls it, or a patch or a C file",
+        .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
+    )]
+    UnknownFunction { name: String, near: Option<String>, kernel: String },
+    /// The file is not a patch.
+    #[error("cannot use the patch {}: {reason}", escape(.patch))]
+    NotAPatch { patch: String, reason: PatchError },
+    /// Rows are to be selected by a patch, and there is none.
+    #[error(
+        "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
+         patch; give it with --patch, or choose other rows with -w"
+    )]
+    NoPatch,
+    /// No row executes what the patches change.
+    #[error(
+        "no row executes what {} changes{functions}; choose rows with -w, or measure a program of \
+         your own behind --",
+        escape(.patches)
+    )]
+    NoRow { patches: String, functions: String },
+}
 
 /// The selector of rows for `-w`.
 pub const TOUCHING: &str = "@touching";
@@ -76,21 +107,15 @@ fn by_name(name: &str) -> Result<Touched, Error> {
     let touched = Touched::by([SourceFunction::named(name)].into());
     if touched.rows.is_empty() {
         let table = TouchedTable::shipped();
-        let near = nearest(name, table.functions());
-        let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-        return Err(Error::usage(format!(
-            "no row executes a function {name:?}{near} on {}, where the compiler may have inlined \
-             it; name a function that calls it, or a patch or a C file",
-            touched.kernel
-        )));
+        let near = nearest(name, table.functions()).map(str::to_owned);
+        let (name, kernel) = (name.to_owned(), touched.kernel);
+        return Err(TouchingError::UnknownFunction { name, near, kernel }.into());
     }
     Ok(touched)
 }
 
 fn changed(named: &str, bytes: &[u8]) -> Result<BTreeSet<SourceFunction>, Error> {
-    let refuse = |reason: PatchError| {
-        Error::usage(format!("cannot use the patch {}: {reason}", escape(named)))
-    };
+    let refuse = |reason| TouchingError::NotAPatch { patch: named.to_owned(), reason };
     let patches = patch::read(bytes).map_err(refuse)?;
     Ok(patches.iter().flat_map(|patch| patch.diff.functions()).collect())
 }
@@ -117,20 +142,13 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
     };
     let patches = file.change.as_ref().map(|change| change.patches.clone()).unwrap_or_default();
     if patches.is_empty() {
-        return Err(Error::usage(format!(
-            "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
-             patch; give it with --patch, or choose other rows with -w"
-        )));
+        return Err(TouchingError::NoPatch.into());
     }
     let touched = by_patches(&patches)?;
     let telling = touched.telling_rows();
     if telling.is_empty() {
-        return Err(Error::usage(format!(
-            "no row executes what {} changes{}; choose rows with -w, or measure a program of your \
-             own behind --",
-            patches.join(", "),
-            in_parentheses(&touched.not_executed)
-        )));
+        let functions = in_parentheses(&touched.not_executed);
+        return Err(TouchingError::NoRow { patches: patches.join(", "), functions }.into());
     }
     let mut expanded: Vec<String> = Vec::new();
     for row in rows {

@@ -130,7 +130,7 @@ impl Reader<'_> {
             let (sign, text) = match line.split_first() {
                 // Mail programs cut the space of an empty line; git accepts that.
                 None if !is_end => (' ', &b""[..]),
-                Some((b'\r', rest)) if rest.is_empty() => (' ', &b""[..]),
+                Some((b'\r', [])) => (' ', &b""[..]),
                 Some((sign @ (b' ' | b'-' | b'+'), text)) => (char::from(*sign), text),
                 Some((b'\\', _)) => {
                     self.at += 1;
@@ -158,7 +158,8 @@ impl Reader<'_> {
     }
 }
 
-/// The two paths of `diff --git a/X b/X`; `None` for names with spaces, whose other heads have them.
+/// The two paths of `diff --git a/X b/X`; `None` for names with spaces: their other heads have
+/// them.
 fn git_head(line: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(line).ok()?.strip_prefix("diff --git ")?;
     let (old, new) = text.trim_end().split_once(' ')?;

@@ -38,5 +38,6 @@ mod store;
 mod stored;
 mod tampered;
 mod timed;
+mod touching;
 mod wire;
 mod words;

@@ -156,7 +156,7 @@ fn a_patch_of_a_package_is_refused_with_the_source_of_that_package() {
     for (kernel, next) in [
         (
             "debian:6.1.0-50-cloud-amd64",
-            "`debian-src:6.1`, the source of that package, in the place of `debian:6.1.0-50-cloud-amd64`",
+            "write `debian-src:6.1`, the source of that package, in the place of `debian:6.1.0-50-",
         ),
         ("./bzImage", "give the source that it was built from, such as `src:DIR`"),
     ] {

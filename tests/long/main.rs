@@ -8,6 +8,7 @@ mod applications;
 mod common;
 mod cpus;
 mod fleet;
+mod functions;
 mod hosts;
 mod hundred;
 mod install;
