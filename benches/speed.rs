@@ -131,7 +131,12 @@ fn engine(cache: &std::path::Path) -> Exact {
 
 fn request(cache: &std::path::Path) -> Request {
     let subject = Subject::of("debian:cloud-amd64", "");
-    let talk = Talk { note: &|note| eprintln!("{note}"), status: &|_| {}, is_cancelled: &|| false };
+    let talk = Talk {
+        note: &|note| eprintln!("{note}"),
+        status: &|_| {},
+        task: &|_| {},
+        is_cancelled: &|| false,
+    };
     let kernel = kernel::obtain(&subject, cache, &talk).expect("a kernel");
     let image: PathBuf = kernel.image;
     Request {

@@ -27,6 +27,17 @@ pub fn bar_of_runs(runs: usize) -> ProgressBar {
     bar
 }
 
+/// A bar whose message says how far a step is; a spinner if nobody knows the total.
+pub fn bar_of_task(has_total: bool) -> ProgressBar {
+    let bar = if has_total { bar_of_runs(0) } else { spinner() };
+    if has_total {
+        let style = ProgressStyle::with_template("{bar:24} {wide_msg}");
+        let style = style.expect("the template is well formed");
+        bar.set_style(style.progress_chars(CHARS[usize::from(locale::is_ascii())]));
+    }
+    bar
+}
+
 /// What goes on for long without a known end.
 pub fn spinner() -> ProgressBar {
     let bar = bar_of_runs(0);

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use super::locale;
-use super::progress::{CHARS, bar_of_runs, say, spinner};
+use super::progress::{CHARS, bar_of_runs, bar_of_task, say, spinner};
 use crate::cmd::note::note;
 use crate::flow::remaining::{
-    Part, Rates, Remaining, RemainingPairs, Work, learn, learned, spoken,
+    Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
-use crate::flow::{Event, Observer, Progress, Timing, drawn_for};
+use crate::flow::{Event, Observer, Progress, Task, Timing, drawn_for};
 use crate::text::{counted, escape};
 
 /// A log has a line of progress so often.
@@ -31,8 +31,14 @@ pub struct Terminal {
     last_line: Mutex<Instant>,
     last_tick: Mutex<Instant>,
     pairs: Mutex<RemainingPairs>,
+    tasks: Mutex<RemainingTask>,
     has_peeked: AtomicBool,
     log_line: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// How many files are compiled at a time.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -51,6 +57,7 @@ impl Terminal {
             last_line: Mutex::new(started),
             last_tick: Mutex::new(started),
             pairs: Mutex::default(),
+            tasks: Mutex::new(RemainingTask::new(learned(), cpus())),
             has_peeked: AtomicBool::new(false),
             log_line: Box::new(|text| note!("ktax: {text}")),
         }
@@ -121,6 +128,33 @@ impl Observer for Terminal {
                 self.log(|| text.to_owned());
             }
         }
+    }
+
+    /// A bar of its own for each step, which takes minutes.
+    fn task(&self, task: &Task) {
+        let now = self.started.elapsed();
+        let (estimate, line) = {
+            let mut tasks = lock(&self.tasks);
+            (tasks.see(now, task), tasks.line(now, task))
+        };
+        if let Some(estimate) = estimate {
+            self.clear();
+            self.note(&estimate);
+        }
+        if task.is_over {
+            self.clear();
+            self.learned(&lock(&self.tasks).learned());
+            return;
+        }
+        self.with_bar(
+            || bar_of_task(task.total.is_some()),
+            |bar| {
+                bar.set_length(task.total.unwrap_or_default());
+                bar.set_position(task.done);
+                say(bar, &line);
+            },
+        );
+        self.log(|| line);
     }
 
     fn part(&self, part: Part) {

@@ -76,7 +76,7 @@ pub use stored::{
 };
 pub use sweep::{directories, left, points, prepare};
 pub use times::{BOOTS_OF_A_BLOCK, BlockError, CpuError, run_block};
-pub use touching::{TOUCHING, Touched, expand_touching, touching};
+pub use touching::{TOUCHING, Touched, TouchingError, expand_touching, touching};
 pub use used_store::{UsedStore, store_directory};
 pub use whole::{compare, measure, result};
 pub use workloads::{checked_definitions, definitions_of};
@@ -88,5 +88,6 @@ pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
 pub use crate::index::{Instrument, StoredResult};
+pub use crate::kernel::{Task, TaskKind};
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;

@@ -54,7 +54,8 @@ fn find_or_make(
         }),
         KernelSpec::Debian { package, version } => {
             let cache = cache()?;
-            debian::obtain(&Apt::for_images(&cache), &cache, package, version.as_deref())
+            let apt = Apt::for_images(&cache).with(talk);
+            debian::obtain(&apt, &cache, package, version.as_deref())
         }
         KernelSpec::File(path) => {
             let (image, source) = file::read(path)?;

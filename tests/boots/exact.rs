@@ -18,7 +18,7 @@ pub fn engine(qemu: Option<&Path>) -> Exact {
 
 /// A boot of the tests' kernel on the default machine.
 pub fn request() -> Request {
-    let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+    let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
     let kernel = kernel::obtain(&Subject::of(KERNEL, ""), &cache().join("kernels"), &talk).unwrap();
     Request {
         image: kernel.image,

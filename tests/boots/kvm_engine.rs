@@ -21,7 +21,7 @@ use ktax::wire::{Answer, Done, parse_answer};
 
 fn kernel() -> PathBuf {
     let quiet: &dyn Fn(&str) = &|_| {};
-    let talk = Talk { note: quiet, status: quiet, is_cancelled: &|| false };
+    let talk = Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false };
     obtain(&Subject::of(KERNEL, ""), &cache(), &talk).unwrap().image
 }
 

@@ -48,7 +48,7 @@ pub fn kvm_host(options: &[&str], command: &[&str]) -> Ran {
 /// The image that the host boots too: stock, from the distribution, with its modules.
 pub fn kernel() -> PathBuf {
     let quiet: &dyn Fn(&str) = &|_| {};
-    let talk = Talk { note: quiet, status: quiet, is_cancelled: &|| false };
+    let talk = Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false };
     static KERNEL_IMAGE: OnceLock<PathBuf> = OnceLock::new();
     let fetch = || {
         let kernel = obtain(&Subject::of(KERNEL, ""), &cache(), &talk).unwrap();

@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 
 use super::{CLOCK, Terminal, lock};
 use crate::flow::remaining::{Part, Work};
-use crate::flow::{Event, Observer, Progress};
+use crate::flow::{Event, Observer, Progress, Task, TaskKind};
 use crate::model::{Side, Step};
 
 fn earlier() -> Instant {
@@ -97,6 +97,23 @@ fn a_log_has_lines_of_pairs_and_of_what_goes_on() {
     *lock(&terminal.bar) = Some(ProgressBar::hidden());
     terminal.status("building linux: vmlinux, 3 of at most 9 files compiled");
     assert_eq!(*lock(&lines), ["building linux: vmlinux, 3 of at most 9 files compiled"]);
+}
+
+#[test]
+fn a_build_has_a_line_of_progress_when_a_minute_is_over() {
+    let task = |done, is_over| {
+        let (kind, what) = (TaskKind::Compile, "src:linux".to_owned());
+        Task { kind, what, done, total: Some(1000), is_over }
+    };
+    let (terminal, lines) = logging(false);
+    terminal.task(&task(0, false));
+    assert_eq!(*lock(&lines), [""; 0]);
+    *lock(&terminal.last_line) = earlier();
+    terminal.task(&task(3, false));
+    let said = lock(&lines).clone();
+    assert!(said[0].starts_with("compiling src:linux: 3 of 1000 files, about "), "{said:?}");
+    terminal.task(&task(4, true));
+    assert!(lock(&terminal.bar).is_none() && lock(&lines).len() == 1);
 }
 
 #[test]

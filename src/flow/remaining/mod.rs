@@ -4,6 +4,7 @@ mod pairs;
 mod rates;
 mod shown;
 mod store;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -11,6 +12,7 @@ mod work;
 pub use pairs::RemainingPairs;
 pub use rates::Rates;
 pub use store::{learn, learned};
+pub use tasks::RemainingTask;
 pub use work::{Part, Remaining, Work};
 
 use std::time::Duration;

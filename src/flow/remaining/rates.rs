@@ -18,6 +18,8 @@ pub struct Rates {
     pub boots: BTreeMap<String, f64>,
     /// A run, by the engine and the row.
     pub runs: BTreeMap<String, f64>,
+    /// A byte of a download, or a file that is unpacked, kept or compiled, by the kind of task.
+    pub tasks: BTreeMap<String, f64>,
 }
 
 /// The seconds of pieces of one kind that ended.

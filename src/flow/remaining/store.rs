@@ -37,6 +37,7 @@ pub fn learned() -> Rates {
 pub fn learn(new: &Rates) {
     let mut all = learned();
     all.boots.extend(new.boots.clone());
+    all.tasks.extend(new.tasks.clone());
     if all.runs.len() > RUNS_MAX {
         all.runs.clear();
     }

@@ -15,7 +15,7 @@ fn work(boots: usize, jobs: usize) -> Work {
 
 fn rates() -> Rates {
     let runs = [("exact/fast".to_owned(), 1.0), ("exact/slow".to_owned(), 9.0)].into();
-    Rates { boots: [("exact".to_owned(), 5.0)].into(), runs }
+    Rates { boots: [("exact".to_owned(), 5.0)].into(), runs, ..Rates::default() }
 }
 
 fn step(index: u32) -> Step {

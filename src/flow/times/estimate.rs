@@ -70,6 +70,7 @@ mod tests {
         let rates = Rates {
             boots: [("timed-host".to_owned(), 0.0)].into(),
             runs: [(Rates::row("timed-host", "getppid"), 0.5)].into(),
+            ..Rates::default()
         };
         assert_eq!(
             estimate(&on_host(), &rates).unwrap(),
@@ -83,6 +84,7 @@ mod tests {
         let rates = Rates {
             boots: [("timed-kvm".to_owned(), 3.0)].into(),
             runs: [(Rates::row("timed-kvm", "getppid"), 0.1)].into(),
+            ..Rates::default()
         };
         let mut method = TimesExperiment::new(&kvm::ENGINE);
         method.base.bare_metal = true;

@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use super::archive::{Archive, Contents, Listed, bad_package};
-use super::command::{OPTIONS, read_tree, run, tool};
+use super::command::{OPTIONS, not_started, read_tree, run, tool};
 use super::control::{field, listed};
 use super::deb;
 use super::foreign::Foreign;
@@ -14,6 +16,8 @@ use crate::kernel::cache::Cache;
 use crate::kernel::error::{KernelError, full_disk_in};
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
+use crate::kernel::talk::{Talk, Task, TaskKind};
+use crate::kernel::watched;
 use crate::model::Arch;
 use crate::text::escape;
 
@@ -25,6 +29,8 @@ pub(crate) struct Apt<'a> {
     arch: &'static str,
     /// Its package lists, unless they are this machine's own.
     foreign: Option<Foreign>,
+    /// Shows how far a download is.
+    talk: Option<&'a Talk<'a>>,
 }
 
 impl Archive for Apt<'_> {
@@ -65,7 +71,23 @@ impl<'a> Apt<'a> {
     /// keeps none, so it would parse all lists for each question. apt replaces the index if it is
     /// damaged or the lists have changed.
     pub(crate) fn of(cache: &'a Cache<'a>) -> Self {
-        Apt { cache, index: cache.path("tmp/apt.bin"), arch: "amd64", foreign: None }
+        let index = cache.path("tmp/apt.bin");
+        Apt { cache, index, arch: "amd64", foreign: None, talk: None }
+    }
+
+    /// Shows how far downloads are, and stops them once the user has cancelled.
+    pub(crate) fn with(mut self, talk: &'a Talk<'a>) -> Self {
+        self.talk = Some(talk);
+        self
+    }
+
+    /// The bytes of a package's file, from the local lists.
+    pub(crate) fn size(&self, package: &Package) -> Option<u64> {
+        let mut command = tool("apt-get");
+        command.args(self.options()).args(["-q", "--print-uris", "download", "--"]);
+        command.arg(self.argument(&package.name, Some(&package.version)));
+        let output = run(command, "apt-get", "apt").ok()?;
+        printed_size(&String::from_utf8_lossy(&output.stdout))
     }
 
     /// The package lists of the architecture of the cache's images.
@@ -79,7 +101,7 @@ impl<'a> Apt<'a> {
         };
         let index = cache.path(&format!("tmp/apt-{arch}.bin"));
         let foreign = Some(Foreign::of(cache.path(&format!("apt-{arch}")), arch));
-        Apt { cache, index, arch, foreign }
+        Apt { cache, index, arch, foreign, talk: None }
     }
 
     /// The newest version of a package in the local lists.
@@ -115,7 +137,10 @@ impl<'a> Apt<'a> {
         let mut command = tool("apt-get");
         command.args(self.options()).arg("-q").args(OPTIONS).args(["download", "--"]);
         command.arg(self.argument(&package.name, Some(&package.version))).current_dir(scratch);
-        let output = run(command, "apt-get", "apt")?;
+        let output = match self.talk {
+            Some(talk) => self.watch(command, package, scratch, talk)?,
+            None => run(command, "apt-get", "apt")?,
+        };
         if !output.status.success() {
             if let Some(error) = full_disk_in(&output.stderr) {
                 return Err(KernelError::cache("download a package to", scratch, error));
@@ -130,6 +155,38 @@ impl<'a> Apt<'a> {
         Ok(file)
     }
 
+    /// Runs `apt-get download`, and shows how much of the file is there.
+    fn watch(
+        &self,
+        mut command: Command,
+        package: &Package,
+        scratch: &Path,
+        talk: &Talk<'_>,
+    ) -> Result<Output, KernelError> {
+        let failed = |error| KernelError::ToolFailed { tool: "apt-get", error };
+        let total = self.size(package);
+        let show = |is_over| {
+            let there = bytes_below(scratch);
+            let done = total.filter(|_| is_over).unwrap_or(there);
+            let (kind, what) = (TaskKind::Download, package.name.clone());
+            (talk.task)(&Task { kind, what, done, total, is_over });
+        };
+        let mut complaints = tempfile::tempfile_in(scratch)
+            .map_err(|error| KernelError::cache("write in", scratch, error))?;
+        command.stdout(Stdio::null()).stderr(complaints.try_clone().map_err(failed)?);
+        let mut child =
+            watched::start(&mut command).map_err(|error| not_started("apt-get", "apt", error))?;
+        show(false);
+        let status = watched::wait(&mut child, talk, || show(false)).map_err(failed)?;
+        let status = status.ok_or(KernelError::Cancelled)?;
+        if status.success() {
+            show(true);
+        }
+        let mut stderr = Vec::new();
+        complaints.rewind().and_then(|()| complaints.read_to_end(&mut stderr)).map_err(failed)?;
+        Ok(Output { status, stdout: Vec::new(), stderr })
+    }
+
     /// `NAME:amd64`, so that apt never takes a package of another architecture.
     fn argument(&self, name: &str, version: Option<&str>) -> String {
         let arch = self.arch;
@@ -142,6 +199,23 @@ impl<'a> Apt<'a> {
     fn options(&self) -> Vec<OsString> {
         self.foreign.as_ref().map(Foreign::options).unwrap_or_default()
     }
+}
+
+/// The size in what `apt-get --print-uris` prints: `'URI' FILE SIZE HASH`.
+fn printed_size(text: &str) -> Option<u64> {
+    let line = text.lines().rfind(|line| line.starts_with('\''))?;
+    line.split(' ').nth_back(1)?.parse().ok()
+}
+
+/// The bytes of the files in a directory and one below it, where apt keeps what is not complete.
+fn bytes_below(directory: &Path) -> u64 {
+    let entries = |directory: &Path| fs::read_dir(directory).into_iter().flatten().flatten();
+    let below = entries(directory).chain(entries(&directory.join("partial")));
+    below
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(|it| it.is_file())
+        .map(|it| it.len())
+        .sum()
 }
 
 /// The path of the only .deb file in `scratch`.
@@ -176,5 +250,23 @@ fn check_fields(file: &Path, package: &Package, wanted: &'static str) -> Result<
             arch: escape(arch.unwrap_or("unknown")),
             wanted,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_download_is_read_from_the_lists() {
+        let text = "Get more\n'http://deb.debian.org/l_6.1_all.deb' l_6.1_all.deb 139330232 \
+            SHA256:ab\n";
+        assert_eq!(printed_size(text), Some(139_330_232));
+        assert_eq!(printed_size("E: no\n"), None);
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("partial")).unwrap();
+        fs::write(dir.path().join("partial/a.deb"), [0; 7]).unwrap();
+        fs::write(dir.path().join("b.deb"), [0; 5]).unwrap();
+        assert_eq!(bytes_below(dir.path()), 12);
     }
 }

@@ -42,7 +42,11 @@ pub(super) fn run(
     command.output().map_err(|error| not_started(tool, package, error))
 }
 
-fn not_started(tool: &'static str, package: &'static str, error: io::Error) -> KernelError {
+pub(super) fn not_started(
+    tool: &'static str,
+    package: &'static str,
+    error: io::Error,
+) -> KernelError {
     if error.kind() == io::ErrorKind::NotFound {
         return KernelError::NoTool { tool, package };
     }

@@ -1,14 +1,20 @@
 //! Gets the tree of the distribution's `linux-source-*` package.
 
 use std::fs;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use super::trees::{Tree, Trees};
 use crate::disk::write_atomically;
 use crate::kernel::cache::Cache;
 use crate::kernel::debian::Apt;
 use crate::kernel::error::{BuildError, KernelError, full_disk_in};
+use crate::kernel::talk::{Talk, Task, TaskKind};
+use crate::kernel::watched;
 use crate::text::{escape, escape_path};
 
 /// The tree of the newest version of `linux-source-VERSION`, and its name for messages. Downloads
@@ -17,8 +23,9 @@ pub(super) fn tree(
     version: &str,
     trees: &Trees,
     cache: &Cache<'_>,
+    talk: &Talk<'_>,
 ) -> Result<(Tree, String), KernelError> {
-    let apt = Apt::of(cache);
+    let apt = Apt::of(cache).with(talk);
     let package = apt.newest(&format!("linux-source-{version}"))?;
     let label = format!("debian-src:{version}");
     let sources = cache.builds().join("packages");
@@ -30,28 +37,72 @@ pub(super) fn tree(
             return Ok((tree, label));
         }
     }
-    cache.note(&format!("downloading and unpacking {package}; this takes a few minutes, once"));
+    let size = apt.size(&package).map(|bytes| format!(" ({} MiB)", bytes >> 20));
+    cache.note(&format!(
+        "downloading {package}{} and unpacking it to about 1.5 GB in the cache, once",
+        size.unwrap_or_default()
+    ));
     let scratch = cache.scratch()?;
     let archive = apt.fetch_source(&package, scratch.path())?;
     let unpacked = scratch.path().join("unpacked");
     fs::create_dir(&unpacked).map_err(|error| failed("create", error))?;
-    unpack(&archive, &unpacked)?;
+    let files = unpack(&archive, &unpacked, &label, talk)?;
+    let task = |is_over| Task {
+        kind: TaskKind::Import,
+        what: label.clone(),
+        done: if is_over { files } else { 0 },
+        total: Some(files),
+        is_over,
+    };
+    (talk.task)(&task(false));
     let tree = trees.of_directory(&unpacked)?;
+    (talk.task)(&task(true));
     write_atomically(&known, tree.id.as_bytes()).map_err(|error| failed("write in", error))?;
     Ok((tree, label))
 }
 
-/// Unpacks the content of the one directory in the archive.
-fn unpack(archive: &Path, into: &Path) -> Result<(), BuildError> {
+/// Files and directories of Linux 6.1.
+const USUAL_FILES: u64 = 83_731;
+
+/// Unpacks the content of the one directory in the archive, and returns the number of its files
+/// and directories.
+fn unpack(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> Result<u64, KernelError> {
+    let start = |error| BuildError::Start { tool: "tar".into(), error };
+    let mut complaints = tempfile::tempfile_in(into.parent().unwrap_or(into)).map_err(start)?;
     let mut tar = Command::new("tar");
-    tar.args(["--extract", "--xz", "--strip-components=1", "--no-same-owner", "--file"]);
-    tar.arg(archive).arg("--directory").arg(into).stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = tar.output().map_err(|error| BuildError::Start { tool: "tar".into(), error })?;
-    if output.status.success() {
-        return Ok(());
+    // With --verbose tar prints a line for each file.
+    tar.args(["--extract", "--verbose", "--xz", "--strip-components=1", "--no-same-owner"]);
+    tar.arg("--file").arg(archive).arg("--directory").arg(into).stdin(Stdio::null());
+    tar.env("LC_ALL", "C").stdout(Stdio::piped());
+    tar.stderr(complaints.try_clone().map_err(start)?);
+    let mut child = watched::start(&mut tar).map_err(start)?;
+    let done = Arc::new(AtomicU64::new(0));
+    let lines = child.stdout.take();
+    let counter = {
+        let done = Arc::clone(&done);
+        thread::spawn(move || {
+            let mut bytes = lines.into_iter().flat_map(|lines| BufReader::new(lines).bytes());
+            while let Some(Ok(byte)) = bytes.next() {
+                done.fetch_add(u64::from(byte == b'\n'), Ordering::Relaxed);
+            }
+        })
+    };
+    let show = |is_over| {
+        let done = done.load(Ordering::Relaxed);
+        let (kind, what) = (TaskKind::Unpack, label.to_owned());
+        (talk.task)(&Task { kind, what, done, total: Some(USUAL_FILES.max(done)), is_over });
+    };
+    show(false);
+    let status = watched::wait(&mut child, talk, || show(false)).map_err(start)?;
+    let _ = counter.join();
+    let status = status.ok_or(KernelError::Cancelled)?;
+    if status.success() {
+        show(true);
+        return Ok(done.load(Ordering::Relaxed));
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect::<String>();
-    let error =
-        full_disk_in(&output.stderr).unwrap_or_else(|| std::io::Error::other(escape(&said)));
-    Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error })
+    let mut said = Vec::new();
+    complaints.rewind().and_then(|()| complaints.read_to_end(&mut said)).map_err(start)?;
+    let text = String::from_utf8_lossy(&said).trim().chars().take(300).collect::<String>();
+    let error = full_disk_in(&said).unwrap_or_else(|| std::io::Error::other(escape(&text)));
+    Err(BuildError::Cache { action: "unpack into", path: escape_path(into), error }.into())
 }

@@ -2,18 +2,16 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-
-use rustix::process::{Pid, Signal, kill_process_group};
+use std::process::{Command, ExitStatus, Stdio};
 
 use super::space;
 use crate::kernel::error::BuildError;
-use crate::kernel::talk::{PAUSE, Talk};
+use crate::kernel::talk::{Talk, Task, TaskKind};
 use crate::kernel::target::Target;
-use crate::text::{counted, escape, escape_path};
+use crate::kernel::watched;
+use crate::text::{escape, escape_path};
 
 /// What a kernel says about its build: fixed, so that it does not depend on who builds and when.
 const MADE: [(&str, &str); 4] = [
@@ -40,6 +38,8 @@ pub(super) struct Make<'a> {
     pub what: &'a str,
     /// The directory of ccache, if it is installed: toggling an option back compiles nothing again.
     pub ccache: Option<PathBuf>,
+    /// How many files a first build compiles, if that is known.
+    pub usual_files: Option<usize>,
     /// Shows the progress, and knows whether the user has cancelled.
     pub talk: &'a Talk<'a>,
 }
@@ -70,31 +70,28 @@ impl Make<'_> {
         }
         command.env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(start)?).stderr(log);
-        // A process group of its own, so that ktax can stop make with all its children.
-        let child = command.process_group(0).spawn().map_err(start)?;
-        let status = self.wait(child, &arguments.join(" "), known)?;
+        let mut make = watched::start(&mut command).map_err(start)?;
+        let what = arguments.join(" ");
+        let total = if known == 0 { self.usual_files } else { Some(known) };
+        let show = |is_over| match is_build(arguments) {
+            true => self.show(compiled(&self.log), total, is_over),
+            false => (self.talk.status)(&format!("building {}: {what}", self.what)),
+        };
+        show(false);
+        let status = watched::wait(&mut make, self.talk, || show(false)).map_err(start)?;
+        let status = status.ok_or(BuildError::Cancelled)?;
         if status.success() {
+            show(true);
             return Ok(());
         }
         Err(self.failure(arguments, status))
     }
 
-    /// Waits for make, and stops it once the user has cancelled. `what` is for the progress, and
-    /// so are the files that an earlier build compiled.
-    fn wait(&self, mut make: Child, what: &str, known: usize) -> Result<ExitStatus, BuildError> {
-        let failed = |error| BuildError::Start { tool: "make".into(), error };
-        loop {
-            if let Some(status) = make.try_wait().map_err(failed)? {
-                return Ok(status);
-            }
-            if (self.talk.is_cancelled)() {
-                let _ = kill_process_group(Pid::from_child(&make), Signal::TERM);
-                make.wait().map_err(failed)?;
-                return Err(BuildError::Cancelled);
-            }
-            self.status(&format!("{what}, {}", files(compiled(&self.log), known)));
-            thread::sleep(PAUSE);
-        }
+    /// Shows how many files are compiled. A build again compiles at most the files of the last one.
+    fn show(&self, compiled: usize, total: Option<usize>, is_over: bool) {
+        let (kind, what, done) = (TaskKind::Compile, self.what.to_owned(), compiled as u64);
+        let total = total.map(|total| total.max(compiled) as u64);
+        (self.talk.task)(&Task { kind, what, done, total, is_over });
     }
 
     /// The variables of the target, then the arguments.
@@ -124,10 +121,11 @@ impl Make<'_> {
             log: escape_path(&self.log),
         }
     }
+}
 
-    fn status(&self, text: &str) {
-        (self.talk.status)(&format!("building {}: {text}", self.what));
-    }
+/// Whether make compiles: its first argument is the number of jobs then.
+fn is_build(arguments: &[&str]) -> bool {
+    arguments.first().is_some_and(|first| first.starts_with("-j"))
 }
 
 fn lines(log: &Path) -> impl Iterator<Item = String> {
@@ -141,23 +139,9 @@ fn compiled(log: &Path) -> usize {
     lines(log).filter(|line| line.starts_with("  CC ") || line.starts_with("  AS ")).count()
 }
 
-/// How far a build is. It compiles no more files than the last one, unless options were added.
-fn files(compiled: usize, known: usize) -> String {
-    match known {
-        known if known >= compiled && known > 0 => {
-            format!("{compiled} of at most {} compiled", counted(known, "file"))
-        }
-        // Kbuild finds out what to compile while it descends: nobody knows the total before.
-        0 if compiled > 0 => {
-            format!("{} compiled; a first build has no known total", counted(compiled, "file"))
-        }
-        _ => format!("{} compiled", counted(compiled, "file")),
-    }
-}
-
 /// The number of files that earlier builds in this object tree compiled: kbuild keeps the command
 /// of each beside its object.
-fn compiled_before(objects: &Path) -> usize {
+pub(super) fn compiled_before(objects: &Path) -> usize {
     let entries = std::fs::read_dir(objects).into_iter().flatten().flatten();
     let of = |entry: std::fs::DirEntry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => compiled_before(&entry.path()),
@@ -191,10 +175,11 @@ mod tests {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         assert_eq!(compiled_before(dir.path()), 3);
-        assert_eq!(files(2, 3), "2 of at most 3 files compiled");
-        // More than ever, or the first build: the end is not known.
-        assert_eq!([files(4, 3), files(0, 0)], ["4 files compiled", "0 files compiled"]);
-        assert_eq!(files(4, 0), "4 files compiled; a first build has no known total");
+    }
+
+    #[test]
+    fn only_a_build_is_counted_in_files() {
+        assert!(is_build(&["-j2", "bzImage"]) && !is_build(&["allnoconfig"]) && !is_build(&[]));
     }
 
     fn said(text: &str) -> String {

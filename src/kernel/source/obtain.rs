@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::configure::configure;
 use super::lane::Lane;
-use super::make::Make;
+use super::make::{Make, compiled_before};
 use super::options::Options;
 use super::recipe::Recipe;
 use super::start::Start;
@@ -19,7 +19,7 @@ use crate::kernel::talk::Talk;
 use crate::kernel::target::Target;
 use crate::model::Subject;
 use crate::patch::Patch;
-use crate::text::escape_path;
+use crate::text::{counted, escape_path};
 
 /// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
 pub(crate) fn check(
@@ -31,7 +31,7 @@ pub(crate) fn check(
     tools::check(&Target::X86_64)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let recipe = recipe(spec, (&Target::X86_64, subject), &trees, cache)?;
+    let recipe = recipe(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
     if record::find(cache, &recipe.key(), &recipe.source)?.is_some() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub(crate) fn obtain(
     tools::check(target)?;
     let builds = cache.builds();
     let trees = Trees::open(&builds)?;
-    let recipe = recipe(spec, (target, subject), &trees, cache)?;
+    let recipe = recipe(spec, (target, subject), &trees, (cache, talk))?;
     let key = recipe.key();
     if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
         return Ok(kernel);
@@ -92,10 +92,10 @@ fn recipe(
     spec: &KernelSpec,
     (target, subject): (&Target, &Subject),
     trees: &Trees,
-    cache: &Cache<'_>,
+    (cache, talk): (&Cache<'_>, &Talk<'_>),
 ) -> Result<Recipe, KernelError> {
     let Named { start, options, patches } = named(target, subject)?;
-    let (mut tree, label) = tree(spec, subject, trees, cache)?;
+    let (mut tree, label) = tree(spec, subject, trees, (cache, talk))?;
     for (file, patch) in &patches {
         tree = patched(trees, &tree, (file, patch), &label)?;
     }
@@ -117,7 +117,18 @@ fn build(
     if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
         return Ok(kernel);
     }
-    cache.note(&format!("building {}; log: {}", recipe.source, escape_path(&lane.log())));
+    let known = compiled_before(&make.objects);
+    let files = match (known, make.usual_files) {
+        (0, Some(files)) => format!("about {files} files"),
+        (0, None) => "a number of files that is not known before".to_owned(),
+        (known, _) => format!("at most {} that changed", counted(known, "file")),
+    };
+    let size = if known == 0 { ", about 2 GB in the cache" } else { "" };
+    cache.note(&format!(
+        "building {}: {files}{size}; log: {}",
+        recipe.source,
+        escape_path(&lane.log())
+    ));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (image, path) = recipe.target.image();
     make.run(&[&format!("-j{jobs}"), image], &[])?;
@@ -148,6 +159,7 @@ fn configured<'a>(
         log: lane.log(),
         what: &recipe.source,
         ccache: lane.ccache(),
+        usual_files: recipe.start.usual_files(),
         talk,
     };
     let config = configure(trees, lane, &make, recipe)?;

@@ -9,6 +9,7 @@ use super::trees::{Tree, Trees};
 use crate::kernel::cache::Cache;
 use crate::kernel::error::{BuildError, KernelError};
 use crate::kernel::spec::KernelSpec;
+use crate::kernel::talk::Talk;
 use crate::model::Subject;
 use crate::patch::Patch;
 use crate::text::escape_path;
@@ -18,7 +19,7 @@ pub(super) fn tree(
     spec: &KernelSpec,
     subject: &Subject,
     trees: &Trees,
-    cache: &Cache<'_>,
+    (cache, talk): (&Cache<'_>, &Talk<'_>),
 ) -> Result<(Tree, String), KernelError> {
     match spec {
         KernelSpec::Source(path) => {
@@ -30,7 +31,7 @@ pub(super) fn tree(
             let tree = trees.of_revision(&directory, revision)?;
             Ok((tree, format!("git:{}", escape_path(&directory))))
         }
-        KernelSpec::DebianSource(version) => debian::tree(version, trees, cache),
+        KernelSpec::DebianSource(version) => debian::tree(version, trees, cache, talk),
         KernelSpec::Debian { .. } | KernelSpec::File(_) => unreachable!("not a source"),
     }
 }

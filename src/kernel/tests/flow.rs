@@ -17,7 +17,8 @@ use crate::kernel::package::Package;
 use crate::kernel::talk::Talk;
 use crate::model::{Identity, Subject};
 
-const SILENT: Talk<'_> = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+const SILENT: Talk<'_> =
+    Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
 
 /// An archive with one meta-package, `linux-image-m`, on the kernel `linux-image-NEWEST-m`.
 struct Fake {

@@ -96,7 +96,7 @@ impl Place {
     ) -> Result<Kernel, KernelError> {
         let note = |text: &str| self.notes.borrow_mut().push(text.to_owned());
         let cache = self.dir.path().join("cache");
-        obtain(subject, &cache, &Talk { note: &note, status: &|_| {}, is_cancelled })
+        obtain(subject, &cache, &Talk { note: &note, status: &|_| {}, task: &|_| {}, is_cancelled })
     }
 
     pub fn fail(&self, subject: &Subject) -> BuildError {

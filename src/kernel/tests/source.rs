@@ -34,7 +34,7 @@ fn an_option_is_refused_before_anything_is_built() {
     let place = Place::new();
     let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
     let cache = place.dir.path().join("cache");
-    let silent = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+    let silent = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
     let refused = check(&with("CONFIG_LOTS=y"), &cache, &silent).err();
     assert!(refused.is_none(), "the makefile of this tree accepts it: {refused:?}");
     let error = check(&with("CONFIG_LOST=y"), &cache, &silent).unwrap_err().to_string();
@@ -82,8 +82,8 @@ fn mailed(name: &str) -> PathBuf {
 #[test]
 fn a_series_is_applied_however_it_was_mailed() {
     let place = Place::new();
-    fs::copy(mailed("base.c"), place.tree().join("kernel/sys.c")).unwrap();
-    let expected = fs::read_to_string(mailed("patched.c")).unwrap();
+    fs::copy(mailed("base.txt"), place.tree().join("kernel/sys.c")).unwrap();
+    let expected = fs::read_to_string(mailed("patched.txt")).unwrap();
     let start = &expected[..60];
     let mut trees = BTreeSet::new();
     for name in [
@@ -120,7 +120,8 @@ fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
         // No such tree: the patch is looked at first.
         let subject = Subject { patches, ..Subject::of("src:/no/such/tree", "") };
         let cache = place.dir.path().join("cache");
-        let silent = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+        let silent =
+            Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
         let by_name = check_names(&subject, &cache, &silent).unwrap_err().to_string();
         assert_eq!(place.fail(&subject).to_string(), by_name);
         by_name
@@ -271,7 +272,7 @@ fn a_package_is_refused_for_another_architecture() {
     let place = Place::new();
     let subject = Subject::of("debian:cloud-amd64", "");
     let cache = place.dir.path().join("cache");
-    let talk = Talk { note: &|_| {}, status: &|_| {}, is_cancelled: &|| false };
+    let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
     for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
         let error = obtain_for(&target, &subject, &cache, &talk).unwrap_err();
         let is_refused = matches!(error, KernelError::NotFor { wanted, .. } if wanted == name);

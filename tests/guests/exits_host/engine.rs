@@ -22,7 +22,7 @@ const BOOT: usize = 2;
 
 fn talk(talking: impl FnOnce(&Talk) -> Kernel) -> Kernel {
     let quiet: &dyn Fn(&str) = &|_| {};
-    talking(&Talk { note: quiet, status: quiet, is_cancelled: &|| false })
+    talking(&Talk { note: quiet, status: quiet, task: &|_| {}, is_cancelled: &|| false })
 }
 
 /// The usual guests; the boot of the change ends in a panic.
