@@ -9,7 +9,7 @@
 //!
 //! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
 //! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
-//! `target`, `talk`, `limits`, `last_line`).
+//! `target`, `talk`, `watched`, `limits`, `last_line`).
 //!
 //! A kernel without a release and without a build-id is refused: nobody could say later what was
 //! measured. ktax boots the image in the cache, so a file that is replaced during a run cannot mix

@@ -15,7 +15,7 @@ fn touching(named: &str, more: &[&str]) -> Ran {
 /// A patch of the handler of write faults.
 const PATCH: &str = "From: a <a@example.org>\nSubject: [PATCH] mm: count\n\n---\n\
     --- a/mm/memory.c\n+++ b/mm/memory.c\n\
-    @@ -4000,3 +4000,4 @@ static vm_fault_t do_anonymous_page(struct vm_fault *vmf)\n \
+    @@ -4000,3 +4000,4 @@ static vm_fault_t handle_mm_fault(struct vm_fault *vmf)\n \
     \tint a;\n+\tint b;\n \n \tint c;\n";
 
 #[test]
@@ -42,7 +42,7 @@ fn rows_are_listed_by_function_patch_and_file() {
         rows.iter().map(|row| row["row"].as_str().unwrap().to_owned()).collect()
     };
     let by_patch = rows(patch.to_str().unwrap());
-    assert!(by_patch.contains("page-fault") && by_patch == rows("do_anonymous_page"));
+    assert!(by_patch.contains("page-fault") && by_patch == rows("handle_mm_fault"));
     assert!(!by_patch.contains("getppid") && rows("getppid").contains("getppid"));
     assert_eq!(rows(file.to_str().unwrap()), rows("pipe_write"));
     let printed = touching(file.to_str().unwrap(), &[]).stdout;

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(TouchedTable::parse(&table.text()).as_ref(), Some(&table));
         let first = |symbol: &str| table.touching(&[symbol.to_owned()].into())[0].row.clone();
         assert!(first("__do_sys_getppid").contains("getppid"), "{}", first("__do_sys_getppid"));
-        assert!(first("do_anonymous_page").contains("fault"), "{}", first("do_anonymous_page"));
+        assert!(first("handle_mm_fault").contains("fault"), "{}", first("handle_mm_fault"));
         assert!(table.knows("pipe_write") && table.knows("copy_page_range"));
     }
 

@@ -56,12 +56,14 @@ fn boot_parameters_that_a_guests_kernel_does_not_know_are_named() {
     // What the engine adds is no mistake of the user's; `nopti` works and is read early.
     let [base, change] = ["", "-- mitigatons=off nopti"].map(|words| [(fact::IGNORED, words)]);
     let pairs = [control(0, &base, &base), pair(1, &base, &change), pair(2, &base, &change)];
-    let unknown = "the change's kernel does not know the boot parameter mitigatons=off";
+    let unknown = "the change's kernel does not know the boot parameter mitigatons=off (did you \
+                   mean mitigations?)";
     assert_eq!(said(&mistyped, &pairs), [unknown]);
     assert_eq!(said(&guests("mitigatons=off", ""), &pairs), [""; 0]);
     // An A/A pair has the base in both places.
     let mistyped = guests("mitigatons=off", "");
-    let unknown = "the base's kernel does not know the boot parameter mitigatons=off";
+    let unknown = "the base's kernel does not know the boot parameter mitigatons=off (did you \
+                   mean mitigations?)";
     assert_eq!(said(&mistyped, &[control(0, &change, &change)]), [unknown]);
 }
 
