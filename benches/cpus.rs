@@ -102,7 +102,12 @@ fn run(boot: &dyn Frozen, row: &str) -> (f64, f64) {
 
 fn kernel(cache: &Path) -> Kernel {
     let subject = Subject::of("debian:cloud-amd64", "");
-    let talk = Talk { note: &|note| eprintln!("{note}"), status: &|_| {}, is_cancelled: &|| false };
+    let talk = Talk {
+        note: &|note| eprintln!("{note}"),
+        status: &|_| {},
+        task: &|_| {},
+        is_cancelled: &|| false,
+    };
     kernel::obtain(&subject, cache, &talk).expect("a kernel")
 }
 

@@ -12,7 +12,7 @@ use crate::cmd::note::note;
 use crate::flow::remaining::{
     Part, Rates, Remaining, RemainingPairs, RemainingTask, Work, learn, learned, spoken,
 };
-use crate::flow::{Event, Observer, Progress, Task, Timing, drawn_for};
+use crate::flow::{Event, KernelTask, Observer, Progress, Timing, drawn_for};
 use crate::text::{counted, escape};
 
 /// A log has a line of progress so often.
@@ -131,7 +131,7 @@ impl Observer for Terminal {
     }
 
     /// A bar of its own for each step, which takes minutes.
-    fn task(&self, task: &Task) {
+    fn task(&self, task: &KernelTask) {
         let now = self.started.elapsed();
         let (estimate, line) = {
             let mut tasks = lock(&self.tasks);

@@ -7,7 +7,7 @@ use super::context::OrHost;
 use super::error::Error;
 use super::session::Session;
 use super::stale::StalePlanError;
-use crate::kernel::{self, Kernel, KernelError, KernelSpec, Talk, Target, Task};
+use crate::kernel::{self, Kernel, KernelError, KernelSpec, KernelTask, Talk, Target};
 use crate::model::{Identity, Subject};
 use crate::plan::ExperimentMethod;
 use crate::text::escape_path;
@@ -61,7 +61,7 @@ impl Session<'_> {
     ) -> Result<T, Error> {
         let note = |note: &str| self.observer.note(note);
         let status = |status: &str| self.observer.status(status);
-        let task = |task: &Task| self.observer.task(task);
+        let task = |task: &KernelTask| self.observer.task(task);
         let is_cancelled = || self.is_cancelled();
         let (note, status, task) = (&note, &status, &task);
         let done = work(&Talk { note, status, task, is_cancelled: &is_cancelled });

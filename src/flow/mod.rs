@@ -88,6 +88,6 @@ pub use crate::cache::{Budget, CacheKind, CacheSurvey, Cleaned};
 pub use crate::engine::command::become_command;
 pub use crate::engine::{Cancel, Limits};
 pub use crate::index::{Instrument, StoredResult};
-pub use crate::kernel::{Task, TaskKind};
+pub use crate::kernel::{KernelTask, TaskKind};
 pub use crate::run::{Ended, Event, Timing};
 pub use crate::stats::timed::drawn_for;

@@ -7,7 +7,7 @@ use super::used_store::UsedStore;
 use crate::analyse::Progress;
 use crate::cache::Holders;
 use crate::engine::{Cancel, Limits};
-use crate::kernel::Task;
+use crate::kernel::KernelTask;
 use crate::run::{Event, Timing};
 
 /// Is told what is going on. Every method does nothing unless it is overridden.
@@ -17,7 +17,7 @@ pub trait Observer: Sync {
     /// What goes on now; the next one replaces it, and an empty one ends it.
     fn status(&self, _text: &str) {}
     /// How far a download, an unpacking or a build is.
-    fn task(&self, _task: &Task) {}
+    fn task(&self, _task: &KernelTask) {}
     /// The run that begins next is this one of several.
     fn part(&self, _part: Part) {}
     /// This work begins.

@@ -39,5 +39,5 @@ pub use obtain::{check, check_names, obtain, obtain_for};
 pub use package::Package;
 pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};
 pub use spec::KernelSpec;
-pub use talk::{Talk, Task, TaskKind};
+pub use talk::{KernelTask, Talk, TaskKind};
 pub use target::Target;

@@ -9,7 +9,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// A step that takes minutes, and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct KernelTask {
     /// What is done.
     pub kind: TaskKind,
     /// The package or the source, for messages.
@@ -22,7 +22,7 @@ pub struct Task {
     pub is_over: bool,
 }
 
-/// What a [`Task`] does, and its unit.
+/// What a [`KernelTask`] does, and its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskKind {
     /// Downloads a package; bytes.
@@ -55,7 +55,7 @@ pub struct Talk<'a> {
     pub status: &'a dyn Fn(&str),
     /// Shows how far a step is that takes minutes. Called when it begins, five times a second, and
     /// when it is over.
-    pub task: &'a dyn Fn(&Task),
+    pub task: &'a dyn Fn(&KernelTask),
     /// Returns whether the user has cancelled. Asked five times a second during a build.
     pub is_cancelled: &'a dyn Fn() -> bool,
 }

@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 
 use super::{CLOCK, Terminal, lock};
 use crate::flow::remaining::{Part, Work};
-use crate::flow::{Event, Observer, Progress, Task, TaskKind};
+use crate::flow::{Event, KernelTask, Observer, Progress, TaskKind};
 use crate::model::{Side, Step};
 
 fn earlier() -> Instant {
@@ -103,7 +103,7 @@ fn a_log_has_lines_of_pairs_and_of_what_goes_on() {
 fn a_build_has_a_line_of_progress_when_a_minute_is_over() {
     let task = |done, is_over| {
         let (kind, what) = (TaskKind::Compile, "src:linux".to_owned());
-        Task { kind, what, done, total: Some(1000), is_over }
+        KernelTask { kind, what, done, total: Some(1000), is_over }
     };
     let (terminal, lines) = logging(false);
     terminal.task(&task(0, false));

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::rates::Rates;
 use super::{basis, spoken};
-use crate::kernel::{Task, TaskKind};
+use crate::kernel::{KernelTask, TaskKind};
 use crate::text::counted;
 
 /// Seconds for a unit of which nothing is known, measured on a machine with two CPUs: a byte of a
@@ -34,7 +34,7 @@ impl RemainingTask {
     }
 
     /// Takes note of a step. When it begins, returns how long it takes, as a sentence.
-    pub fn see(&mut self, now: Duration, task: &Task) -> Option<String> {
+    pub fn see(&mut self, now: Duration, task: &KernelTask) -> Option<String> {
         let is_new = self.begun.is_none_or(|(kind, ..)| kind != task.kind);
         if is_new {
             self.begun = Some((task.kind, now, task.done));
@@ -55,7 +55,7 @@ impl RemainingTask {
     }
 
     /// How far the step is and how long it still takes, for a line of progress.
-    pub fn line(&self, now: Duration, task: &Task) -> String {
+    pub fn line(&self, now: Duration, task: &KernelTask) -> String {
         let done = match (task.kind, task.total) {
             (TaskKind::Import, total) => counted(total.unwrap_or_default() as usize, "file"),
             (TaskKind::Download, Some(total)) => {
@@ -70,7 +70,7 @@ impl RemainingTask {
     }
 
     /// The pace of this step, once a tenth of it is done; before that, what is known.
-    fn left(&self, now: Duration, task: &Task) -> Option<Duration> {
+    fn left(&self, now: Duration, task: &KernelTask) -> Option<Duration> {
         let total = task.total?;
         let (_, since, before) = self.begun?;
         let (done, took) = (task.done.saturating_sub(before), now.saturating_sub(since));
@@ -93,7 +93,7 @@ impl RemainingTask {
     }
 
     /// A build of few files says little about a file: make itself takes longer.
-    fn learn(&mut self, now: Duration, task: &Task) {
+    fn learn(&mut self, now: Duration, task: &KernelTask) {
         const FEWEST: u64 = 100;
         let Some((_, since, before)) = self.begun else { return };
         let units = task.done.saturating_sub(before);
@@ -110,7 +110,7 @@ impl RemainingTask {
     }
 }
 
-fn title(task: &Task) -> String {
+fn title(task: &KernelTask) -> String {
     let does = match task.kind {
         TaskKind::Download => "downloading",
         TaskKind::Unpack => "unpacking",
@@ -124,8 +124,14 @@ fn title(task: &Task) -> String {
 mod tests {
     use super::*;
 
-    fn task(done: u64, total: Option<u64>) -> Task {
-        Task { kind: TaskKind::Compile, what: "src:linux".into(), done, total, is_over: false }
+    fn task(done: u64, total: Option<u64>) -> KernelTask {
+        KernelTask {
+            kind: TaskKind::Compile,
+            what: "src:linux".into(),
+            done,
+            total,
+            is_over: false,
+        }
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -150,7 +156,7 @@ mod tests {
     fn what_a_build_took_is_what_the_next_one_takes() {
         let mut remaining = RemainingTask::new(Rates::default(), 2);
         remaining.see(seconds(0), &task(0, Some(1000)));
-        remaining.see(seconds(800), &Task { is_over: true, ..task(800, Some(1000)) });
+        remaining.see(seconds(800), &KernelTask { is_over: true, ..task(800, Some(1000)) });
         let learned = remaining.learned();
         assert_eq!(learned.tasks["compile"], 1.0);
         let mut next = RemainingTask::new(learned, 2);
@@ -160,7 +166,7 @@ mod tests {
             "{said}"
         );
         // A build of few files teaches nothing, and one that is over in a moment needs no word.
-        next.see(seconds(1), &Task { is_over: true, ..task(5, Some(600)) });
+        next.see(seconds(1), &KernelTask { is_over: true, ..task(5, Some(600)) });
         assert_eq!(next.learned().tasks.len(), 0);
         assert_eq!(next.see(seconds(1), &task(0, Some(3))), None);
     }
@@ -169,7 +175,7 @@ mod tests {
     fn a_download_is_shown_in_mebibytes() {
         let download = |done| {
             let (kind, what) = (TaskKind::Download, "linux-source-6.1".into());
-            Task { kind, what, done, total: Some(133 << 20), is_over: false }
+            KernelTask { kind, what, done, total: Some(133 << 20), is_over: false }
         };
         let mut remaining = RemainingTask::new(Rates::default(), 2);
         remaining.see(seconds(0), &download(0));

@@ -16,7 +16,7 @@ use crate::kernel::cache::Cache;
 use crate::kernel::error::{KernelError, full_disk_in};
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
-use crate::kernel::talk::{Talk, Task, TaskKind};
+use crate::kernel::talk::{KernelTask, Talk, TaskKind};
 use crate::kernel::watched;
 use crate::model::Arch;
 use crate::text::escape;
@@ -169,7 +169,7 @@ impl<'a> Apt<'a> {
             let there = bytes_below(scratch);
             let done = total.filter(|_| is_over).unwrap_or(there);
             let (kind, what) = (TaskKind::Download, package.name.clone());
-            (talk.task)(&Task { kind, what, done, total, is_over });
+            (talk.task)(&KernelTask { kind, what, done, total, is_over });
         };
         let mut complaints = tempfile::tempfile_in(scratch)
             .map_err(|error| KernelError::cache("write in", scratch, error))?;

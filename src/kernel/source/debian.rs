@@ -13,7 +13,7 @@ use crate::disk::write_atomically;
 use crate::kernel::cache::Cache;
 use crate::kernel::debian::Apt;
 use crate::kernel::error::{BuildError, KernelError, full_disk_in};
-use crate::kernel::talk::{Talk, Task, TaskKind};
+use crate::kernel::talk::{KernelTask, Talk, TaskKind};
 use crate::kernel::watched;
 use crate::text::{escape, escape_path};
 
@@ -47,7 +47,7 @@ pub(super) fn tree(
     let unpacked = scratch.path().join("unpacked");
     fs::create_dir(&unpacked).map_err(|error| failed("create", error))?;
     let files = unpack(&archive, &unpacked, &label, talk)?;
-    let task = |is_over| Task {
+    let task = |is_over| KernelTask {
         kind: TaskKind::Import,
         what: label.clone(),
         done: if is_over { files } else { 0 },
@@ -90,7 +90,7 @@ fn unpack(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> Result<u
     let show = |is_over| {
         let done = done.load(Ordering::Relaxed);
         let (kind, what) = (TaskKind::Unpack, label.to_owned());
-        (talk.task)(&Task { kind, what, done, total: Some(USUAL_FILES.max(done)), is_over });
+        (talk.task)(&KernelTask { kind, what, done, total: Some(USUAL_FILES.max(done)), is_over });
     };
     show(false);
     let status = watched::wait(&mut child, talk, || show(false)).map_err(start)?;

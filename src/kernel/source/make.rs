@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use super::space;
 use crate::kernel::error::BuildError;
-use crate::kernel::talk::{Talk, Task, TaskKind};
+use crate::kernel::talk::{KernelTask, Talk, TaskKind};
 use crate::kernel::target::Target;
 use crate::kernel::watched;
 use crate::text::{escape, escape_path};
@@ -91,7 +91,7 @@ impl Make<'_> {
     fn show(&self, compiled: usize, total: Option<usize>, is_over: bool) {
         let (kind, what, done) = (TaskKind::Compile, self.what.to_owned(), compiled as u64);
         let total = total.map(|total| total.max(compiled) as u64);
-        (self.talk.task)(&Task { kind, what, done, total, is_over });
+        (self.talk.task)(&KernelTask { kind, what, done, total, is_over });
     }
 
     /// The variables of the target, then the arguments.

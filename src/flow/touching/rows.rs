@@ -3,47 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use thiserror::Error as ThisError;
-
-use super::error::Error;
-use super::file::unreadable;
+use super::error::{TOUCHING, TouchingError};
+use crate::flow::error::Error;
+use crate::flow::file::unreadable;
 use crate::kernel;
 use crate::model::Subject;
-use crate::patch::{self, PatchError, SourceFunction};
+use crate::patch::{self, SourceFunction};
 use crate::plan::{ExperimentFile, TouchedTable, TouchingRow};
 use crate::text::{counted, escape, nearest};
-
-/// Why no rows can be named that execute something. The messages say what the fields are.
-#[allow(missing_docs)]
-#[derive(Debug, ThisError)]
-pub enum TouchingError {
-    /// The function is in no row.
-    #[error(
-        "no row executes a function {name:?}{} on {kernel}, where the compiler may have inlined \
-         it; name a function that calls it, or a patch or a C file",
-        .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
-    )]
-    UnknownFunction { name: String, near: Option<String>, kernel: String },
-    /// The file is not a patch.
-    #[error("cannot use the patch {}: {reason}", escape(.patch))]
-    NotAPatch { patch: String, reason: PatchError },
-    /// Rows are to be selected by a patch, and there is none.
-    #[error(
-        "{TOUCHING} selects the rows that execute what a patch changes, but the change has no \
-         patch; give it with --patch, or choose other rows with -w"
-    )]
-    NoPatch,
-    /// No row executes what the patches change.
-    #[error(
-        "no row executes what {} changes{functions}; choose rows with -w, or measure a program of \
-         your own behind --",
-        escape(.patches)
-    )]
-    NoRow { patches: String, functions: String },
-}
-
-/// The selector of rows for `-w`.
-pub const TOUCHING: &str = "@touching";
 
 /// A row that executes less of it than this, in percent, says nothing about a change of it.
 const LEAST_PERCENT: f64 = 0.01;
@@ -162,7 +129,7 @@ pub fn expand_touching(file: &mut ExperimentFile) -> Result<(), Error> {
 
 /// Which of the rows of a comparison execute what its patches change, in a sentence. `None` without
 /// patches.
-pub(super) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
+pub(in crate::flow) fn remark(change: &Subject, rows: &[String]) -> Result<Option<String>, Error> {
     if change.patches.is_empty() {
         return Ok(None);
     }
