@@ -231,7 +231,7 @@ fn an_experiment_with_a_patch_of_ktax_finds_it_anywhere() {
     fails(&format!("{patch} does not apply to src:"));
     fs::create_dir_all(dir.path().join("kernels/patches")).unwrap();
     fs::write(dir.path().join(patch), "mine").unwrap();
-    fails("No valid patches in input");
+    fails(&format!("cannot use the patch {patch}: it contains no diff"));
 }
 
 #[test]
