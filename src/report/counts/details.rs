@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::bridge::bridge;
-use super::functions::headline;
+use super::functions::{functions, headline};
 use crate::model::{Comparison, CountsComparison, Effect, Metric, Row, Side, metric};
 use crate::report::carried::{Carried, carrying};
 use crate::report::flame::flame;
@@ -98,6 +98,7 @@ fn detail(
         picture: Picture::Flame(flame),
         how: FLAME.to_owned(),
     }));
+    sections.extend(call_paths(row));
     sections.extend(deciding.filter(|_| !is_large).map(|it| dots(row, it)));
     sections.push(metrics(row));
     sections.extend(seen(row));
@@ -112,6 +113,15 @@ fn detail(
         sections,
         again: if is_large { Vec::new() } else { again() },
     }
+}
+
+/// The call paths that carry most, in words; absent where none carries much.
+fn call_paths(row: &Row) -> Option<Section> {
+    let said = functions(std::slice::from_ref(row)).find_map(|section| match section {
+        Section::Functions(functions) => Some(functions.said_paths()),
+        _ => None,
+    })?;
+    (!said.is_empty()).then(|| Section::Sentences(vec![format!("{said}.")]))
 }
 
 fn operation(row: &Row) -> Section {

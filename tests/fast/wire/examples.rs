@@ -46,7 +46,7 @@ fn all(heading: &str) -> Vec<String> {
 fn every_example_belongs_to_a_test() {
     let headings: Vec<String> =
         examples(&document()).iter().map(|(h, _)| h.split(' ').next().unwrap().into()).collect();
-    let (answers, profiles) = (["Answer"; 5], ["Profile"; 8]);
+    let (answers, profiles) = (["Answer"; 5], ["Profile"; 9]);
     let wanted = [&["Hello", "Order"], &answers[..], &["Programs", "Files"], &profiles].concat();
     assert_eq!(headings, wanted);
 }
@@ -160,11 +160,15 @@ fn the_profile_adds_up() {
     assert_eq!(counts[&Context::Process].modelled.get(Modelled::BranchMisses), 3);
     let core2 = ModelKey::Name("core2-extreme".to_owned()).model().unwrap();
     assert_eq!(core2.machine().unwrap().wire().unwrap(), profiles[4]);
-    let modelled = profiles[5].replace("end\n", &format!("{}end\n", profiles[6]));
+    let waited = profiles[5].replace("end\n", &format!("{}end\n", profiles[6]));
+    assert!(profile::parse(&waited).is_ok(), "{:?}", profile::parse(&waited));
+    let longer = waited.replace("path-wait\t20", "path-wait\t21");
+    assert!(profile::parse(&longer).is_err());
+    let modelled = profiles[5].replace("end\n", &format!("{}end\n", profiles[7]));
     let modelled = profile::parse(&modelled).unwrap();
     assert_eq!(modelled.parallel.unwrap().transfers, Some(7));
     assert_eq!(modelled.profile.cache_lines.len(), 3);
-    let over = profile::parse(&profiles[7]).unwrap_err();
+    let over = profile::parse(&profiles[8]).unwrap_err();
     let ProfileError::Over { limit, cpus } = over else { panic!("{over:?}") };
     assert_eq!((limit, cpus.len()), (Limits::default().instructions(), 3));
 }
