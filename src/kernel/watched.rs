@@ -1,13 +1,20 @@
 //! Waits for a program, shows how far it is, and stops it once the user has cancelled.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::talk::{PAUSE, Talk};
+
+/// A file in memory for what a program complains about, which may be that the disk is full.
+pub(super) fn complaints() -> io::Result<File> {
+    Ok(memfd_create("complaints", MemfdFlags::CLOEXEC)?.into())
+}
 
 /// Starts a program in a process group of its own, so that it can be stopped with all its children.
 pub(super) fn start(command: &mut Command) -> io::Result<Child> {

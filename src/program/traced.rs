@@ -17,23 +17,29 @@ const MADE_ANEW: [&str; 4] = ["/dev", "/proc", "/sys", "/run"];
 /// Files that nobody puts into a guest unless somebody names them.
 const SECRET: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-"];
 
+/// Files that the dynamic loader asks for and does without: their absence is no cause of a failure.
+const DISPENSABLE: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
+
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The files of this machine among those that a program named, sorted: relative to `here` where the
 /// guest has them below its working directory. What the program made itself is not there any more.
 pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
+    let work = start_directory(here);
     let executed = named.executed.iter().flat_map(|path| {
-        let own = in_place(path, here).map(|(_, host)| interpreters(&host)).unwrap_or_default();
+        let own =
+            in_place(path, here, work).map(|(_, host)| interpreters(&host)).unwrap_or_default();
         [path.clone()].into_iter().chain(own)
     });
     let all: BTreeSet<PathBuf> = named.opened.iter().cloned().chain(executed).collect();
     let of_this_machine = |path: &Path| {
-        let (name, host) = in_place(path, here)?;
+        let (name, host) = in_place(path, here, work)?;
         let about = fs::metadata(&host).ok()?;
         (about.is_file() || about.is_dir()).then_some(name)
     };
     // A file that the program made needs the directory that it is in.
-    let found = all.iter().filter(|path| in_place(path, here).is_some()).filter_map(|path| {
+    let in_guest = all.iter().filter(|path| in_place(path, here, work).is_some());
+    let found = in_guest.filter_map(|path| {
         of_this_machine(path).or_else(|| path.parent().and_then(of_this_machine))
     });
     let names: BTreeSet<String> = found.collect();
@@ -45,8 +51,9 @@ pub fn found(named: &NamedFiles, here: &Path) -> Vec<String> {
 pub fn missing(named: &NamedFiles, here: &Path) -> Vec<String> {
     let mut known = BTreeSet::new();
     let missing = named.missing.iter().rev().filter_map(|path| {
-        let (name, host) = in_place(path, here)?;
-        let is_new = (host.is_file() || host.is_dir()) && known.insert(name.clone());
+        let (name, host) = in_place(path, here, Path::new(WORK))?;
+        let is_needed = !DISPENSABLE.contains(&name.as_str());
+        let is_new = is_needed && (host.is_file() || host.is_dir()) && known.insert(name.clone());
         is_new.then(|| escape(&name).to_string())
     });
     missing.collect()
@@ -64,15 +71,20 @@ pub fn last_words(path: &Path) -> String {
     }
 }
 
-/// The name of a file that a program named, and where it is on this machine. The directory in which
-/// a program starts is `/work`, or where it is if that is below this machine's own `/work`.
-fn in_place(path: &Path, here: &Path) -> Option<(String, PathBuf)> {
+/// The directory in which a program starts that runs on this machine: `/work` as in a guest, or
+/// where it is if that is below this machine's own `/work`.
+fn start_directory(here: &Path) -> &Path {
+    if here.starts_with(WORK) { here } else { Path::new(WORK) }
+}
+
+/// The name of a file that a program named which started in `work`, and where it is on this
+/// machine.
+fn in_place(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
     let is_made_anew = MADE_ANEW.iter().any(|directory| path.starts_with(directory));
     let is_secret = SECRET.iter().any(|secret| path == Path::new(secret));
     if is_made_anew || is_secret {
         return None;
     }
-    let work = if here.starts_with(WORK) { here } else { Path::new(WORK) };
     let (name, host) = match path.strip_prefix(work) {
         Ok(below) => (below, here.join(below)),
         Err(_) => (path, path.to_owned()),
@@ -133,6 +145,16 @@ mod tests {
         assert_eq!(found(&named(&[&made], &[]), Path::new("/")), [here.to_str().unwrap()]);
         let own = here.join("data");
         assert_eq!(found(&named(&[&own], &[]), here), [own.to_str().unwrap()]);
+    }
+
+    #[test]
+    fn a_file_that_a_guest_lacks_is_looked_for_here_and_what_a_loader_does_without_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("data"), "x").unwrap();
+        let paths = ["/etc/ld.so.cache", "/etc/passwd", "/work/data", "/work/made"];
+        let lacking =
+            NamedFiles { missing: paths.map(PathBuf::from).into(), ..NamedFiles::default() };
+        assert_eq!(missing(&lacking, dir.path()), ["data", "/etc/passwd"]);
     }
 
     #[test]

@@ -171,8 +171,7 @@ impl<'a> Apt<'a> {
             let (kind, what) = (TaskKind::Download, package.name.clone());
             (talk.task)(&KernelTask { kind, what, done, total, is_over });
         };
-        let mut complaints = tempfile::tempfile_in(scratch)
-            .map_err(|error| KernelError::cache("write in", scratch, error))?;
+        let mut complaints = watched::complaints().map_err(failed)?;
         command.stdout(Stdio::null()).stderr(complaints.try_clone().map_err(failed)?);
         let mut child =
             watched::start(&mut command).map_err(|error| not_started("apt-get", "apt", error))?;

@@ -8,6 +8,7 @@ use super::archive::bad_package;
 use crate::kernel::error::KernelError;
 use crate::kernel::last_line::last_line;
 use crate::kernel::package::Package;
+use crate::kernel::watched;
 
 /// Options of `apt-get download` and `apt-get update`. Root must stay root: apt would change to a
 /// user who cannot write to the directory. A package must be signed. A dead network must not hold
@@ -61,9 +62,7 @@ pub(super) fn read_tree<T>(
     read: impl FnOnce(&mut ChildStdout) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
     let failed = |error| KernelError::ToolFailed { tool: "dpkg-deb", error };
-    let beside = file.parent().unwrap_or(Path::new("."));
-    let unwritten = |error| KernelError::cache("write in", beside, error);
-    let mut complaints = tempfile::tempfile_in(beside).map_err(unwritten)?;
+    let mut complaints = watched::complaints().map_err(failed)?;
     let mut command = tool("dpkg-deb");
     command.arg("--fsys-tarfile").arg(file).stdout(Stdio::piped());
     command.stderr(complaints.try_clone().map_err(failed)?);

@@ -68,7 +68,7 @@ const USUAL_FILES: u64 = 83_731;
 /// and directories.
 fn unpack(archive: &Path, into: &Path, label: &str, talk: &Talk<'_>) -> Result<u64, KernelError> {
     let start = |error| BuildError::Start { tool: "tar".into(), error };
-    let mut complaints = tempfile::tempfile_in(into.parent().unwrap_or(into)).map_err(start)?;
+    let mut complaints = watched::complaints().map_err(start)?;
     let mut tar = Command::new("tar");
     // With --verbose tar prints a line for each file.
     tar.args(["--extract", "--verbose", "--xz", "--strip-components=1", "--no-same-owner"]);
