@@ -90,12 +90,21 @@ static void copy_mode(const char *path, int at, const char *name)
 	fchmodat(at, name, about.st_mode & 07777, 0);
 }
 
+/* Also what is mounted below. What another user has locked keeps its flags. */
+static void make_read_only(const char *path)
+{
+	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)))
+		mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL);
+}
+
 /* A directory of this machine whose changes stay in memory; where that cannot be, it has none. */
-static void overlay(const char *path)
+static void overlay(const char *path, const char *as)
 {
 	char options[256], upper[32], work[32];
 
-	mkdir(inside(path), 0755);
+	mkdir(inside(as), 0755);
 	snprintf(upper, sizeof(upper), "upper%u", layers);
 	snprintf(work, sizeof(work), "work%u", layers);
 	layers++;
@@ -108,11 +117,18 @@ static void overlay(const char *path)
 	         memory, upper, memory, work);
 	if (chdir(path))
 		return;
-	if (!mount("overlay", inside(path), "overlay", 0, options))
+	if (!mount("overlay", inside(as), "overlay", 0, options))
 		return;
 	/* No overlay of this file system: it can only be read. */
-	mount(path, inside(path), NULL, MS_BIND | MS_REC, NULL);
-	mount(NULL, inside(path), NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL);
+	mount(path, inside(as), NULL, MS_BIND | MS_REC, NULL);
+	make_read_only(inside(as));
+}
+
+static bool is_within(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	return !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
 }
 
 static bool is_made_anew(const char *path)
@@ -120,7 +136,7 @@ static bool is_made_anew(const char *path)
 	static const char *const names[] = { "/proc", "/sys", "/dev", "/run" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(path, names[i]))
+		if (is_within(path, names[i]))
 			return true;
 	return false;
 }
@@ -140,7 +156,7 @@ static void bind_file(const char *path)
 {
 	close(open(inside(path), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 	mount(path, inside(path), NULL, MS_BIND, NULL);
-	mount(NULL, inside(path), NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL);
+	make_read_only(inside(path));
 }
 
 /* An overlay has one file system, so a directory with mounts below is made of its parts. */
@@ -163,7 +179,7 @@ static void copy_directory(const char *path)
 		else if (S_ISDIR(about.st_mode) && has_mounts_below(below))
 			copy_directory(below);
 		else if (S_ISDIR(about.st_mode))
-			overlay(below);
+			overlay(below, below);
 		else if (S_ISREG(about.st_mode))
 			bind_file(below);
 	}
@@ -196,14 +212,32 @@ static void make_devices(void)
 	(void)!symlink("pts/ptmx", inside("/dev/ptmx"));
 }
 
+/* Its settings belong to the whole machine, and whoever is root here may be so there. */
+static void make_processes(void)
+{
+	static const char *const settings[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
+		                                "/proc/bus", "/proc/fs", "/proc/mtrr" };
+
+	mkdir(inside("/proc"), 0555);
+	if (mount("proc", inside("/proc"), "proc", 0, NULL)) {
+		/* Where parts of it are hidden, as in a container, there is no other than that one. */
+		if (mount("/proc", inside("/proc"), NULL, MS_BIND | MS_REC, NULL))
+			fail("a file system of processes");
+		make_read_only(inside("/proc"));
+		return;
+	}
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (!mount(inside(settings[i]), inside(settings[i]), NULL, MS_BIND, NULL))
+			make_read_only(inside(settings[i]));
+}
+
 static void make_systems(void)
 {
 	make_devices();
-	mkdir(inside("/proc"), 0555);
-	if (mount("proc", inside("/proc"), "proc", 0, NULL))
-		fail("a file system of processes");
+	make_processes();
 	mkdir(inside("/sys"), 0555);
 	mount("/sys", inside("/sys"), NULL, MS_BIND | MS_REC, NULL);
+	make_read_only(inside("/sys"));
 	mkdir(inside("/run"), 0755);
 	mount("tmpfs", inside("/run"), "tmpfs", 0, "mode=755");
 }
@@ -212,7 +246,13 @@ static void make_work(const char *here)
 {
 	char from[sizeof(new_root) + LONGEST];
 
-	if (!strncmp(here, "/work", 5) && (!here[5] || here[5] == '/')) {
+	if (is_made_anew(here)) {
+		overlay(here, "/work");
+		if (chdir(inside("/work")))
+			fail(here);
+		return;
+	}
+	if (is_within(here, "/work")) {
 		if (chdir(inside(here)))
 			fail(here);
 		return;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::ProgramError;
-use super::{needs, pack, start};
+use super::{needs, pack, start, traced};
 use crate::cache::Scratch;
 use crate::disk::{sha256_of_file, sha256_of_parts};
 use crate::model::UserProgram;
@@ -73,7 +73,7 @@ pub fn to_trace(
 ) -> Result<NativePrograms, ProgramError> {
     let scratch = Scratch::create(&cache.join("runs")).map_err(ProgramError::Cache)?;
     let command = program.command.first().map_or("", String::as_str);
-    let path = needs::executable(command, here)?;
+    let path = traced::in_sandbox(&needs::executable(command, here)?, here);
     let directory = scratch.path().join("0");
     let hook = |text: &Option<String>| {
         text.as_ref().map(|text| start::shell(Path::new(needs::SHELL), text))

@@ -77,6 +77,15 @@ fn start_directory(here: &Path) -> &Path {
     if here.starts_with(WORK) { here } else { Path::new(WORK) }
 }
 
+/// The path of a file of this machine as a program in a sandbox sees it: relative to where it
+/// starts if the file is below `here`, so that what it names is named as in a guest.
+pub(super) fn in_sandbox(path: &Path, here: &Path) -> PathBuf {
+    match path.strip_prefix(here) {
+        Ok(below) => start_directory(here).join(below),
+        Err(_) => path.to_owned(),
+    }
+}
+
 /// The name of a file that a program named which started in `work`, and where it is on this
 /// machine.
 fn in_place(path: &Path, here: &Path, work: &Path) -> Option<(String, PathBuf)> {
@@ -155,6 +164,14 @@ mod tests {
         let lacking =
             NamedFiles { missing: paths.map(PathBuf::from).into(), ..NamedFiles::default() };
         assert_eq!(missing(&lacking, dir.path()), ["data", "/etc/passwd"]);
+    }
+
+    #[test]
+    fn a_program_of_the_working_directory_has_its_path_in_a_guest() {
+        let path = |path: &str, here: &str| in_sandbox(Path::new(path), Path::new(here));
+        assert_eq!(path("/home/user/./run", "/home/user"), Path::new("/work/run"));
+        assert_eq!(path("/work/tree/bin/run", "/work/tree"), Path::new("/work/tree/bin/run"));
+        assert_eq!(path("/usr/bin/ls", "/home/user"), Path::new("/usr/bin/ls"));
     }
 
     #[test]

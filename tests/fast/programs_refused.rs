@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::common::mounts::may_mount;
+use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{KERNEL, ktax, run, scratch};
 use crate::programs::here;
 
@@ -76,8 +76,16 @@ fn a_traced_program_writes_nothing_and_its_files_are_in_the_plan() {
     if !may_mount() {
         return;
     }
-    let dir = scratch();
-    let here = here(dir.path());
+    // Below a file system that the sandbox makes anew, beside the usual ones.
+    let in_memory = tempfile::Builder::new().prefix("ktax-test-").tempdir_in("/dev/shm").unwrap();
+    let below_tmp = tempfile::Builder::new().prefix("ktax-test-").tempdir_in("/tmp").unwrap();
+    for dir in [scratch(), in_memory, below_tmp] {
+        traces_and_writes_nothing(dir.path());
+    }
+}
+
+fn traces_and_writes_nothing(dir: &Path) {
+    let here = here(dir);
     fs::write(here.join("data.txt"), "text").unwrap();
     let text = "name=data; cat $name.txt > made; cat made; echo x > /etc/ktax-made; exit $1";
     fs::write(here.join("run"), format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -91,14 +99,37 @@ fn a_traced_program_writes_nothing_and_its_files_are_in_the_plan() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let traced = &crate::common::counts_plan(&ran.stdout).programs[0].traced;
     for name in ["data.txt", "run"] {
-        assert!(traced.iter().any(|file| file == name), "{name}: {traced:?}");
+        assert!(traced.iter().any(|file| file == name), "{here:?}: {name}: {traced:?}");
     }
+    assert!(!traced.iter().any(|file| file.contains("here")), "{traced:?}");
     assert!(!traced.iter().any(|file| file.ends_with("made")), "{traced:?}");
     assert!(!Path::new("/etc/ktax-made").exists());
     assert_eq!(fs::read_dir(&here).unwrap().count(), before);
     let ran = plan(&["--", "./run", "3"]);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("its exit status is 3, expected 0"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_traced_program_changes_no_setting_and_needs_no_processes_of_its_own() {
+    if !may_mount() {
+        return;
+    }
+    let dir = scratch();
+    let here = here(dir.path());
+    let text = "for file in /proc/sys/kernel/printk /sys/kernel/mm/transparent_hugepage/enabled; do
+                    ! test -e $file || ! test -w $file || exit 4
+                done; test -e /proc/self/stat";
+    let words = ["plan", "--same", "--kernel", KERNEL, "--layouts", "1", "--trace-files"];
+    let words: Vec<&str> = words.iter().copied().chain(["--", "sh", "-c", text]).collect();
+    let ran = run(ktax().current_dir(&here).args(&words));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // Where a part of /proc is hidden, the kernel lets nobody mount another.
+    let script = "mount --bind /dev/null /proc/meminfo && cd \"$1\" && shift && exec \"$@\"";
+    let command = [here.to_str().unwrap(), env!("CARGO_BIN_EXE_ktax")];
+    let command: Vec<&str> = command.into_iter().chain(words).collect();
+    let ran = in_namespace(script, &command);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
 
 #[test]
