@@ -5,6 +5,7 @@ static const char *const names[COSTLY_COUNT] = {
     "none", "cr3-write", "invlpg", "invpcid", "wrmsr", "rdmsr", "swapgs", "verw", "locked",
     "fence", "serializing", "syscall", "sysret", "iret", "int", "interrupt-flag", "port",
     "mmio", "hlt", "pause", "xsave", "clflush", "rdtsc", "rdrand", "indirect", "return-thunk",
+    "rep-stosb", "rep-stos", "rep-movsb", "rep-movs",
 };
 
 /* What of an instruction tells its kind. */
@@ -156,8 +157,27 @@ static enum ktax_costly behind_0f(const struct opcode *of)
     }
 }
 
+static enum ktax_costly repeated(const struct opcode *of)
+{
+    switch (of->bytes[0]) {
+    case 0xa4:
+        return COSTLY_REP_MOVSB;
+    case 0xa5:
+        return COSTLY_REP_MOVS;
+    case 0xaa:
+        return COSTLY_REP_STOSB;
+    case 0xab:
+        return COSTLY_REP_STOS;
+    default:
+        return COSTLY_NONE;
+    }
+}
+
 static enum ktax_costly of_one_byte(const struct opcode *of)
 {
+    if (of->is_repeat && repeated(of) != COSTLY_NONE) {
+        return repeated(of);
+    }
     if ((of->bytes[0] & 0xfc) == 0x6c || (of->bytes[0] & 0xf4) == 0xe4) {
         return COSTLY_PORT; /* ins, outs; in, out */
     }

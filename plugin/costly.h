@@ -44,6 +44,10 @@ enum ktax_costly {
     COSTLY_RDRAND,          /* and rdseed */
     COSTLY_INDIRECT,        /* a call or jump to an address in a register or in memory */
     COSTLY_RETURN_THUNK,    /* a return that jumps to a thunk */
+    COSTLY_REP_STOSB,       /* each start of a repeated one; its iterations are counted by rep.c */
+    COSTLY_REP_STOS,        /* of 2, 4 or 8 bytes */
+    COSTLY_REP_MOVSB,
+    COSTLY_REP_MOVS,
     COSTLY_COUNT,
 };
 
@@ -51,6 +55,10 @@ enum ktax_costly {
 enum ktax_costly ktax_costly_of(const uint8_t *bytes, size_t size);
 bool ktax_is_control_write(const uint8_t *bytes, size_t size); /* of CR0 or CR4 */
 const char *ktax_costly_name(enum ktax_costly kind);
+static inline bool ktax_is_costly_rep(enum ktax_costly kind)
+{
+    return kind >= COSTLY_REP_STOSB && kind <= COSTLY_REP_MOVS;
+}
 
 /* Counts each dispatch of the instruction, in its slot. */
 void ktax_costly_watch(struct qemu_plugin_insn *insn, enum ktax_costly kind, int slot);

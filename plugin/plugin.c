@@ -88,7 +88,8 @@ static void watch_costly(const struct ktax_insn *insn, enum ktax_costly kind, ui
     if (is_in_thunk && (kind == COSTLY_INDIRECT || kind == COSTLY_RETURN_THUNK)) {
         return;
     }
-    if (kind != COSTLY_NONE && ktax_costly_counted) {
+    /* Each dispatch of a repeated instruction is an iteration: rep.c knows which one is a start. */
+    if (kind != COSTLY_NONE && ktax_costly_counted && !ktax_is_costly_rep(kind)) {
         ktax_costly_watch(insn->insn, kind, insn->slot);
     }
 }
@@ -104,10 +105,11 @@ static void instrument(struct stretch *stretch, struct qemu_plugin_insn *handle,
         .insn = handle,
         .address = address,
         .kind = ktax_decode(bytes, size),
+        .costly = ktax_costly_of(bytes, size),
         .function = function,
         .slot = kernel ? ktax_slot_of(function) : ktax_user_slot(address),
     };
-    enum ktax_costly kind = ktax_costly_of(bytes, size);
+    enum ktax_costly kind = insn.costly;
     if (ktax_coherence) {
         bool remaps = forgets(&insn, kind, bytes, size) != FORGETS_NOTHING;
         ktax_coherence_watch(handle, insn.slot, remaps);

@@ -8,11 +8,17 @@
 
 #include <stdint.h>
 
+#include "costly.h"
+#include "qemu_api.h"
+
 /* Identifies a REP instruction by its address and its slot. Never 0 for code that can run. */
 uint64_t ktax_rep_site(uint64_t address, int slot);
 
-/* Call it at each dispatch of a REP instruction. Counts it in its slot. */
-void ktax_on_rep(unsigned int vcpu, void *site);
+/*
+ * What must be called with that at each dispatch of a REP instruction. It counts the dispatch in
+ * its slot, and a start also among the costly instructions, if it is of such a kind.
+ */
+qemu_plugin_exec_fn ktax_rep_callback(enum ktax_costly kind);
 
 /* The REP instruction that the very last dispatch was, or 0. */
 uint64_t ktax_rep_current(void);

@@ -85,7 +85,8 @@ static enum ktax_watch watch_function(const struct ktax_insn *insn)
 
 static enum ktax_watch watch_rep(const struct ktax_insn *insn)
 {
-    return call_to_count(insn, ktax_on_rep, ktax_rep_site(insn->address, insn->slot));
+    return call_to_count(insn, ktax_rep_callback(insn->costly),
+                         ktax_rep_site(insn->address, insn->slot));
 }
 
 static void on_pause(unsigned int vcpu, void *data)

@@ -3,6 +3,7 @@
 #ifndef KTAX_WATCH_H
 #define KTAX_WATCH_H
 
+#include "costly.h"
 #include "decode.h"
 #include "qemu_api.h"
 #include "symbols.h"
@@ -11,6 +12,7 @@ struct ktax_insn {
     struct qemu_plugin_insn *insn;
     uint64_t address;
     enum ktax_kind kind;
+    enum ktax_costly costly;
     struct ktax_function *function; /* NULL outside every symbol */
     int slot;
 };

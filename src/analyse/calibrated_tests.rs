@@ -28,14 +28,43 @@ fn rows(seed: u64, count: usize, deviation: f64) -> Vec<CalibrationRow> {
     (0..count).map(of).collect()
 }
 
-fn operations() -> BTreeMap<Costly, LowHigh> {
-    [(Costly::Cr3Write, [CR3 - 10.0, CR3 + 10.0])].into()
+fn calibration() -> Calibration {
+    Calibration {
+        cpu: "a".to_owned(),
+        microcode: String::new(),
+        is_virtual: false,
+        cycles_per_ns: 1.0,
+        operations: [(Costly::Cr3Write, [CR3 - 10.0, CR3 + 10.0])].into(),
+        rep_iteration: None,
+        iterations: [(Costly::RepStosb, [0.05, 0.15])].into(),
+        counted_kernel: String::new(),
+        timed_kernel: String::new(),
+        fit: None,
+    }
+}
+
+/// Counts without a model say what an instruction takes, with all that it misses. Iterations take
+/// what they take in the first cache, a twentieth of a cycle each.
+#[test]
+fn without_a_model_instructions_and_what_is_known_are_all() {
+    let mut rows = rows(7, 48, 0.0);
+    for row in &mut rows {
+        let instructions = row.counts[&Fitted::Instruction];
+        row.counts = [(Fitted::Instruction, instructions)].into();
+        row.costly.insert(Costly::RepStosb, 1.0);
+        row.rep_iterations = 4096.0;
+        row.cycles = 0.8 * instructions + row.costly[&Costly::Cr3Write] * CR3 + 204.8;
+    }
+    let fit = fit(&mut rows, &calibration()).unwrap();
+    assert!((fit.cycles[&Fitted::Instruction] - 0.8).abs() < 1e-6, "{fit:?}");
+    assert_eq!((fit.cycles.len(), fit.needs_model()), (1, false));
+    assert_eq!(Calibration { fit: Some(fit), ..calibration() }.check(), Ok(()));
 }
 
 #[test]
 fn a_machine_of_known_constants_is_found() {
     let mut rows = rows(7, 48, 0.0);
-    let fit = fit(&mut rows, &operations(), None).unwrap();
+    let fit = fit(&mut rows, &calibration()).unwrap();
     for (thing, cost) in Fitted::ALL.into_iter().zip(COSTS) {
         assert!((fit.cycles[&thing] / cost - 1.0).abs() < 1e-6, "{fit:?}");
     }
@@ -49,7 +78,7 @@ fn nine_of_ten_rows_of_a_group_that_was_left_out_lie_in_the_interval() {
     let (mut inside, mut all) = (0, 0);
     for seed in 0..20 {
         let mut rows = rows(seed, 60, 0.15);
-        fit(&mut rows, &operations(), None).unwrap();
+        fit(&mut rows, &calibration()).unwrap();
         let is_inside = |row: &&CalibrationRow| {
             let [low, high] = row.predicted.unwrap();
             (low..=high).contains(&row.cycles)
@@ -68,8 +97,8 @@ fn without_what_costs_most_there_is_no_fit() {
     for (at, row) in rows.iter_mut().enumerate() {
         row.cycles *= if at % 2 == 0 { 1.0 } else { 6.0 };
     }
-    let error = fit(&mut rows, &operations(), None).unwrap_err();
+    let error = fit(&mut rows, &calibration()).unwrap_err();
     assert!(error.contains("predicted wrong") && error.contains("time them again"), "{error}");
-    let error = fit(&mut rows[..20], &operations(), None).unwrap_err();
+    let error = fit(&mut rows[..20], &calibration()).unwrap_err();
     assert!(error.starts_with("20 rows were") && error.ends_with("time more rows"), "{error}");
 }

@@ -48,7 +48,12 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
         cpu: calibration.cpu.clone(),
         base,
         delta,
-        percent: base.filter(|base| base[0] > 0.0).map(|base| percent(delta, base)),
+        percent: base.filter(|base| base[0] > 0.0).map(|base| match &calibration.fit {
+            Some(fit) if !fit.needs_model() => {
+                percent_by_instructions(&terms, fit, layouts).unwrap_or_default()
+            }
+            _ => percent(delta, base),
+        }),
         left_out: left_out(row, &terms, calibration),
     })
 }
@@ -57,6 +62,30 @@ fn of_row(row: &Row, machine: &str, calibration: &Calibration) -> Option<Estimat
 fn percent(delta: LowHigh, base: LowHigh) -> LowHigh {
     let all = delta.into_iter().flat_map(|delta| base.map(|base| delta / base * 100.0));
     hull(all.map(|percent| [percent; 2])).unwrap_or_default()
+}
+
+/// Of a fit to instructions alone: where a row takes more than was predicted, so does each of its
+/// instructions, those that the change adds too. So both ends of the error are of base and change
+/// at once.
+fn percent_by_instructions(
+    terms: &[Term<'_>],
+    fit: &CalibrationFit,
+    layouts: usize,
+) -> Option<LowHigh> {
+    let is_instructions = |term: &&Term<'_>| {
+        term.of.iter().any(|effect| effect.metric == Fitted::Instruction.name_of_metric())
+    };
+    let instructions = terms.iter().find(is_instructions)?;
+    let others: Vec<&Term<'_>> = terms.iter().filter(|term| !is_instructions(term)).collect();
+    let under = |at: usize, error: f64| {
+        let base = terms.iter().map(|term| term.base(at)[1]).sum::<f64>() * error;
+        let added = instructions.count(Side::Change, at) - instructions.count(Side::Base, at);
+        let by_instructions = fit.cost_with(Fitted::Instruction, error).map(|cost| cost * added);
+        let by_instructions = hull(by_instructions.map(|cycles| [cycles; 2])).unwrap_or_default();
+        let delta = others.iter().map(|term| term.delta(at)).fold(by_instructions, sum);
+        delta.map(|cycles| cycles / base * 100.0)
+    };
+    hull((0..layouts).flat_map(|at| fit.error.map(|error| under(at, error))))
 }
 
 /// Costly instructions and iterations that changed, and that no cost is known of.
@@ -70,6 +99,9 @@ fn left_out(row: &Row, terms: &[Term<'_>], calibration: &Calibration) -> BTreeMa
         name == REP || costly.is_some_and(|it| !is_fitted(it))
     };
     let is_known = |name: &str| terms.iter().flat_map(|it| &it.of).any(|it| it.metric == name);
+    // Without a measured start, the iterations have its cost.
+    let is_start = |name: &str| Costly::STRINGS.iter().any(|kind| kind.name() == name);
+    let is_known = |name: &str| is_known(name) || is_start(name) && is_known(REP);
     let changed = row.effects().iter().filter(|it| has_changed(it));
     let unknown = changed.filter(|it| has_cost(&it.metric) && !is_known(&it.metric));
     unknown.map(|effect| (effect.metric.clone(), effect.delta)).collect()
@@ -118,8 +150,10 @@ impl Term<'_> {
 }
 
 fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
-    // What a fit is wrong by is of a row, with its costly instructions.
-    let [least, most] = calibration.fit.as_ref().map_or([1.0; 2], |fit| fit.error);
+    // What a fit to misses is wrong by is of a row, with its costly instructions. One to
+    // instructions alone has all misses among what it is wrong by.
+    let with_misses = calibration.fit.as_ref().filter(|fit| fit.needs_model());
+    let [least, most] = with_misses.map_or([1.0; 2], |fit| fit.error);
     let known = |name: &str, [low, high]: LowHigh| {
         let of = vec![row.effect(name)?];
         let cost = [low * least.min(1.0), high * most.max(1.0)];
@@ -127,10 +161,34 @@ fn terms<'a>(row: &'a Row, calibration: &Calibration) -> Vec<Term<'a>> {
     };
     let operations = calibration.operations.iter();
     let operations = operations.filter_map(|(kind, cost)| known(kind.name(), *cost));
-    let rep = calibration.rep_iteration.and_then(|cost| known(REP, cost));
+    // A fit has what iterations miss beyond the first cache.
+    let rep = iteration(row, calibration)
+        .and_then(|cost| Some(Term { in_row: cost[0], ..known(REP, cost)? }));
     let fitted = calibration.fit.iter().flat_map(|fit| fitted(row, fit));
     operations.chain(rep).chain(fitted).collect()
 }
+
+/// What an iteration costs in this row: of the string instructions of which the change makes more
+/// or fewer, else of those that the row has, else of any.
+fn iteration(row: &Row, calibration: &Calibration) -> Option<LowHigh> {
+    let deltas = Costly::STRINGS.iter().filter_map(|kind| row.effect(kind.name()));
+    let most = deltas.map(|effect| effect.delta.abs()).fold(0.0, f64::max);
+    // A few starts of another one are what layouts do.
+    let has_changed =
+        |effect: &Effect| effect.delta != 0.0 && effect.delta.abs() >= most * LEAST_OF_STARTS;
+    let is_there = |effect: &Effect| effect.base + effect.change > 0.0;
+    let started = |is_one: &dyn Fn(&Effect) -> bool| {
+        let kinds = Costly::STRINGS.iter();
+        let kinds = kinds.filter(|kind| row.effect(kind.name()).is_some_and(is_one));
+        hull(kinds.filter_map(|kind| calibration.iterations.get(kind).copied()))
+    };
+    let any = || hull(calibration.iterations.values().copied());
+    let changed = started(&has_changed).or_else(|| started(&is_there));
+    changed.or_else(any).or(calibration.rep_iteration)
+}
+
+/// The share of the starts of the string instruction that changed most.
+const LEAST_OF_STARTS: f64 = 0.1;
 
 fn fitted<'a>(row: &'a Row, fit: &CalibrationFit) -> impl Iterator<Item = Term<'a>> {
     fit.cycles.iter().map(move |(thing, cycles)| {

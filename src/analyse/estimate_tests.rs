@@ -46,6 +46,9 @@ fn calibration(fit: Option<CalibrationFit>) -> Calibration {
         cycles_per_ns: 2.5,
         operations: [(Costly::Cr3Write, [100.0, 120.0]), (Costly::Locked, [4.0, 5.0])].into(),
         rep_iteration: None,
+        iterations: Default::default(),
+        counted_kernel: String::new(),
+        timed_kernel: String::new(),
         fit,
     }
 }
@@ -178,4 +181,50 @@ fn what_did_other_work_and_several_cpus_have_none() {
     let mut rows = [other, several];
     estimate(&mut rows, "here.toml", &calibration(None));
     assert!(rows.iter().all(|row| row.counts().unwrap().estimate.is_none()));
+}
+
+/// Clearing is much cheaper by the byte than copying by words: what changed is what iterates.
+#[test]
+fn an_iteration_costs_what_the_string_instruction_costs_that_changed() {
+    let of_strings = |stosb: [u64; 2], movs: [u64; 2]| {
+        let known = [(Costly::RepStosb, [0.02, 0.08]), (Costly::RepMovs, [0.5, 1.0])];
+        let known = Calibration { iterations: known.into(), ..calibration(None) };
+        let mut rows = [row(vec![
+            effect("instructions", &[1000], &[1000]),
+            effect("rep-iterations", &[100], &[40_100]),
+            effect("rep-stosb", &stosb[..1], &stosb[1..]),
+            effect("rep-movs", &movs[..1], &movs[1..]),
+        ])];
+        estimate(&mut rows, "here.toml", &known);
+        let found = rows[0].counts().unwrap().estimate.clone().unwrap();
+        assert!(found.left_out.is_empty(), "{found:?}");
+        found.delta
+    };
+    assert_eq!(of_strings([0, 10], [50, 50]), [80.0, 320.0]);
+    assert_eq!(of_strings([10, 10], [50, 60]), [2000.0, 4000.0]);
+    // A layout moves a start in a hundred.
+    assert_eq!(of_strings([0, 1000], [50, 60]), [80.0, 320.0]);
+    // Longer ones of both kinds, or of either: all that it may be.
+    assert_eq!(of_strings([10, 20], [50, 60]), [80.0, 4000.0]);
+    assert_eq!(of_strings([10, 10], [0, 0]), [80.0, 320.0]);
+}
+
+/// If all instructions take twice as long as predicted, so do those that the change adds.
+#[test]
+fn of_a_fit_to_instructions_alone_base_and_change_are_wrong_together() {
+    let effects = || {
+        vec![
+            effect("instructions", &[1000, 1000], &[1100, 1100]),
+            effect("cr3-write", &[0, 0], &[20, 20]),
+        ]
+    };
+    let plain = fit(&[(Fitted::Instruction, 0.8)]);
+    let found = of(effects()[..1].to_vec(), plain.clone());
+    assert_eq!(found.base, Some([40.0, 160.0]));
+    let [low, high] = found.percent.unwrap();
+    assert!((low - 10.0).abs() < 1e-9 && (high - 10.0).abs() < 1e-9, "{low} {high}");
+    // A load of CR3 was timed: it costs the same in a row that takes longer.
+    let [low, high] = of(effects(), plain).percent.unwrap();
+    assert!((low - (10.0 + 200.0 / 1.6)).abs() < 1e-9, "{low}");
+    assert!((high - (10.0 + 240.0 / 0.4)).abs() < 1e-9, "{high}");
 }

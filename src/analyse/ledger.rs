@@ -1,10 +1,12 @@
 //! Comparisons of several additions with one base become a table that ranks them.
 
+use std::collections::BTreeMap;
+
 use super::effect::verdict;
 use crate::model::{
-    Comparison, ComparisonMethod, Effect, Evidence, ExitTable, GuestsEvidence, GuestsPlan,
+    Comparison, ComparisonMethod, Costly, Effect, Evidence, ExitTable, GuestsEvidence, GuestsPlan,
     LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
-    LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict,
+    LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict, Warning,
 };
 use crate::stats::exact::judge;
 use crate::stats::tables::change_percent;
@@ -20,7 +22,8 @@ pub fn ledger(
     let (_, first) = each.first()?;
     let (method, layouts) = method(first)?;
     let warnings = each.iter().flat_map(|(name, comparison)| {
-        comparison.warnings.iter().map(|warning| (name.clone(), warning.clone()))
+        let of_comparison = comparison.warnings.iter().cloned();
+        of_comparison.chain(without_change(&comparison.rows)).map(|warning| (name.clone(), warning))
     });
     let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
     Some(LedgerTable {
@@ -30,8 +33,23 @@ pub fn ledger(
         threshold_percent: Some(first.threshold_percent),
         again: Vec::new(),
         rows: rows.collect(),
+        already_on: Vec::new(),
         not_built,
         warnings: warnings.collect(),
+    })
+}
+
+/// What changes no count of any row is perhaps no change.
+fn without_change(rows: &[Row]) -> Option<Warning> {
+    let is_counted = rows.iter().all(|row| row.counts().is_some());
+    let is_judged = |row: &Row| row.verdict == Verdict::NoDetectedChange;
+    let effects = || rows.iter().flat_map(Row::effects);
+    let is_same = !rows.is_empty() && rows.iter().all(is_judged) && is_counted;
+    (is_same && !effects().any(|effect| effect.verdict.is_change())).then(|| Warning {
+        fact: "no row changed: is it already on, or not known to this kernel?".to_owned(),
+        next_step: "look for it in the kernel's configuration, and in its \
+                    Documentation/admin-guide/kernel-parameters.txt"
+            .to_owned(),
     })
 }
 
@@ -56,8 +74,7 @@ fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison
     let threshold = each.first().map_or(0.0, |(_, comparison)| comparison.threshold_percent);
     let parts: Vec<(&String, &Row)> =
         each.iter().filter_map(|(name, it)| Some((name, it.rows.get(at)?))).collect();
-    let mut entries: Vec<LedgerEntry> =
-        parts.iter().map(|(name, row)| entry(name, row, threshold)).collect();
+    let mut entries: Vec<LedgerEntry> = parts.iter().map(|(name, row)| entry(name, row)).collect();
     entries.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let rows: Vec<&Row> = parts.iter().map(|(_, row)| *row).collect();
     let together = together.and_then(|comparison| comparison.rows.get(at));
@@ -67,7 +84,7 @@ fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison
         row: rows.first().map_or(String::new(), |row| row.row.clone()),
         base,
         entries,
-        together: together.map(|row| entry("together", row, threshold)),
+        together: together.map(|row| entry("together", row)),
         interactions: together
             .and_then(|together| interactions(&rows, together, threshold))
             .unwrap_or_default(),
@@ -76,34 +93,41 @@ fn ranked(at: usize, each: &[(String, Comparison)], together: Option<&Comparison
 
 /// What was not measured comes last.
 fn rank(entry: &LedgerEntry) -> f64 {
-    entry.costs.as_ref().map_or(f64::NEG_INFINITY, |costs| costs.all.delta)
+    let rank = entry.costs.as_ref().and_then(LedgerCosts::rank);
+    rank.unwrap_or(f64::NEG_INFINITY)
 }
 
-fn entry(name: &str, row: &Row, threshold_percent: f64) -> LedgerEntry {
+fn entry(name: &str, row: &Row) -> LedgerEntry {
     LedgerEntry {
         name: name.to_owned(),
         verdict: row.verdict,
         decided_by: row.counts().map(|it| it.decided_by.clone()).unwrap_or_default(),
-        costs: costs(row, threshold_percent),
+        costs: costs(row),
     }
 }
 
-fn costs(row: &Row, threshold_percent: f64) -> Option<LedgerCosts> {
+fn costs(row: &Row) -> Option<LedgerCosts> {
     let effects = deciding(row)?;
-    let all = |side| {
-        let mut values = effects.iter().map(|effect| raw(effect, side));
-        let first = values.next().unwrap_or_default();
-        values.fold(first, |sum, more| added(sum, &more))
-    };
-    let all = cost(Sides::of(all), &all(Side::Base), ops(row), threshold_percent)?;
+    let all = of_effect(effects.first()?);
     let verdict = if row.verdict == Verdict::DifferentWork { row.verdict } else { all.verdict };
     let metric =
         |effect: &&Effect| LedgerMetric { metric: effect.metric.clone(), cost: of_effect(effect) };
     Some(LedgerCosts {
         all: LedgerCost { verdict, ..all },
+        estimate: row.counts().and_then(|counts| counts.estimate.clone()),
+        costly: costly(row),
         metrics: effects.iter().map(metric).collect(),
         exits: row.guests().and_then(exits).unwrap_or_default(),
     })
+}
+
+/// Those that changed.
+fn costly(row: &Row) -> BTreeMap<Costly, f64> {
+    let of = |kind: Costly| {
+        let effect = row.effect(kind.name())?;
+        (effect.verdict.is_change() && effect.delta != 0.0).then_some((kind, effect.delta))
+    };
+    Costly::ALL.into_iter().filter_map(of).collect()
 }
 
 /// What decides: instructions and REP iterations in process context; of guests the time.

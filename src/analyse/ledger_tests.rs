@@ -1,6 +1,6 @@
 use super::*;
 use crate::analyse::effect::{Values, effect};
-use crate::model::{CountsEvidence, Evidence};
+use crate::model::{Calibration, CalibrationFit, CountsEvidence, Evidence, Fitted};
 
 const BASE: [u64; 5] = [10_000, 10_002, 10_001, 10_000, 10_003];
 
@@ -77,16 +77,60 @@ fn what_failed_has_no_sum() {
     assert_eq!(interactions(&[&good], &failed, 0.1), None);
 }
 
-/// Clearing memory: 23 instructions fewer, and 4096 iterations more.
+/// Clearing memory: 23 instructions fewer and 4096 iterations more. Iterations are no instructions:
+/// without an estimate they are not in the rank, with one they are as many cycles as they take.
 #[test]
-fn iterations_count_in_the_rank() {
+fn iterations_are_never_counted_as_instructions() {
     let (clearing, calling) = (row([-23; 5], [4096; 5]), row([80; 5], [0; 5]));
-    let of = |name: &str, row: &Row| entry(name, row, 0.1);
-    let mut all = [of("calling", &calling), of("clearing", &clearing)];
-    all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    let ranked = |rows: [&Row; 2]| {
+        let mut all = [entry("calling", rows[0]), entry("clearing", rows[1])];
+        all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        all
+    };
+    let all = ranked([&calling, &clearing]);
+    assert_eq!(all[0].name, "calling");
+    let costs = all[1].costs.as_ref().unwrap();
+    assert_eq!((costs.all.delta, costs.all.verdict), (-23.0, Verdict::Faster));
+    assert_eq!(costs.metric("rep-iterations").unwrap().delta, 4096.0);
+    let mut rows = [calling, clearing];
+    crate::analyse::estimate(&mut rows, "made-up", &calibration());
+    let all = ranked([&rows[0], &rows[1]]);
     assert_eq!(all[0].name, "clearing");
-    let costs = all[0].costs.as_ref().unwrap();
-    assert_eq!((costs.all.delta, costs.all.verdict), (4073.0, Verdict::Slower));
-    assert_eq!(costs.metrics[0].cost.verdict, Verdict::Faster);
-    assert!((costs.all.percent.unwrap() - 4073.0 / 10_501.0 * 100.0).abs() < 0.01);
+    // -23 + 4096 / 16 to 4096 / 8 of 10 000 instructions and 500 iterations.
+    let [low, high] = all[0].costs.as_ref().unwrap().estimated_percent().unwrap();
+    let [least, most] = [233.0, 489.0].map(|cycles| cycles / 10_047.0 * 100.0);
+    assert!((low - least).abs() < 0.01 && (high - most).abs() < 0.01, "{low} {high}");
+}
+
+fn calibration() -> Calibration {
+    Calibration {
+        cpu: "a".to_owned(),
+        microcode: String::new(),
+        is_virtual: false,
+        cycles_per_ns: 1.0,
+        operations: BTreeMap::new(),
+        rep_iteration: Some([1.0 / 16.0, 1.0 / 8.0]),
+        iterations: BTreeMap::new(),
+        counted_kernel: String::new(),
+        timed_kernel: String::new(),
+        fit: Some(CalibrationFit {
+            rows: 30,
+            groups: 2,
+            error: [1.0, 1.0],
+            cycles: [(Fitted::Instruction, 1.0)].into(),
+            bounds: [(Fitted::Instruction, [1.0, 1.0])].into(),
+        }),
+    }
+}
+
+#[test]
+fn an_addition_that_changes_nothing_is_asked_about() {
+    let named = |row: Row| {
+        let rows = vec![Row { verdict: row.effects()[0].verdict, ..row }];
+        without_change(&rows).map(|warning| warning.fact)
+    };
+    let asked = "no row changed: is it already on, or not known to this kernel?".to_owned();
+    assert_eq!(named(row([0; 5], [0; 5])), Some(asked));
+    assert_eq!(named(row([80; 5], [0; 5])), None);
+    assert_eq!(named(row([0; 5], [4096; 5])), None);
 }

@@ -19,15 +19,19 @@ use crate::model::Costly;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Fit the rows of this comparison of the running kernel with itself, counted with --model
+    /// Fit the rows of this comparison of the running kernel with itself; counted with --model,
+    /// misses are fitted, too
     #[arg(long, value_name = "DIR", requires = "times")]
     counts: Option<PathBuf>,
     /// Fit them to these times: what `ktax workloads run --json` printed; repeat for more
     #[arg(long, value_name = "FILE", requires = "counts")]
     times: Vec<PathBuf>,
+    /// Accept counts of another kernel than the one that this machine runs, for wider estimates
+    #[arg(long, requires = "counts")]
+    other_kernel: bool,
     /// Write this machine's caches and branches into the file [default: those of a like machine;
-    /// with --counts: those that were modelled]
-    #[arg(long, value_name = "MODEL|FILE", value_parser = model(), conflicts_with = "counts")]
+    /// those that were modelled take precedence]
+    #[arg(long, value_name = "MODEL|FILE", value_parser = model())]
     #[arg(hide_possible_values = true)]
     model: Option<String>,
     /// Write this file
@@ -49,6 +53,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let order = CalibrateOrder {
         model: args.model.clone(),
         rows: args.counts.clone().map(|counts| (counts, args.times.clone())),
+        may_be_other_kernel: args.other_kernel,
         out: args.out.clone(),
     };
     let cancel = cancel()?;

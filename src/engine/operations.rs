@@ -27,19 +27,24 @@ const AREA: usize = 4096;
 /// Executes the instruction [`CHAIN`] times, or nothing.
 type Chain = fn(&mut Area);
 
+macro_rules! execute {
+    ($($instruction:literal),+; $($operands:tt)*) => {
+        // SAFETY: it writes to an area alone and to registers that a call may change; string
+        // instructions get no more iterations than an area has units. What `fxrstor64` restores,
+        // also MXCSR and the x87's control word, was saved in the same thread: `cycles_of` begins
+        // with that.
+        unsafe { asm!($($instruction,)+ $($operands)*) }
+    };
+}
+
 macro_rules! chain {
     ($($instruction:literal),+) => {
         |area: &mut Area| {
-            // SAFETY: it writes to `area` alone and to registers that a call may change. What
-            // `fxrstor64` restores, also MXCSR and the x87's control word, was saved in the same
-            // thread: `cycles_of` begins with that.
-            unsafe {
-                asm!(
-                    ".rept {chain}", $($instruction,)+ ".endr",
-                    chain = const CHAIN,
-                    inout("rdi") area.0.as_mut_ptr() => _, clobber_abi("sysv64"),
-                )
-            }
+            execute!(
+                ".rept {chain}", $($instruction),+, ".endr";
+                chain = const CHAIN,
+                inout("rdi") area.0.as_mut_ptr() => _, clobber_abi("sysv64"),
+            )
         }
     };
 }
@@ -47,7 +52,7 @@ macro_rules! chain {
 /// Cycles of one such instruction: 9 of 10 values lie between. `None` where only the kernel may
 /// execute it, or where it depends on where it goes.
 pub fn cycles(kind: Costly) -> Option<LowHigh> {
-    hull(chains(kind).into_iter().map(cycles_of))
+    start(kind).or_else(|| hull(chains(kind).into_iter().map(cycles_of)))
 }
 
 fn chains(kind: Costly) -> Vec<Chain> {
@@ -60,6 +65,8 @@ fn chains(kind: Costly) -> Vec<Chain> {
             }
         }],
         Costly::Pause => vec![chain!("pause")],
+        // mov word ptr [rdi], ss: a segment that can be written
+        Costly::Verw => vec![chain!("mov word ptr [rdi], ss", "verw word ptr [rdi]")],
         Costly::Xsave => vec![chain!("fxsave64 [rdi]"), chain!("fxrstor64 [rdi]")],
         Costly::Clflush => vec![chain!("clflush [rdi]")],
         Costly::Rdtsc => vec![chain!("rdtsc")],
@@ -68,18 +75,78 @@ fn chains(kind: Costly) -> Vec<Chain> {
     }
 }
 
-/// Cycles of an iteration of a repeated string instruction that clears a page, or copies within
-/// it, by bytes or by words of 8: 9 of 10 values lie between.
-pub fn cycles_of_iteration() -> LowHigh {
-    const HALF: usize = AREA / 2;
-    let ways: [(Chain, usize); 4] = [
-        (chain!("mov ecx, 4096", "rep stosb", "sub rdi, 4096"), AREA),
-        (chain!("mov ecx, 512", "rep stosq", "sub rdi, 4096"), AREA / 8),
-        (chain!("lea rsi, [rdi + 2048]", "mov ecx, 2048", "rep movsb", "sub rdi, 2048"), HALF),
-        (chain!("lea rsi, [rdi + 2048]", "mov ecx, 256", "rep movsq", "sub rdi, 2048"), HALF / 8),
-    ];
-    let each = ways.map(|(chain, times)| cycles_of(chain).map(|cycles| cycles / times as f64));
-    hull(each).unwrap_or_default()
+/// Executes a repeated string instruction, for so many iterations.
+type StringInstruction = fn(&mut Area, &Area, usize);
+
+macro_rules! string {
+    ($instruction:literal) => {
+        |to: &mut Area, from: &Area, count: usize| {
+            execute!(
+                $instruction;
+                inout("rdi") to.0.as_mut_ptr() => _, inout("rsi") from.0.as_ptr() => _,
+                inout("rcx") count => _, in("rax") 0_u64, options(nostack),
+            )
+        }
+    };
+}
+
+/// A repeated string instruction, and the bytes of an iteration.
+fn string(kind: Costly) -> Option<(StringInstruction, usize)> {
+    Some(match kind {
+        Costly::RepStosb => (string!("rep stosb"), 1),
+        Costly::RepStos => (string!("rep stosq"), 8),
+        Costly::RepMovsb => (string!("rep movsb"), 1),
+        Costly::RepMovs => (string!("rep movsq"), 8),
+        _ => return None,
+    })
+}
+
+/// So many pages are more than the second cache of any core has.
+const PAGES: usize = 4096;
+
+/// Another page each time, which no prefetcher expects.
+const STRIDE: usize = 1021;
+
+/// Cycles of an iteration that clears or copies a page: from one that the first cache has to one
+/// that is behind the second; 9 of 10 values of each lie between.
+pub fn iterations(kind: Costly) -> Option<LowHigh> {
+    let (instruction, bytes) = string(kind)?;
+    let count = AREA / bytes;
+    let places = [1, PAGES].map(|pages| {
+        let mut rounds = rounds_of(instruction, [0, count], pages);
+        rounds.drain(..WARM_UP);
+        nine_of_ten(&rounds, (CHAIN * count) as f64)
+    });
+    hull(places)
+}
+
+/// Cycles of a start that clears or copies little.
+fn start(kind: Costly) -> Option<LowHigh> {
+    let (instruction, bytes) = string(kind)?;
+    let of = |(nothing, little): (StringInstruction, usize)| {
+        let mut rounds = rounds_of(instruction, [0, little], 1);
+        let empty = rounds_of(nothing, [0, 0], 1);
+        rounds.iter_mut().zip(empty).for_each(|(round, [empty, _])| round[0] = empty);
+        nine_of_ten(&rounds[WARM_UP..], CHAIN as f64)
+    };
+    let nothing: StringInstruction = |_, _, _| {};
+    hull([1, 64 / bytes].map(|little| of((nothing, little))))
+}
+
+/// What rounds of a chain take, with two numbers of iterations.
+fn rounds_of(instruction: StringInstruction, counts: [usize; 2], pages: usize) -> Vec<[u64; 2]> {
+    let mut to: Vec<Area> = (0..pages).map(|_| Area([1; AREA])).collect();
+    let from: Vec<Area> = (0..pages).map(|_| Area([2; AREA])).collect();
+    let mut at = 0;
+    let mut round = |count: usize| {
+        let before = ticks();
+        for _ in 0..CHAIN {
+            instruction(&mut to[at], &from[pages - 1 - at], count);
+            at = (at + STRIDE) % pages;
+        }
+        ticks().wrapping_sub(before)
+    };
+    (0..ROUNDS).map(|_| counts.map(&mut round)).collect()
 }
 
 fn cycles_of(chain: Chain) -> LowHigh {

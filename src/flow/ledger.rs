@@ -11,8 +11,9 @@ use super::session::Session;
 use super::store::keep_result;
 use super::whole::compare_with_base_of;
 use crate::analyse;
-use crate::model::{Comparison, LedgerTable};
-use crate::plan::{Ledger, TOGETHER};
+use crate::disk::read_text;
+use crate::model::{AlreadyOn, Comparison, LedgerTable, Row, Warning};
+use crate::plan::{ExperimentMethod, Ledger, TOGETHER, measured_machine};
 
 /// What came of a ledger.
 #[derive(Debug)]
@@ -29,6 +30,10 @@ pub struct Ranked {
 /// # Errors
 /// No addition can be built, or something on the host failed.
 pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option<Ranked>, Error> {
+    let Checked { ledger, already_on, without_effect } = match check(ledger.clone(), session) {
+        Err(Error::Cancelled) => return Ok(None),
+        checked => checked?,
+    };
     let (mut each, mut not_built) = (Vec::new(), Vec::new());
     let mut first: Option<PathBuf> = None;
     let of = ledger.experiments.len();
@@ -50,7 +55,7 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
         // The first one has itself.
         let first = first.get_or_insert(dir.clone());
         match compare_with_base_of(first, &dir, plan, session)? {
-            Some(comparison) => each.push((name.clone(), comparison)),
+            Some(comparison) => each.push((name.clone(), estimated(comparison)?)),
             None => return Ok(None),
         }
     }
@@ -61,8 +66,57 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built);
     let mut table = table.ok_or(Error::NothingBuilt)?;
     table.again.clone_from(&ledger.again);
+    table.already_on = already_on;
+    table.warnings.extend(without_effect);
     keep(out, LEDGER, &table)?;
     keep_result(&table, session);
     let comparisons = each.into_iter().map(|(_, comparison)| comparison).chain(together).collect();
     Ok(Some(Ranked { table, comparisons }))
+}
+
+/// What the machine that ships would take, unless the user named another one. A ledger ranks by
+/// cycles, for instructions and iterations are no common unit.
+fn estimated(mut comparison: Comparison) -> Result<Comparison, Error> {
+    let is_estimated = |row: &Row| row.counts().is_some_and(|counts| counts.estimate.is_some());
+    if !comparison.rows.iter().any(is_estimated) {
+        let (name, calibration) = measured_machine()?;
+        analyse::estimate(&mut comparison.rows, name, &calibration);
+    }
+    Ok(comparison)
+}
+
+/// A ledger whose base has nothing of what is added.
+struct Checked {
+    ledger: Ledger,
+    already_on: Vec<AlreadyOn>,
+    /// Parameters that do nothing, by addition.
+    without_effect: Vec<(String, Warning)>,
+}
+
+/// The largest configuration that is read, in bytes.
+const CONFIG_MAX: u64 = 4 << 20;
+
+/// What is added to a kernel that has it already would cost nothing. So the base boots without.
+fn check(ledger: Ledger, session: &Session<'_>) -> Result<Checked, Error> {
+    let Some(config) = base_config(&ledger, session)? else {
+        return Ok(Checked { ledger, already_on: Vec::new(), without_effect: Vec::new() });
+    };
+    let already_on = ledger.already_on(&config);
+    let without_effect = ledger.without_effect(&config);
+    for one in &already_on {
+        session.observer.note(&format!("{}: {}", one.added, one.text()));
+    }
+    Ok(Checked { ledger: ledger.without(&already_on)?, already_on, without_effect })
+}
+
+/// The configuration of the base's kernel; `None` where nobody knows it, or it cannot be built,
+/// which the first comparison says.
+fn base_config(ledger: &Ledger, session: &Session<'_>) -> Result<Option<String>, Error> {
+    let Some((_, experiment)) = ledger.experiments.first() else { return Ok(None) };
+    let ExperimentMethod::Counts(counts) = &experiment.method else { return Ok(None) };
+    match session.obtain(&counts.base) {
+        Ok(kernel) => Ok(kernel.config.and_then(|path| read_text(&path, CONFIG_MAX).ok())),
+        Err(Error::Cancelled) => Err(Error::Cancelled),
+        Err(error) => why_unbuilt(error).map(|_| None),
+    }
 }

@@ -48,6 +48,16 @@ pub struct Calibration {
     /// Cycles of each iteration of a repeated string instruction, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rep_iteration: Option<LowHigh>,
+    /// Cycles of each iteration, by the instruction that repeats: from memory that the first cache
+    /// has, to memory that no cache of the core has. What a start takes is among the operations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub iterations: BTreeMap<Costly, LowHigh>,
+    /// The kernel whose counts were fitted, if the times are of another one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub counted_kernel: String,
+    /// The kernel that was timed, if the counts are of another one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timed_kernel: String,
     /// What the rest takes; absent where no rows could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<CalibrationFit>,
@@ -62,9 +72,14 @@ impl Calibration {
         let of_nothing = |(kind, interval): (&Costly, &LowHigh)| {
             (!is_interval(*interval)).then(|| format!("operations.{}", kind.name()))
         };
-        let texts = [&self.cpu, &self.microcode];
+        let texts = [&self.cpu, &self.microcode, &self.counted_kernel, &self.timed_kernel];
+        let is_repeated = |(kind, interval): (&Costly, &LowHigh)| {
+            Costly::STRINGS.contains(kind) && is_interval(*interval)
+        };
         let wrong = if let Some(wrong) = self.operations.iter().find_map(of_nothing) {
             wrong
+        } else if !self.iterations.iter().all(is_repeated) {
+            "iterations".to_owned()
         } else if self.rep_iteration.is_some_and(|it| !is_interval(it)) {
             "rep_iteration".to_owned()
         } else if self.fit.as_ref().is_some_and(|fit| !fit.is_one()) {
@@ -72,7 +87,7 @@ impl Calibration {
         } else if !is_cost(self.cycles_per_ns) || self.cycles_per_ns == 0.0 {
             "cycles_per_ns".to_owned()
         } else if texts.iter().any(|text| text.chars().any(char::is_control)) {
-            "cpu or microcode".to_owned()
+            "cpu, microcode or a kernel".to_owned()
         } else {
             return Ok(());
         };
@@ -103,13 +118,27 @@ impl CalibrationFit {
         [low * self.error[0].min(1.0), high * self.error[1].max(1.0)]
     }
 
-    /// Whether it has a cost of each thing, and some cost at all.
+    /// What one takes, with what rows are wrong by as a ratio that is given.
+    pub fn cost_with(&self, thing: Fitted, error: f64) -> LowHigh {
+        self.bounds.get(&thing).copied().unwrap_or_default().map(|cycles| cycles * error)
+    }
+
+    /// Whether it needs the counters of a model: else it was fitted to instructions alone.
+    pub fn needs_model(&self) -> bool {
+        self.cycles.keys().any(|thing| *thing != Fitted::Instruction)
+    }
+
+    /// Whether it has a cost of each thing, or of instructions alone, and some cost at all.
     fn is_one(&self) -> bool {
-        let has_all = Fitted::ALL.iter().all(|thing| {
+        let has = |thing: &Fitted| {
             let cost = self.cycles.get(thing).copied().unwrap_or(f64::NAN);
             let [low, high] = self.bounds.get(thing).copied().unwrap_or([f64::NAN; 2]);
             is_interval([low, high]) && low <= cost && cost <= high
-        });
+        };
+        let has_all = match self.needs_model() {
+            true => Fitted::ALL.iter().all(has),
+            false => has(&Fitted::Instruction) && self.bounds.len() == 1,
+        };
         let [least, most] = self.error;
         has_all
             && 1e-3 <= least
@@ -158,6 +187,11 @@ impl Fitted {
             Fitted::PageWalk => "page-walk",
             Fitted::BranchMiss => "branch-miss",
         }
+    }
+
+    /// The name of the first Metric that counts it.
+    pub fn name_of_metric(self) -> &'static str {
+        self.metrics()[0]
     }
 
     /// The names of the Metrics that count it, together.
@@ -263,6 +297,9 @@ mod tests {
             cycles_per_ns: 2.5,
             operations: [(Costly::Locked, [17.0, 18.0])].into(),
             rep_iteration: Some([0.1, 1.0]),
+            iterations: [(Costly::RepStosb, [0.01, 0.1])].into(),
+            counted_kernel: String::new(),
+            timed_kernel: String::new(),
             fit: Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles, bounds }),
         }
     }
@@ -279,6 +316,12 @@ mod tests {
             with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [18.0, 17.0]),
             with(|it| *it.operations.get_mut(&Costly::Locked).unwrap() = [-1.0, 17.0]),
             with(|it| it.rep_iteration = Some([f64::NAN, 1.0])),
+            with(|it| it.iterations.extend([(Costly::Locked, [1.0, 2.0])])),
+            with(|it| it.iterations.extend([(Costly::RepMovs, [2.0, 1.0])])),
+            with(|it| it.timed_kernel = "6\n".to_owned()),
+            with(|it| {
+                it.fit.as_mut().unwrap().cycles.retain(|thing, _| *thing != Fitted::PageWalk);
+            }),
             with(|it| it.cycles_per_ns = 0.0),
             with(|it| it.cpu = "a\u{1b}[2J".to_owned()),
             with(|it| it.fit.as_mut().unwrap().error = [0.0, 0.0]),

@@ -59,11 +59,19 @@ pub enum Costly {
     Indirect,
     /// A return that jumps to a thunk.
     ReturnThunk,
+    /// A start of `rep stosb`, which clears or fills memory; its iterations are counted apart.
+    RepStosb,
+    /// A start of `rep stosw`, `rep stosl` or `rep stosq`.
+    RepStos,
+    /// A start of `rep movsb`, which copies memory.
+    RepMovsb,
+    /// A start of `rep movsw`, `rep movsl` or `rep movsq`.
+    RepMovs,
 }
 
 impl Costly {
     /// All kinds, in the order in which they are printed.
-    pub const ALL: [Costly; 25] = [
+    pub const ALL: [Costly; 29] = [
         Costly::Cr3Write,
         Costly::Invlpg,
         Costly::Invpcid,
@@ -89,7 +97,15 @@ impl Costly {
         Costly::Rdrand,
         Costly::Indirect,
         Costly::ReturnThunk,
+        Costly::RepStosb,
+        Costly::RepStos,
+        Costly::RepMovsb,
+        Costly::RepMovs,
     ];
+
+    /// Starts of repeated string instructions.
+    pub const STRINGS: [Costly; 4] =
+        [Costly::RepStosb, Costly::RepStos, Costly::RepMovsb, Costly::RepMovs];
 
     /// The name in files and on the screen.
     pub const fn name(self) -> &'static str {
@@ -119,6 +135,10 @@ impl Costly {
             Costly::Rdrand => "rdrand",
             Costly::Indirect => "indirect",
             Costly::ReturnThunk => "return-thunk",
+            Costly::RepStosb => "rep-stosb",
+            Costly::RepStos => "rep-stos",
+            Costly::RepMovsb => "rep-movsb",
+            Costly::RepMovs => "rep-movs",
         }
     }
 }

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{GuestsPlan, Key, Verdict, Warning};
+use super::{Costly, Estimate, GuestsPlan, Key, LowHigh, Verdict, Warning};
 
 /// What each of several additions to one base costs, and all of them together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,10 +22,43 @@ pub struct LedgerTable {
     pub again: Vec<String>,
     /// One for each Workload.
     pub rows: Vec<LedgerRow>,
+    /// What the base would have had by itself: it was measured without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub already_on: Vec<AlreadyOn>,
     /// Additions that could not be built, and why.
     pub not_built: Vec<(String, String)>,
     /// What to know of an addition.
     pub warnings: Vec<(String, Warning)>,
+}
+
+/// What of an addition the base's kernel has by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlreadyOn {
+    /// The addition.
+    pub added: String,
+    /// Its parameter or options.
+    pub what: String,
+    /// Why it is on.
+    pub because: String,
+    /// What the base has instead, to measure it: a parameter or options. Empty where nothing turns
+    /// it off.
+    pub instead: String,
+}
+
+impl AlreadyOn {
+    /// `already on: CONFIG_X=y; the base boots with x=off to measure it`.
+    pub fn text(&self) -> String {
+        let AlreadyOn { what, because, instead, .. } = self;
+        let base = match instead.as_str() {
+            "" => "nothing turns it off, so it costs nothing here".to_owned(),
+            options if options.starts_with("CONFIG_") => {
+                format!("the base is built with {options} to measure it")
+            }
+            parameter => format!("the base boots with {parameter} to measure it"),
+        };
+        format!("{what} is already on: {because}; {base}")
+    }
 }
 
 /// What a method says of a ledger's base.
@@ -78,9 +113,15 @@ pub struct LedgerEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCosts {
-    /// What the additions are ranked by: instructions and REP iterations in process context, one
-    /// counted as the other; of guests the time.
+    /// The first of the metrics: instructions in process context; of guests the time. The additions
+    /// are ranked by it where there is no estimate.
     pub all: LedgerCost,
+    /// What a machine would take, by which the additions are ranked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Costly instructions that changed: how many more per operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costly: BTreeMap<Costly, f64>,
     /// What decides: instructions and REP iterations; of guests the time.
     pub metrics: Vec<LedgerMetric>,
     /// Of guests: how often each exit reason was there, in the Layout with the median delta.
@@ -92,6 +133,29 @@ impl LedgerCosts {
     /// Whether one of the Metrics has this Verdict.
     pub fn any(&self, is: fn(Verdict) -> bool) -> bool {
         self.metrics.iter().any(|of| is(of.cost.verdict))
+    }
+
+    /// What the addition costs a machine in percent of the base's cycles, from and up to.
+    pub fn estimated_percent(&self) -> Option<LowHigh> {
+        self.estimate.as_ref()?.percent
+    }
+
+    /// What changed and the machine's file does not know: the estimate is without it.
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        self.estimate.iter().flat_map(|estimate| estimate.left_out.keys().map(String::as_str))
+    }
+
+    /// What the additions are ranked by, in percent: the middle of the estimate, else the change of
+    /// what is counted.
+    pub fn rank(&self) -> Option<f64> {
+        match self.estimated_percent() {
+            // What a row takes is wrong by a ratio.
+            Some([low, high]) if low > 0.0 || high < 0.0 => {
+                Some((low * high).sqrt() * low.signum())
+            }
+            Some([low, high]) => Some((low + high) / 2.0),
+            None => self.all.percent,
+        }
     }
 
     /// What a Metric of this name costs.

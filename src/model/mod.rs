@@ -81,7 +81,7 @@ pub use history::{
 pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step, module_and_parameters};
 pub use ledger::{
-    LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    AlreadyOn, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable,
 };
 pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};

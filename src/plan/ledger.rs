@@ -1,7 +1,9 @@
+use super::defaults::{Asked, already_on, without_effect};
 use super::error::PlanError;
 use super::experiment::Experiment;
 use super::file::{Addition, ExperimentFile, SubjectKeys};
 use super::method::Method;
+use crate::model::{AlreadyOn, Warning};
 use crate::text::escape;
 
 /// A ledger file: a base, and what is added to it, one at a time.
@@ -15,6 +17,8 @@ pub struct Ledger {
     pub experiments: Vec<(String, Experiment)>,
     /// The words of the command line that asks for it; empty where none does.
     pub again: Vec<String>,
+    /// What the file and the flags say.
+    file: ExperimentFile,
 }
 
 /// The name of all additions at once.
@@ -56,16 +60,72 @@ impl Ledger {
             let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
             return Err(PlanError::Misplaced { key, applies_to, uses });
         }
-        let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
-        let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
-        let experiments = each.chain(all).map(|(name, added)| {
-            let change = changed(&file.base, &added).map_err(refuse)?;
-            Ok((name.to_owned(), experiment(&file, name, change)?))
-        });
-        let experiments = experiments.collect::<Result<_, PlanError>>()?;
-        let title = file.title.unwrap_or_default();
-        Ok(Ledger { title, why: file.why, experiments, again: Vec::new() })
+        let experiments = experiments(&file, path)?;
+        let (title, why) = (file.title.clone().unwrap_or_default(), file.why.clone());
+        Ok(Ledger { title, why, experiments, again: Vec::new(), file })
     }
+
+    /// The same, with the words of the command line that asks for it.
+    pub fn asked_by(self, again: Vec<String>) -> Ledger {
+        Ledger { again, ..self }
+    }
+
+    /// What the base's kernel has already of what is added, by its configuration.
+    pub fn already_on(&self, config: &str) -> Vec<AlreadyOn> {
+        let line = self.file.base.boot_line.as_deref().unwrap_or_default();
+        let each = self.file.add.iter();
+        each.flat_map(|addition| already_on(&asked(addition), line, config)).collect()
+    }
+
+    /// The parameters that do nothing on the base's kernel, by its configuration.
+    pub fn without_effect(&self, config: &str) -> Vec<(String, Warning)> {
+        let of = |addition: &Addition| {
+            let name = addition.name.clone();
+            let found = without_effect(&asked(addition), config);
+            found.into_iter().map(move |(parameter, why)| {
+                let fact = format!("{parameter} does nothing on this kernel: {why}");
+                let next_step = "use a kernel that is built with it".to_owned();
+                (name.clone(), Warning { fact, next_step })
+            })
+        };
+        self.file.add.iter().flat_map(of).collect()
+    }
+
+    /// The same ledger, whose base has none of these: it has what stands for them instead.
+    ///
+    /// # Errors
+    /// The base cannot be measured so.
+    pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, PlanError> {
+        let mut file = self.file;
+        for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
+            let base = &mut file.base;
+            if instead.starts_with("CONFIG_") {
+                base.config.push(instead.to_owned());
+                continue;
+            }
+            let line = base.boot_line.take().unwrap_or_default();
+            base.boot_line = Some(format!("{line} {instead}").trim().to_owned());
+        }
+        let experiments = experiments(&file, "the ledger")?;
+        Ok(Ledger { experiments, file, ..self })
+    }
+}
+
+fn asked(addition: &Addition) -> Asked<'_> {
+    let Addition { name, boot_line, config, .. } = addition;
+    Asked { name, boot_line, config }
+}
+
+/// An Experiment for each addition, and one for all of them, if there are several.
+fn experiments(file: &ExperimentFile, path: &str) -> Result<Vec<(String, Experiment)>, PlanError> {
+    let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+    let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
+    let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
+    let experiments = each.chain(all).map(|(name, added)| {
+        let change = changed(&file.base, &added).map_err(refuse)?;
+        Ok((name.to_owned(), experiment(file, name, change)?))
+    });
+    experiments.collect()
 }
 
 /// What no ledger can do without, or with.

@@ -69,6 +69,22 @@ pub fn model_names() -> impl Iterator<Item = &'static str> {
     std::iter::once("coherence").chain(machines().map(|machine| machine.name))
 }
 
+/// The machine by which a ledger ranks where the user names none: one that ships with what it was
+/// measured to take.
+const MEASURED: &str = "zen5";
+
+/// Its name, and what it takes.
+///
+/// # Errors
+/// Its file is none, which a test excludes.
+pub fn measured_machine() -> Result<(&'static str, Calibration), PlanError> {
+    let refused =
+        |reason: &str| PlanError::Machine { file: MEASURED.to_owned(), reason: reason.to_owned() };
+    let file = machines().find(|one| one.name == MEASURED).ok_or_else(|| refused("is missing"))?;
+    let (_, calibration) = machine(file.text, file.name)?;
+    Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
+}
+
 fn built_in(name: &str) -> Result<MachineModel, PlanError> {
     let found = machines().find(|machine| machine.name == name);
     let Some(BuiltIn { name, text }) = found else {

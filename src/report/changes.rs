@@ -5,13 +5,17 @@ use std::borrow::Cow;
 use super::number;
 use super::view::{Cell, FailureReason, MetricChange, Note, Section};
 use crate::model::{
-    Effect, Failure, Metric, Row, RowFailure, Side, UserProgram, Verdict, WorkDifference, metric,
+    Costly, Effect, Failure, Metric, Row, RowFailure, Side, UserProgram, Verdict, WorkDifference,
+    metric,
 };
 
 /// Costly instructions of the process that changed, a line for each row.
 pub fn costly(rows: &[Row]) -> Section {
     let title = "Costly instructions that changed, per operation (no verdict rests on them):";
-    let notes = lines(rows, |metric| metric.costly.is_some(), both);
+    // Starts of string instructions say less than their iterations, which have lines of their own.
+    let is_wanted =
+        |metric: &Metric| metric.costly.is_some_and(|kind| !Costly::STRINGS.contains(&kind));
+    let notes = lines(rows, is_wanted, both);
     Section::Notes { title: title.to_owned(), notes }
 }
 

@@ -176,6 +176,10 @@ fn rows_that_say_nothing_of_this_machine_are_refused_and_nothing_is_written() {
         assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
         assert!(!dir.join("here.toml").exists());
     }
+    // Who asks for it gets the difference of both kernels in the error, and their names.
+    write(dir, 40, "9.9.9", &cpu);
+    let other = table(&in_dir(dir, &FIT.replace("--json", "--other-kernel --json"))).calibration;
+    assert_eq!((other.counted_kernel, other.timed_kernel), (release.clone(), "9.9.9".to_owned()));
     write(dir, 40, &release, &cpu);
     for (words, why) in [
         ("calibrate --out here", "a machine's file ends in .toml; write --out machine.toml"),

@@ -24,6 +24,8 @@ pub struct CalibrateOrder {
     /// A comparison of the running kernel with itself, counted with a model; and the same rows,
     /// timed.
     pub rows: Option<(PathBuf, Vec<PathBuf>)>,
+    /// Whether the counts may be of another kernel than the times: the error has the difference.
+    pub may_be_other_kernel: bool,
     /// The file that is written.
     pub out: PathBuf,
 }
@@ -41,11 +43,14 @@ pub fn calibrate(
     let facts = noise::facts();
     let said = |name| facts.get(name).cloned().unwrap_or_default();
     // What is wrong with files is said before anything is measured.
-    let rows = order.rows.as_ref().map(|(counts, times)| Rows::read(counts, times));
+    let rows = order
+        .rows
+        .as_ref()
+        .map(|(counts, times)| Rows::read(counts, times, order.may_be_other_kernel));
     let rows = rows.transpose()?;
     let model = match (&rows, &order.model) {
-        (Some(rows), _) => rows.model.clone(),
-        (None, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
+        (Some(Rows { model: Some(model), .. }), _) => model.clone(),
+        (_, model) => named(model.as_deref().unwrap_or(like(&said(fact::CPU))))?,
     };
     if let Some(rows) = &rows {
         rows.check_machine(&said(fact::CPU))?;
@@ -59,9 +64,15 @@ pub fn calibrate(
         is_virtual: !said(fact::HYPERVISOR).is_empty(),
         cycles_per_ns: engine::operations::cycles_per_ns(),
         operations: Default::default(),
-        rep_iteration: Some(engine::operations::cycles_of_iteration()),
+        rep_iteration: None,
+        iterations: Default::default(),
+        counted_kernel: String::new(),
+        timed_kernel: String::new(),
         fit: None,
     };
+    let strings = Costly::STRINGS.into_iter();
+    let strings = strings.filter_map(|kind| Some((kind, engine::operations::iterations(kind)?)));
+    calibration.iterations = strings.collect();
     let has_guests = can_time_guests(&mut missing);
     for kind in Costly::ALL {
         if cancel.is_cancelled() {
@@ -141,36 +152,36 @@ fn named(name: &str) -> Result<MachineModel, Error> {
 struct Rows {
     counted: Comparison,
     timed: Vec<NativeTable>,
-    model: MachineModel,
+    /// What was modelled; without a model only instructions are fitted.
+    model: Option<MachineModel>,
 }
 
 impl Rows {
-    fn read(counts: &Path, times: &[PathBuf]) -> Result<Rows, Error> {
+    fn read(counts: &Path, times: &[PathBuf], may_be_other: bool) -> Result<Rows, Error> {
         let path = counts.display().to_string();
         let counted = saved(&[counts.to_owned()])?.into_iter().find_map(|one| match one.result {
             SavedResult::Comparison(it) if it.counts().is_some() => Some(*it),
             _ => None,
         });
-        let counted = counted.ok_or_else(|| CalibrateError::Other {
-            path: path.clone(),
+        let counted = counted.ok_or(CalibrateError::Other {
+            path,
             wanted: "counts",
-            next: "give the directory of `ktax compare --same --model NAME`",
+            next: "give the directory of `ktax compare --same`",
         })?;
         let key = counted.counts().map(|counts| &counts.key);
         let model = key.and_then(|key| key.model.as_ref()?.machine().cloned());
-        let model = model.ok_or(CalibrateError::NoModel { path })?;
         let timed = saved(times)?.into_iter().filter_map(|one| match one.result {
             SavedResult::Native(table) => Some(*table),
             _ => None,
         });
         let timed: Vec<NativeTable> = timed.collect();
         let rows = Rows { counted, timed, model };
-        rows.check(times)?;
+        rows.check(times, may_be_other)?;
         Ok(rows)
     }
 
     /// Refuses times of another kernel than that of the counts.
-    fn check(&self, times: &[PathBuf]) -> Result<(), Error> {
+    fn check(&self, times: &[PathBuf], may_be_other: bool) -> Result<(), Error> {
         if self.timed.is_empty() {
             let path = times.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
             return Err(CalibrateError::Other {
@@ -180,15 +191,22 @@ impl Rows {
             }
             .into());
         }
-        let kernels = self.counted.counts().map(|counts| &counts.subjects.base.kernel);
-        let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
+        let (counted, _) = self.releases();
         match self.timed.iter().find(|table| table.release != counted) {
-            None => Ok(()),
-            Some(other) => {
+            Some(other) if !may_be_other => {
                 let timed = other.release.clone();
                 Err(CalibrateError::OtherKernel { counted, timed }.into())
             }
+            _ => Ok(()),
         }
+    }
+
+    /// The kernels that were counted, and timed.
+    fn releases(&self) -> (String, String) {
+        let kernels = self.counted.counts().map(|counts| &counts.subjects.base.kernel);
+        let counted = kernels.and_then(|kernel| kernel.release.clone()).unwrap_or_default();
+        let timed = self.timed.first().map(|table| table.release.clone()).unwrap_or_default();
+        (counted, timed)
     }
 
     /// Refuses times of another machine.
@@ -201,9 +219,13 @@ impl Rows {
     }
 
     fn fit(self, to: &mut Calibration) -> Result<Vec<CalibrationRow>, Error> {
+        let (counted_kernel, timed_kernel) = self.releases();
+        if counted_kernel != timed_kernel {
+            (to.counted_kernel, to.timed_kernel) = (counted_kernel, timed_kernel);
+        }
         let Rows { counted, timed, .. } = self;
         let mut rows = analyse::calibration_rows(&counted, &timed, to.cycles_per_ns);
-        let fit = analyse::fit(&mut rows, &to.operations, to.rep_iteration);
+        let fit = analyse::fit(&mut rows, to);
         to.fit = Some(fit.map_err(|why| CalibrateError::NotFitted { why })?);
         Ok(rows)
     }

@@ -16,7 +16,8 @@ pub enum CalibrateError {
     /// Times of one kernel say nothing of another one.
     #[error(
         "the rows were counted with Linux {counted} and timed with {timed}; count the kernel that \
-         this machine runs: --kernel /boot/vmlinuz-{timed}"
+         this machine runs (--kernel /boot/vmlinuz-{timed}), or add --other-kernel: the estimates \
+         are then wider"
     )]
     OtherKernel {
         /// The release of the counts.
@@ -47,15 +48,6 @@ pub enum CalibrateError {
         path: String,
         /// Why.
         reason: String,
-    },
-    /// The counts have no counters of a machine.
-    #[error(
-        "{path} was counted without a model of a machine; count again with --model skylake, zen3 \
-         or a file"
-    )]
-    NoModel {
-        /// The directory.
-        path: String,
     },
     /// A model that is no machine.
     #[error("{name} models no machine; write --model skylake, zen3 or a file")]

@@ -6,7 +6,7 @@ use super::error::EstimateError;
 use crate::analyse;
 use crate::flow::error::Error;
 use crate::flow::file;
-use crate::model::{CountsComparison, MachineModel, Model, Saved, SavedResult};
+use crate::model::{CalibrationFit, CountsComparison, MachineModel, Model, Saved, SavedResult};
 use crate::plan::ModelKey;
 
 /// The machine of a file, with what it takes.
@@ -37,7 +37,9 @@ pub fn estimate(results: &mut [Saved], machine: &Path) -> Result<(), Error> {
         let Some(counts) = comparison.counts() else {
             return Err(EstimateError::NotCounted.into());
         };
-        if calibration.fit.is_some() && !is_of(&model, counts) {
+        if calibration.fit.as_ref().is_some_and(CalibrationFit::needs_model)
+            && !is_of(&model, counts)
+        {
             return Err(EstimateError::OtherModel { file }.into());
         }
         analyse::estimate(&mut comparison.rows, &model.name, &calibration);

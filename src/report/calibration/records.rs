@@ -1,4 +1,5 @@
-use crate::model::{CYCLES, CalibrationTable, Fitted};
+use super::view::iteration;
+use crate::model::{CYCLES, CalibrationTable};
 use crate::report::view::{Records, Value};
 
 const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
@@ -27,9 +28,12 @@ pub fn records(table: &CalibrationTable) -> Records {
     if let Some(interval) = calibration.rep_iteration {
         line("costly", "rep-iteration", interval, Value::Nothing);
     }
+    for (kind, interval) in &calibration.iterations {
+        line("costly", iteration(*kind), *interval, Value::Nothing);
+    }
     if let Some(fit) = &calibration.fit {
-        for thing in Fitted::ALL {
-            line("fitted", thing.name(), fit.cost(thing), Value::Nothing);
+        for thing in fit.cycles.keys() {
+            line("fitted", thing.name(), fit.cost(*thing), Value::Nothing);
         }
         for row in &table.rows {
             line("row", &row.row, row.predicted.unwrap_or_default(), row.cycles.into());

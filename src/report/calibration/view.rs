@@ -1,4 +1,4 @@
-use crate::model::{CYCLES, CalibrationFit, CalibrationRow, CalibrationTable, Fitted, LowHigh};
+use crate::model::{CYCLES, CalibrationFit, CalibrationRow, CalibrationTable, Costly, LowHigh};
 use crate::report::number::measured;
 use crate::report::view::{Kind, Legend, Line, Section, Table, View};
 use crate::text::{counted, shell_word};
@@ -59,13 +59,24 @@ fn operations(table: &CalibrationTable) -> Section {
     let costly = calibration.operations.iter().map(|(kind, cost)| (kind.name(), *cost));
     let rep = calibration.rep_iteration.map(|cost| ("rep-iteration", cost));
     let title = format!("One takes so many {CYCLES} ({}; 9 of 10 lie between):", table.machine);
-    costs(title, "costly instruction", costly.chain(rep))
+    let each = calibration.iterations.iter().map(|(kind, cost)| (iteration(*kind), *cost));
+    costs(title, "costly instruction", costly.chain(rep).chain(each))
+}
+
+/// An iteration of a string instruction, whose start has the kind's own name.
+pub(super) fn iteration(kind: Costly) -> &'static str {
+    match kind {
+        Costly::RepStosb => "rep-stosb-iteration",
+        Costly::RepStos => "rep-stos-iteration",
+        Costly::RepMovsb => "rep-movsb-iteration",
+        _ => "rep-movs-iteration",
+    }
 }
 
 fn constants(machine: &str, fit: &CalibrationFit) -> Section {
     let (rows, groups) = (counted(fit.rows, "row"), counted(fit.groups, "program"));
     let title = format!("Each takes so many {CYCLES} ({machine}; fitted to {rows} of {groups}):");
-    costs(title, "fitted", Fitted::ALL.map(|thing| (thing.name(), fit.cost(thing))))
+    costs(title, "fitted", fit.cycles.keys().map(|thing| (thing.name(), fit.cost(*thing))))
 }
 
 fn costs(

@@ -1,5 +1,9 @@
-use super::matrix;
-use crate::model::{LedgerCosts, LedgerEntry, LedgerRow, LedgerTable, Verdict};
+use std::collections::BTreeSet;
+
+use super::matrix::{self, is_change};
+use crate::model::{
+    LedgerCosts, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, LowHigh, Verdict,
+};
 use crate::report::number;
 use crate::stats::exact::MIN_LAYOUTS;
 use crate::text::counted;
@@ -18,15 +22,16 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
         true => names.first(),
         false => slower.first(),
     };
-    if let Some((name, (row, percent))) =
+    let unit = Unit::of(ledger);
+    if let Some((name, (row, costs))) =
         dearest_of.and_then(|name| Some((name, most(entries(ledger, name))?)))
     {
-        if percent > 0.0 {
-            let percent = number::percent(Some(percent));
-            found += &format!(" The most expensive is {name}: {percent} % ({row}).");
+        if costs.rank() > Some(0.0) {
+            found += &format!(" {name} costs most: {}.", unit.cost(costs, row, true));
         }
     }
-    found.extend(saves_most(ledger, &names));
+    found.extend(saves_most(ledger, &names, &unit));
+    found.extend(left_out(ledger, &names));
     let is_free = |name: &&str| {
         !any(name, is_change) && entries(ledger, name).all(|(_, entry)| is_judged(entry))
     };
@@ -47,17 +52,96 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
 }
 
 /// The addition that makes a row faster than any other does.
-fn saves_most(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
+fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &Unit) -> Option<String> {
     let faster = |name: &&str| {
         let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
-            entry.costs.as_ref().is_some_and(|it| it.any(|verdict| verdict == Verdict::Faster))
+            let is_faster = |costs: &LedgerCosts| costs.any(|verdict| verdict == Verdict::Faster);
+            entry.costs.as_ref().is_some_and(|costs| is_faster(costs) && costs.rank() < Some(0.0))
         };
-        let (row, percent) = least(entries(ledger, name).filter(is_faster))?;
-        Some((name.to_string(), row.to_owned(), percent))
+        let (row, costs) = least(entries(ledger, name).filter(is_faster))?;
+        Some((name.to_string(), row, costs))
     };
-    let (name, row, percent) =
-        names.iter().filter_map(faster).min_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some(format!(" {name} saves most: {} % ({row}).", number::percent(Some(percent))))
+    let (name, row, costs) = names.iter().filter_map(faster).min_by(|a, b| by_rank(a.2, b.2))?;
+    Some(format!(" {name} saves most: {}.", unit.saving(costs, row)))
+}
+
+/// The additions whose estimates lack something: they may belong above others.
+fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
+    let machine = matrix::machine(ledger)?;
+    let lacks = |name: &str| {
+        let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
+        let kinds: BTreeSet<&str> = costs.flat_map(LedgerCosts::left_out).collect();
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+        (!kinds.is_empty()).then(|| format!("{name} ({kinds})"))
+    };
+    let all: Vec<String> = names.iter().filter_map(|name| lacks(name)).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            " Not in the estimates, because it was not timed on {}: {}.",
+            machine.cpu,
+            all.join("; ")
+        )
+    })
+}
+
+/// In what the additions are ranked.
+enum Unit {
+    /// Cycles of this CPU.
+    Cycles(String),
+    /// What is counted or timed.
+    Measured(&'static str),
+}
+
+impl Unit {
+    fn of(ledger: &LedgerTable) -> Unit {
+        match (matrix::machine(ledger), &ledger.method) {
+            (Some(estimate), _) => Unit::Cycles(estimate.cpu.clone()),
+            (None, LedgerMethod::Counts { .. }) => Unit::Measured("instructions"),
+            (None, LedgerMethod::Guests(_)) => Unit::Measured("time"),
+        }
+    }
+
+    /// `an estimated 3.1 to 5.2 % of stat's cycles on AMD EPYC`.
+    fn cost(&self, costs: &LedgerCosts, row: &str, names_machine: bool) -> String {
+        match (self, costs.estimated_percent()) {
+            (Unit::Cycles(cpu), Some(ends)) => {
+                let cpu = if names_machine { format!(" on {cpu}") } else { String::new() };
+                format!("an estimated {} % of {row}'s cycles{cpu}", between(ends))
+            }
+            (Unit::Cycles(_), None) => {
+                let percent = number::percent(costs.all.percent);
+                format!("{percent} % of {row}'s instructions, of which no cycles are known")
+            }
+            (Unit::Measured(what), _) => {
+                format!("{} % of {row}'s {what}", number::percent(costs.all.percent))
+            }
+        }
+    }
+
+    /// The same of what is negative.
+    fn saving(&self, costs: &LedgerCosts, row: &str) -> String {
+        match costs.estimated_percent() {
+            Some([low, high]) if high < 0.0 => {
+                format!("an estimated {} % of {row}'s cycles", between([-high, -low]))
+            }
+            _ => self.cost(costs, row, false),
+        }
+    }
+}
+
+/// `3.1 to 5.2`; with signs where they differ.
+fn between([low, high]: LowHigh) -> String {
+    let digits = if low.abs().max(high.abs()) < 10.0 { 1 } else { 0 };
+    if low < 0.0 {
+        return format!("{low:+.digits$} to {high:+.digits$}");
+    }
+    let [low, high] = [low, high].map(|end| format!("{end:.digits$}"));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+fn by_rank(one: &LedgerCosts, other: &LedgerCosts) -> std::cmp::Ordering {
+    let rank = |costs: &LedgerCosts| costs.rank().unwrap_or(f64::NEG_INFINITY);
+    rank(one).total_cmp(&rank(other))
 }
 
 fn who_is_slower(ledger: &LedgerTable, slower: usize, all: usize) -> String {
@@ -87,12 +171,13 @@ fn together(ledger: &LedgerTable) -> Option<String> {
     let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
     let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
     rows().next()?;
+    let unit = Unit::of(ledger);
     let said = match (most(changed.iter().copied()), least(changed.iter().copied())) {
-        (Some((row, most)), _) if most > 0.0 => {
-            format!("All together cost at most {} % ({row}).", number::percent(Some(most)))
+        (Some((row, most)), _) if most.rank() > Some(0.0) => {
+            format!("All together cost at most {}.", unit.cost(most, row, false))
         }
         (_, Some((row, least))) => {
-            format!("All together save most in {row}: {} %.", number::percent(Some(least)))
+            format!("All together save at most {}.", unit.saving(least, row))
         }
         _ => "No change was detected with all together.".to_owned(),
     };
@@ -115,10 +200,6 @@ fn is_slower(costs: &LedgerCosts) -> bool {
     costs.any(|verdict| verdict == Verdict::Slower)
 }
 
-fn is_change(costs: &LedgerCosts) -> bool {
-    costs.any(Verdict::is_change)
-}
-
 fn entries<'a>(
     ledger: &'a LedgerTable,
     name: &str,
@@ -129,16 +210,39 @@ fn entries<'a>(
     })
 }
 
-/// The largest cost, in percent, and the row that has it.
-fn most<'a>(entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>) -> Option<(&'a str, f64)> {
-    entries.filter_map(cost).max_by(|a, b| a.1.total_cmp(&b.1))
+/// The largest cost, and the row that has it.
+fn most<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
+) -> Option<(&'a str, &'a LedgerCosts)> {
+    entries.filter_map(ranked).max_by(|a, b| by_rank(a.1, b.1))
 }
 
 /// The smallest.
-fn least<'a>(entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>) -> Option<(&'a str, f64)> {
-    entries.filter_map(cost).min_by(|a, b| a.1.total_cmp(&b.1))
+fn least<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
+) -> Option<(&'a str, &'a LedgerCosts)> {
+    entries.filter_map(ranked).min_by(|a, b| by_rank(a.1, b.1))
 }
 
-fn cost<'a>((row, entry): (&'a str, &'a LedgerEntry)) -> Option<(&'a str, f64)> {
-    Some((row, entry.costs.as_ref()?.all.percent?))
+fn ranked<'a>((row, entry): (&'a str, &'a LedgerEntry)) -> Option<(&'a str, &'a LedgerCosts)> {
+    let costs = entry.costs.as_ref()?;
+    costs.rank().map(|_| (row, costs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_as_many_digits_as_they_deserve() {
+        for (ends, text) in [
+            ([3.12, 5.21], "3.1 to 5.2"),
+            ([3.12, 12.4], "3 to 12"),
+            ([-1.0, 2.5], "-1.0 to +2.5"),
+            ([0.0, 0.44], "0.0 to 0.4"),
+            ([2.0, 2.01], "2.0"),
+        ] {
+            assert_eq!(between(ends), text);
+        }
+    }
 }

@@ -1,9 +1,39 @@
-use crate::model::{LedgerEntry, LedgerTable, Verdict};
+use crate::model::{Estimate, LedgerCosts, LedgerEntry, LedgerMethod, LedgerTable, Verdict};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 
-/// What the matrix has in every place.
-pub const TITLE: &str = "cost %";
+/// What the matrix has in every place, where a machine's cycles are estimated.
+pub const CYCLES_TITLE: &str = "estimated cycles %";
+
+/// Behind an estimate that lacks instructions which the machine's file does not know.
+pub const LEFT_OUT: &str = " *";
+
+/// The same, where they are not.
+pub const INSTRUCTIONS_TITLE: &str = "instructions %";
+
+/// The same of guests.
+pub const TIME_TITLE: &str = "time %";
+
+/// What the additions are ranked by.
+pub fn title(ledger: &LedgerTable) -> &'static str {
+    match &ledger.method {
+        LedgerMethod::Guests(_) => TIME_TITLE,
+        LedgerMethod::Counts { .. } if machine(ledger).is_some() => CYCLES_TITLE,
+        LedgerMethod::Counts { .. } => INSTRUCTIONS_TITLE,
+    }
+}
+
+/// The machine whose cycles are estimated in percent.
+pub fn machine(ledger: &LedgerTable) -> Option<&Estimate> {
+    let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.together));
+    let costs = entries.filter_map(|entry| entry.costs.as_ref());
+    costs.filter_map(|costs| costs.estimate.as_ref()).find(|estimate| estimate.percent.is_some())
+}
+
+/// Whether counts or the time say that it changes the row.
+pub fn is_change(costs: &LedgerCosts) -> bool {
+    costs.any(Verdict::is_change) || !costs.costly.is_empty()
+}
 
 /// Nothing that a verdict calls a change.
 const NO_CHANGE: &str = "-";
@@ -18,7 +48,7 @@ pub fn names(ledger: &LedgerTable) -> Vec<&str> {
 
 /// The largest cost of an addition over the Workloads, in percent.
 fn most(ledger: &LedgerTable, name: &str) -> f64 {
-    let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.all.percent;
+    let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.rank();
     let entries = ledger.rows.iter().flat_map(|row| &row.entries);
     let named = entries.filter(|entry| entry.name == name);
     named.filter_map(of_row).fold(f64::NEG_INFINITY, f64::max)
@@ -43,7 +73,7 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
     let lines = names(ledger).into_iter().map(line).chain(together);
     let table = Table::of(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
     (ledger.rows.len() > 1).then(|| Section::Table {
-        title: TITLE.to_owned(),
+        title: title(ledger).to_owned(),
         table: Table { splits: true, ..table },
         notes: Vec::new(),
     })
@@ -51,16 +81,27 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
 
 /// The percent; a word where there is none.
 fn cell(entry: &LedgerEntry) -> Cell {
-    let changes = entry.costs.as_ref().is_some_and(|costs| costs.any(Verdict::is_change));
+    let changes = entry.costs.as_ref().is_some_and(is_change);
     let text = match (&entry.costs, entry.verdict) {
         (_, Verdict::DifferentWork) => "different".to_owned(),
         (None, _) | (_, Verdict::Failed) => "failed".to_owned(),
-        (Some(costs), Verdict::TooFewBoots) => number::percent(costs.all.percent),
-        (Some(costs), _) if changes => number::percent(costs.all.percent),
+        (Some(costs), Verdict::TooFewBoots) => percent(costs),
+        (Some(costs), _) if changes => percent(costs),
         (Some(_), _) => NO_CHANGE.to_owned(),
     };
-    let percent = entry.costs.as_ref().filter(|_| changes).and_then(|costs| costs.all.percent);
+    let percent = entry.costs.as_ref().filter(|_| changes).and_then(LedgerCosts::rank);
     Cell { shade: percent.map_or(0, shade), ..Cell::from(text) }
+}
+
+/// What the additions are ranked by: an interval of cycles, or one number that was counted.
+pub fn percent(costs: &LedgerCosts) -> String {
+    match costs.estimated_percent() {
+        Some([low, high]) => {
+            let mark = if costs.left_out().next().is_some() { LEFT_OUT } else { "" };
+            format!("{}{mark}", number::percent_range(Some(low), Some(high)))
+        }
+        None => number::percent(costs.all.percent),
+    }
 }
 
 /// A step for each of 0.1, 1, 5 and 20 %.

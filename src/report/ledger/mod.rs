@@ -19,9 +19,14 @@ impl Report for LedgerTable {
             LedgerMethod::Counts { .. } => tables::section,
             LedgerMethod::Guests(_) => of_guests::section,
         };
+        let already_on = self.already_on.iter().map(|one| format!("{}: {}", one.added, one.text()));
         let not_built = self.not_built.iter().map(|(row, why)| format!("{row}: {why}"));
         let mut sections: Vec<Section> = matrix::matrix(self).into_iter().collect();
         sections.extend(self.rows.iter().map(section));
+        sections.push(Section::Items {
+            title: "Additions that this kernel has already:".to_owned(),
+            items: already_on.collect(),
+        });
         sections.push(Section::Items {
             title: "Additions that could not be built:".to_owned(),
             items: not_built.collect(),

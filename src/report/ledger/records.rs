@@ -1,11 +1,11 @@
 use super::of_guests;
 use crate::model::{
-    LedgerCost, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, METRICS, TIME, Verdict,
+    LedgerCost, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, LowHigh, METRICS, TIME, Verdict,
 };
 use crate::report::verdict;
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 21] = [
     "workload",
     "added",
     "base",
@@ -18,8 +18,12 @@ const COLUMNS: [&str; 17] = [
     "rep_delta",
     "rep_percent",
     "rep_verdict",
-    "cost",
-    "cost_percent",
+    "costly",
+    "machine",
+    "cycles_min",
+    "cycles_max",
+    "cycles_percent_min",
+    "cycles_percent_max",
     "interaction",
     "rep_interaction",
     "why",
@@ -60,7 +64,14 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
     let [instructions, rep] =
         [METRICS[0].name, verdict::REP].map(|name| costs.and_then(|costs| costs.metric(name)));
-    let all = costs.map(|costs| &costs.all);
+    let estimate = costs.and_then(|costs| costs.estimate.as_ref());
+    let end = |ends: Option<LowHigh>, at: usize| Value::from(ends.map(|ends| ends[at]));
+    let (cycles, percent) =
+        (estimate.map(|it| it.delta), estimate.and_then(|estimate| estimate.percent));
+    let costly = costs.map(|costs| {
+        let each = costs.costly.iter().map(|(kind, delta)| format!("{}:{delta:+}", kind.name()));
+        each.collect::<Vec<_>>().join(" ")
+    });
     vec![
         (&row.row).into(),
         (&entry.name).into(),
@@ -74,8 +85,12 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
         of(rep, |it| Some(it.delta)),
         of(rep, |it| it.percent),
         rep.map(|it| it.verdict.text()).into(),
-        of(all, |it| Some(it.delta)),
-        of(all, |it| it.percent),
+        costly.as_deref().into(),
+        estimate.map(|it| it.machine.as_str()).into(),
+        end(cycles, 0),
+        end(cycles, 1),
+        end(percent, 0),
+        end(percent, 1),
     ]
 }
 

@@ -1,10 +1,12 @@
 use crate::model::{LedgerCost, LedgerEntry, LedgerInteraction, LedgerRow, METRICS, Verdict};
 use crate::report::view::{Cell, Kind, Line, Section, Table};
-use crate::report::{effect, number, verdict};
+use crate::report::{effect, number, verdict, words};
+
+use super::matrix;
 
 const COLUMNS: [(&str, Kind); 7] = [
     ("added", Kind::Words),
-    ("cost %", Kind::Number),
+    ("cycles %", Kind::Number),
     ("delta insn", Kind::Number),
     ("delta %", Kind::Number),
     ("MDE %", Kind::Number),
@@ -14,19 +16,38 @@ const COLUMNS: [(&str, Kind); 7] = [
 
 /// One Workload: the additions, the most expensive first, then all together.
 pub fn section(row: &LedgerRow) -> Section {
-    let lines = row.entries.iter().chain(&row.together).map(line);
-    let table = Table::of(COLUMNS).with(lines);
-    let has_rep = |entry: &LedgerEntry| rep(entry).is_some_and(|rep| rep.delta != 0.0);
-    // Without REP iterations the cost is the delta.
-    let table = match row.entries.iter().chain(&row.together).any(has_rep) {
-        true => Table { gives_way: vec![vec![3], vec![4]], ..table },
-        false => Table { gives_way: vec![vec![3]], ..table.without(&[1, 5]) },
+    let entries = || row.entries.iter().chain(&row.together);
+    let table = Table::of(COLUMNS).with(entries().map(line));
+    let has_rep = entries().any(|entry| rep(entry).is_some_and(|rep| rep.delta != 0.0));
+    let has_cycles = entries()
+        .any(|entry| entry.costs.as_ref().is_some_and(|costs| costs.estimated_percent().is_some()));
+    let table = match (has_cycles, has_rep) {
+        (true, true) => Table { gives_way: vec![vec![3], vec![4]], ..table },
+        (true, false) => Table { gives_way: vec![vec![3], vec![4]], ..table.without(&[5]) },
+        (false, true) => Table { gives_way: vec![vec![2], vec![3]], ..table.without(&[1]) },
+        (false, false) => Table { gives_way: vec![vec![3]], ..table.without(&[1, 5]) },
     };
+    let costly = entries().filter_map(costly).collect::<Vec<_>>();
+    let costly = (!costly.is_empty())
+        .then(|| format!("Costly instructions per operation: {}.", costly.join("; ")));
     Section::Table {
         title: format!("{}, {} instructions", row.row, number::count(row.base)),
         table,
-        notes: row.interactions.iter().filter_map(interaction).collect(),
+        notes: costly.into_iter().chain(row.interactions.iter().filter_map(interaction)).collect(),
     }
+}
+
+/// `pti cr3-write +2.00`; nothing of an addition that changes none.
+fn costly(entry: &LedgerEntry) -> Option<String> {
+    let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)?;
+    let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
+    let deltas = words::deltas(&deltas.collect());
+    let left_out: Vec<&str> = costs.left_out().collect();
+    let left_out = match left_out.is_empty() {
+        true => String::new(),
+        false => format!(" ({} not in the estimate)", left_out.join(", ")),
+    };
+    (!costs.costly.is_empty()).then(|| format!("{} {deltas}{left_out}", entry.name))
 }
 
 /// One addition; nothing but the verdict where it was not measured.
@@ -36,7 +57,7 @@ fn line(entry: &LedgerEntry) -> Line {
     let cells = both.map_or_else(Default::default, |(costs, instructions)| {
         let LedgerCost { base, delta, percent, detectable, verdict } = instructions;
         [
-            number::percent(costs.all.percent),
+            matrix::percent(costs),
             number::delta(*delta),
             number::percent(*percent),
             effect::detectable_of(*base, *detectable, *verdict),

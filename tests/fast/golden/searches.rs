@@ -3,12 +3,12 @@
 use ktax::analyse;
 use ktax::flow::bisect::Search;
 use ktax::model::{
-    Bisection, Carrier, Chain, Comparison, Element, LedgerTable, METRICS, Point, Verdict,
+    AlreadyOn, Bisection, Carrier, Chain, Comparison, Element, LedgerTable, METRICS, Point, Verdict,
 };
 use ktax::report::view::Section;
 use ktax::report::{FORMATS, NothingToSearch, Report, TEXT};
 
-use super::{at, cases, guests, show};
+use super::{at, cases, estimates, guests, show};
 
 pub fn bisection() -> Bisection {
     let (base, change) = (206.0, 231.5);
@@ -54,7 +54,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 pub fn ledger() -> LedgerTable {
-    let changes = cases::changes();
+    let mut changes = cases::changes();
     let mut half = changes.clone();
     for effect in half.rows.iter_mut().flat_map(cases::effects) {
         effect.delta /= 2.0;
@@ -63,12 +63,20 @@ pub fn ledger() -> LedgerTable {
         let halved = |(change, base): (&mut u64, u64)| *change = (*change + base) / 2;
         effect.samples.change.iter_mut().zip(base).for_each(halved);
     }
+    [&mut half, &mut changes].into_iter().for_each(estimates::ranking);
     let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
     // All at once cost what the dearer one does, and not the sum.
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
     let ledger = analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap();
-    LedgerTable { again: words("ktax ledger hardening -w @lmbench --layouts 5"), ..ledger }
+    let already_on = vec![AlreadyOn {
+        added: "half".to_owned(),
+        what: "a=1".to_owned(),
+        because: "CONFIG_A_DEFAULT_ON=y".to_owned(),
+        instead: "a=0".to_owned(),
+    }];
+    let again = words("ktax ledger hardening -w @lmbench --layouts 5");
+    LedgerTable { again, already_on, ..ledger }
 }
 
 /// Features of a guest: what each does to its exits and to their time.
@@ -134,7 +142,8 @@ fn every_search_that_ended_has_something_to_print() {
 fn a_matrix_that_is_too_wide_is_split_and_loses_nothing() {
     let matrix = |width| {
         let text = at(&ledger(), width, false);
-        let matrix = text.split_once("cost %\n").unwrap().1.split_once("\ngetppid, ").unwrap().0;
+        let matrix =
+            text.split_once("estimated cycles %\n").unwrap().1.split_once("\ngetppid, ").unwrap().0;
         matrix.to_owned()
     };
     let parts = |text: &str| text.lines().filter(|line| line.starts_with("whole ")).count();
@@ -156,7 +165,7 @@ fn without_verdicts_the_headline_claims_none() {
     let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
     let ledger = analyse::ledger("Few", &each, Some(few), Vec::new()).unwrap();
     let text = at(&ledger, 100, false);
-    assert!(text.contains("A verdict needs 5 layouts; this ledger has 4. The most"), "{text}");
+    assert!(text.contains("A verdict needs 5 layouts; this ledger has 4."), "{text}");
     let claims = ["detected with", "No interaction", "slower in", "do not add up", "independent"];
     assert!(claims.iter().all(|claim| !text.contains(claim)), "{text}");
 }
@@ -174,14 +183,25 @@ fn the_legend_of_a_ledger_is_of_what_is_printed() {
         let text = at(&ledger, 200, false);
         let (tables, legend) = text.split_once("Each addition is added").unwrap();
         let tables = tables.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
-        let terms = ["cost %", "delta %", "MDE %", "verdict", "exits", "REP", "(REP)"];
+        let terms = [
+            "estimated cycles %",
+            "cycles %",
+            "instructions %",
+            "time %",
+            "delta %",
+            "MDE %",
+            "verdict",
+            "exits",
+            "REP",
+            "(REP)",
+        ];
         for term in terms {
             let explained = legend.lines().any(|line| {
                 line.strip_prefix(term).is_some_and(|meaning| meaning.starts_with("  "))
             });
             let is_there = match term {
                 // The words of a head are on two lines.
-                "cost %" | "delta %" | "MDE %" => {
+                term if term.ends_with(" %") => {
                     ledger.view().sections.iter().any(|section| match section {
                         Section::Table { title, table, .. } => {
                             title == term || table.columns.iter().any(|it| it.head == term)
