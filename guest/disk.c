@@ -53,28 +53,14 @@ static void load(void)
 	}
 }
 
-/* Pairs of a path of /sys and what is written to it; a directory is made where nothing is. */
+/* What is written where before the block device is there. */
 static bool device(const struct rooted *disk)
 {
 	char **words = rooted_words(disk, "device");
 
 	if (words)
 		mount("configfs", "/sys/kernel/config", "configfs", 0, NULL);
-	for (; words && words[0] && words[1]; words += 2) {
-		size_t length = strlen(words[1]);
-		if (!length) {
-			mkdir(words[0], 0755);
-			continue;
-		}
-		int fd = open(words[0], O_WRONLY);
-		bool is_written = fd >= 0 && write(fd, words[1], length) == (ssize_t)length;
-		if (!is_written)
-			failed("to write ", words[0]);
-		close(fd);
-		if (!is_written)
-			return false;
-	}
-	return true;
+	return settings_write(words);
 }
 
 static bool make(struct rooted *disk)

@@ -54,6 +54,11 @@ void wire_forget(void); /* before the next of several orders */
 /* settings.c */
 void settings_note(void);
 void settings_restore(void);
+/*
+ * Writes pairs of a file and its text, up to NULL; a directory is made where there is no text. What
+ * cannot be written is said, and ends it.
+ */
+bool settings_write(char *const *pairs);
 
 /* order.c */
 const char *order_parse(struct order *o, char *text); /* NULL, or what is wrong */

@@ -2,6 +2,8 @@
 /*
  * What the user lets run besides: /program/N/setup before the Snapshot and /program/N/prepare
  * before each run of program N, in its root directory; /program/rows has those of all other rows.
+ * /program/sysctl has pairs of a file and what is written to it first; /program/side has the set-up
+ * of one side, which runs after that of both.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,15 +51,19 @@ static bool set_up(struct rooted *r, const char *directory)
 
 void hooks_setup(void)
 {
-	static struct rooted program;
+	static struct rooted program, side;
+	static const struct rooted all = { .directory = "/program" };
 	char directory[32];
 
+	if (!settings_write(rooted_words(&all, "sysctl")))
+		return;
 	set_up(&rows, ROOTED_ROWS);
 	for (int i = 0;; i++) {
 		snprintf(directory, sizeof(directory), "/program/%d", i);
 		if (!set_up(&program, directory))
-			return;
+			break;
 	}
+	set_up(&side, ROOTED_SIDE);
 }
 
 void hooks_prepare(const struct rooted *r)

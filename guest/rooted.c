@@ -98,7 +98,8 @@ bool rooted_mount(const struct rooted *r)
 	}
 	bool is_on_disk = rooted_exists(DISK_TMP, "");
 	/* Rows have their files in /tmp. */
-	bool is_shared = is_on_disk || !strcmp(r->directory, ROOTED_ROWS);
+	bool is_shared = is_on_disk || !strcmp(r->directory, ROOTED_ROWS) ||
+	                 !strcmp(r->directory, ROOTED_SIDE);
 	if (is_shared && mount("/tmp", path(r->root, "tmp"), NULL, MS_BIND, NULL))
 		return false;
 	return !is_on_disk || move_to_disk(r);

@@ -11,6 +11,7 @@
 #include "ktax.h"
 
 #define ROOTED_ROWS "/program/rows" /* of all rows that are no programs */
+#define ROOTED_SIDE "/program/side" /* the set-up of one side */
 #define DISK_TMP "/disk/tmp"        /* is there where there is a disk */
 
 enum { OUTPUT_MIB = 32 };

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Restores the settings that a workload may change in a guest, for the next order. */
+/*
+ * Settings of the guest's kernel: those that are asked for are written before the Snapshot, and
+ * those that a workload may change are restored for the next order.
+ */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -35,4 +40,24 @@ void settings_restore(void)
 		(void)!write(fd, values[i], strlen(values[i]));
 		close(fd);
 	}
+}
+
+bool settings_write(char *const *pairs)
+{
+	for (; pairs && pairs[0] && pairs[1]; pairs += 2) {
+		size_t length = strlen(pairs[1]);
+		if (!length) {
+			mkdir(pairs[0], 0755);
+			continue;
+		}
+		int fd = open(pairs[0], O_WRONLY);
+		bool is_written = fd >= 0 && write(fd, pairs[1], length) == (ssize_t)length;
+		int error = errno;
+		close(fd);
+		if (!is_written) {
+			SAY("failed to write ", pairs[1], " to ", pairs[0], ": ", strerror(error));
+			return false;
+		}
+	}
+	return true;
 }

@@ -20,7 +20,8 @@ pub struct Request {
     pub layout: Layout,
     /// The modules of the kernel that the guest loads, as an archive.
     pub modules: Option<PackedModules>,
-    /// What each guest of a Plan has: what makes the disk, and hooks of rows that are no programs.
+    /// What each guest of a Side has: what makes the disk, hooks of rows that are no programs, and
+    /// what it is set up with.
     pub beside: Option<PackedPrograms>,
     /// The one program of the user's that is in this guest.
     pub program: Option<PackedPrograms>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::error::Error;
-use super::programs::{self, Counted};
+use super::programs::{self, Guests};
 use super::remaining::Work;
 use super::session::Session;
 use super::stale::StalePlanError;
@@ -15,8 +15,9 @@ use crate::analyse;
 use crate::engine::qemu::Qemu;
 use crate::engine::{self, CountsSetup, Measures};
 use crate::kernel;
-use crate::model::{Boot, CountsPlan, Plan, Side, Sides, Step, Warning};
+use crate::model::{Boot, CountsPlan, Disk, Plan, Side, Sides, Step, Warning};
 use crate::plan::{CountsExperiment, Experiment};
+use crate::program::PackedModules;
 use crate::run::{CountsBoots, Driver, Ended, Event};
 use crate::rundir::RunDir;
 
@@ -37,8 +38,14 @@ pub(super) fn plan(
     qemu.check_cpu(&machine.cpu)?;
     qemu.check_cpus(machine.cpus)?;
     let guest = workloads::guest(of.workloads_from.as_deref(), session)?;
-    let (hooks, disk, memory_mib) = (of.hooks.as_deref(), of.disk.as_ref(), machine.memory_mib);
-    let packed = Counted { programs: &of.programs, hooks, disk, memory_mib }.pack(session)?;
+    let guests = Guests {
+        programs: &of.programs,
+        hooks: of.hooks.as_deref(),
+        disk: of.disk.as_ref(),
+        subjects: Sides { base, change },
+        memory_mib: machine.memory_mib,
+    };
+    let packed = guests.pack(session)?;
     let is_one = change.is_kernel_of(base);
     if !is_one {
         // Nobody waits for the base's build to hear of a mistake in the change.
@@ -49,11 +56,23 @@ pub(super) fn plan(
         true => base.clone(),
         false => session.obtain(change)?.identity,
     };
-    for kernel in [&base, &change] {
-        programs::modules(&of.modules, kernel, session)?;
-    }
-    let key = programs::key(key(&qemu, machine), &guest, &packed, &of.modules);
-    Ok(experiment.plan(Sides { base, change }, key)?)
+    let modules = Disk::with_modules(of.disk.as_ref(), &of.modules);
+    let (key, archives) = programs::key(key(&qemu, machine), &guest, &packed, modules);
+    let plan = experiment.plan(Sides { base, change }, key, archives)?;
+    modules_of(&plan.method, session)?;
+    Ok(plan)
+}
+
+/// The modules that the guests of each Side load.
+fn modules_of(
+    plan: &CountsPlan,
+    session: &Session<'_>,
+) -> Result<Sides<Option<PackedModules>>, Error> {
+    let modules = |side| {
+        let kernel = plan.kernels.get(side);
+        programs::modules(&plan.modules_of(side), kernel, session)
+    };
+    Sides::try_from_fn(modules)
 }
 
 /// Makes every Boot that is missing.
@@ -119,15 +138,15 @@ pub(super) fn with_boots<T>(
     let qemu = Qemu::find(session.qemu.as_deref())?;
     let guest = workloads::planned(plan, session)?;
     let packed = programs::planned(plan, session)?;
-    let key = programs::key(key(&qemu, &plan.machine), &guest, &packed, &plan.key.modules);
-    if key != plan.key {
+    let modules = plan.key.modules.clone();
+    let (key, archives) = programs::key(key(&qemu, &plan.machine), &guest, &packed, modules);
+    if key != plan.key || archives != plan.archives {
         return Err(StalePlanError::other_key(dir.root(), &plan.key, &key).into());
     }
     let CountsPlan { kernels, subjects, .. } = plan;
     let image = |side| session.image(kernels.get(side), subjects.get(side));
     let images = Sides::try_from_fn(image)?;
-    let modules = |side| programs::modules(&plan.key.modules, kernels.get(side), session);
-    let modules = Sides::try_from_fn(modules)?;
+    let modules = modules_of(plan, session)?;
     let limits = session.limits.clone().of_cpus(plan.machine.cpus);
     let virtual_s = limits.virtual_s;
     let (cache, cancel) = (session.cache.as_path(), session.cancel.clone());

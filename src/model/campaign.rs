@@ -77,6 +77,7 @@ impl CampaignPlan {
             machine: self.machine.clone(),
             subjects: Sides::of(|_| subject.clone()),
             kernels: Sides::of(|_| kernel.clone()),
+            archives: None,
             calibration: None,
             disk: None,
             programs: Vec::new(),

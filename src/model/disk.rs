@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A file system in the guest's memory, on which workloads and programs have their files.
@@ -11,12 +13,38 @@ pub struct Disk {
     /// Mount options, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
+    /// More options of the program that makes it, as a shell takes them: `-O ^metadata_csum`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mkfs: String,
     /// What it lies on.
     #[serde(default, skip_serializing_if = "BlockDevice::is_usual")]
     pub device: BlockDevice,
     /// Microseconds of the guest's clock that each request takes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub latency_us: u32,
+}
+
+/// The words that `--disk` takes: the type, then `KEY=VALUE` for each key that is not as usual.
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disk { fs, mib, options, mkfs, device, latency_us } = self;
+        f.write_str(fs)?;
+        if *mib != Disk::USUAL_MIB {
+            write!(f, " mib={mib}")?;
+        }
+        for (key, value) in [("options", options), ("mkfs", mkfs)] {
+            if !value.is_empty() {
+                write!(f, " {key}={}", shlex::try_quote(value).unwrap_or_default())?;
+            }
+        }
+        if !device.is_usual() {
+            write!(f, " device={}", device.name())?;
+        }
+        if *latency_us > 0 {
+            write!(f, " latency_us={latency_us}")?;
+        }
+        Ok(())
+    }
 }
 
 /// A block device in the guest's memory, by the name of its driver.
@@ -33,6 +61,9 @@ pub enum BlockDevice {
 }
 
 impl BlockDevice {
+    /// All of them.
+    pub const ALL: [BlockDevice; 3] = [BlockDevice::Brd, BlockDevice::NullBlk, BlockDevice::Zram];
+
     /// Its file in the guest.
     pub fn path(self) -> &'static str {
         match self {
@@ -71,6 +102,19 @@ impl Disk {
             BlockDevice::Zram => &["lzo-rle", "zram num_devices=1"],
         };
         all.iter().map(|module| (*module).to_owned()).collect()
+    }
+
+    /// The modules of a disk, if there is one, then more, each once.
+    pub fn with_modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
+        let mut all: Vec<String> = disk.map_or_else(Vec::new, Disk::all_modules);
+        let new: Vec<String> = more.iter().filter(|name| !all.contains(name)).cloned().collect();
+        all.extend(new);
+        all
+    }
+
+    /// The modules of the driver and of the file system.
+    pub fn all_modules(&self) -> Vec<String> {
+        self.modules().into_iter().chain([self.fs.clone()]).collect()
     }
 
     /// What makes the device: files of the guest and what is written to each, in this order; a

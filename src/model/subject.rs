@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{Disk, Model};
 
 /// One of the two Subjects of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -161,6 +163,21 @@ pub struct Subject {
     /// Of a revision: the directory of its repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
+    /// Kernel settings by their names as sysctl(8) has them, written before the guest is frozen.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, String>,
+    /// Modules that only this Side's guest loads, each with its parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
+    /// The file system of this Side's files, where the other Side has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// Files for this Side's programs and commands, `PATH` or `PATH:AT`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Shell commands that run once in this Side's guest, before it is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
 }
 
 impl Subject {
@@ -173,21 +190,55 @@ impl Subject {
             patches: Vec::new(),
             start_config: None,
             tree: None,
+            sysctl: BTreeMap::new(),
+            modules: Vec::new(),
+            disk: None,
+            files: Vec::new(),
+            setup: None,
         }
     }
 
-    /// What makes it this one beside its Kernel's name: options, patches, boot line.
+    /// The same Kernel with an empty boot line and no settings of its own.
+    pub fn kernel_alone(&self) -> Subject {
+        let Subject { kernel, config, patches, start_config, tree, .. } = self.clone();
+        Subject { config, patches, start_config, tree, ..Subject::of(&kernel, "") }
+    }
+
+    /// The same guest settings on a Kernel and boot line without names.
+    pub fn settings_alone(&self) -> Subject {
+        let Subject { sysctl, modules, disk, files, setup, .. } = self.clone();
+        Subject { sysctl, modules, disk, files, setup, ..Subject::of("", "") }
+    }
+
+    /// Whether its guest has settings that the other Side's need not have.
+    pub fn has_settings(&self) -> bool {
+        self.settings_alone() != Subject::of("", "")
+    }
+
+    /// What tells it from others with the same Kernel's name: options, patches, boot line, then
+    /// the guest's settings as `key=value`.
     pub fn beside_kernel(&self) -> String {
         let start = self.start_config.iter().map(|start| format!("start_config={start}"));
         let words = start.chain(self.config.iter().cloned()).chain(self.patches.iter().cloned());
         let boot_line = (!self.boot_line.is_empty()).then(|| self.boot_line.clone());
-        words.chain(boot_line).collect::<Vec<_>>().join(" ")
+        words.chain(boot_line).chain(self.settings()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether it has the same Kernel, whatever the boot lines.
+    /// The guest's settings, each as `key=value` with the value quoted for a shell, and the disk in
+    /// parentheses.
+    pub fn settings(&self) -> Vec<String> {
+        let word = |key: &str, value: &str| format!("{key}={}", quoted(value));
+        let sysctl = self.sysctl.iter().map(|(name, value)| word(name, value));
+        let modules = self.modules.iter().map(|module| word("module", module));
+        let disk = self.disk.iter().map(|disk| format!("disk=({disk})"));
+        let files = self.files.iter().map(|file| word("file", file));
+        let setup = self.setup.iter().map(|commands| word("setup", commands));
+        sysctl.chain(modules).chain(disk).chain(files).chain(setup).collect()
+    }
+
+    /// Whether it has the same Kernel, whatever the boot lines and settings.
     pub fn is_kernel_of(&self, other: &Subject) -> bool {
-        let same = |subject: &Subject| Subject { boot_line: String::new(), ..subject.clone() };
-        same(self) == same(other)
+        self.kernel_alone() == other.kernel_alone()
     }
 
     /// The revision that its Kernel is built from: of `git:REVISION`.
@@ -202,4 +253,14 @@ impl Subject {
             || self.start_config.is_some()
             || self.tree.is_some()
     }
+}
+
+/// A word as a shell takes it, on one line: line feeds and the like are escaped.
+fn quoted(word: &str) -> String {
+    let quoted = shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned());
+    let on_one_line = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    quoted.chars().map(on_one_line).collect()
 }

@@ -40,6 +40,12 @@ pub fn chain(base: &Subject, change: &Subject) -> Result<Chain, PlanError> {
         }
         kinds.push(Chain::Parameters);
     }
+    if base.settings_alone() != change.settings_alone() {
+        return refuse(
+            "the sides differ in sysctl, modules, disk, files or setup, which is no chain of \
+             steps; give both sides the same, or use `ktax ledger` with an addition for each part",
+        );
+    }
     match kinds[..] {
         [chain] => Ok(chain),
         [] => refuse("base and change are the same; change one thing between them"),
@@ -122,6 +128,9 @@ mod tests {
         for wrong in [chain(&base, &base), chain(&base, &two), back(&patches), back(&line)] {
             assert!(matches!(wrong, Err(PlanError::NoChain { .. })), "{wrong:?}");
         }
+        let setup = Subject { setup: Some("true".into()), ..base.clone() };
+        let reason = chain(&base, &setup).unwrap_err().to_string();
+        assert!(reason.contains("differ in sysctl, modules, disk, files or setup"), "{reason}");
         let file = Subject::of("bzImage", "quiet");
         assert!(chain(&base, &file).is_err());
     }

@@ -45,7 +45,7 @@ impl Campaign {
             return Err(refuse("additions are of a ledger; list each as a subject"));
         }
         let no_more = "a campaign measures rows of ktax; remove programs, `workloads_from`, \
-                       `hooks`, `modules` and `disk`";
+                       `hooks`, `modules`, `disk`, and `sysctl`, `files` and `setup` of subjects";
         let is_own = file.workloads_from.is_some() || file.hooks.is_some();
         if is_own || !file.program.is_empty() || !file.modules.is_empty() || file.disk.is_some() {
             return Err(refuse(no_more));
@@ -57,7 +57,10 @@ impl Campaign {
         let subjects = file.subjects.iter().map(|keys| subject(file, keys));
         let title = file.title.clone().unwrap_or_default();
         let subjects: Vec<Experiment<_>> = subjects.collect::<Result<_, PlanError>>()?;
-        if subjects.iter().any(|subject| !subject.method.programs.is_empty()) {
+        let has_more = |method: &CountsExperiment| {
+            !method.programs.is_empty() || method.disk.is_some() || method.base.has_settings()
+        };
+        if subjects.iter().any(|subject| has_more(&subject.method)) {
             return Err(refuse(no_more));
         }
         Ok(Campaign { title, subjects, timed: file.timed.clone() })

@@ -7,6 +7,8 @@ use crate::model::{BlockDevice, Disk, UserProgram};
 
 /// What can be made, and how large it must be at least, in MiB.
 const KNOWN: [(&str, u32); 3] = [("ext4", 16), ("xfs", 300), ("btrfs", 128)];
+/// Where files are without a disk.
+const MEMORY: &str = "tmpfs";
 const MOST_MIB: u32 = 65536;
 const MOST_LATENCY_US: u32 = 1_000_000;
 
@@ -25,15 +27,54 @@ pub struct DiskKeys {
     pub mib: Option<u32>,
     /// Mount options, separated by commas.
     pub options: String,
+    /// More options of the program that makes it, as a shell takes them.
+    pub mkfs: String,
     /// What it lies on: `brd`, `null_blk` or `zram`.
     pub device: BlockDevice,
     /// Microseconds that each request takes, of `null_blk`.
     pub latency_us: Option<u32>,
 }
 
-/// The disk, checked.
-pub(super) fn disk(keys: &DiskKeys) -> Result<Disk, PlanError> {
-    let DiskKeys { fs, mib, options, device, latency_us } = keys.clone();
+impl DiskKeys {
+    /// Parses what `--disk` takes: `ext4`, or `ext4 mib=64 options=noatime`, as a shell splits it.
+    ///
+    /// # Errors
+    /// A quote is not closed, or a word is no key with a value that it can have.
+    pub fn parse(text: &str) -> Result<DiskKeys, PlanError> {
+        let refuse = |reason: &str| PlanError::Disk { text: text.into(), reason: reason.into() };
+        let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed"))?;
+        let mut words = words.into_iter();
+        let mut keys = DiskKeys { fs: words.next().unwrap_or_default(), ..DiskKeys::default() };
+        for word in words {
+            let (key, value) = word.split_once('=').unwrap_or((&word, ""));
+            let number = || value.parse().map_err(|_| refuse(&format!("{key} needs a number")));
+            match key {
+                "mib" => keys.mib = Some(number()?),
+                "options" => keys.options = value.to_owned(),
+                "mkfs" => keys.mkfs = value.to_owned(),
+                "latency_us" => keys.latency_us = Some(number()?),
+                "device" => {
+                    let known = |device: &BlockDevice| device.name() == value;
+                    let found = BlockDevice::ALL.into_iter().find(known);
+                    let unknown = || refuse("device must be brd, null_blk or zram");
+                    keys.device = found.ok_or_else(unknown)?;
+                }
+                _ => {
+                    let known = "mib, options, mkfs, device and latency_us";
+                    return Err(refuse(&format!("{word:?} is none of its keys, {known}")));
+                }
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// The disk, checked; `None` for `tmpfs`, which is the memory that files are in without a disk.
+pub(super) fn disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
+    if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
+        return Ok(None);
+    }
+    let DiskKeys { fs, mib, options, mkfs, device, latency_us } = keys.clone();
     let known = KNOWN.iter().find(|(name, _)| *name == fs);
     let least = known.ok_or_else(|| PlanError::FileSystem { fs: fs.clone() })?.1;
     let mib = mib.unwrap_or(Disk::USUAL_MIB);
@@ -41,6 +82,11 @@ pub(super) fn disk(keys: &DiskKeys) -> Result<Disk, PlanError> {
         return Err(PlanError::Range { key: "disk.mib", value: mib, least, most: MOST_MIB });
     }
     printable_line("--disk (disk.options)", &options)?;
+    printable_line("--disk (disk.mkfs)", &mkfs)?;
+    if shlex::split(&mkfs).is_none() {
+        let reason = "a quote in mkfs is not closed".into();
+        return Err(PlanError::Disk { text: mkfs, reason });
+    }
     let latency_us = latency_us.unwrap_or(0);
     if latency_us > MOST_LATENCY_US {
         let (key, most) = ("disk.latency_us", MOST_LATENCY_US);
@@ -48,20 +94,8 @@ pub(super) fn disk(keys: &DiskKeys) -> Result<Disk, PlanError> {
     }
     match latency_us > 0 && device != BlockDevice::NullBlk {
         true => Err(PlanError::Latency),
-        false => Ok(Disk { fs, mib, options, device, latency_us }),
+        false => Ok(Some(Disk { fs, mib, options, mkfs, device, latency_us })),
     }
-}
-
-/// The modules that a disk needs, before those of the user.
-pub(super) fn modules(disk: Option<&Disk>, more: &[String]) -> Vec<String> {
-    let of_disk = disk.into_iter().flat_map(|disk| {
-        let of_device = disk.modules();
-        of_device.into_iter().chain([disk.fs.clone()])
-    });
-    let mut all: Vec<String> = of_disk.collect();
-    let new: Vec<String> = more.iter().filter(|name| !all.contains(name)).cloned().collect();
-    all.extend(new);
-    all
 }
 
 /// What makes the file system.
@@ -74,11 +108,12 @@ pub(crate) fn mkfs(disk: &Disk) -> UserProgram {
         "xfs" => &["-q", "-f", "-K", "-m", &uuid],
         _ => &["-q", "-f", "-K", "-U", UUID],
     };
-    let words =
-        [program.as_str()].into_iter().chain(options.iter().copied()).chain([disk.device.path()]);
+    let options = options.iter().copied().map(str::to_owned);
+    let more = shlex::split(&disk.mkfs).unwrap_or_default();
+    let command = [program.clone()].into_iter().chain(options).chain(more);
     UserProgram {
-        name: program.clone(),
-        command: words.map(str::to_owned).collect(),
+        name: program,
+        command: command.chain([disk.device.path().to_owned()]).collect(),
         env: vec![format!("E2FSPROGS_FAKE_TIME={EPOCH}"), format!("SOURCE_DATE_EPOCH={EPOCH}")],
         ..UserProgram::default()
     }
@@ -86,13 +121,18 @@ pub(crate) fn mkfs(disk: &Disk) -> UserProgram {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn keys(fs: &str, mib: Option<u32>) -> DiskKeys {
+        DiskKeys { fs: fs.into(), mib, ..DiskKeys::default() }
+    }
 
     #[test]
     fn a_disk_is_of_a_known_kind_and_brings_its_modules() {
-        let keys = |fs: &str, mib| DiskKeys { fs: fs.into(), mib, ..DiskKeys::default() };
-        let xfs = disk(&keys("xfs", None)).unwrap();
-        let modules = modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
+        let xfs = disk(&keys("xfs", None)).unwrap().unwrap();
+        let modules = Disk::with_modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
         assert_eq!(modules[1..], ["xfs", "nf_tables"]);
         assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
         assert!(matches!(disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
@@ -101,7 +141,40 @@ mod tests {
         let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
         assert!(matches!(disk(&slow), Err(PlanError::Latency)));
         let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
-        let settings = disk(&slow).unwrap().settings();
+        let settings = disk(&slow).unwrap().unwrap().settings();
         assert!(settings.iter().any(|it| it.0.ends_with("completion_nsec") && it.1 == "80000"));
+        assert_eq!(disk(&keys("tmpfs", None)).unwrap(), None);
+    }
+
+    #[test]
+    fn options_of_mkfs_stand_before_the_device() {
+        let plain = DiskKeys { mkfs: "-O '^metadata_csum'".into(), ..keys("ext4", None) };
+        let command = mkfs(&disk(&plain).unwrap().unwrap()).command;
+        assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
+        let open = DiskKeys { mkfs: "-O '".into(), ..plain };
+        assert!(matches!(disk(&open), Err(PlanError::Disk { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_disk_prints_is_parsed_as_the_same_disk(
+            fs in prop::sample::select(vec!["ext4", "xfs", "btrfs"]),
+            mib in 300_u32..70000,
+            (options, mkfs) in ("[ -~]{0,20}", "[a-z ^=,-]{0,20}"),
+            device in prop::sample::select(BlockDevice::ALL.to_vec()),
+            latency_us in prop::option::of(0_u32..2_000_000),
+        ) {
+            let fs = fs.to_owned();
+            let asked = DiskKeys { fs, mib: Some(mib), options, mkfs, device, latency_us };
+            if let Ok(Some(checked)) = disk(&asked) {
+                let parsed = DiskKeys::parse(&checked.to_string()).unwrap();
+                prop_assert_eq!(disk(&parsed).unwrap(), Some(checked));
+            }
+        }
+
+        #[test]
+        fn whatever_is_typed_is_parsed_or_refused(text in "\\PC{0,60}") {
+            drop(DiskKeys::parse(&text));
+        }
     }
 }

@@ -191,8 +191,14 @@ pub enum PlanError {
          translator would deliver interrupts twice; compare another feature"
     )]
     NeverFound { name: &'static str },
-    #[error("a guest cannot have the file system {fs:?}; choose ext4, xfs or btrfs")]
+    #[error("a guest cannot have the file system {fs:?}; choose ext4, xfs, btrfs or tmpfs")]
     FileSystem { fs: String },
+    #[error(
+        "the disk {text:?} cannot be made: {reason}; write it like --disk 'ext4 options=noatime'"
+    )]
+    Disk { text: String, reason: String },
+    #[error("{key} cannot be used: {reason}")]
+    Settings { key: String, reason: String },
     #[error("disk.latency_us is of null_blk alone; write device = \"null_blk\"")]
     Latency,
     #[error("the program cannot be run: {reason}")]

@@ -101,6 +101,18 @@ pub struct Addition {
     /// Of a guest of a KVM host: features of KVM that the base is without.
     #[serde(default)]
     pub with: Vec<String>,
+    /// Kernel settings in the place of the base's, by their names as sysctl(8) has them.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
+    /// Modules behind the base's, with their parameters.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Files beside the base's, `PATH` or `PATH:AT`.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Shell commands after the base's, which run once in the guest before it is frozen.
+    #[serde(default)]
+    pub setup: Option<String>,
 }
 
 /// The shape of the computer.
@@ -143,7 +155,7 @@ pub struct SubjectKeys {
     pub tree: Option<String>,
     /// The base is this machine itself.
     pub bare_metal: bool,
-    /// On the running kernel: values by name, as `sysctl` has them.
+    /// On the running kernel, or in a guest that counts: values by name, as `sysctl` has them.
     pub sysctl: BTreeMap<String, String>,
     /// On the running kernel: transparent huge pages.
     pub thp: Option<String>,
@@ -157,6 +169,14 @@ pub struct SubjectKeys {
     pub cpus: Option<u8>,
     /// Of a guest of a KVM host: memory in MiB.
     pub memory_mib: Option<u32>,
+    /// Modules that only this Side's guest loads, with their parameters.
+    pub modules: Vec<String>,
+    /// A file system for this Side's files.
+    pub disk: Option<DiskKeys>,
+    /// Files for this Side's programs and commands, `PATH` or `PATH:AT`.
+    pub files: Vec<String>,
+    /// Shell commands that run once in this Side's guest, before it is frozen.
+    pub setup: Option<String>,
 }
 
 impl ExperimentFile {
@@ -218,6 +238,10 @@ impl SubjectKeys {
         subject.patches.clone_from(&self.patches);
         subject.start_config.clone_from(&self.start_config);
         subject.tree.clone_from(&self.tree);
+        subject.sysctl.clone_from(&self.sysctl);
+        subject.modules.clone_from(&self.modules);
+        subject.files.clone_from(&self.files);
+        subject.setup.clone_from(&self.setup);
         subject
     }
 }

@@ -1,7 +1,7 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 38] = [
+const FLAGS: [(&str, &str); 48] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
@@ -32,12 +32,22 @@ const FLAGS: [(&str, &str); 38] = [
     ("base.bare_metal", "--bare-metal"),
     ("base.boot_line", "--base-boot-line"),
     ("change.boot_line", "--change-boot-line"),
+    ("base.config", "--base-config"),
+    ("base.patches", "--base-patch"),
     ("change.config", "--config"),
     ("change.patches", "--patch"),
     ("base.start_config", "--start-config"),
     ("change.start_config", "--start-config"),
     ("base.tree", "--tree"),
     ("change.tree", "--tree"),
+    ("base.modules", "--base-module"),
+    ("change.modules", "--change-module"),
+    ("base.disk", "--base-disk"),
+    ("change.disk", "--change-disk"),
+    ("base.files", "--base-file"),
+    ("change.files", "--change-file"),
+    ("base.setup", "--base-setup"),
+    ("change.setup", "--change-setup"),
     ("base.", "--base-set"),
     ("change.", "--change-set"),
 ];

@@ -158,8 +158,12 @@ fn check(file: &ExperimentFile) -> Result<(), String> {
         return Err(format!("{} is added twice", twice[0]));
     }
     let is_nothing = |one: &&Addition| {
-        let Addition { boot_line, config, patches, with, .. } = one;
-        boot_line.trim().is_empty() && [config, patches, with].iter().all(|list| list.is_empty())
+        let Addition { boot_line, config, patches, with, sysctl, modules, files, setup, .. } = one;
+        let lists = [config, patches, with, modules, files];
+        boot_line.trim().is_empty()
+            && lists.iter().all(|list| list.is_empty())
+            && sysctl.is_empty()
+            && setup.is_none()
     };
     match file.add.iter().find(is_nothing) {
         Some(nothing) => Err(format!("{} adds nothing", nothing.name)),
@@ -170,7 +174,15 @@ fn check(file: &ExperimentFile) -> Result<(), String> {
 /// The base with these additions.
 fn changed(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
     let mut change = base.clone();
-    for Addition { name, boot_line, config, patches, with } in added {
+    for Addition { name, boot_line, config, patches, with, sysctl, modules, files, setup } in added
+    {
+        change.sysctl.extend(sysctl.clone());
+        change.modules.extend(modules.clone());
+        change.files.extend(files.clone());
+        if let Some(commands) = setup {
+            let before = change.setup.take().map(|before| format!("{before}\n"));
+            change.setup = Some(before.unwrap_or_default() + commands);
+        }
         let before = change.boot_line.unwrap_or_default();
         change.boot_line = Some(format!("{before} {boot_line}").trim().to_owned());
         change.boot_line = change.boot_line.filter(|line| !line.is_empty());

@@ -43,6 +43,7 @@ pub use ledger::{Ledger, TOGETHER};
 pub use method::Method;
 pub use models::{ModelKey, machine_title, measured_machine, model_names};
 pub use program::ProgramKeys;
+pub(crate) use program::{own_setup, sysctl_file};
 pub use programs::program_rows;
 pub use shards::{Costs, SHARDS, divide};
 pub use times::{TimesExperiment, has_own_ops, with_ops};

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::PlanError;
-use crate::model::UserProgram;
+use crate::model::{Subject, UserProgram};
 use crate::text::escape;
 
 const LONGEST_NAME: usize = 32;
@@ -83,7 +83,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         );
         return Err(PlanError::Program { reason });
     }
-    files(&keys.files)?;
+    check_files(&keys.files)?;
     let numbers = numbers(keys)?;
     let (status, warm_up) = (keys.status.unwrap_or(0), keys.warm_up.unwrap_or(0));
     if status > 255 {
@@ -133,7 +133,7 @@ fn command(keys: &ProgramKeys) -> Result<Vec<String>, PlanError> {
 }
 
 /// Each file has a path, and a place of its own below the working directory.
-fn files(files: &[String]) -> Result<(), PlanError> {
+pub(super) fn check_files(files: &[String]) -> Result<(), PlanError> {
     let mut places = BTreeSet::new();
     for file in files {
         let refuse = |why: &str| {
@@ -214,6 +214,44 @@ pub(super) fn hooks(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
     program(&of_hooks)
 }
 
+/// The commands and files that only one Side's guest has, in a root directory of their own.
+pub(crate) fn own_setup(subject: &Subject) -> Option<UserProgram> {
+    let setup = Some(subject.setup.clone()?);
+    let (name, command) = ("side".to_owned(), vec!["sh".to_owned()]);
+    let files = subject.files.clone();
+    Some(UserProgram { name, command, files, setup, ..UserProgram::default() })
+}
+
+/// The file of a kernel setting, by its name as sysctl(8) has it: of `.` and `/`, the one that
+/// comes first separates the parts, and the other one stands for a dot within a part.
+pub(crate) fn sysctl_file(name: &str) -> String {
+    let is_dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+    let swap = |c: char| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let below = if is_dotted { name.chars().map(swap).collect() } else { name.to_owned() };
+    format!("/proc/sys/{below}")
+}
+
+/// Why these kernel settings cannot be written.
+pub(super) fn check_sysctl(sysctl: &BTreeMap<String, String>) -> Result<(), String> {
+    for (name, value) in sysctl {
+        let file = sysctl_file(name);
+        let is_part = |part: &str| !["", ".", ".."].contains(&part);
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic()) && file.len() < 200;
+        if !is_plain || !file["/proc/sys/".len()..].split('/').all(is_part) {
+            let name = escape(name);
+            return Err(format!("{name:?} is no name that sysctl -a lists; correct it"));
+        }
+        if value.is_empty() || value.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err(format!("{name} needs a value of one line; write {name}=1"));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a row or a guest's program can have this name.
 pub(super) fn is_name(name: &str) -> bool {
     let is_of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -260,6 +298,21 @@ mod tests {
             [ProgramKeys { ops: Some(1), ..setup.clone() }, ProgramKeys { setup: None, ..setup }]
         {
             assert!(matches!(hooks(&bad), Err(PlanError::Program { .. })));
+        }
+    }
+
+    #[test]
+    fn a_kernel_setting_is_a_file_below_proc_sys() {
+        assert_eq!(sysctl_file("kernel.randomize_va_space"), "/proc/sys/kernel/randomize_va_space");
+        let of_interface = "/proc/sys/net/ipv4/conf/eth0.100/mtu";
+        assert_eq!(sysctl_file("net.ipv4.conf.eth0/100.mtu"), of_interface);
+        assert_eq!(sysctl_file("net/ipv4/conf/eth0.100/mtu"), of_interface);
+        let check = |name: &str, value: &str| check_sysctl(&[(name.into(), value.into())].into());
+        assert_eq!(check("vm.swappiness", "10"), Ok(()));
+        for (name, value) in
+            [("vm..x", "1"), ("../x", "1"), ("vm.x y", "1"), ("vm.x", ""), ("vm.x", "1\n2")]
+        {
+            assert!(check(name, value).is_err(), "{name}={value}");
         }
     }
 

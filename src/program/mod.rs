@@ -23,7 +23,7 @@ mod walk;
 pub use error::ProgramError;
 pub use modules::{LoadedModule, PackedModules, pack_modules};
 pub use native::{NativePrograms, native, to_trace};
-pub use pack::{PackedPrograms, ProgramsAlone, open, pack, pack_alone};
+pub use pack::{Contents, PackedPrograms, ProgramsAlone, open, pack, pack_alone};
 pub use traced::{found, last_words, missing};
 
 const WORK: &str = crate::model::UserProgram::WORK;

@@ -35,24 +35,50 @@ pub struct PackedPrograms {
     _holder: Arc<Holder>,
 }
 
-/// Packs programs for a guest that has them all, the hooks of other rows, and what makes the disk,
-/// with all that they need, from the directory `here`; `most_bytes` is what fits into the guest.
+/// What a guest unpacks at once, beside ktax's own programs and the kernel's modules.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Contents {
+    /// The programs that are rows.
+    pub programs: Vec<UserProgram>,
+    /// The hooks of all other rows.
+    pub hooks: Option<UserProgram>,
+    /// The file system of the guest's files, and the program that makes it.
+    pub disk: Option<(Disk, UserProgram)>,
+    /// Kernel settings: a file of the guest, and what is written to it.
+    pub settings: Vec<(String, String)>,
+    /// The Side's own set-up.
+    pub setup: Option<UserProgram>,
+}
+
+impl Contents {
+    /// Whether there is nothing to unpack.
+    pub fn is_empty(&self) -> bool {
+        *self == Contents::default()
+    }
+
+    /// Whether something runs, or is set, before the guest is frozen.
+    fn has_setup(&self) -> bool {
+        let all = self.programs.iter().chain(&self.hooks).chain(&self.setup);
+        !self.settings.is_empty() || all.into_iter().any(|program| program.setup.is_some())
+    }
+}
+
+/// Packs programs for a guest that has them all, hooks, settings and what makes the disk, with all
+/// that they need, from the directory `here`; `most_bytes` is what fits into the guest.
 ///
 /// # Errors
 ///
 /// A file is missing, is too large or is not a program; or the cache cannot be written.
 pub fn pack(
-    programs: &[UserProgram],
-    hooks: Option<&UserProgram>,
-    disk: Option<(&Disk, &UserProgram)>,
+    contents: &Contents,
     here: &Path,
     most_bytes: u64,
     cache: &Path,
 ) -> Result<PackedPrograms, ProgramError> {
+    let Contents { programs, hooks, disk, settings, setup } = contents;
     let mut memory = Room::of(most_bytes);
-    let mut on_disk = disk.map(|(disk, _)| Room::on(disk));
-    let has_setup = programs.iter().chain(hooks).any(|program| program.setup.is_some());
-    pack_with(cache, has_setup, |archive| {
+    let mut on_disk = disk.as_ref().map(|(disk, _)| Room::on(disk));
+    pack_with(cache, contents.has_setup(), |archive| {
         let mut placed = Vec::new();
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
@@ -60,8 +86,14 @@ pub fn pack(
             add(archive, "program/disk", mkfs, here, (&mut memory, None))?;
             archive.text("program/disk/device", 0o444, &start::device(disk))?;
         }
-        if let Some(hooks) = hooks {
-            add(archive, "program/rows", hooks, here, (&mut memory, on_disk.as_mut()))?;
+        if !settings.is_empty() {
+            archive.text("program/sysctl", 0o444, &start::settings(settings))?;
+        }
+        for (name, hooks) in [("rows", hooks), ("side", setup)] {
+            if let Some(hooks) = hooks {
+                let rooms = (&mut memory, on_disk.as_mut());
+                add(archive, &format!("program/{name}"), hooks, here, rooms)?;
+            }
         }
         for (number, program) in programs.iter().enumerate() {
             let directory = format!("program/{number}");

@@ -72,7 +72,11 @@ pub(super) fn mount(disk: &Disk) -> Vec<u8> {
 
 /// What makes its device: pairs of a path in the guest and what is written to it.
 pub(super) fn device(disk: &Disk) -> Vec<u8> {
-    let pairs = disk.settings();
+    settings(&disk.settings())
+}
+
+/// Pairs of a path in the guest and what is written to it.
+pub(super) fn settings(pairs: &[(String, String)]) -> Vec<u8> {
     joined(pairs.iter().flat_map(|(path, text)| [path.as_str(), text.as_str()]))
 }
 

@@ -1,37 +1,28 @@
 //! The command line that makes a comparison again.
 
 use crate::model::{
-    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine, Row,
-    Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine,
+    Model, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
 };
 
 /// What `ktax compare` has where nothing else is asked for: loops and pairs of times, the seed of
-/// both.
+/// counts.
 const LOOPS: u32 = 5;
 const MOST_PAIRS: u32 = 200;
 const SEED: u64 = 1;
 const THRESHOLD_PERCENT: f64 = 0.1;
 
-/// Of counts; empty where only an experiment file can ask for such a base.
+/// The command that counts the same rows again; empty where no command line can ask for it.
 pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
     let Sides { base, change } = &counts.subjects;
-    if !base.subject.config.is_empty() || !base.subject.patches.is_empty() {
-        return Vec::new();
-    }
     let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
     let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
-    let of_disk = if counts.disk.is_some() { 2 } else { 0 };
-    let is_usual = |disk: &Disk| {
-        let usual = Disk { fs: disk.fs.clone(), mib: Disk::USUAL_MIB, ..Disk::default() };
-        *disk == usual
-    };
-    if of_users != users.len()
-        || of_users > 1
-        || users.iter().any(|program| program.script.is_some())
-        || (counts.hooks.is_some() && !users.is_empty())
-        || counts.key.modules.len() < of_disk
-        || !counts.disk.as_ref().is_none_or(is_usual)
-    {
+    let is_one_line = of_users == users.len()
+        && users.len() <= 1
+        && (counts.hooks.is_none() || users.is_empty())
+        && has_flags(&base.subject, &change.subject)
+        && counts.key.model.as_ref().is_none_or(is_named);
+    if !is_one_line {
         return Vec::new();
     }
     let kernel = |side: Side| {
@@ -42,18 +33,35 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     };
     let mut words = Words::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
-    words.of_source(&change.subject);
+    words.of_source(&base.subject, &change.subject);
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
+    words.settings("base", &base.subject);
+    words.settings("change", &change.subject);
+    let is_same = base.subject == change.subject;
+    words.0.extend(is_same.then(|| "--same".to_owned()));
     let machine = counts.key.shape();
     words.machine(&machine);
-    counts.disk.iter().for_each(|disk| words.option("--disk", &disk.fs));
-    counts.key.modules.iter().skip(of_disk).for_each(|module| words.option("--module", module));
+    counts.disk.iter().for_each(|disk| words.option("--disk", disk));
+    let implied = Disk::with_modules(counts.disk.as_ref(), &[]);
+    let asked = counts.key.modules.iter().filter(|module| !implied.contains(module));
+    asked.for_each(|module| words.option("--module", module));
     counts.workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
     words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
     words.counting(&machine, counts.layouts, counts.seed, threshold_percent);
     counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
     users.into_iter().for_each(|program| words.program(program));
     words.0
+}
+
+/// Whether flags can ask for the sources of both Kernels: some flags set both Sides.
+fn has_flags(base: &Subject, change: &Subject) -> bool {
+    let is_shared = |of: fn(&Subject) -> &Option<String>| of(base) == of(change);
+    is_shared(|subject| &subject.start_config) && is_shared(|subject| &subject.tree)
+}
+
+/// Whether `--model` has a name for it; a file of the user's is not known any more.
+fn is_named(model: &Model) -> bool {
+    !model.name().ends_with(".toml")
 }
 
 /// Between two points of a line of a history; empty where a kernel is of no package.
@@ -101,9 +109,15 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
     words
 }
 
-/// Of times.
+/// The command that times the same rows again; empty where no command line can ask for it.
 pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
+    let users: Vec<&UserProgram> = plan.programs.iter().filter(|it| !it.defined).collect();
+    let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
+    let is_kvm = plan.machine.accelerator == TimedMachine::default().accelerator;
+    if of_users != users.len() || users.len() > 1 || !is_kvm {
+        return Vec::new();
+    }
     let mut words = Words::compare();
     words.option("--engine", &plan.engine);
     if plan.is_guest(Side::Change) {
@@ -134,13 +148,18 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
         set(base).into_iter().for_each(|setting| words.option("--base-set", setting));
         set(change).into_iter().for_each(|setting| words.option("--change-set", setting));
     }
-    words.rows("-w", rows.iter().filter(|row| row.headline));
+    let is_row = |row: &&Row| row.headline && !UserProgram::is_row(&row.row);
+    words.rows("-w", rows.iter().filter(is_row));
     words.rows("--secondary", rows.iter().filter(|row| !row.headline));
     plan.pairs.iter().for_each(|pairs| words.option("--pairs", pairs));
     words.unless(plan.most_pairs == MOST_PAIRS, "--most-pairs", plan.most_pairs);
     words.unless(plan.loops == LOOPS, "--loops", plan.loops);
-    words.unless(times.seed == SEED, "--seed", times.seed);
+    // Without one the order of the pairs is drawn anew.
+    words.option("--seed", times.seed);
     words.unless(threshold_percent == 1.0, "--threshold", threshold_percent);
+    words.0.extend((base == change).then(|| "--same".to_owned()));
+    words.0.extend(plan.allow_differences.then(|| "--allow-differences".to_owned()));
+    users.into_iter().for_each(|program| words.program(program));
     words.0
 }
 
@@ -163,7 +182,12 @@ impl Words {
     }
 
     fn option(&mut self, name: &str, value: impl ToString) {
-        self.0.extend([name.to_owned(), value.to_string()]);
+        let value = value.to_string();
+        match value.starts_with('-') {
+            // Otherwise it would be read as another option.
+            true => self.0.push(format!("{name}={value}")),
+            false => self.0.extend([name.to_owned(), value]),
+        }
     }
 
     fn unless(&mut self, is_usual: bool, name: &str, value: impl ToString) {
@@ -181,11 +205,24 @@ impl Words {
         }
     }
 
-    fn of_source(&mut self, change: &Subject) {
+    fn of_source(&mut self, base: &Subject, change: &Subject) {
+        base.config.iter().for_each(|option| self.option("--base-config", option));
+        base.patches.iter().for_each(|patch| self.option("--base-patch", patch));
         change.config.iter().for_each(|option| self.option("--config", option));
         change.patches.iter().for_each(|patch| self.option("--patch", patch));
         change.start_config.iter().for_each(|config| self.option("--start-config", config));
         change.tree.iter().for_each(|tree| self.option("--tree", tree));
+    }
+
+    /// What only this side's guest has.
+    fn settings(&mut self, side: &str, subject: &Subject) {
+        let flag = |name: &str| format!("--{side}-{name}");
+        let Subject { sysctl, modules, disk, files, setup, .. } = subject;
+        sysctl.iter().for_each(|(name, to)| self.option(&flag("set"), format!("{name}={to}")));
+        modules.iter().for_each(|module| self.option(&flag("module"), module));
+        disk.iter().for_each(|disk| self.option(&flag("disk"), disk));
+        files.iter().for_each(|file| self.option(&flag("file"), file));
+        setup.iter().for_each(|commands| self.option(&flag("setup"), commands));
     }
 
     fn hooks(&mut self, program: &UserProgram) {
@@ -217,6 +254,9 @@ impl Words {
         }
         if program.any_output {
             self.0.push("--any-output".to_owned());
+        }
+        if let Some(script) = &program.script {
+            return self.option("--script", script);
         }
         self.0.push("--".to_owned());
         self.0.extend(command.iter().cloned());

@@ -36,7 +36,7 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
                 kernel_sha256: plan.kernels.get(side).sha256.clone(),
                 boot_line: plan.subjects.get(side).boot_line.clone(),
                 machine: plan.machine.clone(),
-                key: plan.key_of(&workload.row),
+                key: plan.key_of(side, &workload.row),
                 workload: workload.clone(),
                 layouts: plan.layouts.clone(),
             },

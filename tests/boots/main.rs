@@ -25,6 +25,7 @@ mod program_elsewhere;
 mod progress;
 mod resume;
 mod self_test;
+mod sides;
 mod snapshots;
 mod store;
 mod unwind;

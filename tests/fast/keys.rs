@@ -70,6 +70,16 @@ fn named(key: &str) -> String {
         "machine.quantum" => "--quantum",
         "machine.cores" => "--cores",
         "base.bare_metal" => "--bare-metal",
+        "base.config" => "--base-config",
+        "base.patches" => "--base-patch",
+        "base.modules" => "--base-module",
+        "change.modules" => "--change-module",
+        "base.disk" => "--base-disk",
+        "change.disk" => "--change-disk",
+        "base.files" => "--base-file",
+        "change.files" => "--change-file",
+        "base.setup" => "--base-setup",
+        "change.setup" => "--change-setup",
         "change.config" => "--config",
         "change.patches" => "--patch",
         "base.start_config" | "change.start_config" => "--start-config",
@@ -82,13 +92,17 @@ fn named(key: &str) -> String {
 }
 
 /// Keys of a Subject.
-const OF_SUBJECT: [(&str, &str, &[&str]); 12] = [
+const OF_SUBJECT: [(&str, &str, &[&str]); 16] = [
     ("config", "[\"CONFIG_A=y\"]", &[COUNTS, GUESTS]),
     ("patches", "[\"a.patch\"]", &[COUNTS, GUESTS]),
     ("start_config", "\"base\"", &[COUNTS]),
     ("tree", "\".\"", &[COUNTS]),
     ("bare_metal", "true", &[TIMES]),
-    ("sysctl", "{ \"vm.swappiness\" = \"1\" }", &[TIMES]),
+    ("sysctl", "{ \"vm.swappiness\" = \"1\" }", &[COUNTS, TIMES]),
+    ("modules", "[\"zram\"]", &[COUNTS]),
+    ("disk", "{ fs = \"ext4\" }", &[COUNTS]),
+    ("files", "[\"README.md\"]", &[COUNTS]),
+    ("setup", "\"true\"", &[COUNTS]),
     ("thp", "\"never\"", &[TIMES]),
     ("governor", "\"performance\"", &[TIMES]),
     ("prefix", "[\"env\"]", &[TIMES]),

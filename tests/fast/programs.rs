@@ -10,7 +10,7 @@ use std::process::Command;
 
 use cpio::newc;
 use ktax::model::{BlockDevice, Disk, UserProgram};
-use ktax::program::{PackedPrograms, ProgramError, open, pack, pack_alone};
+use ktax::program::{Contents, PackedPrograms, ProgramError, open, pack, pack_alone};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::{KERNEL, cache, counts_plan, ktax, run, scratch};
@@ -22,8 +22,12 @@ fn program(command: &[&str]) -> UserProgram {
     UserProgram { name: "p".into(), command, ..UserProgram::default() }
 }
 
+fn contents(programs: &[UserProgram]) -> Contents {
+    Contents { programs: programs.to_vec(), ..Contents::default() }
+}
+
 fn packed(program: &UserProgram, here: &Path) -> Result<PackedPrograms, ProgramError> {
-    pack(std::slice::from_ref(program), None, None, here, 256 * MIB, &here.join("../cache"))
+    pack(&contents(std::slice::from_ref(program)), here, 256 * MIB, &here.join("../cache"))
 }
 
 /// A directory for a program, with a cache beside it.
@@ -105,8 +109,8 @@ fn programs_share_what_none_of_them_changes() {
     fs::write(here.join("own"), "own").unwrap();
     let programs = [program(&["cat", "own"]), program(&["cat", "own"])];
     let cache = dir.path().join("cache");
-    let both = pack(&programs, None, None, &here, 256 * MIB, &cache).unwrap();
-    let one = pack(&programs[..1], None, None, &here, 256 * MIB, &cache).unwrap();
+    let both = pack(&contents(&programs), &here, 256 * MIB, &cache).unwrap();
+    let one = pack(&contents(&programs[..1]), &here, 256 * MIB, &cache).unwrap();
     let bytes = |packed: &PackedPrograms| fs::metadata(&packed.archive).unwrap().len();
     assert!(bytes(&both) < bytes(&one) + bytes(&one) / 10, "{} {}", bytes(&both), bytes(&one));
     let all = entries(&both);
@@ -123,15 +127,17 @@ fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
     let here = here(dir.path());
     fs::File::create(here.join("half")).unwrap().set_len(9 * MIB).unwrap();
     let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
-    let disk = Disk { fs, mib: 16, options, device, latency_us: 0 };
+    let disk = Disk { fs, mib: 16, options, mkfs: String::new(), device, latency_us: 0 };
     let (mkfs, one) = (program(&["true"]), program(&["cat", "half"]));
     let packed = |programs: &[UserProgram], disk| {
-        pack(programs, None, disk, &here, 256 * MIB, &dir.path().join("cache"))
+        let contents = Contents { disk, ..contents(programs) };
+        pack(&contents, &here, 256 * MIB, &dir.path().join("cache"))
     };
-    packed(std::slice::from_ref(&one), Some((&disk, &mkfs))).unwrap();
+    let disk = Some((disk, mkfs));
+    packed(std::slice::from_ref(&one), disk.clone()).unwrap();
     let both = [one.clone(), one];
     packed(&both, None).unwrap();
-    let refused = packed(&both, Some((&disk, &mkfs)));
+    let refused = packed(&both, disk);
     assert!(matches!(refused, Err(ProgramError::SmallDisk { mib: 16, .. })), "{refused:?}");
 }
 
@@ -315,7 +321,7 @@ fn a_program_is_packed_alone_and_beside_what_all_guests_have() {
     let beside = alone(&cat, 24 * MIB, None);
     assert!(matches!(beside, Err(ProgramError::TooLarge { most_mib: 32, .. })), "{beside:?}");
     let (fs, options, device) = ("ext4".to_owned(), String::new(), BlockDevice::Brd);
-    let disk = Disk { fs, mib: 8, options, device, latency_us: 0 };
+    let disk = Disk { fs, mib: 8, options, mkfs: String::new(), device, latency_us: 0 };
     let small = alone(&cat, 0, Some(&disk));
     assert!(matches!(small, Err(ProgramError::SmallDisk { mib: 8, .. })), "{small:?}");
 }
@@ -415,7 +421,7 @@ fn the_same_files_are_the_same_bytes_and_a_damaged_archive_is_packed_again() {
     let first = packed(&asked, &here).unwrap();
     assert_eq!(packed(&asked, &here).unwrap().sha256, first.sha256);
     let other =
-        pack(std::slice::from_ref(&asked), None, None, &here, 64 * MIB, &dir.path().join("other"))
+        pack(&contents(std::slice::from_ref(&asked)), &here, 64 * MIB, &dir.path().join("other"))
             .unwrap();
     assert_eq!(other.sha256, first.sha256);
     assert_eq!(fs::read(&other.symbols).unwrap(), fs::read(&first.symbols).unwrap());

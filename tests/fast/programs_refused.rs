@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use ktax::model::Side;
+
 use crate::common::mounts::{in_namespace, may_mount};
 use crate::common::{KERNEL, ktax, run, scratch};
 use crate::programs::here;
@@ -170,8 +172,8 @@ fn a_program_is_a_row_of_an_experiment_file_and_of_no_campaign() {
     let alone = crate::common::counts_plan(&ran.stdout);
     assert_eq!(alone.key.programs.len(), 64);
     assert!(plan.key.programs.starts_with(&format!("{}+", alone.key.programs)));
-    assert_eq!(plan.key_of("program:sh"), alone.key);
-    assert_ne!(plan.key_of("program:other"), alone.key);
+    assert_eq!(plan.key_of(Side::Base, "program:sh"), alone.key);
+    assert_ne!(plan.key_of(Side::Base, "program:other"), alone.key);
     let campaign =
         "title = \"t\"\nsubjects = [{ kernel = \"k\" }]\n[[program]]\ncommand = [\"sh\"]\n";
     fs::write(here.join("c.toml"), campaign).unwrap();

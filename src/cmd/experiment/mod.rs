@@ -4,6 +4,7 @@ mod program;
 mod rows;
 mod seed;
 mod shared;
+mod sides;
 mod timed;
 
 use clap::Args;
@@ -16,6 +17,9 @@ pub use rows::RowArgs;
 pub use seed::drawn;
 use shared::SharedArgs;
 use timed::TimedArgs;
+
+#[cfg(test)]
+mod again_tests;
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -41,6 +45,7 @@ impl CountedArgs {
         let mut file = self.shared.file()?.unwrap_or_default();
         check_keys(&file)?;
         self.program.apply(&mut file)?;
+        self.shared.apply_sides(&mut file)?;
         self.shared.apply(&mut file)?;
         Experiment::of(&file).map_err(|error| self.shared.explain(error))
     }
@@ -54,6 +59,7 @@ impl ExperimentArgs {
         let mut file = of_file.clone().unwrap_or_default();
         self.timed.apply(&mut file)?;
         program.apply(&mut file)?;
+        shared.apply_sides(&mut file)?;
         if let Some(of_file) = of_file.filter(|it| Method::of(it) != Method::of(&file)) {
             return Err(refuse_engine(&of_file));
         }

@@ -17,6 +17,9 @@ pub struct ProgramArgs {
     /// is
     #[arg(last = true, value_name = "CMD ARG…")]
     command: Vec<String>,
+    /// Measure this shell script in the place of CMD
+    #[arg(long, value_name = "COMMANDS", conflicts_with = "command")]
+    script: Option<String>,
     /// Name its row program:NAME [default: the file name of CMD]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -81,7 +84,8 @@ impl ProgramArgs {
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let keys = self.keys();
         let is_hook = keys.setup.is_some() || keys.prepare.is_some();
-        match (keys.command.is_empty(), keys == ProgramKeys::default()) {
+        let is_none = keys.command.is_empty() && keys.script.is_none();
+        match (is_none, keys == ProgramKeys::default()) {
             (true, _) if std::env::args_os().next_back().is_some_and(|last| last == "--") => {
                 Err(Error::usage("there is no program behind --; write one, or leave -- out"))
             }
@@ -118,7 +122,7 @@ impl ProgramArgs {
         ProgramKeys {
             name: of.name,
             command: of.command,
-            script: None,
+            script: of.script,
             files: of.file,
             root: of.root,
             trace_files: of.trace_files,

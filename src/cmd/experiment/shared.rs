@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::rows::RowArgs;
+use super::sides::SideArgs;
 use crate::cmd::choice::{experiment, model, number, percent};
 use crate::flow::{self, Error};
 use crate::model::RunsOn;
@@ -45,6 +46,12 @@ pub struct SharedArgs {
     /// Build the change with this patch; repeat for more
     #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
     patch: Vec<String>,
+    /// Build the base with this option, too: CONFIG_NAME=VALUE, or a file of them; repeat for more
+    #[arg(long, value_name = "OPTION", help_heading = "Kernels from source")]
+    base_config: Vec<String>,
+    /// Build the base with this patch, too; repeat for more
+    #[arg(long, value_name = "FILE", help_heading = "Kernels from source")]
+    base_patch: Vec<String>,
     /// Start both configurations from base (a small one of ktax), defconfig, running (the running
     /// kernel's) or a file [default: base]
     #[arg(long, value_name = "CONFIG", help_heading = "Kernels from source")]
@@ -80,10 +87,12 @@ pub struct SharedArgs {
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
-    /// Put the files of rows and programs on this file system, in memory: ext4, xfs or btrfs
-    /// [default: tmpfs]
-    #[arg(long, value_name = "FS", help_heading = "Subjects")]
+    /// Put the files of rows and programs on this file system, in memory: ext4, xfs or btrfs; a KEY
+    /// is mib, options, mkfs, device or latency_us [default: tmpfs]
+    #[arg(long, value_name = "FS [KEY=VALUE]…", help_heading = "Subjects")]
     disk: Option<String>,
+    #[command(flatten)]
+    sides: SideArgs,
     #[command(flatten)]
     rows: RowArgs,
     /// Allow two sides that are the same, which measures noise
@@ -120,7 +129,12 @@ impl SharedArgs {
         Ok(Some(file))
     }
 
-    /// Puts the flags in the place of the file's keys.
+    /// Puts the flags of one side in the place of the file's keys.
+    pub fn apply_sides(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        self.sides.apply(file)
+    }
+
+    /// Puts all other flags in the place of the file's keys.
     pub fn apply(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         self.kernels(file)?;
         set(&mut file.base.boot_line, &self.base_boot_line);
@@ -133,6 +147,8 @@ impl SharedArgs {
             set(&mut file.change_mut().start_config, &self.start_config);
             set(&mut file.change_mut().tree, &self.tree);
         }
+        file.base.config.extend(self.base_config.clone());
+        file.base.patches.extend(self.base_patch.clone());
         if !self.config.is_empty() || !self.patch.is_empty() {
             file.change_mut().config.extend(self.config.clone());
             file.change_mut().patches.extend(self.patch.clone());
@@ -145,8 +161,8 @@ impl SharedArgs {
         file.machine.model = file.machine.model.take().map(flow::model).transpose()?;
         set(&mut file.machine.model, &self.machine.as_deref().map(flow::calibrated).transpose()?);
         file.modules.extend(self.module.clone());
-        if let Some(fs) = &self.disk {
-            file.disk = Some(DiskKeys { fs: fs.clone(), ..DiskKeys::default() });
+        if let Some(disk) = &self.disk {
+            file.disk = Some(DiskKeys::parse(disk)?);
         }
         set(&mut file.same, &self.same.then_some(true));
         set(&mut file.seed, &self.seed);

@@ -8,7 +8,7 @@ use crate::engine::{self, ENGINES, EngineEntry};
 use crate::flow::Error;
 use crate::model::RunsOn;
 use crate::plan::bounds::{CORES, LOOPS, MOST_PAIRS, PAIRS};
-use crate::plan::{ExperimentFile, ParamValue, SubjectKeys};
+use crate::plan::{ExperimentFile, ParamValue};
 
 /// The flags of timed engines.
 #[derive(Debug, Clone, Args)]
@@ -17,14 +17,6 @@ pub struct TimedArgs {
     /// Run both sides with this engine [default: exact]
     #[arg(long, value_parser = engine())]
     engine: Option<&'static EngineEntry>,
-    /// Use this setting of the running kernel for the base; NAME is a sysctl, thp, governor, prefix
-    /// (a command that runs each loop: prefix='taskset -c 1') or kernel (one that you boot); repeat
-    /// for more
-    #[arg(long, value_name = "NAME=VALUE")]
-    base_set: Vec<String>,
-    /// Use this setting of the running kernel for the change; repeat for more
-    #[arg(long, value_name = "NAME=VALUE")]
-    change_set: Vec<String>,
     /// Compare the guest with this machine itself, without virtualization
     #[arg(long)]
     bare_metal: bool,
@@ -79,9 +71,6 @@ impl TimedArgs {
                 engine.name
             )));
         }
-        self.base_set.iter().try_for_each(|text| set("--base-set", &mut file.base, text))?;
-        let change = |text: &String| set("--change-set", file.change_mut(), text);
-        self.change_set.iter().try_for_each(change)?;
         file.base.bare_metal |= self.bare_metal;
         file.machine.cores = self.cores.or(file.machine.cores);
         file.pairs = self.pairs.or(file.pairs);
@@ -105,27 +94,4 @@ impl TimedArgs {
         }
         Ok(())
     }
-}
-
-/// `flag` is what the text was typed behind.
-fn set(flag: &str, keys: &mut SubjectKeys, text: &str) -> Result<(), Error> {
-    let wrong = |reason: &str| {
-        let text = text.escape_default();
-        Error::usage(format!(
-            "{flag} {text}: {reason}; write {flag} thp=never or {flag} vm.swappiness=10"
-        ))
-    };
-    let (name, value) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
-    let owned = value.to_owned();
-    match name {
-        "prefix" => {
-            keys.prefix = shlex::split(value).ok_or_else(|| wrong("a quote is not closed"))?;
-        }
-        "thp" => keys.thp = Some(owned),
-        "governor" => keys.governor = Some(owned),
-        "kernel" => keys.kernel = Some(owned),
-        name if name.contains(['.', '/']) => drop(keys.sysctl.insert(name.to_owned(), owned)),
-        _ => return Err(wrong("the name of a sysctl has a dot or a slash")),
-    }
-    Ok(())
 }

@@ -29,6 +29,7 @@ pub(in crate::flow) fn compare(
         machine: of.machine.clone(),
         subjects: Sides::of(|side| first.get(side).subject.clone()),
         kernels: Sides::of(|side| first.get(side).kernel.clone()),
+        archives: None,
         calibration: None,
         disk: None,
         programs: Vec::new(),

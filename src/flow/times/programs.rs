@@ -8,7 +8,7 @@ use crate::flow::session::Session;
 use crate::flow::stale::StalePlanError;
 use crate::flow::traced;
 use crate::model::{ProgramsHere, RunsOn, TimesPlan};
-use crate::program::{self, NativePrograms, PackedPrograms, ProgramError};
+use crate::program::{self, Contents, NativePrograms, PackedPrograms, ProgramError};
 use crate::text::escape_path;
 
 /// Says in a new Plan which files its programs are; it returns those of the running kernel.
@@ -61,6 +61,9 @@ pub(super) fn here(
 fn pack(plan: &TimesPlan, session: &Session<'_>) -> Result<Option<PackedPrograms>, Error> {
     match plan.runs_on {
         RunsOn::RunningKernel => Ok(None),
-        RunsOn::Guests => programs::pack_together(&plan.programs, plan.machine.memory_mib, session),
+        RunsOn::Guests => {
+            let contents = Contents { programs: plan.programs.clone(), ..Contents::default() };
+            programs::pack_together(&contents, plan.machine.memory_mib, session)
+        }
     }
 }

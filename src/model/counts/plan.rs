@@ -1,15 +1,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{
-    Calibration, Disk, Identity, Key, Layout, Machine, Sides, Step, Subject, UserProgram, Workload,
+    Calibration, Disk, Identity, Key, Layout, Machine, Side, Sides, Step, Subject, UserProgram,
+    Workload, module_and_parameters,
 };
 
 /// What only exact counts need to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountsPlan {
-    /// What the counts will be comparable with.
+    /// What the counts will be comparable with. Programs and modules in it are those that both
+    /// Sides have; see [`CountsPlan::key_of`].
     pub key: Key,
+    /// SHA-256 of what each Side's guest unpacks, where the Sides differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archives: Option<Sides<String>>,
     /// The shape of the computer.
     pub machine: Machine,
     /// What is compared.
@@ -43,27 +48,47 @@ pub struct CountsPlan {
 const AND: char = '+';
 
 impl CountsPlan {
+    /// The file system of a Side's files; `None` where they are in memory.
+    pub fn disk_of(&self, side: Side) -> Option<&Disk> {
+        self.subjects.get(side).disk.as_ref().or(self.disk.as_ref())
+    }
+
+    /// The modules that a Side's guest loads, each with its parameters.
+    pub fn modules_of(&self, side: Side) -> Vec<String> {
+        let Subject { disk, modules, .. } = self.subjects.get(side);
+        let mut all = Disk::with_modules(disk.as_ref(), &self.key.modules);
+        // The Side's parameters replace those that both have.
+        let is_own = |name: &str| modules.iter().any(|own| module_and_parameters(own).0 == name);
+        all.retain(|module| !is_own(module_and_parameters(module).0));
+        all.extend(modules.iter().cloned());
+        all
+    }
+
     /// The place of a row's program among the programs; `None` for a row that is no program.
     pub fn program_of(&self, row: &str) -> Option<usize> {
         self.programs.iter().position(|program| program.row() == row)
     }
 
-    /// The hashes of a Key's archives: of what each guest has beside its program, where there is
+    /// The hashes of a Side's archives: of what each guest has beside its program, where there is
     /// that; then of each program. An archive that a Key does not have is empty.
-    pub fn archives(&self) -> (Option<&str>, Vec<&str>) {
-        let mut all = self.key.programs.split(AND);
-        let has_beside = self.hooks.is_some() || self.disk.is_some();
+    pub fn archives_of(&self, side: Side) -> (Option<&str>, Vec<&str>) {
+        let own = self.archives.as_ref().map(|archives| archives.get(side));
+        let mut all = own.unwrap_or(&self.key.programs).split(AND);
+        let Subject { sysctl, setup, .. } = self.subjects.get(side);
+        let has_settings = !sysctl.is_empty() || setup.is_some();
+        let has_beside = self.hooks.is_some() || self.disk_of(side).is_some() || has_settings;
         let beside = has_beside.then(|| all.next().unwrap_or_default());
         let mut next = || all.next().unwrap_or_default();
         (beside, self.programs.iter().map(|_| next()).collect())
     }
 
-    /// The Key of the counts of one row: of the programs it has only the row's own, for there is no
-    /// other in its guest.
-    pub fn key_of(&self, row: &str) -> Key {
-        let (beside, programs) = self.archives();
+    /// The Key of a Side's counts of one row: with the Side's modules, and of the programs only the
+    /// row's own, for there is no other in its guest.
+    pub fn key_of(&self, side: Side, row: &str) -> Key {
+        let (beside, programs) = self.archives_of(side);
         let own = self.program_of(row).and_then(|place| programs.get(place).copied());
-        Key { programs: Key::of_archives(beside.into_iter().chain(own)), ..self.key.clone() }
+        let programs = Key::of_archives(beside.into_iter().chain(own));
+        Key { programs, modules: self.modules_of(side), ..self.key.clone() }
     }
 }
 
@@ -78,11 +103,10 @@ impl Key {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_rows_key_has_its_own_archive_and_what_all_guests_have() {
+    fn plan(programs: &str) -> CountsPlan {
         let text = r#"{
             "key": { "engine": "exact", "qemu": "7", "machine": "q35", "cpu": "max",
-                "memory_mib": 512, "guest": "g", "programs": "beside+one+two" },
+                "memory_mib": 512, "guest": "g", "programs": "" },
             "machine": { "cpu": "max", "memory_mib": 512 },
             "subjects": { "base": { "kernel": "k" }, "change": { "kernel": "k" } },
             "kernels": {}, "workloads": [], "layouts": [], "steps": [] }"#;
@@ -91,17 +115,35 @@ mod tests {
             "source": "k", "sha256": "s", "arch": "x86_64", "format": "bzimage"
         });
         json["kernels"] = serde_json::json!({ "base": kernel, "change": kernel });
-        let mut plan: CountsPlan = serde_json::from_value(json).unwrap();
+        json["key"]["programs"] = programs.into();
+        let plan: CountsPlan = serde_json::from_value(json).unwrap();
         let named = |name: &str| UserProgram { name: name.to_owned(), ..UserProgram::default() };
-        plan.programs = vec![named("one"), named("two")];
-        plan.hooks = Some(named("rows"));
-        assert_eq!(plan.archives(), (Some("beside"), vec!["one", "two"]));
-        let programs = |row: &str| plan.key_of(row).programs;
+        let programs = vec![named("one"), named("two")];
+        CountsPlan { programs, hooks: Some(named("rows")), ..plan }
+    }
+
+    #[test]
+    fn a_rows_key_has_its_own_archive_and_what_all_guests_have() {
+        let plan = plan("beside+one+two");
+        assert_eq!(plan.archives_of(Side::Base), (Some("beside"), vec!["one", "two"]));
+        let programs = |row: &str| plan.key_of(Side::Base, row).programs;
         assert_eq!(programs("program:two"), "beside+two");
         assert_eq!(programs("getppid"), "beside");
         let plan = CountsPlan { hooks: None, ..plan };
-        assert_eq!(plan.key_of("program:one").programs, "beside");
+        assert_eq!(plan.key_of(Side::Base, "program:one").programs, "beside");
         // Without hooks the first archive is that of the first program.
-        assert_eq!(plan.archives(), (None, vec!["beside", "one"]));
+        assert_eq!(plan.archives_of(Side::Base), (None, vec!["beside", "one"]));
+    }
+
+    #[test]
+    fn a_side_with_a_setup_has_an_archive_of_its_own() {
+        let (base, change) = ("one+two".to_owned(), "setup+one+two".to_owned());
+        let mut plan = CountsPlan { hooks: None, ..plan("") };
+        plan.archives = Some(Sides { base, change });
+        plan.subjects.change.setup = Some("true".to_owned());
+        assert_eq!(plan.archives_of(Side::Base), (None, vec!["one", "two"]));
+        assert_eq!(plan.archives_of(Side::Change), (Some("setup"), vec!["one", "two"]));
+        assert_eq!(plan.key_of(Side::Change, "program:two").programs, "setup+two");
+        assert_eq!(plan.key_of(Side::Base, "getppid").programs, "");
     }
 }

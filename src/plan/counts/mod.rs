@@ -4,10 +4,11 @@ use super::asked::Experiment;
 use super::bounds::{self, CPUS, LONGEST_BOOT_LINE, MEMORY_MIB};
 use super::disk;
 use super::error::{PlanError, printable_line, range};
-use super::file::{ExperimentFile, MachineKeys};
+use super::file::{ExperimentFile, MachineKeys, SubjectKeys};
+use super::flags::with_flag;
 use super::layouts;
 use super::models::ModelKey;
-use super::program::hooks;
+use super::program::{check_files, check_sysctl, hooks};
 use super::programs;
 use super::workloads::{
     Definition, check_for_guest, check_memory, each_once, select, with_definitions,
@@ -72,15 +73,16 @@ impl CountsExperiment {
     pub(super) fn of(file: &ExperimentFile) -> Result<CountsExperiment, PlanError> {
         let missing =
             |key| PlanError::Missing { key, next: "write kernel = \"debian:cloud-amd64\"" };
-        let base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
+        let mut base = file.base.subject().ok_or_else(|| missing("base.kernel"))?;
         let change = file.change.as_ref().and_then(|keys| keys.subject());
-        let change = change.ok_or_else(|| missing("change.kernel"))?;
+        let mut change = change.ok_or_else(|| missing("change.kernel"))?;
         let machine = machine(&file.machine)?;
         let (defined, workloads) =
             programs::named(&with_definitions(&file.definitions)?, file.workloads.as_deref())?;
-        let disk = file.disk.as_ref().map(disk::disk).transpose()?;
+        let disk;
+        [disk, base.disk, change.disk] = disks(file)?;
         let experiment = CountsExperiment {
-            modules: disk::modules(disk.as_ref(), &file.modules),
+            modules: file.modules.clone(),
             disk,
             engine: file.engine.unwrap_or(&ENGINES[0]),
             layouts: file.layouts.unwrap_or(machine.usual_layouts()),
@@ -139,10 +141,33 @@ impl CountsExperiment {
             ("--change-boot-line (change.boot_line)", &self.change.boot_line),
             ("--cpu (machine.cpu)", &self.machine.cpu),
             ("--module (modules)", &self.modules.join(" ")),
-            ("the base's options and patches", &self.base.beside_kernel()),
-            ("the change's options and patches", &self.change.beside_kernel()),
+            ("--base-module (base.modules)", &self.base.modules.join(" ")),
+            ("--change-module (change.modules)", &self.change.modules.join(" ")),
+            ("the base's options and patches", &self.base.kernel_alone().beside_kernel()),
+            ("the change's options and patches", &self.change.kernel_alone().beside_kernel()),
         ] {
             printable_line(what, text)?;
+        }
+        self.check_settings("base", &self.base)?;
+        self.check_settings("change", &self.change)
+    }
+
+    /// Refuses settings of a Side's guest that cannot be made.
+    fn check_settings(&self, side: &str, subject: &Subject) -> Result<(), PlanError> {
+        let Subject { sysctl, files, setup, .. } = subject;
+        let refuse = |key: &str, reason: String| {
+            Err(PlanError::Settings { key: with_flag(&format!("{side}.{key}")), reason })
+        };
+        if let Err(reason) = check_sysctl(sysctl) {
+            return refuse("sysctl", reason);
+        }
+        if setup.as_ref().is_some_and(|commands| commands.contains('\0')) {
+            return refuse("setup", "a text has a NUL character; remove it".into());
+        }
+        // Each program, the hooks and the set-up have the Side's files beside their own.
+        let own = self.programs.iter().chain(self.hooks.as_deref()).map(|it| it.files.as_slice());
+        for own in own.chain([&[][..]]) {
+            check_files(&[own, files].concat())?;
         }
         Ok(())
     }
@@ -192,7 +217,12 @@ impl Experiment<CountsExperiment> {
     ///
     /// # Errors
     /// A row is unknown, needs another engine, or does not fit in the memory.
-    pub fn plan(&self, kernels: Sides<Identity>, key: Key) -> Result<Plan<CountsPlan>, PlanError> {
+    pub fn plan(
+        &self,
+        kernels: Sides<Identity>,
+        key: Key,
+        archives: Option<Sides<String>>,
+    ) -> Result<Plan<CountsPlan>, PlanError> {
         let CountsExperiment { layouts, machine, base, change, programs, disk, .. } = &self.method;
         let hooks = self.method.hooks.as_deref().cloned();
         let workloads_from = self.method.workloads_from.clone();
@@ -200,6 +230,7 @@ impl Experiment<CountsExperiment> {
         let (layouts, steps) = layouts::steps(self.seed, *layouts);
         let method = CountsPlan {
             key,
+            archives,
             machine: machine.clone(),
             subjects: Sides { base: base.clone(), change: change.clone() },
             kernels,
@@ -214,6 +245,22 @@ impl Experiment<CountsExperiment> {
         };
         Ok(self.plan_of(method))
     }
+}
+
+/// The disk that both Sides have, else that of the base and that of the change. A Side without one
+/// of its own has that of the file.
+fn disks(file: &ExperimentFile) -> Result<[Option<Disk>; 3], PlanError> {
+    let both = file.disk.as_ref().map(disk::disk).transpose()?.flatten();
+    let disk_of = |keys: &SubjectKeys| match &keys.disk {
+        Some(own) => disk::disk(own),
+        None => Ok(both.clone()),
+    };
+    let base = disk_of(&file.base)?;
+    let change = file.change.as_ref().map_or(Ok(both.clone()), disk_of)?;
+    Ok(match base == change {
+        true => [base, None, None],
+        false => [None, base, change],
+    })
 }
 
 fn machine(keys: &MachineKeys) -> Result<Machine, PlanError> {

@@ -9,7 +9,7 @@ use super::scalability::scalability;
 use super::sides::sides;
 use super::table::table;
 use super::waits::{sleepers, takers, waits};
-use crate::model::{AWAITED, Comparison, CountsComparison, Model, TRANSFERS, metric};
+use crate::model::{AWAITED, Comparison, CountsComparison, Model, Sides, TRANSFERS, metric};
 use crate::report::view::{Legend, Records, Section, View};
 use crate::report::{again, changes, curves, effect, forest, headline, verdict, words};
 use crate::text::short_hashes;
@@ -49,13 +49,22 @@ pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
         title: comparison.title.clone(),
         headline: headline::of_rows(&comparison.rows),
         sides: sides(counts),
-        side_heads: ["kernel", "boot line"],
+        side_heads: side_heads(counts),
         how: words::of_counts(counts),
         measured_by: format!("guest {}", short_hashes(&counts.key.guest)),
         again: again::of_counts(rows, comparison.threshold_percent, counts),
         sections,
         warnings: comparison.warnings.clone(),
         legend: legend(comparison, counts),
+    }
+}
+
+/// What stands beside a side's name; a side may have more than a boot line.
+fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
+    let Sides { base, change } = &counts.subjects;
+    match base.subject.has_settings() || change.subject.has_settings() {
+        true => ["kernel", "boot line and settings"],
+        false => ["kernel", "boot line"],
     }
 }
 

@@ -22,8 +22,8 @@ pub struct CountsBoots<'a> {
     pub images: Sides<PathBuf>,
     /// The Kernels' modules.
     pub modules: Sides<Option<PackedModules>>,
-    /// The user's programs.
-    pub programs: ProgramsAlone,
+    /// The Sides' programs, and what their guests are set up with.
+    pub programs: Sides<ProgramsAlone>,
     /// The limit of virtual time for a Region.
     pub virtual_s: u64,
 }
@@ -131,6 +131,7 @@ impl CountsBoots<'_> {
     }
 
     fn request(&self, plan: &CountsPlan, step: &Step, program: Option<usize>) -> Request {
+        let programs = self.programs.get(step.side);
         Request {
             image: self.images.get(step.side).clone(),
             image_sha256: plan.kernels.get(step.side).sha256.clone(),
@@ -138,8 +139,8 @@ impl CountsBoots<'_> {
             machine: plan.machine.clone(),
             layout: plan.layouts[step.layout].clone(),
             modules: self.modules.get(step.side).clone(),
-            beside: self.programs.beside.clone(),
-            program: program.and_then(|place| self.programs.programs.get(place)).cloned(),
+            beside: programs.beside.clone(),
+            program: program.and_then(|place| programs.programs.get(place)).cloned(),
         }
     }
 }

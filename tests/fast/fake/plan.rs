@@ -29,6 +29,7 @@ pub fn plan(rows: &[&str]) -> Plan<CountsPlan> {
         machine: Machine::default(),
         subjects: Sides { base: subject(Side::Base), change: subject(Side::Change) },
         kernels: both(identity),
+        archives: None,
         calibration: None,
         disk: None,
         programs: Vec::new(),

@@ -115,6 +115,7 @@ pub fn plan(title: &str, layouts: usize, rows: &[Made]) -> Plan<CountsPlan> {
             change: subject("lsm=landlock,lockdown,yama,integrity,apparmor,selinux,bpf"),
         },
         kernels: Sides { base: kernel(), change: kernel() },
+        archives: None,
         calibration: None,
         disk: None,
         programs: Vec::new(),

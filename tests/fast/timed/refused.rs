@@ -101,7 +101,7 @@ fn counted() -> Plan<CountsPlan> {
     let kernels = Sides { base: identity.clone(), change: identity };
     let method = CountsExperiment::between(Subject::of("x", ""), Subject::of("x", ""));
     let experiment = Experiment { title: "x".into(), seed: 1, threshold_percent: 0.1, method };
-    experiment.plan(kernels, key).unwrap()
+    experiment.plan(kernels, key, None).unwrap()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use ktax::engine::Limits;
 use ktax::model::{Context, Layout, Modelled, Msr, Signature, UserProgram};
 use ktax::plan::{ModelKey, definitions, select};
-use ktax::program::pack;
+use ktax::program::{Contents, pack};
 use ktax::rundir::profile::{self, ProfileError};
 use ktax::wire::{self, Answer, Done, WireError, parse_answer, parse_hello, parse_symbols};
 
@@ -56,8 +56,8 @@ fn functions_are_written_as_the_document_says() {
     let dir = tempfile::tempdir().unwrap();
     let command = vec!["sh".to_owned()];
     let program = UserProgram { name: "p".into(), command, ..UserProgram::default() };
-    let packed =
-        pack(&[program], None, None, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
+    let contents = Contents { programs: vec![program], ..Contents::default() };
+    let packed = pack(&contents, dir.path(), 256 << 20, &dir.path().join("cache")).unwrap();
     let written = fs::read_to_string(packed.symbols).unwrap();
     let shape = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
