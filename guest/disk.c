@@ -2,7 +2,8 @@
 /*
  * Before the Snapshot: modules of the kernel, and a file system in memory, /disk, which has /tmp
  * and every program's /work (rooted.c). The host packs the files (docs/wire.md, Programs):
- * /modules/N with /modules/N.parameters; /program/disk as of any program, which makes the file
+ * /modules/N with /modules/N.parameters, and /modules/N.cpu where the module is only for some CPUs;
+ * /program/disk as of any program, which makes the file
  * system that /program/mount names; and its `device`, which says what to write where before the
  * block device is there. What fails is said; the host then measures nothing.
  */
@@ -47,9 +48,18 @@ static void load(void)
 			return;
 		snprintf(path, sizeof(path), "/modules/%d.parameters", i);
 		contents(path, parameters, sizeof(parameters));
-		if (syscall(SYS_finit_module, fd, parameters, 0))
-			failed("to load module ", path + strlen("/modules/"));
+		bool is_loaded = !syscall(SYS_finit_module, fd, parameters, 0);
+		int error = errno;
 		close(fd);
+		if (is_loaded)
+			continue;
+		char of_cpu[64];
+		snprintf(of_cpu, sizeof(of_cpu), "/modules/%d.cpu", i);
+		/* This CPU does not have the instructions. */
+		if (error == ENODEV && !access(of_cpu, F_OK))
+			continue;
+		errno = error;
+		failed("to load module ", path + strlen("/modules/"));
 	}
 }
 
@@ -63,6 +73,30 @@ static bool device(const struct rooted *disk)
 	return settings_write(words);
 }
 
+/* Says which code computes crc32c, of those that have the name the one of highest priority. */
+static void checksums(void)
+{
+	static char best[128];
+	char line[256], name[128] = "", driver[128] = "";
+	long highest = -1, priority;
+	FILE *list = fopen("/proc/crypto", "r");
+
+	while (list && fgets(line, sizeof(line), list)) {
+		if (sscanf(line, "name : %127s", name) == 1)
+			driver[0] = 0;
+		sscanf(line, "driver : %127s", driver);
+		if (sscanf(line, "priority : %ld", &priority) != 1 || strcmp(name, "crc32c") ||
+		    priority <= highest)
+			continue;
+		highest = priority;
+		snprintf(best, sizeof(best), "%s", driver);
+	}
+	if (list)
+		fclose(list);
+	if (best[0])
+		SAY("crc32c ", best);
+}
+
 static bool make(struct rooted *disk)
 {
 	const char *wrong;
@@ -74,6 +108,23 @@ static bool make(struct rooted *disk)
 	if (wrong)
 		SAY("failed to make the file system: ", wrong, rooted_last_words(disk));
 	return !wrong;
+}
+
+/* The options of an overlay on directories of a tmpfs. */
+static const char *layers(const char *more)
+{
+	static char options[640];
+	static const char *const directories[] = { "/layers", "/layers/lower", "/layers/upper",
+		                                   "/layers/work" };
+
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		mkdir(directories[i], 0755);
+		if (!i && mount("tmpfs", "/layers", "tmpfs", 0, NULL))
+			failed("to mount ", "tmpfs");
+	}
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s%s%s", directories[1],
+	         directories[2], directories[3], more[0] ? "," : "", more);
+	return options;
 }
 
 /* What was copied to it and what the set-up wrote: a program is not to pay for that. */
@@ -96,10 +147,15 @@ void disk(void)
 	if (!contents("/program/mount", how, sizeof(how)))
 		return;
 	const char *options = how + strlen(how) + 1, *at = options + strlen(options) + 1;
-	if (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make(&disk))
+	bool is_made = rooted_exists("/program", "disk");
+	if (is_made && (!rooted_open(&disk, "/program/disk") || !device(&disk) || !make(&disk)))
 		return;
+	if (!strcmp(how, "overlay"))
+		options = layers(options);
 	mkdir("/disk", 0755);
 	if (mount(at, "/disk", how, 0, options) || mkdir(DISK_TMP, 0) || chmod(DISK_TMP, 01777) ||
 	    mount(DISK_TMP, "/tmp", NULL, MS_BIND, NULL))
 		failed("to mount ", how);
+	else if (is_made)
+		checksums();
 }

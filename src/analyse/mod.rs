@@ -5,10 +5,12 @@
 //! [`Comparison`]: crate::model::Comparison
 
 mod calibrated;
+mod checksums;
 mod counts;
 mod effect;
 mod error;
 mod estimate;
+mod fallbacks;
 mod growth;
 mod guests;
 mod history;

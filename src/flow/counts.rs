@@ -63,7 +63,9 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// The modules that the guests of each Side load.
+/// The modules that the guests of each Side load, and those that a real machine loads for its CPU.
+/// The Sides have the latter together: a disk of the change is not to be compared with a base whose
+/// checksums are another code.
 fn modules_of(
     plan: &CountsPlan,
     session: &Session<'_>,

@@ -33,7 +33,7 @@ mod tests;
 mod watched;
 
 pub use cache::{Kernel, at_hand, cached, place};
-pub use debian::{modules, needed_modules};
+pub use debian::{OF_CPU, modules, needed_modules};
 pub use error::{BuildError, KernelError};
 pub use obtain::{check, check_names, obtain, obtain_for};
 pub use package::Package;

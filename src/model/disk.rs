@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// Its type: `ext4`, `xfs` or `btrfs`.
+    /// Its type: `ext4`, `xfs`, `btrfs` or `f2fs`; or `overlay`, which lies on tmpfs.
     pub fs: String,
     /// Its size in MiB; memory is taken only for what is written.
     pub mib: u32,
@@ -92,8 +92,14 @@ fn is_zero(value: &u32) -> bool {
 }
 
 impl Disk {
+    /// The type that lies on tmpfs and no device.
+    pub const OVERLAY: &str = "overlay";
+
     /// The driver's modules, each with its parameters.
     pub fn modules(&self) -> Vec<String> {
+        if self.fs == Disk::OVERLAY {
+            return Vec::new();
+        }
         let kib = u64::from(self.mib) << 10;
         let all: &[&str] = match self.device {
             BlockDevice::Brd => &[&format!("brd rd_nr=1 max_part=0 rd_size={kib}")],

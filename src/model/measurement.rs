@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Boot, Identity, Key, Layout, Machine, Sample, Subject, Workload};
+use super::{Boot, Disk, Identity, Key, Layout, Machine, Sample, Subject, UserProgram, Workload};
 
 /// What makes an exact measurement this one: whoever measures it again gets the same counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,38 @@ pub struct Measurement {
     pub kernel: Identity,
     /// What was asked for.
     pub subject: Subject,
+    /// What both Sides' guests had, as it was asked for.
+    #[serde(default, skip_serializing_if = "AskedGuest::is_usual")]
+    pub guest: AskedGuest,
     /// What the Layouts were drawn from.
     pub seed: u64,
     /// One for each Layout.
     pub layouts: Vec<MeasuredLayout>,
+}
+
+/// What the guests of both Sides have beside their kernels, as it was asked for. What it came to is
+/// in the Key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedGuest {
+    /// The file system of the guest's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// The user's programs, of which each is a row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<UserProgram>,
+    /// What runs beside rows that are no programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<UserProgram>,
+    /// The directory of the user's workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads_from: Option<String>,
+}
+
+impl AskedGuest {
+    fn is_usual(&self) -> bool {
+        *self == AskedGuest::default()
+    }
 }
 
 /// What was measured under one Layout.

@@ -16,6 +16,7 @@ mod effect;
 mod exits;
 pub mod fact;
 mod failure;
+mod fallback;
 mod growth;
 mod guests;
 mod history;
@@ -70,6 +71,7 @@ pub use exits::{
 };
 pub use fact::FactDifference;
 pub use failure::Failure;
+pub use fallback::{Fallback, has_one_side, is_artefact};
 pub use growth::{Growth, GrowthPower};
 pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,
@@ -85,7 +87,7 @@ pub use ledger::{
     LedgerMetric, LedgerRow, LedgerTable,
 };
 pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};
-pub use measurement::{Measurand, MeasuredLayout, Measurement};
+pub use measurement::{AskedGuest, Measurand, MeasuredLayout, Measurement};
 pub use metric::{AWAITED, IDLE, MAKESPAN, METRICS, Metric, SPIN_WAIT, TRANSFERS, metric};
 pub use modelled::{Model, Modelled, ModelledCounts};
 pub use msr::Msr;

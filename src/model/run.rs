@@ -188,6 +188,9 @@ pub struct Boot {
     /// Kernel threads that still ran at the Snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<String>,
+    /// Where there is a disk: the kernel's code that computes crc32c, as /proc/crypto calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32c: Option<String>,
     /// Whether the kernel's random number generator had no seed at the Snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseeded: bool,

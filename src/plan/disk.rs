@@ -6,7 +6,8 @@ use super::error::{PlanError, printable_line};
 use crate::model::{BlockDevice, Disk, UserProgram};
 
 /// What can be made, and how large it must be at least, in MiB.
-const KNOWN: [(&str, u32); 3] = [("ext4", 16), ("xfs", 300), ("btrfs", 128)];
+const KNOWN: [(&str, u32); 5] =
+    [("ext4", 16), ("xfs", 300), ("btrfs", 128), ("f2fs", 64), (Disk::OVERLAY, 16)];
 /// Where files are without a disk.
 const MEMORY: &str = "tmpfs";
 const MOST_MIB: u32 = 65536;
@@ -92,31 +93,41 @@ pub(super) fn disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
         let (key, most) = ("disk.latency_us", MOST_LATENCY_US);
         return Err(PlanError::Range { key, value: latency_us, least: 0, most });
     }
+    let has_device = device != BlockDevice::default() || latency_us > 0 || !mkfs.is_empty();
+    if fs == Disk::OVERLAY && has_device {
+        let reason = "an overlay lies on tmpfs; remove mkfs, device and latency_us".into();
+        return Err(PlanError::Disk { text: fs, reason });
+    }
     match latency_us > 0 && device != BlockDevice::NullBlk {
         true => Err(PlanError::Latency),
         false => Ok(Some(Disk { fs, mib, options, mkfs, device, latency_us })),
     }
 }
 
-/// What makes the file system.
-pub(crate) fn mkfs(disk: &Disk) -> UserProgram {
+/// What makes the file system; an overlay is only mounted.
+pub(crate) fn mkfs(disk: &Disk) -> Option<UserProgram> {
+    if disk.fs == Disk::OVERLAY {
+        return None;
+    }
     let program = format!("mkfs.{}", disk.fs);
     let seed = format!("hash_seed={UUID},lazy_itable_init=0,nodiscard");
     let uuid = format!("uuid={UUID}");
     let options: &[&str] = match disk.fs.as_str() {
         "ext4" => &["-q", "-F", "-U", UUID, "-E", &seed],
         "xfs" => &["-q", "-f", "-K", "-m", &uuid],
+        // Without -t 0 it discards the device first.
+        "f2fs" => &["-q", "-f", "-t", "0", "-U", UUID, "-T", EPOCH],
         _ => &["-q", "-f", "-K", "-U", UUID],
     };
     let options = options.iter().copied().map(str::to_owned);
     let more = shlex::split(&disk.mkfs).unwrap_or_default();
     let command = [program.clone()].into_iter().chain(options).chain(more);
-    UserProgram {
+    Some(UserProgram {
         name: program,
         command: command.chain([disk.device.path().to_owned()]).collect(),
         env: vec![format!("E2FSPROGS_FAKE_TIME={EPOCH}"), format!("SOURCE_DATE_EPOCH={EPOCH}")],
         ..UserProgram::default()
-    }
+    })
 }
 
 #[cfg(test)]
@@ -137,19 +148,24 @@ mod tests {
         assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
         assert!(matches!(disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
         assert!(matches!(disk(&keys("xfs", Some(64))), Err(PlanError::Range { .. })));
-        assert_eq!(mkfs(&xfs).command.last().unwrap(), "/dev/ram0");
+        assert_eq!(mkfs(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
         let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
         assert!(matches!(disk(&slow), Err(PlanError::Latency)));
         let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
         let settings = disk(&slow).unwrap().unwrap().settings();
         assert!(settings.iter().any(|it| it.0.ends_with("completion_nsec") && it.1 == "80000"));
         assert_eq!(disk(&keys("tmpfs", None)).unwrap(), None);
+        let overlay = disk(&keys("overlay", None)).unwrap().unwrap();
+        assert_eq!((mkfs(&overlay), overlay.all_modules()), (None, vec!["overlay".to_owned()]));
+        let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
+        assert!(matches!(disk(&on_device), Err(PlanError::Disk { .. })));
+        assert_eq!(mkfs(&disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name, "mkfs.f2fs");
     }
 
     #[test]
     fn options_of_mkfs_stand_before_the_device() {
         let plain = DiskKeys { mkfs: "-O '^metadata_csum'".into(), ..keys("ext4", None) };
-        let command = mkfs(&disk(&plain).unwrap().unwrap()).command;
+        let command = mkfs(&disk(&plain).unwrap().unwrap()).unwrap().command;
         assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
         let open = DiskKeys { mkfs: "-O '".into(), ..plain };
         assert!(matches!(disk(&open), Err(PlanError::Disk { .. })));

@@ -191,7 +191,10 @@ pub enum PlanError {
          translator would deliver interrupts twice; compare another feature"
     )]
     NeverFound { name: &'static str },
-    #[error("a guest cannot have the file system {fs:?}; choose ext4, xfs, btrfs or tmpfs")]
+    #[error(
+        "a guest cannot have the file system {fs:?}; choose ext4, xfs, btrfs, f2fs, overlay or \
+         tmpfs"
+    )]
     FileSystem { fs: String },
     #[error(
         "the disk {text:?} cannot be made: {reason}; write it like --disk 'ext4 options=noatime'"

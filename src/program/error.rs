@@ -14,6 +14,10 @@ use crate::text::escape_path;
 pub enum ProgramError {
     #[error("no directory of PATH has a program {command:?}; install it, or give its path")]
     NotFound { command: String },
+    #[error(
+        "this machine has no {command}, which makes the disk; type: sudo apt-get install {package}"
+    )]
+    NoMkfs { command: String, package: &'static str },
     #[error("cannot read {path}: {reason}; give a path that exists and that you may read")]
     Unreadable { path: String, reason: io::Error },
     #[error("{path} is neither a file nor a directory; give a file or a directory")]
@@ -82,6 +86,20 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
+    /// The same, with the package that has the program which makes a file system.
+    pub(super) fn of_mkfs(self, fs: &str) -> ProgramError {
+        let package = match fs {
+            "ext4" => "e2fsprogs",
+            "xfs" => "xfsprogs",
+            "btrfs" => "btrfs-progs",
+            _ => "f2fs-tools",
+        };
+        match self {
+            ProgramError::NotFound { command } => ProgramError::NoMkfs { command, package },
+            other => other,
+        }
+    }
+
     /// Refuses what is not a regular file: to read a pipe may last for ever.
     pub(super) fn if_irregular(path: &Path) -> Result<(), ProgramError> {
         let about = std::fs::metadata(path).map_err(ProgramError::unreadable(path))?;

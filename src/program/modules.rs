@@ -21,6 +21,8 @@ pub struct LoadedModule {
     pub name: String,
     /// Its parameters, separated by spaces.
     pub parameters: String,
+    /// Whether it is only for some CPUs: on another one it is not loaded, and nothing fails.
+    pub is_of_cpu: bool,
     /// Its file, not compressed.
     pub content: Vec<u8>,
 }
@@ -37,6 +39,9 @@ pub fn pack_modules(modules: &[LoadedModule], cache: &Path) -> Result<PackedModu
             let name = format!("modules/{place}");
             archive.text(&name, 0o444, &module.content)?;
             archive.text(&format!("{name}.parameters"), 0o444, module.parameters.as_bytes())?;
+            if module.is_of_cpu {
+                archive.text(&format!("{name}.cpu"), 0o444, b"")?;
+            }
         }
         Ok(Vec::new())
     })?;

@@ -42,8 +42,8 @@ pub struct Contents {
     pub programs: Vec<UserProgram>,
     /// The hooks of all other rows.
     pub hooks: Option<UserProgram>,
-    /// The file system of the guest's files, and the program that makes it.
-    pub disk: Option<(Disk, UserProgram)>,
+    /// The file system of the guest's files, and the program that makes it, if it needs one.
+    pub disk: Option<(Disk, Option<UserProgram>)>,
     /// Kernel settings: a file of the guest, and what is written to it.
     pub settings: Vec<(String, String)>,
     /// The Side's own set-up.
@@ -83,8 +83,11 @@ pub fn pack(
         archive.directory("program")?;
         if let Some((disk, mkfs)) = disk {
             archive.text("program/mount", 0o444, &start::mount(disk))?;
-            add(archive, "program/disk", mkfs, here, (&mut memory, None))?;
-            archive.text("program/disk/device", 0o444, &start::device(disk))?;
+            if let Some(mkfs) = mkfs {
+                let added = add(archive, "program/disk", mkfs, here, (&mut memory, None));
+                added.map_err(|error| error.of_mkfs(&disk.fs))?;
+                archive.text("program/disk/device", 0o444, &start::device(disk))?;
+            }
         }
         if !settings.is_empty() {
             archive.text("program/sysctl", 0o444, &start::settings(settings))?;

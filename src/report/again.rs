@@ -20,6 +20,7 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     let is_one_line = of_users == users.len()
         && users.len() <= 1
         && (counts.hooks.is_none() || users.is_empty())
+        && is_known(counts)
         && has_flags(&base.subject, &change.subject)
         && counts.key.model.as_ref().is_none_or(is_named);
     if !is_one_line {
@@ -51,6 +52,14 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
     users.into_iter().for_each(|program| words.program(program));
     words.0
+}
+
+/// Whether it is known what the guests unpacked: a store of older releases has only its hash.
+fn is_known(counts: &CountsComparison) -> bool {
+    let CountsComparison { key, subjects, disk, programs, hooks, .. } = counts;
+    let Sides { base, change } = subjects;
+    let has_own = base.subject.has_settings() || change.subject.has_settings();
+    key.programs.is_empty() || has_own || disk.is_some() || !programs.is_empty() || hooks.is_some()
 }
 
 /// Whether flags can ask for the sources of both Kernels: some flags set both Sides.

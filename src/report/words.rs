@@ -49,13 +49,22 @@ fn quantum(asked: Option<u32>) -> String {
     }
 }
 
-/// The same with the disk.
+/// The same with the disk, and the code that computes its checksums.
 pub fn of_counts(counts: &CountsComparison) -> String {
     let disk = counts.disk.as_ref().map(|disk| {
         let Disk { fs, mib, device, .. } = disk;
-        format!(" · disk {fs}, {} MiB on {}", number::whole((*mib).into()), device.name())
+        match fs == Disk::OVERLAY {
+            true => " · disk overlay on tmpfs".to_owned(),
+            false => {
+                format!(" · disk {fs}, {} MiB on {}", number::whole((*mib).into()), device.name())
+            }
+        }
     });
-    machine(&counts.key, counts.layouts) + &disk.unwrap_or_default()
+    let crc32c = match counts.crc32c.is_empty() {
+        true => String::new(),
+        false => format!(" · crc32c by {}", counts.crc32c.join(", ")),
+    };
+    machine(&counts.key, counts.layouts) + &disk.unwrap_or_default() + &crc32c
 }
 
 /// The unit of a Metric, as the head of a column has it: `insn`; empty where it is not known.

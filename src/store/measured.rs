@@ -1,8 +1,8 @@
 //! Between a run directory and the store: a row of a Side is one measurement.
 
 use crate::model::{
-    Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement, Outcome, Plan, Run,
-    Side, Step, Subject, Workload,
+    AskedGuest, Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement,
+    Outcome, Plan, Run, Side, Step, Subject, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
 
@@ -17,6 +17,8 @@ pub struct Group {
     pub kernel: Identity,
     /// What was asked for.
     subject: Subject,
+    /// What both Sides' guests have.
+    guest: AskedGuest,
     /// What the Layouts were drawn from.
     seed: u64,
     /// The Steps, in the order of the Layouts.
@@ -42,6 +44,12 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
             },
             kernel: plan.kernels.get(side).clone(),
             subject: plan.subjects.get(side).clone(),
+            guest: AskedGuest {
+                disk: plan.disk.clone(),
+                programs: plan.programs.clone(),
+                hooks: plan.hooks.clone(),
+                workloads_from: plan.workloads_from.clone(),
+            },
             seed: *seed,
             steps,
         }
@@ -98,8 +106,8 @@ pub fn measured(
             profile: dir.profile_text(step, group.row())?,
         });
     }
-    let Group { of, kernel, subject, seed, .. } = group.clone();
-    let measured = Measurement { format: FORMAT, of, kernel, subject, seed, layouts };
+    let Group { of, kernel, subject, guest, seed, .. } = group.clone();
+    let measured = Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts };
     Ok((!measured.layouts.is_empty()).then_some(measured))
 }
 

@@ -17,6 +17,8 @@ pub struct Hello {
     pub busy: Vec<String>,
     /// What the guest could not do before its freeze: modules, the disk; escaped.
     pub failed: Vec<String>,
+    /// Where there is a disk: the kernel's code that computes crc32c, as /proc/crypto calls it.
+    pub crc32c: Option<String>,
     /// Whether the kernel's random number generator has no seed.
     pub is_unseeded: bool,
 }
@@ -51,6 +53,7 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
         ignored,
         busy: Vec::new(),
         failed: Vec::new(),
+        crc32c: None,
         is_unseeded: false,
     };
     loop {
@@ -58,6 +61,9 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
         match line.split()? {
             ("build-id", id) if hello.build_id.is_none() && is_build_id(id) => {
                 hello.build_id = Some(id.to_owned());
+            }
+            ("crc32c", driver) if hello.crc32c.is_none() && is_driver(driver) => {
+                hello.crc32c = Some(driver.to_owned());
             }
             ("unseeded", "") => hello.is_unseeded = true,
             ("busy", task) if hello.busy.len() < LINES => hello.busy.push(task.to_owned()),
@@ -70,6 +76,10 @@ pub fn parse_hello(wire: &[u8]) -> Result<Hello, WireError> {
     }
     lines.nothing_more()?;
     Ok(hello)
+}
+
+fn is_driver(text: &str) -> bool {
+    (1..128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn is_build_id(text: &str) -> bool {
@@ -92,6 +102,8 @@ mod tests {
 
     #[test]
     fn a_hello_says_what_is_not_settled_yet() {
+        let disk = parse_hello(b"ktax 1\nrelease 6\ncrc32c crc32c-intel\nready\n").unwrap();
+        assert_eq!(disk.crc32c.as_deref(), Some("crc32c-intel"));
         let wire = b"ktax 1\nrelease 6\nunseeded\nbusy cryptomgr_test\nbusy kworker/0:1\nready\n";
         let hello = parse_hello(wire).unwrap();
         assert!(hello.is_unseeded);
@@ -105,6 +117,8 @@ mod tests {
             b"ktax 2\nrelease 6\nready\n",
             b"ktax 1\nrelease \nready\n",
             b"ktax 1\nrelease 6\nbuild-id zz\nready\n",
+            b"ktax 1\nrelease 6\ncrc32c \nready\n",
+            b"ktax 1\nrelease 6\ncrc32c a\ncrc32c b\nready\n",
             b"ktax 1\nrelease 6\nready\nready\n",
             b"ktax 1\nrelease 6\nready",
             b"ktax 1\nrelease \x1b[31m6\nready\n",

@@ -71,12 +71,22 @@ fn each_side_has_settings_of_its_own() {
     assert_eq!(seen(Side::Base), [3, 53, 11, 0, 0]);
     assert_eq!(seen(Side::Change), [4, 6, 12, 1, 1]);
     let append = "fs-append:fsync=1";
-    let checksums = |side| executed(&out, side, append, "crc32");
+    let checksums = |side| executed(&out, side, append, "crc");
     let (with, without) = (checksums(Side::Change), checksums(Side::Base));
     assert!(executed(&out, Side::Base, append, "ext4_") > 0 && with > 10 * without.max(1));
+    // The CPU has an instruction for them, and its module is loaded on both sides.
+    for plain in ["crc32_body", "crc32c_le", "__crc32c_le", "crc32_le"] {
+        assert_eq!(executed(&out, Side::Change, append, plain), 0, "{plain}");
+    }
     // The report shows what differs, and both are asked for again.
     let shown = run(ktax().current_dir(path).args(["report", "out"]).env("COLUMNS", "1000")).stdout;
-    for words in ["file=old.conf:conf", "zram num_devices=3", "metadata_csum", "swappiness=12"] {
+    for words in [
+        "crc32c by crc32c-intel",
+        "file=old.conf:conf",
+        "zram num_devices=3",
+        "metadata_csum",
+        "swappiness=12",
+    ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let mail = run(ktax().current_dir(path).args(["report", "out", "--format", "mail"])).stdout;

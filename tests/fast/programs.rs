@@ -133,7 +133,7 @@ fn files_that_cannot_be_on_the_disk_are_refused_before_a_boot() {
         let contents = Contents { disk, ..contents(programs) };
         pack(&contents, &here, 256 * MIB, &dir.path().join("cache"))
     };
-    let disk = Some((disk, mkfs));
+    let disk = Some((disk, Some(mkfs)));
     packed(std::slice::from_ref(&one), disk.clone()).unwrap();
     let both = [one.clone(), one];
     packed(&both, None).unwrap();

@@ -1,6 +1,6 @@
 //! Which functions carry a delta.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::gather::Pair;
 use super::kinds::{costly, modelled, msrs};
@@ -10,6 +10,7 @@ use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
     CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, Sample, Side, Sides, Workload,
+    has_one_side, is_artefact,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -78,7 +79,8 @@ fn of_context<'a>(
     lines.map(|line| (plain(&line.function), line.counts))
 }
 
-/// The functions that differ in the Metric's Context, largest difference of the Metric first.
+/// The functions that differ in the Metric's Context, largest difference of the Metric first. Last
+/// stand those that differ because the CPU lacks a feature.
 pub(in crate::analyse) fn deltas(
     base: &Profile,
     change: &Profile,
@@ -98,8 +100,17 @@ pub(in crate::analyse) fn deltas(
     let is_other = |sides: &Sides<Counts>| !metric.is_of_kind() && sides.base != sides.change;
     functions.retain(|_, sides| size(sides) > 0 || is_other(sides));
     let mut deltas: Vec<(&str, Sides<Counts>)> = functions.into_iter().collect();
+    let one_sided: BTreeSet<&str> = deltas
+        .iter()
+        .filter(|(_, Sides { base, change })| {
+            let (base, change) = (base.instructions, change.instructions);
+            has_one_side(&Sides { base, change })
+        })
+        .map(|(function, _)| *function)
+        .collect();
+    let is_last = |function: &str| is_artefact(function, |name| one_sided.contains(name));
     // Stable: equal deltas stay in the order of their names.
-    deltas.sort_by_key(|(_, sides)| std::cmp::Reverse(size(sides)));
+    deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
     let mut msrs = msrs(&Sides { base, change }, metric);
     let with_msrs = |(function, sides)| FunctionDelta {
         msrs: msrs.remove(function).unwrap_or_default(),

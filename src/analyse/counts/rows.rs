@@ -7,7 +7,9 @@ use super::source::CountsRuns;
 use super::waits;
 use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
-use crate::analyse::{estimate, growth, lost, one_image, parameters, settled, work};
+use crate::analyse::{
+    checksums, estimate, fallbacks, growth, lost, one_image, parameters, settled, work,
+};
 use crate::model::{
     AWAITED, Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect,
     Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
@@ -22,6 +24,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     let mut warnings = unknown_parameters(plan, &boots);
     warnings.extend(one_image::of_counts(plan));
     warnings.extend(settled::of_boots(boots.made()));
+    warnings.extend(checksums::warnings(boots.made()));
     warnings.extend(lost::warnings(boots.made()));
     let mut notes = Notes::default();
     for workload in &plan.workloads {
@@ -36,6 +39,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         });
     }
     warnings.extend(notes.warnings());
+    warnings.extend(fallbacks::warning(&rows));
     let machine = plan.key.model.as_ref().and_then(Model::machine);
     if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
         estimate(&mut rows, &machine.name, calibration);
@@ -46,6 +50,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         layouts: plan.layouts.len(),
         seed: runs.plan().seed,
         disk: plan.disk.clone(),
+        crc32c: checksums::drivers(boots.made()),
         programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
         hooks: plan.hooks.clone(),
         workloads_from: plan.workloads_from.clone(),

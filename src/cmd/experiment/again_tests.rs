@@ -72,6 +72,7 @@ fn words(experiment: &Experiment) -> Vec<String> {
             layouts: layouts.len(),
             seed,
             disk,
+            crc32c: Vec::new(),
             programs,
             hooks,
             workloads_from: plan.workloads_from,

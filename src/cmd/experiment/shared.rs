@@ -87,8 +87,8 @@ pub struct SharedArgs {
     /// Load this module of the kernel's package, with what it depends on; repeat for more
     #[arg(long, value_name = "NAME [PARAMETERS]", help_heading = "Subjects")]
     module: Vec<String>,
-    /// Put the files of rows and programs on this file system, in memory: ext4, xfs or btrfs; a KEY
-    /// is mib, options, mkfs, device or latency_us [default: tmpfs]
+    /// Put the files of rows and programs on this file system, in memory: ext4, xfs, btrfs, f2fs or
+    /// overlay; a KEY is mib, options, mkfs, device or latency_us [default: tmpfs]
     #[arg(long, value_name = "FS [KEY=VALUE]…", help_heading = "Subjects")]
     disk: Option<String>,
     #[command(flatten)]

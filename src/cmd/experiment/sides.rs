@@ -9,9 +9,9 @@ use crate::plan::{DiskKeys, ExperimentFile, SubjectKeys};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "One side alone")]
 pub struct SideArgs {
-    /// Use this setting for the base; NAME is a sysctl, or on the running kernel also thp, governor,
-    /// prefix (a command that runs each loop: prefix='taskset -c 1') or kernel (one that you boot);
-    /// repeat for more
+    /// Use this setting for the base; NAME is a sysctl, or on the running kernel also thp,
+    /// governor, prefix (a command that runs each loop: prefix='taskset -c 1') or kernel (one that
+    /// you boot); repeat for more
     #[arg(long, value_name = "NAME=VALUE")]
     base_set: Vec<String>,
     /// Use this setting for the change; repeat for more

@@ -22,7 +22,7 @@ pub(in crate::flow) fn compare(
     store: &Store,
 ) -> Result<Comparison, Error> {
     let first = rows.first().ok_or(StoredError::Empty)?;
-    let Measurement { of, seed, .. } = &first.base;
+    let Measurement { of, guest, seed, .. } = &first.base;
     let count = u32::try_from(of.layouts.len()).unwrap_or(u32::MAX);
     let method = CountsPlan {
         key: of.key.clone(),
@@ -31,10 +31,10 @@ pub(in crate::flow) fn compare(
         kernels: Sides::of(|side| first.get(side).kernel.clone()),
         archives: None,
         calibration: None,
-        disk: None,
-        programs: Vec::new(),
-        hooks: None,
-        workloads_from: None,
+        disk: guest.disk.clone(),
+        programs: guest.programs.clone(),
+        hooks: guest.hooks.clone(),
+        workloads_from: guest.workloads_from.clone(),
         workloads: rows.iter().map(|row| row.base.of.workload.clone()).collect(),
         layouts: of.layouts.clone(),
         steps: plan::steps_of(*seed, count),

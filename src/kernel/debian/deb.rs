@@ -20,6 +20,8 @@ const VMLINUZ_MAX: u64 = 256 << 20;
 const TREE_MAX: u64 = 8 << 30;
 /// The list of modules that are built in, which is taken by this name.
 pub(super) const BUILT_IN: &str = "modules.builtin";
+/// The list of modules that can be loaded, which is taken by this name.
+pub(super) const LOADABLE: &str = "modules.order";
 /// ktax keeps at most this many kernels and this many configs in memory.
 const FILES_MAX: usize = 8;
 
@@ -101,8 +103,8 @@ fn module(path: &[u8]) -> Option<&str> {
     let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
     let path = path.strip_prefix("usr/").unwrap_or(path);
     let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
-    if file == BUILT_IN {
-        return Some(BUILT_IN);
+    if let Some(list) = [BUILT_IN, LOADABLE].into_iter().find(|list| *list == file) {
+        return Some(list);
     }
     [".ko", ".ko.xz", ".ko.zst"].iter().find_map(|end| file.strip_suffix(end))
 }

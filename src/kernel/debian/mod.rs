@@ -16,5 +16,5 @@ pub(super) use apt::Apt;
 #[cfg(test)]
 pub(super) use archive::{Archive, Contents, Listed};
 pub use modules::modules;
-pub use needed::needed_modules;
+pub use needed::{OF_CPU, needed_modules};
 pub(super) use obtain::{obtain, source_version};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::deb::BUILT_IN;
+use super::deb::{BUILT_IN, LOADABLE};
 use super::modules::{found, package_of};
 use crate::disk::read_limited;
 use crate::kernel::error::KernelError;
@@ -20,9 +20,24 @@ struct Loadable {
     depends: Vec<String>,
 }
 
-/// The names and files of these modules and of those that they depend on, in the order in which a
-/// kernel loads them. What is built in is left out. An empty list for a kernel that did not come
-/// from a package: it needs them built in.
+/// Modules that compute checksums and ciphers by instructions that many CPUs have. Each names these
+/// CPUs as an alias (`cpu:type:x86,…`), for which udev loads it on a real machine.
+pub const OF_CPU: [&str; 9] = [
+    "crc32c-intel",
+    "crc32-pclmul",
+    "crct10dif-pclmul",
+    "polyval-clmulni",
+    "ghash-clmulni-intel",
+    "aesni-intel",
+    "sha1-ssse3",
+    "sha256-ssse3",
+    "sha512-ssse3",
+];
+
+/// The names and files of the modules of [`OF_CPU`] that the package has, then of these modules;
+/// before each stand those that it depends on, as a kernel loads them. What is built in is left
+/// out. An empty list without names, and for a kernel that did not come from a package: it needs
+/// them built in.
 ///
 /// # Errors
 /// A [`KernelError`] if the package cannot be downloaded or does not contain one of the modules.
@@ -35,9 +50,13 @@ pub fn needed_modules(
     let Some(package) = package_of(kernel).filter(|_| !names.is_empty()) else {
         return Ok(Vec::new());
     };
-    let list = found(kernel, &package, &[BUILT_IN], cache, talk)?;
-    let built_in = list.into_iter().flatten().next().map(fs::read_to_string);
-    let built_in = names_of(&built_in.and_then(Result::ok).unwrap_or_default());
+    let lists = found(kernel, &package, &[BUILT_IN, LOADABLE], cache, talk)?;
+    let list = |path: Option<PathBuf>| {
+        names_of(&path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default())
+    };
+    let [built_in, loadable_names] = [0, 1].map(|place| list(lists.get(place).cloned().flatten()));
+    let of_cpu = OF_CPU.into_iter().filter(|name| loadable_names.contains(*name));
+    let names: Vec<&str> = of_cpu.chain(names.iter().copied()).collect();
     let mut all: BTreeMap<String, Loadable> = BTreeMap::new();
     let mut left: BTreeSet<String> = names.iter().map(|name| (*name).to_owned()).collect();
     loop {
@@ -73,7 +92,7 @@ fn missing(package: &Package, name: &str) -> KernelError {
     KernelError::NoModule { package: package.clone(), module: name.to_owned() }
 }
 
-/// The names in a modules.builtin: `kernel/fs/ext4/ext4.ko`.
+/// The names in a modules.builtin or a modules.order: `kernel/fs/ext4/ext4.ko`.
 fn names_of(list: &str) -> BTreeSet<String> {
     let name = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.to_owned());
     list.lines().filter_map(name).collect()

@@ -82,6 +82,9 @@ pub struct CountsComparison {
     /// The file system of the guest's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
+    /// The kernels' names of the code that computes crc32c for a disk, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crc32c: Vec<String>,
     /// The programs of the user's, of which each is a row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<UserProgram>,

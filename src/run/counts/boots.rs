@@ -147,10 +147,10 @@ impl CountsBoots<'_> {
 
 impl ReadyBoot<Sample> for CountsBoot<'_> {
     fn about(&self) -> Boot {
-        let Hello { release, build_id, ignored, busy, is_unseeded, .. } =
+        let Hello { release, build_id, ignored, busy, crc32c, is_unseeded, .. } =
             self.frozen.hello().clone();
         let release = Some(release);
-        Boot { release, build_id, ignored, busy, is_unseeded, ..Boot::default() }
+        Boot { release, build_id, ignored, busy, crc32c, is_unseeded, ..Boot::default() }
     }
 
     fn console(&self) -> Option<Vec<u8>> {

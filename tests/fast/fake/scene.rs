@@ -236,6 +236,7 @@ pub fn hello(side: Side) -> Hello {
         ignored: Vec::new(),
         busy: Vec::new(),
         failed: Vec::new(),
+        crc32c: None,
         is_unseeded: false,
     }
 }

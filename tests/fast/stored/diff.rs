@@ -3,7 +3,8 @@
 use std::fs;
 
 use ktax::model::{
-    Comparison, CountsPlan, Failure, Measurement, Saved, SavedResult, Side, Signature, read_results,
+    AskedGuest, Comparison, CountsPlan, Disk, Failure, Measurement, Saved, SavedResult, Side,
+    Signature, UserProgram, read_results,
 };
 use ktax::rundir::RunDir;
 use ktax::store::{StoreError, encode_measurement};
@@ -59,6 +60,36 @@ fn a_diff_is_the_comparison_that_was_measured() {
     };
     assert_eq!(rows(&["-w", "stat"]), ["stat"]);
     assert_eq!(rows(&["-w", "stat", "-w", "getppid"]), ["stat", "getppid"]);
+}
+
+#[test]
+fn a_diff_asks_for_the_disk_and_the_hooks_again() {
+    let asked = Asked::new();
+    let store = &asked.store;
+    let keep = |release: &str, is_asked: bool| {
+        let mut made = generated::measurement(&Made::of("getppid", release, 100));
+        made.of.key.modules =
+            ["brd rd_nr=1 max_part=0 rd_size=65536", "ext4", "zram"].map(str::to_owned).to_vec();
+        made.of.key.programs = "ab".repeat(32);
+        let disk = Disk { fs: "ext4".into(), mib: 64, ..Disk::default() };
+        let setup = Some("nft -f rules.nft".to_owned());
+        let hooks = UserProgram { setup, ..UserProgram::default() };
+        if is_asked {
+            made.guest = AskedGuest { disk: Some(disk), hooks: Some(hooks), ..made.guest };
+        }
+        store.put(&made).unwrap();
+    };
+    ["6.1.1", "6.1.2"].into_iter().for_each(|release| keep(release, true));
+    let mail = asked.said(&["diff", "6.1.1", "6.1.2", "--format", "mail"]);
+    let (_, again) = mail.split_once("To measure it again:").unwrap_or_else(|| panic!("{mail}"));
+    for words in ["--disk 'ext4 mib=64'", "--module zram", "--setup 'nft -f rules.nft'"] {
+        assert!(again.contains(words), "{words}: {again}");
+    }
+    assert!(!again.contains("--module brd") && !again.contains("--module ext4"), "{again}");
+    // Of what an older ktax has kept it is not known what its guests had.
+    ["6.1.3", "6.1.4"].into_iter().for_each(|release| keep(release, false));
+    let mail = asked.said(&["diff", "6.1.3", "6.1.4", "--format", "mail"]);
+    assert!(!mail.contains("To measure it again"), "{mail}");
 }
 
 #[test]

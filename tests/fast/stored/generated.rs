@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ktax::disk::sha256;
 use ktax::model::{
-    Arch, Boot, FORMAT, Identity, ImageFormat, Key, Layout, Machine, Measurand, MeasuredLayout,
-    Measurement, Region, Sample, Signature, Subject, Workload,
+    Arch, AskedGuest, Boot, FORMAT, Identity, ImageFormat, Key, Layout, Machine, Measurand,
+    MeasuredLayout, Measurement, Region, Sample, Signature, Subject, Workload,
 };
 use ktax::rundir::profile;
 use ktax::store::Store;
@@ -63,7 +63,15 @@ pub fn measurement(made: &Made<'_>) -> Measurement {
     };
     let layouts = (0..5).map(|at| under(made, at)).collect();
     let subject = Subject::of(&kernel.source, made.boot_line);
-    Measurement { format: FORMAT, of, kernel, subject, seed: 1, layouts }
+    Measurement {
+        format: FORMAT,
+        of,
+        kernel,
+        subject,
+        guest: AskedGuest::default(),
+        seed: 1,
+        layouts,
+    }
 }
 
 fn under(made: &Made<'_>, layout: u64) -> MeasuredLayout {
