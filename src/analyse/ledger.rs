@@ -4,28 +4,35 @@ use std::collections::BTreeMap;
 
 use super::effect::verdict;
 use crate::model::{
-    Comparison, ComparisonMethod, Costly, Effect, Evidence, ExitTable, GuestsEvidence, GuestsPlan,
-    LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    AlreadyOn, Comparison, ComparisonMethod, Costly, Effect, Evidence, ExitTable, GuestsEvidence,
+    GuestsPlan, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
     LedgerMetric, LedgerRow, LedgerTable, METRICS, Row, Side, Sides, TIME, Verdict, Warning,
 };
 use crate::stats::exact::judge;
 use crate::stats::tables::change_percent;
 
 /// Ranks the additions for each Workload. `together` is the Comparison of all at once, `not_built`
-/// has those that have none, with the reason. Nothing if no addition could be built.
+/// has those that have none, with the reason, `already_on` what the base's kernel has by itself.
+/// Nothing if no addition could be built.
 pub fn ledger(
     title: &str,
     each: &[(String, Comparison)],
     together: Option<&Comparison>,
     not_built: Vec<(String, String)>,
+    already_on: Vec<AlreadyOn>,
 ) -> Option<LedgerTable> {
     let (_, first) = each.first()?;
     let (method, layouts) = method(first)?;
     let warnings = each.iter().flat_map(|(name, comparison)| {
-        let of_comparison = comparison.warnings.iter().cloned();
-        of_comparison.chain(without_change(&comparison.rows)).map(|warning| (name.clone(), warning))
+        // The base was measured without it, so it is known and was not on.
+        let is_off_in_base =
+            already_on.iter().any(|one| one.added == *name && one.is_off_in_base());
+        let without_change = if is_off_in_base { None } else { without_change(&comparison.rows) };
+        let all = comparison.warnings.iter().cloned().chain(without_change);
+        all.map(|warning| (name.clone(), warning))
     });
     let rows = (0..first.rows.len()).map(|at| ranked(at, each, together));
+    let warnings = warnings.collect();
     Some(LedgerTable {
         title: title.to_owned(),
         method,
@@ -33,9 +40,9 @@ pub fn ledger(
         threshold_percent: Some(first.threshold_percent),
         again: Vec::new(),
         rows: rows.collect(),
-        already_on: Vec::new(),
+        already_on,
         not_built,
-        warnings: warnings.collect(),
+        warnings,
     })
 }
 
@@ -46,7 +53,9 @@ fn without_change(rows: &[Row]) -> Option<Warning> {
     let effects = || rows.iter().flat_map(Row::effects);
     let is_same = !rows.is_empty() && rows.iter().all(is_judged) && is_counted;
     (is_same && !effects().any(|effect| effect.verdict.is_change())).then(|| Warning {
-        fact: "no row changed: is it already on, or not known to this kernel?".to_owned(),
+        fact: "no row changed: no row executes it, or it is already on, or this kernel does not \
+               know it"
+            .to_owned(),
         next_step: "look for it in the kernel's configuration, and in its \
                     Documentation/admin-guide/kernel-parameters.txt"
             .to_owned(),

@@ -129,7 +129,9 @@ fn an_addition_that_changes_nothing_is_asked_about() {
         let rows = vec![Row { verdict: row.effects()[0].verdict, ..row }];
         without_change(&rows).map(|warning| warning.fact)
     };
-    let asked = "no row changed: is it already on, or not known to this kernel?".to_owned();
+    let asked = "no row changed: no row executes it, or it is already on, or this kernel does not \
+                 know it"
+        .to_owned();
     assert_eq!(named(row([0; 5], [0; 5])), Some(asked));
     assert_eq!(named(row([80; 5], [0; 5])), None);
     assert_eq!(named(row([0; 5], [4096; 5])), None);

@@ -63,10 +63,9 @@ pub fn rank(ledger: &Ledger, out: &Path, session: &Session<'_>) -> Result<Option
     let together = last_is_together.then(|| each.pop()).flatten().map(|(_, comparison)| comparison);
     // Otherwise a part of the sum is missing.
     let together = together.filter(|_| not_built.is_empty());
-    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built);
+    let table = analyse::ledger(&ledger.title, &each, together.as_ref(), not_built, already_on);
     let mut table = table.ok_or(Error::NothingBuilt)?;
     table.again.clone_from(&ledger.again);
-    table.already_on = already_on;
     table.warnings.extend(without_effect);
     keep(out, LEDGER, &table)?;
     keep_result(&table, session);

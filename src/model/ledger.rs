@@ -47,6 +47,11 @@ pub struct AlreadyOn {
 }
 
 impl AlreadyOn {
+    /// Whether something turns it off, so that the base was measured without it.
+    pub fn is_off_in_base(&self) -> bool {
+        !self.instead.is_empty()
+    }
+
     /// `already on: CONFIG_X=y; the base boots with x=off to measure it`.
     pub fn text(&self) -> String {
         let AlreadyOn { what, because, instead, .. } = self;
@@ -145,6 +150,18 @@ impl LedgerCosts {
         self.estimate.iter().flat_map(|estimate| estimate.left_out.keys().map(String::as_str))
     }
 
+    /// Which end of the estimate stays open, because instructions that were not timed add to the
+    /// cost or save some of it.
+    pub fn open_end(&self) -> OpenEnd {
+        let deltas = || self.estimate.iter().flat_map(|estimate| estimate.left_out.values());
+        match (deltas().any(|delta| *delta > 0.0), deltas().any(|delta| *delta < 0.0)) {
+            (false, false) => OpenEnd::Neither,
+            (true, false) => OpenEnd::Upper,
+            (false, true) => OpenEnd::Lower,
+            (true, true) => OpenEnd::Both,
+        }
+    }
+
     /// What the additions are ranked by, in percent: the middle of the estimate, else the change of
     /// what is counted.
     pub fn rank(&self) -> Option<f64> {
@@ -210,4 +227,17 @@ pub struct LedgerInteraction {
     pub metric: String,
     /// The base is what the sum makes expect, the delta what is beyond it.
     pub beyond: LedgerCost,
+}
+
+/// The end of an estimate that costs which were not timed move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenEnd {
+    /// Everything that changed was timed.
+    Neither,
+    /// The addition costs at least the lower end.
+    Upper,
+    /// The addition costs at most the upper end.
+    Lower,
+    /// Some instructions come on top, others are saved.
+    Both,
 }

@@ -84,7 +84,7 @@ pub use kernel::{Arch, Identity, ImageFormat};
 pub use layout::{Key, Layout, Step, module_and_parameters};
 pub use ledger::{
     AlreadyOn, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
-    LedgerMetric, LedgerRow, LedgerTable,
+    LedgerMetric, LedgerRow, LedgerTable, OpenEnd,
 };
 pub use machine_model::{Branches, CacheSize, MachineModel, TlbSize};
 pub use measurement::{AskedGuest, Measurand, MeasuredLayout, Measurement};

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::matrix::{self, is_change};
 use crate::model::{
-    LedgerCosts, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, LowHigh, Verdict,
+    LedgerCosts, LedgerEntry, LedgerMethod, LedgerRow, LedgerTable, LowHigh, OpenEnd, Verdict,
 };
 use crate::report::number;
 use crate::stats::exact::MIN_LAYOUTS;
@@ -65,23 +65,28 @@ fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &Unit) -> Option<Strin
     Some(format!(" {name} saves most: {}.", unit.saving(costs, row)))
 }
 
-/// The additions whose estimates lack something: they may belong above others.
+/// The additions whose estimates lack something: they may belong above others, or below them.
 fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
     let machine = matrix::machine(ledger)?;
-    let lacks = |name: &str| {
-        let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
-        let kinds: BTreeSet<&str> = costs.flat_map(LedgerCosts::left_out).collect();
-        let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
-        (!kinds.is_empty()).then(|| format!("{name} ({kinds})"))
+    let lacking = |is_lacking: fn(f64) -> bool, what: &str| {
+        let lacks = |name: &&str| {
+            let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
+            let deltas = costs.filter_map(|costs| costs.estimate.as_ref());
+            let deltas = deltas.flat_map(|estimate| &estimate.left_out);
+            let kinds: BTreeSet<&str> =
+                deltas.filter(|(_, delta)| is_lacking(**delta)).map(|(kind, _)| &**kind).collect();
+            let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+            (!kinds.is_empty()).then(|| format!("{name} ({kinds})"))
+        };
+        let all: Vec<String> = names.iter().filter_map(lacks).collect();
+        let all = all.join(", ");
+        let cpu = &machine.cpu;
+        (!all.is_empty())
+            .then(|| format!(" {all} may cost {what}: the instruction was not timed on {cpu}."))
     };
-    let all: Vec<String> = names.iter().filter_map(|name| lacks(name)).collect();
-    (!all.is_empty()).then(|| {
-        format!(
-            " Not in the estimates, because it was not timed on {}: {}.",
-            machine.cpu,
-            all.join("; ")
-        )
-    })
+    let all = [lacking(|delta| delta > 0.0, "more"), lacking(|delta| delta < 0.0, "less")];
+    let all: String = all.into_iter().flatten().collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// In what the additions are ranked.
@@ -106,7 +111,8 @@ impl Unit {
         match (self, costs.estimated_percent()) {
             (Unit::Cycles(cpu), Some(ends)) => {
                 let cpu = if names_machine { format!(" on {cpu}") } else { String::new() };
-                format!("an estimated {} % of {row}'s cycles{cpu}", between(ends))
+                let (bound, ends) = bounded(ends, costs.open_end());
+                format!("{bound}an estimated {} % of {row}'s cycles{cpu}", between(ends))
             }
             (Unit::Cycles(_), None) => {
                 let percent = number::percent(costs.all.percent);
@@ -122,10 +128,25 @@ impl Unit {
     fn saving(&self, costs: &LedgerCosts, row: &str) -> String {
         match costs.estimated_percent() {
             Some([low, high]) if high < 0.0 => {
-                format!("an estimated {} % of {row}'s cycles", between([-high, -low]))
+                let open = match costs.open_end() {
+                    OpenEnd::Upper => OpenEnd::Lower,
+                    OpenEnd::Lower => OpenEnd::Upper,
+                    other => other,
+                };
+                let (bound, ends) = bounded([-high, -low], open);
+                format!("{bound}an estimated {} % of {row}'s cycles", between(ends))
             }
             _ => self.cost(costs, row, false),
         }
+    }
+}
+
+/// `at least ` and the only end that is known, where the other one is open.
+fn bounded([low, high]: LowHigh, open: OpenEnd) -> (&'static str, LowHigh) {
+    match open {
+        OpenEnd::Upper => ("at least ", [low; 2]),
+        OpenEnd::Lower => ("at most ", [high; 2]),
+        OpenEnd::Neither | OpenEnd::Both => ("", [low, high]),
     }
 }
 
@@ -174,10 +195,15 @@ fn together(ledger: &LedgerTable) -> Option<String> {
     let unit = Unit::of(ledger);
     let said = match (most(changed.iter().copied()), least(changed.iter().copied())) {
         (Some((row, most)), _) if most.rank() > Some(0.0) => {
-            format!("All together cost at most {}.", unit.cost(most, row, false))
+            let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
+            format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
         }
         (_, Some((row, least))) => {
-            format!("All together save at most {}.", unit.saving(least, row))
+            let most_of_all = if least.open_end() == OpenEnd::Neither { "at most " } else { "" };
+            format!("All together save {most_of_all}{}.", unit.saving(least, row))
+        }
+        _ if !rows().any(|(_, entry)| is_judged(entry)) => {
+            "All together were not measured.".to_owned()
         }
         _ => "No change was detected with all together.".to_owned(),
     };

@@ -8,7 +8,7 @@ const ALONE: &str = "Each addition is added to the base alone.";
 /// What the words mean that stand in these sections.
 pub fn legend(ledger: &LedgerTable, sections: &[Section]) -> Legend {
     let of_method = match &ledger.method {
-        LedgerMethod::Counts { .. } => counts(matrix::machine(ledger)),
+        LedgerMethod::Counts { .. } => counts(matrix::machine(ledger), sections),
         LedgerMethod::Guests(_) => guests(sections),
     };
     let verdicts = ledger.threshold_percent.and_then(words::verdicts);
@@ -27,8 +27,18 @@ fn has(section: &Section, term: &str) -> bool {
         || cells.any(|cell| cell.text == term || cell.text.ends_with(&format!(" {term}")))
 }
 
-fn counts(machine: Option<&Estimate>) -> Legend {
-    let cycles = machine.map(cycles).unwrap_or_default();
+fn has_cell(section: &Section, is_wanted: fn(&str) -> bool) -> bool {
+    let Section::Table { table, .. } = section else { return false };
+    table.lines.iter().flat_map(|line| &line.cells).any(|cell| is_wanted(&cell.text))
+}
+
+fn counts(machine: Option<&Estimate>, sections: &[Section]) -> Legend {
+    let cycles = machine.map(|estimate| cycles(estimate, sections)).unwrap_or_default();
+    let is_above = sections.iter().any(|section| has(section, matrix::CYCLES_TITLE));
+    let in_row = match is_above {
+        true => "the estimated cycles % of this row, also where no count changed".to_owned(),
+        false => cycles.clone(),
+    };
     Legend::of([
         "delta: instructions per operation in process context beyond those of the base, counted \
          exactly; they are not time.",
@@ -36,7 +46,7 @@ fn counts(machine: Option<&Estimate>) -> Legend {
     ])
     .with([
         (matrix::CYCLES_TITLE, format!("{cycles}; - where no count changed")),
-        ("cycles %", cycles),
+        ("cycles %", in_row),
         (
             matrix::INSTRUCTIONS_TITLE,
             "instructions beyond those of the base, in percent of them, without what REP \
@@ -53,14 +63,36 @@ fn counts(machine: Option<&Estimate>) -> Legend {
     ])
 }
 
+/// Whether the text of a cell has a mark.
+type IsMarked = fn(&str) -> bool;
+
 /// From which machine the cycles are.
-fn cycles(estimate: &Estimate) -> String {
+fn cycles(estimate: &Estimate, sections: &[Section]) -> String {
     let Estimate { cpu, machine, .. } = estimate;
-    format!(
+    let mut text = format!(
         "{CYCLES} beyond those of the base, in percent of them: estimated for {cpu} (machine \
-         {machine}), not measured; no verdict rests on it; * without costly instructions that were \
-         not timed there"
-    )
+         {machine}), not measured; no verdict rests on it"
+    );
+    let marks: [(IsMarked, &str); 3] = [
+        (
+            |text| text.starts_with(matrix::AT_LEAST),
+            "; ≥ where costly instructions that were not timed there come on top",
+        ),
+        (
+            |text| text.starts_with(matrix::AT_MOST),
+            "; ≤ where costly instructions that were not timed there are saved",
+        ),
+        (
+            |text| text.ends_with(matrix::LEFT_OUT),
+            "; * where some come on top and others are saved",
+        ),
+    ];
+    for (is_marked, meaning) in marks {
+        if sections.iter().any(|section| has_cell(section, is_marked)) {
+            text += meaning;
+        }
+    }
+    text
 }
 
 fn guests(sections: &[Section]) -> Legend {

@@ -1,11 +1,19 @@
-use crate::model::{Estimate, LedgerCosts, LedgerEntry, LedgerMethod, LedgerTable, Verdict};
+use crate::model::{
+    Estimate, LedgerCosts, LedgerEntry, LedgerMethod, LedgerTable, LowHigh, OpenEnd, Verdict,
+};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 
 /// What the matrix has in every place, where a machine's cycles are estimated.
 pub const CYCLES_TITLE: &str = "estimated cycles %";
 
-/// Behind an estimate that lacks instructions which the machine's file does not know.
+/// Before an estimate that lacks instructions which the machine's file does not know.
+pub const AT_LEAST: &str = "≥";
+
+/// The same where the change has fewer of them.
+pub const AT_MOST: &str = "≤";
+
+/// Behind an estimate that lacks some that come on top, and others that are saved.
 pub const LEFT_OUT: &str = " *";
 
 /// The same, where they are not.
@@ -96,11 +104,19 @@ fn cell(entry: &LedgerEntry) -> Cell {
 /// What the additions are ranked by: an interval of cycles, or one number that was counted.
 pub fn percent(costs: &LedgerCosts) -> String {
     match costs.estimated_percent() {
-        Some([low, high]) => {
-            let mark = if costs.left_out().next().is_some() { LEFT_OUT } else { "" };
-            format!("{}{mark}", number::percent_range(Some(low), Some(high)))
-        }
+        Some([low, high]) => interval([low, high], costs.open_end()),
         None => number::percent(costs.all.percent),
+    }
+}
+
+/// An interval, or the only end that is known.
+fn interval([low, high]: LowHigh, open: OpenEnd) -> String {
+    let between = |low, high| number::percent_range(Some(low), Some(high));
+    match open {
+        OpenEnd::Neither => between(low, high),
+        OpenEnd::Upper => format!("{AT_LEAST}{}", between(low, low)),
+        OpenEnd::Lower => format!("{AT_MOST}{}", between(high, high)),
+        OpenEnd::Both => format!("{}{LEFT_OUT}", between(low, high)),
     }
 }
 
@@ -109,4 +125,23 @@ fn shade(percent: f64) -> i8 {
     let steps = [0.1, 1.0, 5.0, 20.0].iter().filter(|limit| percent.abs() >= **limit).count() as i8;
     let steps = steps.max(1);
     if percent < 0.0 { -steps } else { steps }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load of CR3 that was not timed comes on top, so the upper end says nothing.
+    #[test]
+    fn an_estimate_that_lacks_instructions_has_one_end() {
+        for (open, text) in [
+            (OpenEnd::Neither, "+2.43…2.57"),
+            (OpenEnd::Upper, "≥+2.43"),
+            (OpenEnd::Lower, "≤+2.57"),
+            (OpenEnd::Both, "+2.43…2.57 *"),
+        ] {
+            assert_eq!(interval([2.43, 2.57], open), text);
+        }
+        assert_eq!(interval([59.6, 75.3], OpenEnd::Upper), "≥+59.6");
+    }
 }

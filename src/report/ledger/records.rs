@@ -5,7 +5,7 @@ use crate::model::{
 use crate::report::verdict;
 use crate::report::view::{Records, Value};
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "workload",
     "added",
     "base",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 21] = [
     "cycles_max",
     "cycles_percent_min",
     "cycles_percent_max",
+    "not_timed",
     "interaction",
     "rep_interaction",
     "why",
@@ -68,9 +69,10 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     let end = |ends: Option<LowHigh>, at: usize| Value::from(ends.map(|ends| ends[at]));
     let (cycles, percent) =
         (estimate.map(|it| it.delta), estimate.and_then(|estimate| estimate.percent));
-    let costly = costs.map(|costs| {
-        let each = costs.costly.iter().map(|(kind, delta)| format!("{}:{delta:+}", kind.name()));
-        each.collect::<Vec<_>>().join(" ")
+    let costly =
+        costs.map(|costs| deltas(costs.costly.iter().map(|(kind, delta)| (kind.name(), *delta))));
+    let not_timed = estimate.map(|estimate| {
+        deltas(estimate.left_out.iter().map(|(kind, delta)| (kind.as_str(), *delta)))
     });
     vec![
         (&row.row).into(),
@@ -91,7 +93,13 @@ fn record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
         end(cycles, 1),
         end(percent, 0),
         end(percent, 1),
+        not_timed.as_deref().into(),
     ]
+}
+
+/// `cr3-write:+2 verw:+1`.
+fn deltas<'a>(each: impl Iterator<Item = (&'a str, f64)>) -> String {
+    each.map(|(kind, delta)| format!("{kind}:{delta:+}")).collect::<Vec<_>>().join(" ")
 }
 
 /// One value of a cost, if there is that cost.

@@ -3,7 +3,8 @@
 use ktax::analyse;
 use ktax::flow::bisect::Search;
 use ktax::model::{
-    AlreadyOn, Bisection, Carrier, Chain, Comparison, Element, LedgerTable, METRICS, Point, Verdict,
+    AlreadyOn, Bisection, Carrier, Chain, Comparison, Element, Evidence, LedgerTable, METRICS,
+    Point, Verdict,
 };
 use ktax::report::view::Section;
 use ktax::report::{FORMATS, NothingToSearch, Report, TEXT};
@@ -64,11 +65,15 @@ pub fn ledger() -> LedgerTable {
         effect.samples.change.iter_mut().zip(base).for_each(halved);
     }
     [&mut half, &mut changes].into_iter().for_each(estimates::ranking);
+    // What was not timed comes on top in one row, and is saved in another.
+    for (row, delta) in [(1, 2.0), (4, -1.0)] {
+        let Evidence::Counts(counts) = &mut changes.rows[row].evidence else { unreachable!() };
+        counts.estimate.as_mut().unwrap().left_out.insert("cr3-write".to_owned(), delta);
+    }
     let each = [("half".to_owned(), half), ("whole".to_owned(), changes.clone())];
     // All at once cost what the dearer one does, and not the sum.
     let not_built =
         vec![("third".to_owned(), "it does not build: a.c:1: error: \u{1b}[2J".to_owned())];
-    let ledger = analyse::ledger("Two of a kind", &each, Some(&changes), not_built).unwrap();
     let already_on = vec![AlreadyOn {
         added: "half".to_owned(),
         what: "a=1".to_owned(),
@@ -76,7 +81,9 @@ pub fn ledger() -> LedgerTable {
         instead: "a=0".to_owned(),
     }];
     let again = words("ktax ledger hardening -w @lmbench --layouts 5");
-    LedgerTable { again, already_on, ..ledger }
+    let all = Some(&changes);
+    let ledger = analyse::ledger("Two of a kind", &each, all, not_built, already_on).unwrap();
+    LedgerTable { again, ..ledger }
 }
 
 /// Features of a guest: what each does to its exits and to their time.
@@ -94,7 +101,8 @@ pub fn guests_ledger() -> LedgerTable {
     }
     let each = [("clock".to_owned(), compared.clone()), ("eoi".to_owned(), other)];
     let ledger =
-        analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new()).unwrap();
+        analyse::ledger("Features of a guest", &each, Some(&compared), Vec::new(), Vec::new())
+            .unwrap();
     LedgerTable { again: words("ktax ledger features"), ..ledger }
 }
 
@@ -163,7 +171,7 @@ fn a_matrix_that_is_too_wide_is_split_and_loses_nothing() {
 fn without_verdicts_the_headline_claims_none() {
     let (_, few) = &cases::all()[2];
     let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
-    let ledger = analyse::ledger("Few", &each, Some(few), Vec::new()).unwrap();
+    let ledger = analyse::ledger("Few", &each, Some(few), Vec::new(), Vec::new()).unwrap();
     let text = at(&ledger, 100, false);
     assert!(text.contains("A verdict needs 5 layouts; this ledger has 4."), "{text}");
     let claims = ["detected with", "No interaction", "slower in", "do not add up", "independent"];
@@ -215,4 +223,33 @@ fn the_legend_of_a_ledger_is_of_what_is_printed() {
         }
         assert!(legend.contains("slower or faster: by at least 0.1 %"), "{text}");
     }
+}
+
+/// The base was measured without it, so nobody needs to be asked whether it was on.
+#[test]
+fn an_addition_that_is_off_in_the_base_is_not_asked_about() {
+    let mut still = cases::changes();
+    still.warnings.clear();
+    for row in &mut still.rows {
+        row.verdict = Verdict::NoDetectedChange;
+        for effect in cases::effects(row) {
+            effect.samples.change.clone_from(&effect.samples.base);
+            (effect.delta, effect.verdict) = (0.0, Verdict::NoDetectedChange);
+        }
+    }
+    let each = [("one".to_owned(), still.clone()), ("two".to_owned(), still)];
+    let on = |added: &str, instead: &str| AlreadyOn {
+        added: added.to_owned(),
+        what: "a=1".to_owned(),
+        because: "CONFIG_A_DEFAULT_ON=y".to_owned(),
+        instead: instead.to_owned(),
+    };
+    let asked = |already_on| {
+        let ledger = analyse::ledger("Still", &each, None, Vec::new(), already_on).unwrap();
+        ledger.warnings.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(Vec::new()), ["one", "two"]);
+    assert_eq!(asked(vec![on("one", "a=0")]), ["two"]);
+    // Nothing turns it off: it stays on in the base.
+    assert_eq!(asked(vec![on("one", "")]), ["one", "two"]);
 }
