@@ -82,6 +82,11 @@ impl Row {
         }
     }
 
+    /// The rows that it is computed from; `None` where it was measured itself.
+    pub fn computed_from(&self) -> Option<&[String; 2]> {
+        Some(&self.counts()?.sizes.as_ref()?.rows)
+    }
+
     /// What was counted; `None` of other methods.
     pub fn counts(&self) -> Option<&CountsEvidence> {
         match &self.evidence {

@@ -62,7 +62,7 @@ pub use campaign::{CampaignPlan, CampaignSubject, CampaignUnit, Shard};
 pub use coherence::{CacheLine, Memory};
 pub use comparison::{Comparison, ComparisonMethod, Evidence, Row, RowFailure};
 pub use costly::{Costly, CostlyCounts};
-pub use counts::{CountsComparison, CountsEvidence, CountsPlan, Subjects};
+pub use counts::{CountsComparison, CountsEvidence, CountsPlan, OfSizes, Subjects};
 pub use disk::{BlockDevice, Disk};
 pub use effect::{Effect, FunctionDelta};
 pub use exits::{
@@ -95,7 +95,7 @@ pub use named_files::NamedFiles;
 pub use native::{NativeColumn, NativeRow, NativeSample, NativeTable, Summary};
 pub use parallel::{CpuPlace, CpuTime, Doing, Parallel};
 pub use plan::{Plan, PlanMethod};
-pub use program::UserProgram;
+pub use program::{ProgramSize, UserProgram};
 pub use program_work::{
     CountedOperations, ProgramWork, TransferredBytes, WorkDifference, WorkEvidence,
 };

@@ -56,9 +56,24 @@ pub struct UserProgram {
     /// How many operations one run of it is, where the user says so; else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<u64>,
+    /// Which of two sizes it is; absent where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Box<ProgramSize>>,
     /// Whether a workload file has it: its row bears its name alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub defined: bool,
+}
+
+/// One of the sizes of a program, whose row has its name and the size: `program:fio-256`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramSize {
+    /// This one.
+    pub size: u64,
+    /// All of them, the smallest first.
+    pub sizes: Vec<u64>,
+    /// The program as the user wrote it, with `{size}` where a size stands.
+    pub program: UserProgram,
 }
 
 /// What the names of such rows begin with.
@@ -92,6 +107,12 @@ impl UserProgram {
     pub fn without_traced(&self) -> UserProgram {
         UserProgram { traced: Vec::new(), ..self.clone() }
     }
+
+    /// What stands for a size in the texts of a program that has several.
+    pub const SIZE: &str = "{size}";
+
+    /// What the name of the row of its start ends in, where it has several sizes.
+    pub const START: &str = "-start";
 
     /// What of it only a guest has: on the running kernel a program runs where it is.
     pub fn only_in_guests(&self) -> Option<&'static str> {

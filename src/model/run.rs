@@ -75,6 +75,23 @@ pub struct Counts {
     pub modelled: ModelledCounts,
 }
 
+impl Counts {
+    /// What `make` makes of each count of both.
+    #[must_use]
+    pub fn with(&self, other: &Counts, make: impl Fn(u64, u64) -> u64) -> Counts {
+        let Counts { instructions, rep_iterations, wait, idle, transfers, costly, modelled } = self;
+        Counts {
+            instructions: make(*instructions, other.instructions),
+            rep_iterations: make(*rep_iterations, other.rep_iterations),
+            wait: make(*wait, other.wait),
+            idle: make(*idle, other.idle),
+            transfers: make(*transfers, other.transfers),
+            costly: costly.with(&other.costly, &make),
+            modelled: modelled.with(&other.modelled, &make),
+        }
+    }
+}
+
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, more: Counts) {
         self.instructions += more.instructions;

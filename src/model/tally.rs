@@ -57,6 +57,16 @@ impl<K: Tallied<N>, const N: usize> Tally<K, N> {
         Tally { counts: self.counts.map(make), kinds: PhantomData }
     }
 
+    /// What `make` makes of the counts of each kind of both.
+    #[must_use]
+    pub fn with(&self, other: &Self, mut make: impl FnMut(u64, u64) -> u64) -> Self {
+        let mut counts = self.counts;
+        for (count, other) in counts.iter_mut().zip(other.counts) {
+            *count = make(*count, other);
+        }
+        Tally { counts, kinds: PhantomData }
+    }
+
     /// None of any kind.
     pub fn is_zero(&self) -> bool {
         self.counts.iter().all(|count| *count == 0)

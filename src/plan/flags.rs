@@ -1,7 +1,7 @@
 //! Keys as messages name them.
 
 /// The flags that set a key: who typed one need not know the key.
-const FLAGS: [(&str, &str); 48] = [
+const FLAGS: [(&str, &str); 49] = [
     ("engine", "--engine"),
     ("layouts", "--layouts"),
     ("same", "--same"),
@@ -15,6 +15,7 @@ const FLAGS: [(&str, &str); 48] = [
     ("prepare", "--prepare"),
     ("user", "--user"),
     ("ops_from", "--ops-from"),
+    ("sizes", "--sizes"),
     ("modules", "--module"),
     ("disk", "--disk"),
     ("pairs", "--pairs"),

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::PlanError;
-use crate::model::{Subject, UserProgram};
+use crate::model::{ProgramSize, Subject, UserProgram};
 use crate::text::escape;
 
 const LONGEST_NAME: usize = 32;
@@ -58,6 +58,54 @@ pub struct ProgramKeys {
     pub ops: Option<u64>,
     /// The text before the number of its operations in what it prints.
     pub ops_from: Option<String>,
+    /// Two sizes, of which each stands for `{size}` in its texts.
+    pub sizes: Vec<u64>,
+}
+
+/// The program, checked: one for each of its sizes.
+pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanError> {
+    let refuse = |reason: &str| Err(PlanError::Program { reason: reason.to_owned() });
+    if keys.sizes.is_empty() {
+        return Ok(vec![program(keys)?]);
+    }
+    let [from, to] = keys.sizes[..] else {
+        return refuse("it needs two sizes; write --sizes 1000,2000");
+    };
+    if from == 0 || from >= to {
+        return refuse("its first size must be at least 1, and less than the second");
+    }
+    if keys.ops.is_some() || keys.ops_from.is_some() {
+        return refuse("its sizes say how many operations it does; remove ops and ops_from");
+    }
+    if !sized(keys).any(|text| text.contains(UserProgram::SIZE)) {
+        return refuse(
+            "no size stands anywhere in it; write {size} in its command, script, setup or prepare, \
+             where the number of its operations stands",
+        );
+    }
+    let asked = program(keys)?;
+    let of_size = |size: u64| {
+        let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
+        own.name = Some(format!("{}-{size}", asked.name));
+        for text in sized_mut(&mut own) {
+            *text = text.replace(UserProgram::SIZE, &size.to_string());
+        }
+        let sizes = keys.sizes.clone();
+        let size = Box::new(ProgramSize { size, sizes, program: asked.clone() });
+        Ok(UserProgram { size: Some(size), ..program(&own)? })
+    };
+    keys.sizes.iter().copied().map(of_size).collect()
+}
+
+/// The texts of a program in which a size may stand.
+fn sized(keys: &ProgramKeys) -> impl Iterator<Item = &String> {
+    let ProgramKeys { command, script, env, setup, prepare, .. } = keys;
+    command.iter().chain(env).chain(script).chain(setup).chain(prepare)
+}
+
+fn sized_mut(keys: &mut ProgramKeys) -> impl Iterator<Item = &mut String> {
+    let ProgramKeys { command, script, env, setup, prepare, .. } = keys;
+    command.iter_mut().chain(env).chain(script).chain(setup).chain(prepare)
 }
 
 /// The program, checked.
@@ -113,6 +161,7 @@ pub(super) fn program(keys: &ProgramKeys) -> Result<UserProgram, PlanError> {
         any_output: keys.any_output,
         warm_up,
         ops: keys.ops,
+        size: None,
         defined: false,
     })
 }

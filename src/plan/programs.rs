@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::error::PlanError;
 use super::file::ExperimentFile;
-use super::program::{ProgramKeys, program};
+use super::program::{ProgramKeys, program, programs_of};
 use super::workloads::{Definition, each_once};
 use crate::model::{RUNNER, Region, Signature, UserProgram, Workload};
 use crate::text::shell_line;
@@ -12,7 +12,7 @@ use crate::text::shell_line;
 /// The programs, checked.
 pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanError> {
     let named = |(at, of): (usize, &ProgramKeys)| {
-        program(of).map_err(|error| match error {
+        programs_of(of).map_err(|error| match error {
             PlanError::Program { reason } if keys.len() > 1 => {
                 let reason = format!("of {} programs, number {}: {reason}", keys.len(), at + 1);
                 PlanError::Program { reason }
@@ -20,9 +20,19 @@ pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanErr
             other => other,
         })
     };
-    let programs: Vec<UserProgram> =
-        keys.iter().enumerate().map(named).collect::<Result<_, _>>()?;
-    each_once(rows(&programs, &[]))?;
+    let programs = keys.iter().enumerate().map(named).collect::<Result<Vec<_>, _>>()?.concat();
+    let mut all = rows(&programs, &[]);
+    // Those of two sizes have two rows more, which are computed.
+    let asked = programs.iter().filter_map(|program| Some(&program.size.as_ref()?.program));
+    let mut asked: Vec<&UserProgram> = asked.collect();
+    asked.dedup();
+    let names = asked.iter().flat_map(|program| {
+        let name = program.row();
+        [format!("{name}{}", UserProgram::START), name]
+    });
+    let names: Vec<String> = names.collect();
+    all.extend(names.into_iter().map(|row| Workload { row, ..all[0].clone() }).collect::<Vec<_>>());
+    each_once(all)?;
     Ok(programs)
 }
 
@@ -36,8 +46,13 @@ impl ExperimentFile {
     /// A program is wrong.
     pub fn choose_programs(&mut self, names: &[&str]) -> Result<(), PlanError> {
         let known = programs(&self.program)?;
-        let mut is_asked_for = known.iter().map(|it| names.contains(&it.name.as_str()));
-        self.program.retain(|_| is_asked_for.next().unwrap_or(false));
+        let is_asked_for = |keys: &ProgramKeys| -> Result<bool, PlanError> {
+            Ok(programs_of(keys)?.iter().flat_map(row_names).any(|name| names.contains(&name)))
+        };
+        let asked_for =
+            self.program.iter().map(is_asked_for).collect::<Result<Vec<bool>, PlanError>>();
+        let mut asked_for = asked_for?.into_iter();
+        self.program.retain(|_| asked_for.next().unwrap_or(false));
         self.all_programs = known.iter().map(UserProgram::row).collect();
         Ok(())
     }
@@ -48,7 +63,8 @@ impl ExperimentFile {
     /// There is no such program, or one is wrong.
     pub fn check_programs(&self, names: &[&str]) -> Result<(), PlanError> {
         let known = programs(&self.program)?;
-        if let Some(name) = names.iter().find(|name| known.iter().all(|it| it.name != **name)) {
+        let is_known = |name: &&str| known.iter().flat_map(row_names).any(|known| known == *name);
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
             let rows = known.iter().map(UserProgram::row).chain(self.all_programs.iter().cloned());
             let rows = Vec::from_iter(rows.collect::<BTreeSet<_>>());
             let reason = match rows.is_empty() {
@@ -61,6 +77,12 @@ impl ExperimentFile {
         }
         Ok(())
     }
+}
+
+/// The names that ask for a program: its own, and that of all its sizes.
+fn row_names(program: &UserProgram) -> impl Iterator<Item = &str> {
+    let asked = program.size.iter().map(|size| size.program.name.as_str());
+    asked.chain([program.name.as_str()])
 }
 
 /// Splits names of rows into the programs of workload files that they ask for, and the others;
@@ -194,6 +216,51 @@ mod tests {
         assert!(unknown.contains(all), "{unknown}");
         file.choose_programs(&["two"]).unwrap();
         assert!(file.program.is_empty());
+    }
+
+    fn sized(command: &[&str], sizes: &[u64]) -> ProgramKeys {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        ProgramKeys { command, sizes: sizes.to_vec(), ..ProgramKeys::default() }
+    }
+
+    #[test]
+    fn a_program_of_two_sizes_is_two_programs() {
+        let keys = ProgramKeys {
+            setup: Some("make {size}".to_owned()),
+            ..sized(&["fio", "--number_ios={size}"], &[256, 1024])
+        };
+        let both = programs(std::slice::from_ref(&keys)).unwrap();
+        assert_eq!(
+            both.iter().map(UserProgram::row).collect::<Vec<_>>(),
+            ["program:fio-256", "program:fio-1024"]
+        );
+        assert_eq!(both[0].command, ["fio", "--number_ios=256"]);
+        assert_eq!(both[1].setup.as_deref(), Some("make 1024"));
+        let size = both[1].size.as_ref().unwrap();
+        assert_eq!((size.size, size.program.name.as_str()), (1024, "fio"));
+        let mut file = ExperimentFile { program: vec![keys], ..ExperimentFile::default() };
+        assert!(file.check_programs(&["fio", "fio-256"]).is_ok());
+        file.choose_programs(&["fio"]).unwrap();
+        assert_eq!(file.program.len(), 1);
+    }
+
+    #[test]
+    fn sizes_that_say_nothing_are_refused() {
+        let with_ops = ProgramKeys { ops: Some(5), ..sized(&["a", "{size}"], &[1, 2]) };
+        for (keys, reason) in [
+            (sized(&["a", "{size}"], &[1]), "needs two sizes"),
+            (sized(&["a", "{size}"], &[2, 1]), "less than the second"),
+            (sized(&["a", "{size}"], &[0, 1]), "at least 1"),
+            (sized(&["a", "size"], &[1, 2]), "no size stands anywhere in it"),
+            (with_ops, "remove ops and ops_from"),
+        ] {
+            let refused = programs(&[keys]).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        // Their computed rows have names, too.
+        let start = ProgramKeys { name: Some("a-start".to_owned()), ..keys("b") };
+        let twice = programs(&[sized(&["a", "{size}"], &[1, 2]), start]);
+        assert!(matches!(twice, Err(PlanError::Twice { .. })), "{twice:?}");
     }
 
     #[test]

@@ -16,8 +16,10 @@ const THRESHOLD_PERCENT: f64 = 0.1;
 pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
     let Sides { base, change } = &counts.subjects;
     let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
-    let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
-    let is_one_line = of_users == users.len()
+    let measured = rows.iter().filter(|row| row.computed_from().is_none());
+    let is_complete = measured.filter(|row| UserProgram::is_row(&row.row)).count() == users.len();
+    let users = asked(&users);
+    let is_one_line = is_complete
         && users.len() <= 1
         && (counts.hooks.is_none() || users.is_empty())
         && is_known(counts)
@@ -50,8 +52,21 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
     words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
     words.counting(&machine, counts.layouts, counts.seed, threshold_percent);
     counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
-    users.into_iter().for_each(|program| words.program(program));
+    users.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
     words.0
+}
+
+/// The programs as the user wrote them, each once, with their sizes.
+fn asked<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
+    let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
+    for program in users.iter().copied() {
+        let of_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
+        let written = of_sizes.unwrap_or((program, &[]));
+        if !asked.contains(&written) {
+            asked.push(written);
+        }
+    }
+    asked
 }
 
 /// Whether it is known what the guests unpacked: a store of older releases has only its hash.
@@ -168,7 +183,7 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
     words.unless(threshold_percent == 1.0, "--threshold", threshold_percent);
     words.0.extend((base == change).then(|| "--same".to_owned()));
     words.0.extend(plan.allow_differences.then(|| "--allow-differences".to_owned()));
-    users.into_iter().for_each(|program| words.program(program));
+    users.into_iter().for_each(|program| words.program(program, &[]));
     words.0
 }
 
@@ -246,7 +261,7 @@ impl Words {
         prepare.iter().for_each(|commands| self.option("--prepare", commands));
     }
 
-    fn program(&mut self, program: &UserProgram) {
+    fn program(&mut self, program: &UserProgram, sizes: &[u64]) {
         let UserProgram { name, command, stdin, .. } = program;
         let UserProgram { user, status, warm_up, ops, .. } = program;
         self.option("--name", name);
@@ -260,6 +275,9 @@ impl Words {
                 true => self.option("--ops-from", text),
                 false => self.option("--number", format!("{name}={text}")),
             }
+        }
+        if let [from, to] = sizes {
+            self.option("--sizes", format!("{from},{to}"));
         }
         if program.any_output {
             self.0.push("--any-output".to_owned());

@@ -78,7 +78,15 @@ pub fn unit(name: &str) -> &'static str {
 /// What the rows of the user's programs run.
 pub fn programs(rows: &[Row]) -> impl Iterator<Item = String> + '_ {
     let programs = rows.iter().filter(|row| UserProgram::is_row(&row.row));
-    programs.map(|row| format!("{} runs {}.", row.row, row.title))
+    programs.filter_map(|row| match row.computed_from() {
+        None => Some(format!("{} runs {}.", row.row, row.title)),
+        Some(_) if row.row.ends_with(UserProgram::START) => None,
+        Some([small, large]) => Some(format!(
+            "{0} is what one more operation adds, by {small} and {large}; {0}{1} is what is left.",
+            row.row,
+            UserProgram::START
+        )),
+    })
 }
 
 /// The columns of a comparison over layouts.

@@ -322,6 +322,42 @@ fn a_row_costs_the_same_in_any_company() {
 }
 
 #[test]
+fn an_operation_and_the_start_of_a_program_are_told_apart() {
+    let dir = scratch();
+    let path = dir.path();
+    // A start of its own, of which nothing depends on the size; then a call for each operation.
+    let source = "#include <stdlib.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n
+        int main(int argc, char **argv) {
+            for (volatile long i = 0; i < 300000; i++) ;
+            long size = atol(argv[1]);
+            for (long i = argc > 2 ? 3000 - size : size; i > 0; i--) syscall(SYS_getppid);
+            return 0;
+        }\n";
+    compile(path, "calls", source, &[]);
+    let programs = "workloads = [\"getppid\"]\n\
+                    [[program]]\ncommand = [\"./calls\", \"{size}\"]\nsizes = [100, 1100]\n\
+                    [[program]]\nname = \"less\"\ncommand = [\"./calls\", \"{size}\", \"x\"]\n\
+                    sizes = [100, 1100]\n";
+    let (ran, comparison) = measured(path, programs, &[]);
+    let instructions = |name: &str| row(&comparison, name).effects()[0].base;
+    let [small, large] = [100, 1100].map(|size| instructions(&format!("program:calls-{size}")));
+    let [operation, start] = ["program:calls", "program:calls-start"].map(instructions);
+    assert_eq!(operation, (large - small) / 1000.0);
+    assert!((start - (small - 100.0 * operation)).abs() <= 1.0, "{start}");
+    // A row of ktax makes the same call, with a loop around it that is no dearer.
+    let call = row(&comparison, "getppid").effects()[0].base;
+    assert!((call - 5.0..call + 60.0).contains(&operation), "{operation}: {call}");
+    // Almost all of both runs is the start, which the report says; and what does not grow has no
+    // cost of an operation.
+    let warns = |name: &str| comparison.warnings.iter().any(|one| one.fact.contains(name));
+    assert!(warns("are its start") && warns("program:calls-1100"), "{:?}", comparison.warnings);
+    let less = row(&comparison, "program:less");
+    assert_eq!(less.verdict, Verdict::Failed, "{}", ran.stderr);
+    assert!(less.reason.as_ref().unwrap().contains("does not execute more"), "{less:?}");
+    assert_eq!(ran.status, 69, "{}", ran.stderr);
+}
+
+#[test]
 fn what_the_guest_lacks_is_named_and_found_by_tracing_the_program_here() {
     let dir = scratch();
     fs::write(dir.path().join("data.txt"), "text\n").unwrap();

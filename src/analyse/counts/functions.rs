@@ -9,8 +9,8 @@ use super::plain::plain;
 use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
-    CacheLine, Counts, FunctionDelta, Metric, PathDelta, Profile, Sample, Side, Sides, Workload,
-    has_one_side, is_artefact,
+    CacheLine, Context, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample,
+    Side, Sides, Workload, has_one_side, is_artefact,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -44,6 +44,51 @@ pub(super) fn read(
         Some(_) => Vec::new(),
     };
     Ok((functions, paths))
+}
+
+/// The functions of what a program of two sizes executes more at the larger one, of one Layout.
+pub(super) fn of_sizes(
+    runs: &dyn CountsRuns,
+    rows: &[String; 2],
+    pair: &Pair,
+    ops: u64,
+    metric: &Metric,
+) -> Result<Vec<FunctionDelta>> {
+    let of_side = |side: Side| -> Result<[Profile; 2]> {
+        let profile = |row: &String| runs.profile(pair.steps.get(side), row);
+        Ok([profile(&rows[0])?, profile(&rows[1])?])
+    };
+    let (base, change) = (of_side(Side::Base)?, of_side(Side::Change)?);
+    let Sides { base, change } = larger(&base, &change);
+    Ok(deltas(&base, &change, ops, metric))
+}
+
+/// What each Side executed more in each function at the larger size. Where that is less than
+/// nothing, both Sides get as much more, so that their difference stays.
+fn larger(base: &[Profile; 2], change: &[Profile; 2]) -> Sides<Profile> {
+    let mut all: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
+    for (size, profiles) in [(0, (&base[0], &change[0])), (1, (&base[1], &change[1]))] {
+        for (side, profile) in [(Side::Base, profiles.0), (Side::Change, profiles.1)] {
+            for line in &profile.lines {
+                let key = (line.context, line.function.as_str());
+                let sizes = all.entry(key).or_insert_with(|| [none(), none()]);
+                *sizes[size].get_mut(side) += line.counts;
+            }
+        }
+    }
+    let mut larger = Sides { base: Profile::default(), change: Profile::default() };
+    for ((context, function), [small, large]) in all {
+        let missing = |side| small.get(side).with(large.get(side), u64::saturating_sub);
+        let missing = missing(Side::Base).with(&missing(Side::Change), u64::max);
+        for side in Side::BOTH {
+            let mut counts = *large.get(side);
+            counts += missing;
+            counts -= *small.get(side);
+            let function = function.to_owned();
+            larger.get_mut(side).lines.push(ProfileLine { context, function, counts });
+        }
+    }
+    larger
 }
 
 /// Which cache lines travelled, of one pair of Runs.
@@ -144,7 +189,7 @@ fn none() -> Sides<Counts> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, METRICS, ProfileLine};
+    use crate::model::METRICS;
 
     fn profile(lines: &[(Context, &str, u64, u64)]) -> Profile {
         let line = |&(context, function, instructions, rep_iterations): &(_, &str, _, _)| {

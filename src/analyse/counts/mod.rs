@@ -1,5 +1,6 @@
 //! Counts: Layouts of both Sides, paired, judged by the exact rule.
 
+mod effects;
 mod functions;
 mod gather;
 mod kinds;
@@ -11,6 +12,7 @@ mod plain;
 mod program_work;
 mod rows;
 mod scale;
+mod sizes;
 mod source;
 mod waits;
 

@@ -1,19 +1,20 @@
+use super::effects::{decide, effects, metrics_of, pair_of};
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use super::notes::Notes;
 use super::operations;
 use super::program_work::{self, Operations};
+use super::sizes;
 use super::source::CountsRuns;
 use super::waits;
-use crate::analyse::effect::{Values, effect};
 use crate::analyse::error::Result;
 use crate::analyse::{
     checksums, estimate, fallbacks, growth, lost, one_image, parameters, settled, work,
 };
 use crate::model::{
     AWAITED, Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect,
-    Evidence, Growth, MAKESPAN, METRICS, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
-    Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload, metric,
+    Evidence, Growth, MAKESPAN, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
+    Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -40,6 +41,11 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     }
     warnings.extend(notes.warnings());
     warnings.extend(fallbacks::warning(&rows));
+    let growth = grown(plan, &rows);
+    let of_sizes = sizes::of_sizes(runs, &boots, &rows)?;
+    // What an operation costs comes before what that is computed from.
+    rows.splice(0..0, of_sizes.rows);
+    warnings.extend(of_sizes.warnings);
     let machine = plan.key.model.as_ref().and_then(Model::machine);
     if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
         estimate(&mut rows, &machine.name, calibration);
@@ -54,7 +60,7 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
         programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
         hooks: plan.hooks.clone(),
         workloads_from: plan.workloads_from.clone(),
-        growth: grown(plan, &rows),
+        growth,
     });
     let Plan { title, threshold_percent, .. } = runs.plan();
     let (title, threshold_percent) = (title.clone(), *threshold_percent);
@@ -79,12 +85,6 @@ fn cost<'a>(workload: &'a Workload, effect: &Effect, side: Side) -> growth::Cost
     let per_op = |count: &u64| *count as f64 / workload.ops as f64;
     let layouts = effect.samples.get(side).iter().map(per_op).collect();
     growth::Cost { workload, shown, layouts }
-}
-
-/// The pair of an Effect's Layout.
-fn pair_of<'a>(effect: &Effect, pairs: &'a [Pair<'a>]) -> &'a Pair<'a> {
-    // One pair for each Layout, so an index of the one is an index of the other.
-    &pairs[effect.layout]
 }
 
 /// What the guests saw in the headline's Layout, and the numbers that a program of the user's
@@ -179,26 +179,6 @@ fn measured_row(
     Ok(of(workload, verdict, evidence))
 }
 
-/// What each Metric did between the Sides.
-fn effects(
-    metrics: &[&Metric],
-    workload: &Workload,
-    pairs: &[Pair<'_>],
-    threshold_percent: f64,
-) -> Vec<Effect> {
-    let one = |metric: &&Metric| {
-        let values = Values {
-            metric: metric.name,
-            samples: Sides::of(|side| raw(metric, pairs, side)),
-            layouts: pairs.iter().map(|pair| pair.layout).collect(),
-            ops: workload.ops,
-        };
-        let whole = |pair: usize| metric.whole(&pairs[pair].samples.base) as f64;
-        effect(values, |pair| threshold_percent / 100.0 * whole(pair))
-    };
-    metrics.iter().filter_map(one).collect()
-}
-
 /// How the work of the Sides differed: by what the guest says, and by what a program was seen to
 /// do.
 fn different_work(
@@ -237,10 +217,6 @@ fn printed(different_work: &[String], pair: &Pair<'_>) -> Option<Sides<PrintedEn
     is_of_output.then(|| Sides::of(of_side))
 }
 
-fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
-    pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
-}
-
 fn samples<'a>(pair: &'a Pair<'_>) -> [&'a Sample; 2] {
     [&pair.samples.base, &pair.samples.change]
 }
@@ -251,25 +227,4 @@ fn signatures<'a>(pair: &'a Pair<'_>) -> [&'a Signature; 2] {
 
 fn of(workload: &Workload, verdict: Verdict, evidence: CountsEvidence) -> Row {
     Row::of(workload, verdict, Evidence::Counts(evidence))
-}
-
-/// All Metrics of a row, the headline first: of several CPUs that is the makespan.
-fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
-    let all = || METRICS.iter().filter(|metric| (metric.is_in)(sample));
-    let is_makespan = |metric: &&Metric| metric.name == MAKESPAN;
-    all().filter(is_makespan).chain(all().filter(move |metric| !is_makespan(metric)))
-}
-
-/// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP
-/// iterations in process context: clearing and copying memory is work that hardware retires as a
-/// single instruction; or else what kernel threads did while the process waited for them; or else
-/// what several CPUs waited for each other. Other Contexts are shown and decide nothing.
-fn decide(effects: &[Effect]) -> (Verdict, String) {
-    let decides = |effect: &Effect| metric(&effect.metric).is_some_and(Metric::decides);
-    let mut changed = effects.iter().filter(|effect| effect.verdict.is_change());
-    let changed = changed.find(|effect| decides(effect));
-    match changed.or(effects.first()) {
-        Some(effect) => (effect.verdict, effect.metric.clone()),
-        None => (Verdict::TooFewBoots, String::new()),
-    }
 }

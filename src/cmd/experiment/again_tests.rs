@@ -148,7 +148,7 @@ fn every_shipped_experiment_is_asked_for_again() {
 const ROW: &str = "workloads = [\"getppid\"]";
 
 /// Each key at the head of a file, alone.
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "layouts = 3",
     "seed = 7",
     "threshold_percent = 2.5",
@@ -172,6 +172,7 @@ const KEYS: [&str; 27] = [
     "program = [{ command = [\"a\"], stdin = \"f\", user = 3, status = 2, warm_up = 4, ops = 5 }]",
     "program = [{ command = [\"a\"], setup = \"b\\nc\", prepare = \"d\", any_output = true }]",
     "program = [{ command = [\"a\"], numbers = { n = \"rows=\" }, ops_from = \"ops: \" }]",
+    "program = [{ command = [\"a\", \"{size}\"], sizes = [10, 20], setup = \"b {size}\" }]",
     "program = [{ script = \"echo 'a'\\nb\\n\" }]",
     "workloads = [\"git-status\"]",
     "workloads = [\"git-status\", \"getppid\"]",

@@ -71,6 +71,10 @@ pub struct ProgramArgs {
     /// regular expression with a group of digits
     #[arg(long, value_name = "TEXT", conflicts_with = "ops")]
     ops_from: Option<String>,
+    /// Run it twice, with each number in the place of {size}, so that what an operation costs and
+    /// what its start costs are apart: --sizes 1000,2000
+    #[arg(long, value_name = "N,M", value_delimiter = ',', num_args = 1)]
+    sizes: Vec<u64>,
 }
 
 fn number(text: &str) -> Result<(String, String), String> {
@@ -96,8 +100,8 @@ impl ProgramArgs {
             }
             (true, false) => Err(Error::usage(
                 "--name, --file, --root, --trace-files, --env, --stdin, --user, --status, \
-                 --number, --any-output, --warm-up, --ops and --ops-from are of a program; write \
-                 it behind them: -- ./program",
+                 --number, --any-output, --warm-up, --ops, --ops-from and --sizes are of a \
+                 program; write it behind them: -- ./program",
             )),
             (false, _) => {
                 self.check_numbers()?;
@@ -137,6 +141,7 @@ impl ProgramArgs {
             warm_up: of.warm_up,
             ops: of.ops,
             ops_from: of.ops_from,
+            sizes: of.sizes,
         }
     }
 }

@@ -55,6 +55,18 @@ pub struct CountsEvidence {
     /// What a machine would take, by its Calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// The rows of two sizes of a program that this row is computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<OfSizes>,
+}
+
+/// Two sizes of a program, the smaller one first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfSizes {
+    /// The names of their rows.
+    pub rows: [String; 2],
+    /// The sizes.
+    pub sizes: [u64; 2],
 }
 
 /// What was compared.

@@ -3,5 +3,5 @@
 mod comparison;
 mod plan;
 
-pub use comparison::{CountsComparison, CountsEvidence, Subjects};
+pub use comparison::{CountsComparison, CountsEvidence, OfSizes, Subjects};
 pub use plan::CountsPlan;

@@ -48,6 +48,10 @@ impl TimesExperiment {
                 let key = with_flag("ops_from");
                 return refuse(format!("only counts have {key}; give its times --ops (ops)"));
             }
+            if program.size.is_some() {
+                let key = with_flag("sizes");
+                return refuse(format!("only counts have {key}; remove it, or count it"));
+            }
             if let (true, Some(key)) = (is_here, program.only_in_guests()) {
                 return refuse(format!(
                     "only a program in a guest has {}, and a side is this machine itself; remove \
