@@ -228,6 +228,56 @@ fn user_mode_is_what_callgrind_counts() {
     }
 }
 
+/// Commands on a tree of files that are old, and the program whose own instructions are compared:
+/// the loader and the C library choose other code beneath valgrind.
+const ON_OLD_FILES: [(&str, &str); 2] =
+    [("make", "make -C tree -n"), ("tar", "tar -uf tree.tar tree/src")];
+
+#[test]
+fn make_and_tar_execute_on_old_files_what_callgrind_counts() {
+    if !are_there(&["make", "tar", "valgrind", "cpio"]) {
+        return;
+    }
+    // Files are listed in the order of their making in a guest's memory and in this one's.
+    let dir = tempfile::Builder::new().prefix("ktax-test-").tempdir_in("/dev/shm").unwrap();
+    let dir = dir.path();
+    shell(
+        dir,
+        "mkdir -p made/tree/src; cd made; for i in $(seq 120); do seq $i $((i + 300)) \
+         >tree/src/f$i.c; done; { printf 'all:'; for i in $(seq 120); do printf ' f%s.o' $i; done; \
+         printf '\\n%%.o: src/%%.c\\n\\tcc -c -o $@ $<\\n'; } >tree/Makefile; \
+         find . -exec touch -d 2019-01-01 {} +; tar cf ../tree.tar tree/src; \
+         find tree | LC_ALL=C sort | cpio --quiet -pdm ..",
+    );
+    let program = |(name, command): (&str, &str)| {
+        let words: Vec<&str> = command.split(' ').collect();
+        format!("[[program]]\nname = \"{name}\"\nfiles = [\"tree\"]\ncommand = {words:?}\n")
+    };
+    experiment(dir, [QUICK_BOOT; 2], 1, &ON_OLD_FILES.map(program).concat());
+    let ran = run(ktax().current_dir(dir).args(["compare", "e.toml", "--json", "--out", "out"]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let counted = open_counts(&dir.join("out")).unwrap();
+    for (name, command) in ON_OLD_FILES {
+        let profile = counted.profile(&counted.plan().method.steps[0], &format!("program:{name}"));
+        let lines = profile.unwrap().lines.into_iter();
+        let own = lines.filter(|line| line.function.starts_with(&format!("[{name}]")));
+        // Callgrind counts each repeat of a string instruction.
+        let ours: u64 = own.map(|line| line.counts.instructions + line.counts.rep_iterations).sum();
+        let callgrind = format!(
+            "LANG=C valgrind -q --tool=callgrind --callgrind-out-file=out.cg {command} >list 2>&1; \
+             callgrind_annotate --threshold=100 out.cg"
+        );
+        let ran = run(Command::new("sh").current_dir(dir).args(["-c", &callgrind]));
+        let own = |line: &&str| line.ends_with(&format!("/{name}]"));
+        let count = |line: &str| -> Option<u64> {
+            line.split_whitespace().next()?.replace(",", "").parse().ok()
+        };
+        let theirs: u64 = ran.stdout.lines().filter(own).filter_map(count).sum::<u64>();
+        let ratio = ours as f64 / theirs as f64 - 1.0;
+        assert!(theirs > 500_000 && ratio.abs() < 0.01, "{name}: {ours}, callgrind {theirs}");
+    }
+}
+
 /// Programs that run for a fixed time; what each operation costs more with `audit=1` is not in the
 /// number of instructions.
 const FIXED_TIME: &str = r#"
