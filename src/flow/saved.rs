@@ -122,6 +122,10 @@ pub fn row_paths(path: &Path, row: &str, is_compared: bool) -> Result<RowPaths, 
     let AnyRunDir::Counts(dir) = dir else { return Err(no_paths()) };
     let found = comparison.rows.iter().find(|one| one.row == row);
     let row = found.ok_or_else(|| no_row(row, &comparison.rows))?;
+    if row.computed_from().is_some() {
+        // The rows that it is computed from have them.
+        return Err(no_paths());
+    }
     // Paths count instructions and REP iterations.
     let [instructions, rep] = [&METRICS[0], &METRICS[1]].map(|metric| row.effect(metric.name));
     let is_by_rep = row.deciding().zip(rep).is_some_and(|(one, rep)| one.metric == rep.metric);

@@ -76,6 +76,13 @@ pub struct ProgramSize {
     pub program: UserProgram,
 }
 
+impl ProgramSize {
+    /// Whether it is the smallest.
+    pub fn is_smallest(&self) -> bool {
+        self.sizes.first() == Some(&self.size)
+    }
+}
+
 /// What the names of such rows begin with.
 const ROW: &str = "program:";
 
@@ -113,6 +120,11 @@ impl UserProgram {
 
     /// What the name of the row of its start ends in, where it has several sizes.
     pub const START: &str = "-start";
+
+    /// The name of the row of its start.
+    pub fn row_of_start(&self) -> String {
+        self.row() + UserProgram::START
+    }
 
     /// What of it only a guest has: on the running kernel a program runs where it is.
     pub fn only_in_guests(&self) -> Option<&'static str> {

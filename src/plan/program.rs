@@ -77,7 +77,7 @@ pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanEr
     if keys.ops.is_some() || keys.ops_from.is_some() {
         return refuse("its sizes say how many operations it does; remove ops and ops_from");
     }
-    if !sized(keys).any(|text| text.contains(UserProgram::SIZE)) {
+    if with_size(keys, from).1 == 0 {
         return refuse(
             "no size stands anywhere in it; write {size} in its command, script, setup or prepare, \
              where the number of its operations stands",
@@ -85,11 +85,8 @@ pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanEr
     }
     let asked = program(keys)?;
     let of_size = |size: u64| {
-        let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
-        own.name = Some(format!("{}-{size}", asked.name));
-        for text in sized_mut(&mut own) {
-            *text = text.replace(UserProgram::SIZE, &size.to_string());
-        }
+        let (own, _) = with_size(keys, size);
+        let own = ProgramKeys { name: Some(format!("{}-{size}", asked.name)), ..own };
         let sizes = keys.sizes.clone();
         let size = Box::new(ProgramSize { size, sizes, program: asked.clone() });
         Ok(UserProgram { size: Some(size), ..program(&own)? })
@@ -97,15 +94,16 @@ pub(super) fn programs_of(keys: &ProgramKeys) -> Result<Vec<UserProgram>, PlanEr
     keys.sizes.iter().copied().map(of_size).collect()
 }
 
-/// The texts of a program in which a size may stand.
-fn sized(keys: &ProgramKeys) -> impl Iterator<Item = &String> {
-    let ProgramKeys { command, script, env, setup, prepare, .. } = keys;
-    command.iter().chain(env).chain(script).chain(setup).chain(prepare)
-}
-
-fn sized_mut(keys: &mut ProgramKeys) -> impl Iterator<Item = &mut String> {
-    let ProgramKeys { command, script, env, setup, prepare, .. } = keys;
-    command.iter_mut().chain(env).chain(script).chain(setup).chain(prepare)
+/// The program with a size in its texts, and in how many of them it stands.
+fn with_size(keys: &ProgramKeys, size: u64) -> (ProgramKeys, usize) {
+    let mut own = ProgramKeys { sizes: Vec::new(), ..keys.clone() };
+    let ProgramKeys { command, script, env, setup, prepare, .. } = &mut own;
+    let texts = command.iter_mut().chain(env).chain(script).chain(setup).chain(prepare);
+    let with_place = texts.filter(|text| text.contains(UserProgram::SIZE));
+    let replaced =
+        with_place.map(|text| *text = text.replace(UserProgram::SIZE, &size.to_string()));
+    let count = replaced.count();
+    (own, count)
 }
 
 /// The program, checked.

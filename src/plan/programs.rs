@@ -21,19 +21,18 @@ pub(super) fn programs(keys: &[ProgramKeys]) -> Result<Vec<UserProgram>, PlanErr
         })
     };
     let programs = keys.iter().enumerate().map(named).collect::<Result<Vec<_>, _>>()?.concat();
-    let mut all = rows(&programs, &[]);
-    // Those of two sizes have two rows more, which are computed.
-    let asked = programs.iter().filter_map(|program| Some(&program.size.as_ref()?.program));
-    let mut asked: Vec<&UserProgram> = asked.collect();
-    asked.dedup();
-    let names = asked.iter().flat_map(|program| {
-        let name = program.row();
-        [format!("{name}{}", UserProgram::START), name]
+    let computed = programs.iter().flat_map(|program| {
+        let names = computed_row_names(program);
+        names.into_iter().map(|row| Workload { row, ..row_of(0, program) })
     });
-    let names: Vec<String> = names.collect();
-    all.extend(names.into_iter().map(|row| Workload { row, ..all[0].clone() }).collect::<Vec<_>>());
-    each_once(all)?;
+    each_once(rows(&programs, &[]).into_iter().chain(computed).collect())?;
     Ok(programs)
+}
+
+/// The names of the rows that are computed from two sizes of a program; those of its smaller size.
+fn computed_row_names(program: &UserProgram) -> Vec<String> {
+    let size = program.size.as_ref().filter(|size| size.is_smallest());
+    size.map_or_else(Vec::new, |size| vec![size.program.row(), size.program.row_of_start()])
 }
 
 /// The parameter that says which program of a guest runs.
@@ -144,7 +143,7 @@ pub(super) fn rows_alone(programs: &[UserProgram], definitions: &[Definition]) -
 pub(super) fn rows(programs: &[UserProgram], definitions: &[Definition]) -> Vec<Workload> {
     let row = |(number, program): (u64, &UserProgram)| {
         let definition = definitions.iter().find(|it| program.defined && it.name == program.name);
-        let row = row(number, program);
+        let row = row_of(number, program);
         match definition {
             Some(Definition { title, operation, .. }) => {
                 Workload { title: title.clone(), operation: operation.clone(), ..row }
@@ -155,7 +154,7 @@ pub(super) fn rows(programs: &[UserProgram], definitions: &[Definition]) -> Vec<
     (0..).zip(programs).map(row).collect()
 }
 
-fn row(number: u64, program: &UserProgram) -> Workload {
+fn row_of(number: u64, program: &UserProgram) -> Workload {
     let command = shell_line(program.command.iter().map(String::as_str));
     let prints_ops = program.numbers.contains_key(UserProgram::OPS);
     let ops = program.ops.unwrap_or(1);

@@ -3,7 +3,7 @@
 use super::gather::Pair;
 use crate::analyse::effect::{Values, effect};
 use crate::model::{
-    Effect, MAKESPAN, METRICS, Metric, Sample, Side, Sides, Verdict, Workload, metric,
+    AWAITED, Effect, MAKESPAN, METRICS, Metric, Side, Sides, Verdict, Workload, metric,
 };
 
 /// The pair of an Effect's Layout.
@@ -36,11 +36,18 @@ fn raw(metric: &Metric, pairs: &[Pair<'_>], side: Side) -> Vec<u64> {
     pairs.iter().map(|pair| metric.raw(pair.samples.get(side))).collect()
 }
 
-/// All Metrics of a row, the headline first: of several CPUs that is the makespan.
-pub(super) fn metrics_of(sample: &Sample) -> impl Iterator<Item = &'static Metric> {
-    let all = || METRICS.iter().filter(|metric| (metric.is_in)(sample));
-    let is_makespan = |metric: &&Metric| metric.name == MAKESPAN;
-    all().filter(is_makespan).chain(all().filter(move |metric| !is_makespan(metric)))
+/// The Metrics of a row, the headline first: of several CPUs that is the makespan. What most rows
+/// do not have is left out where no Sample has it.
+pub(super) fn metrics_of(pairs: &[Pair<'_>]) -> Vec<&'static Metric> {
+    let samples = || pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
+    let is_there = |metric: &&Metric| {
+        let is_rare = metric.costly.is_some() || metric.name == AWAITED;
+        !is_rare || samples().any(|sample| metric.raw(sample) > 0)
+    };
+    let first = &pairs[0].samples.base;
+    let all = METRICS.iter().filter(|metric| (metric.is_in)(first)).filter(is_there);
+    let (makespan, others): (Vec<_>, Vec<_>) = all.partition(|metric| metric.name == MAKESPAN);
+    [makespan, others].concat()
 }
 
 /// A row changed if its headline did, or else, of several CPUs, what they executed; or else its REP

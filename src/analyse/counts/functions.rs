@@ -47,29 +47,26 @@ pub(super) fn read(
 }
 
 /// The functions of what a program of two sizes executes more at the larger one, of one Layout.
-pub(super) fn of_sizes(
+pub(super) fn read_larger(
     runs: &dyn CountsRuns,
     rows: &[String; 2],
     pair: &Pair,
     ops: u64,
     metric: &Metric,
 ) -> Result<Vec<FunctionDelta>> {
-    let of_side = |side: Side| -> Result<[Profile; 2]> {
-        let profile = |row: &String| runs.profile(pair.steps.get(side), row);
-        Ok([profile(&rows[0])?, profile(&rows[1])?])
-    };
-    let (base, change) = (of_side(Side::Base)?, of_side(Side::Change)?);
-    let Sides { base, change } = larger(&base, &change);
+    let profiles =
+        |row: &String| Sides::try_from_fn(|side| runs.profile(pair.steps.get(side), row));
+    let Sides { base, change } = larger([&profiles(&rows[0])?, &profiles(&rows[1])?]);
     Ok(deltas(&base, &change, ops, metric))
 }
 
 /// What each Side executed more in each function at the larger size. Where that is less than
 /// nothing, both Sides get as much more, so that their difference stays.
-fn larger(base: &[Profile; 2], change: &[Profile; 2]) -> Sides<Profile> {
+fn larger(sizes: [&Sides<Profile>; 2]) -> Sides<Profile> {
     let mut all: BTreeMap<(Context, &str), [Sides<Counts>; 2]> = BTreeMap::new();
-    for (size, profiles) in [(0, (&base[0], &change[0])), (1, (&base[1], &change[1]))] {
-        for (side, profile) in [(Side::Base, profiles.0), (Side::Change, profiles.1)] {
-            for line in &profile.lines {
+    for (size, profiles) in sizes.into_iter().enumerate() {
+        for side in Side::BOTH {
+            for line in &profiles.get(side).lines {
                 let key = (line.context, line.function.as_str());
                 let sizes = all.entry(key).or_insert_with(|| [none(), none()]);
                 *sizes[size].get_mut(side) += line.counts;

@@ -63,17 +63,6 @@ pub fn row_paths(
         let found = steps.find(|step| step.layout == layout && step.side == side);
         found.ok_or_else(|| no_step(layout, side))
     };
-    if row.computed_from().is_some() {
-        // Its paths are those of the rows that it is computed from.
-        return Ok(RowPaths {
-            row: row.row.clone(),
-            ops: row.ops,
-            operation: row.operation.clone(),
-            metric: effect.metric.clone(),
-            spread: effect.spread,
-            contexts: std::collections::BTreeMap::new(),
-        });
-    }
     let operations = row.counts().and_then(|counts| counts.operations.as_ref());
     let [base, change] = Side::BOTH.map(|side| -> Result<Profile> {
         let profile = runs.profile(step_of(side)?, &row.row)?;

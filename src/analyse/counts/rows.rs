@@ -12,9 +12,9 @@ use crate::analyse::{
     checksums, estimate, fallbacks, growth, lost, one_image, parameters, settled, work,
 };
 use crate::model::{
-    AWAITED, Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect,
-    Evidence, Growth, MAKESPAN, Metric, Model, Plan, PrintedEnd, Row, Sample, Side, Sides,
-    Signature, Subjects, TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload,
+    Comparison, ComparisonMethod, CountsComparison, CountsEvidence, CountsPlan, Effect, Evidence,
+    Growth, MAKESPAN, Model, Plan, PrintedEnd, Row, Sample, Side, Sides, Signature, Subjects,
+    TRANSFERS, UserProgram, Verdict, Warning, WorkEvidence, Workload,
 };
 
 /// Compares the two Sides of a Plan that was carried out.
@@ -42,10 +42,10 @@ pub fn counts(runs: &dyn CountsRuns) -> Result<Comparison> {
     warnings.extend(notes.warnings());
     warnings.extend(fallbacks::warning(&rows));
     let growth = grown(plan, &rows);
-    let of_sizes = sizes::of_sizes(runs, &boots, &rows)?;
+    let computed = sizes::computed_rows(runs, &boots, &rows)?;
     // What an operation costs comes before what that is computed from.
-    rows.splice(0..0, of_sizes.rows);
-    warnings.extend(of_sizes.warnings);
+    rows.splice(0..0, computed.rows);
+    warnings.extend(computed.warnings);
     let machine = plan.key.model.as_ref().and_then(Model::machine);
     if let (Some(machine), Some(calibration)) = (machine, &plan.calibration) {
         estimate(&mut rows, &machine.name, calibration);
@@ -128,11 +128,7 @@ fn measured_row(
     let (known, suite) = operations::known(&workload, &runs.plan().method.programs, &pairs);
     operations::settle(&mut workload, &mut pairs, suite.as_deref());
     let workload = &workload;
-    let is_there = |metric: &&Metric| {
-        let is_rare = metric.costly.is_some() || metric.name == AWAITED;
-        !is_rare || pairs.iter().flat_map(samples).any(|sample| metric.raw(sample) > 0)
-    };
-    let metrics: Vec<&Metric> = metrics_of(&pairs[0].samples.base).filter(is_there).collect();
+    let metrics = metrics_of(&pairs);
     let mut effects = effects(&metrics, workload, &pairs, runs.plan().threshold_percent);
     let program_work = match workload.is_users() {
         true => program_work::read(runs, workload, &pairs, effects.first().map(|it| it.layout))?,

@@ -3,251 +3,213 @@
 //! A run of size `n` is taken to execute `start + n × operation`. Two sizes tell both, under each
 //! Layout by itself, so their ranges and smallest detectable changes are those of any other row.
 
-use std::collections::BTreeMap;
-
 use super::effects::{decide, effects, metrics_of, pair_of};
 use super::functions;
 use super::gather::{Boots, Gathered, Pair};
 use super::source::CountsRuns;
 use crate::analyse::error::Result;
 use crate::model::{
-    Context, Counts, CountsEvidence, CountsPlan, Evidence, METRICS, Metric, OfSizes, ProgramSize,
-    Row, Sample, Side, Sides, UserProgram, Verdict, Warning, Workload,
+    CountsEvidence, Evidence, METRICS, OfSizes, Row, RowFailure, Sample, Side, Sides, UserProgram,
+    Verdict, Warning, Workload,
 };
+use crate::text::shell_line;
 
 /// A start that takes more than this part of a run hides what an operation costs.
 const DOMINANT: f64 = 0.5;
 
 /// What was found out about the programs of two sizes.
 #[derive(Default)]
-pub(super) struct OfAllSizes {
+pub(super) struct Computed {
     /// Of each program one row for an operation and one for the start.
     pub rows: Vec<Row>,
     /// Programs that mostly start.
     pub warnings: Vec<Warning>,
 }
 
-/// The rows of all programs of two sizes; `rows` are those of the Plan's Workloads.
+/// The rows of all programs of two sizes; `measured` are those of the Plan's Workloads.
 ///
 /// # Errors
 /// A Run or a profile cannot be read.
-pub(super) fn of_sizes(
+pub(super) fn computed_rows(
     runs: &dyn CountsRuns,
     boots: &Boots<'_>,
-    rows: &[Row],
-) -> Result<OfAllSizes> {
+    measured: &[Row],
+) -> Result<Computed> {
     let plan = &runs.plan().method;
-    let mut found = OfAllSizes::default();
-    for [small, large] in programs(plan) {
-        let (Some(size), Some(large_size)) = (&small.size, &large.size) else { continue };
-        let sizes = [size.size, large_size.size];
-        let of_sizes = OfSizes { rows: [small.row(), large.row()], sizes };
-        let wanted = |name: &String| rows.iter().find(|row| row.row == *name);
-        let [Some(small), Some(large)] = [wanted(&of_sizes.rows[0]), wanted(&of_sizes.rows[1])]
-        else {
-            continue;
-        };
-        let family = Family { runs, boots, of_sizes: &of_sizes, program: &size.program };
-        let (new, warning) = family.rows([small, large])?;
-        found.rows.extend(new);
-        found.warnings.extend(warning);
+    let mut computed = Computed::default();
+    for program in &plan.programs {
+        let Some(size) = program.size.as_ref().filter(|size| size.is_smallest()) else { continue };
+        let of_program = plan
+            .programs
+            .iter()
+            .filter(|other| other.size.as_ref().is_some_and(|other| other.program == size.program));
+        // A store may have one size alone.
+        let found = of_program.filter_map(|program| {
+            let workload = plan.workloads.iter().find(|one| one.row == program.row())?;
+            Some((workload, measured.iter().find(|row| row.row == workload.row)?))
+        });
+        let found: Vec<(&Workload, &Row)> = found.collect();
+        let ([small, large], &[from, to]) = (&found[..], &size.sizes[..]) else { continue };
+        let sizes = OfSizes { rows: [small.0.row.clone(), large.0.row.clone()], sizes: [from, to] };
+        let family = Family { runs, sizes, program: &size.program, workload: small.0 };
+        let wrong = [small.1, large.1].into_iter().find(|row| has_no_answer(row));
+        let gathered = (boots.gather(small.0)?, boots.gather(large.0)?);
+        match (wrong, gathered) {
+            (None, (Gathered::Measured(small), Gathered::Measured(large))) => {
+                let rows = family.rows(&small, &large)?;
+                let is_known = !rows.iter().any(has_no_answer);
+                let warning = is_known.then(|| family.start_dominates(&small[0], &large[0]));
+                computed.warnings.extend(warning.flatten());
+                computed.rows.extend(rows);
+            }
+            (Some(row), _) => {
+                let reason = row.reason.as_ref().map(|reason| format!("{}: {reason}", row.row));
+                let failures = &row.failures;
+                computed.rows.extend(family.without_answer(row.verdict, reason, failures));
+            }
+            _ => {}
+        }
     }
-    Ok(found)
+    Ok(computed)
 }
 
-/// The two sizes of each program that has them, the smaller one first.
-fn programs(plan: &CountsPlan) -> impl Iterator<Item = [&UserProgram; 2]> {
-    plan.programs.iter().filter_map(|small| {
-        let ProgramSize { size, program, .. } = &**small.size.as_ref()?;
-        let is_larger = |other: &&UserProgram| {
-            other.size.as_ref().is_some_and(|of| of.program == *program && of.size > *size)
-        };
-        Some([small, plan.programs.iter().find(is_larger)?])
-    })
+fn has_no_answer(row: &Row) -> bool {
+    matches!(row.verdict, Verdict::Failed | Verdict::DifferentWork)
 }
 
 /// One program of two sizes.
 struct Family<'a> {
     runs: &'a dyn CountsRuns,
-    boots: &'a Boots<'a>,
-    of_sizes: &'a OfSizes,
+    sizes: OfSizes,
+    /// The program as the user wrote it.
     program: &'a UserProgram,
+    /// That of the smaller size.
+    workload: &'a Workload,
 }
 
 impl Family<'_> {
-    fn rows(&self, measured: [&Row; 2]) -> Result<(Vec<Row>, Option<Warning>)> {
-        let workloads = [self.operation(), self.start()];
-        let is_wrong =
-            |row: &&&Row| matches!(row.verdict, Verdict::Failed | Verdict::DifferentWork);
-        if let Some(wrong) = measured.iter().find(is_wrong) {
-            return Ok((self.unknown(wrong.verdict, &wrong.row, wrong), None));
-        }
-        let (Some(small), Some(large)) = (self.pairs(0)?, self.pairs(1)?) else {
-            return Ok((Vec::new(), None));
-        };
-        let total = |sample: &Sample| METRICS[0].raw(sample);
+    fn rows(&self, small: &[Pair<'_>], large: &[Pair<'_>]) -> Result<Vec<Row>> {
+        let [from, to] = self.sizes.sizes;
+        let total = |pair: &Pair<'_>, side| METRICS[0].raw(pair.samples.get(side));
         let grows = |(small, large): (&Pair<'_>, &Pair<'_>)| {
-            let is_larger = |side| total(large.samples.get(side)) > total(small.samples.get(side));
-            Side::BOTH.into_iter().all(is_larger)
+            Side::BOTH.into_iter().all(|side| total(large, side) > total(small, side))
         };
-        if !small.iter().zip(&large).all(grows) {
-            let [from, to] = self.of_sizes.sizes;
+        if !small.iter().zip(large).all(grows) {
             let reason = format!(
                 "it does not execute more at size {to} than at {from}; write {{size}} where its \
                  work depends on it, or --sizes that differ more"
             );
-            let failed = |workload| Row {
-                reason: Some(reason.clone()),
-                ..Row::of(&workload, Verdict::Failed, Evidence::Counts(CountsEvidence::default()))
-            };
-            return Ok((workloads.map(failed).into(), None));
+            return Ok(self.without_answer(Verdict::Failed, Some(reason), &[]).into());
         }
-        let warning = self.start_dominates(&small[0].samples.base, &large[0].samples.base);
-        let [operation, start] = workloads;
-        let pairs = pairs(small.iter().zip(&large), |small, large| Sample {
-            ops: operation.ops,
-            ..differences(small, large)
-        });
-        let operation = self.row(&operation, &pairs, true)?;
-        let sizes = self.of_sizes.sizes;
-        let pairs = pairs_of_starts(&small, &large, sizes);
-        Ok((vec![operation, self.row(&start, &pairs, false)?], warning))
+        let operations = combined(small, large, |small, large| large.saturating_sub(small));
+        let starts = combined(small, large, |small, large| start([small, large], [from, to]));
+        let [operation, start] = self.workloads();
+        Ok(vec![self.row(&operation, &operations, true)?, self.row(&start, &starts, false)?])
     }
 
-    fn pairs(&self, which: usize) -> Result<Option<Vec<Pair<'_>>>> {
-        let workloads = &self.runs.plan().method.workloads;
-        let workload = workloads.iter().find(|one| one.row == self.of_sizes.rows[which]);
-        Ok(match workload.map(|workload| self.boots.gather(workload)).transpose()? {
-            Some(Gathered::Measured(pairs)) => Some(pairs),
-            _ => None,
+    /// What one more of the size is, and what is left without.
+    fn workloads(&self) -> [Workload; 2] {
+        let [from, to] = self.sizes.sizes;
+        let title = shell_line(self.program.command.iter().map(String::as_str));
+        let computed = |row, operation, ops| {
+            let title = title.clone();
+            Workload { row, title, operation, ops, ..self.workload.clone() }
+        };
+        let operation = format!("one more of its size, between {from} and {to}");
+        let without = "one run, without what grows with its size".to_owned();
+        [
+            computed(self.program.row(), operation, to - from),
+            computed(self.program.row_of_start(), without, 1),
+        ]
+    }
+
+    fn without_answer(
+        &self,
+        verdict: Verdict,
+        reason: Option<String>,
+        failures: &[RowFailure],
+    ) -> [Row; 2] {
+        self.workloads().map(|workload| Row {
+            reason: reason.clone(),
+            failures: failures.to_vec(),
+            ..Row::of(&workload, verdict, Evidence::Counts(CountsEvidence::default()))
         })
     }
 
-    /// What one more of the size is.
-    fn operation(&self) -> Workload {
-        let [from, to] = self.of_sizes.sizes;
-        let operation = format!("one more of its size, between {from} and {to}");
-        let (row, ops) = (self.program.row(), to - from);
-        Workload { row, operation, ops, ..self.workload() }
-    }
-
-    fn start(&self) -> Workload {
-        let row = format!("{}{}", self.program.row(), UserProgram::START);
-        let operation = "one run, without what grows with its size".to_owned();
-        Workload { row, operation, ops: 1, ..self.workload() }
-    }
-
-    fn workload(&self) -> Workload {
-        let workloads = &self.runs.plan().method.workloads;
-        let own = workloads.iter().find(|workload| workload.row == self.of_sizes.rows[0]);
-        let title = crate::text::shell_line(self.program.command.iter().map(String::as_str));
-        Workload { title, ..own.expect("it was measured").clone() }
-    }
-
-    /// Both rows of a program of which one size has no answer.
-    fn unknown(&self, verdict: Verdict, name: &str, wrong: &Row) -> Vec<Row> {
-        let reason = wrong.reason.as_ref().map(|reason| format!("{name}: {reason}"));
-        let row = |workload: Workload| Row {
-            reason: reason.clone(),
-            failures: wrong.failures.clone(),
-            ..Row::of(&workload, verdict, Evidence::Counts(CountsEvidence::default()))
-        };
-        vec![row(self.operation()), row(self.start())]
-    }
-
     fn row(&self, workload: &Workload, pairs: &[Pair<'_>], has_functions: bool) -> Result<Row> {
-        let is_there = |metric: &&Metric| {
-            let mut samples =
-                pairs.iter().flat_map(|pair| [&pair.samples.base, &pair.samples.change]);
-            samples.any(|sample| metric.raw(sample) > 0)
-        };
-        let metrics: Vec<&Metric> = metrics_of(&pairs[0].samples.base).filter(is_there).collect();
+        let metrics = metrics_of(pairs);
         let mut effects = effects(&metrics, workload, pairs, self.runs.plan().threshold_percent);
         let (verdict, decided_by) = decide(&effects);
         for (effect, metric) in effects.iter_mut().zip(metrics) {
             if effect.verdict.is_change() && metric.is_of_functions() && has_functions {
-                let pair = pair_of(effect, pairs);
-                let rows = &self.of_sizes.rows;
+                let (pair, rows) = (pair_of(effect, pairs), &self.sizes.rows);
                 effect.functions =
-                    functions::of_sizes(self.runs, rows, pair, workload.ops, metric)?;
+                    functions::read_larger(self.runs, rows, pair, workload.ops, metric)?;
             }
         }
-        let sizes = Some(self.of_sizes.clone());
+        let sizes = Some(self.sizes.clone());
         let evidence = CountsEvidence { decided_by, effects, sizes, ..CountsEvidence::default() };
         Ok(Row::of(workload, verdict, Evidence::Counts(evidence)))
     }
 
-    fn start_dominates(&self, small: &Sample, large: &Sample) -> Option<Warning> {
-        let total = |sample: &Sample| METRICS[0].raw(sample) as f64;
-        let [from, to] = self.of_sizes.sizes.map(|size| size as f64);
+    fn start_dominates(&self, small: &Pair<'_>, large: &Pair<'_>) -> Option<Warning> {
+        let total = |pair: &Pair<'_>| METRICS[0].raw(&pair.samples.base) as f64;
+        let [from, to] = self.sizes.sizes.map(|size| size as f64);
         let per_op = (total(large) - total(small)) / (to - from);
         let part = 1.0 - per_op * to / total(large);
-        let row = self.program.row();
+        let (of_start, row) = (part * 100.0, &self.sizes.rows[1]);
         (part > DOMINANT).then(|| Warning {
-            fact: format!(
-                "{:.1} % of the instructions of {} are its start",
-                part * 100.0,
-                self.of_sizes.rows[1]
+            fact: format!("{of_start:.1} % of the instructions of {row} are its start"),
+            next_step: format!(
+                "read {} for what an operation costs, or write larger --sizes",
+                self.program.row()
             ),
-            next_step: format!("read {row} for what an operation costs, or write larger --sizes"),
         })
     }
 }
 
-/// Pairs with what a function makes of the Samples of both sizes.
-fn pairs<'a>(
-    both: impl Iterator<Item = (&'a Pair<'a>, &'a Pair<'a>)>,
-    sample: impl Fn(&Sample, &Sample) -> Sample,
+/// What is left at size 0 of a straight line through two counts; no less than nothing.
+fn start([small, large]: [u64; 2], [from, to]: [u64; 2]) -> u64 {
+    let [small, large, from, to] = [small, large, from, to].map(u128::from);
+    let start = (to * small).saturating_sub(from * large) / (to - from);
+    u64::try_from(start).unwrap_or(u64::MAX)
+}
+
+/// Pairs whose counts are made of those of both sizes.
+fn combined<'a>(
+    small: &[Pair<'a>],
+    large: &[Pair<'a>],
+    make: impl Fn(u64, u64) -> u64,
 ) -> Vec<Pair<'a>> {
-    let pair = |(small, large): (&Pair<'a>, &Pair<'a>)| {
-        let samples = Sides::of(|side| sample(small.samples.get(side), large.samples.get(side)));
-        let Pair { layout, ref steps, ref measured, ref scales, .. } = *large;
-        let (steps, measured) =
-            (Sides { base: steps.base, change: steps.change }, measured.clone());
-        Pair { layout, steps, samples, measured, scales: Sides::of(|side| *scales.get(side)) }
+    let sample = |small: &Sample, large: &Sample| {
+        let contexts = small.counts.keys().chain(large.counts.keys());
+        let counts = contexts.map(|context| {
+            let [small, large] =
+                [small, large].map(|one| one.counts.get(context).copied().unwrap_or_default());
+            (*context, small.with(&large, &make))
+        });
+        Sample { counts: counts.collect(), parallel: None, ..large.clone() }
     };
-    both.map(pair).collect()
-}
-
-fn pairs_of_starts<'a>(
-    small: &'a [Pair<'a>],
-    large: &'a [Pair<'a>],
-    [from, to]: [u64; 2],
-) -> Vec<Pair<'a>> {
-    let start = |small: u64, large: u64| {
-        let (small, large) = (i128::from(small), i128::from(large));
-        let (from, to) = (i128::from(from), i128::from(to));
-        let start = (to * small - from * large) / (to - from);
-        u64::try_from(start.max(0)).unwrap_or(u64::MAX)
+    let pair = |(small, large): (&Pair<'a>, &Pair<'a>)| Pair {
+        layout: large.layout,
+        steps: Sides { base: large.steps.base, change: large.steps.change },
+        samples: Sides::of(|side| sample(small.samples.get(side), large.samples.get(side))),
+        measured: large.measured.clone(),
+        scales: Sides { base: large.scales.base, change: large.scales.change },
     };
-    pairs(small.iter().zip(large), |small, large| Sample {
-        ops: 1,
-        ..combined(small, large, |small, large| small.with(large, start))
-    })
+    small.iter().zip(large).map(pair).collect()
 }
 
-fn differences(small: &Sample, large: &Sample) -> Sample {
-    combined(small, large, |small, large| {
-        let mut counts = *large;
-        counts -= *small;
-        counts
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A Sample whose counts are made of those of two, by Context.
-fn combined(
-    small: &Sample,
-    large: &Sample,
-    combine: impl Fn(&Counts, &Counts) -> Counts,
-) -> Sample {
-    let none = Counts::default();
-    let of_context =
-        |sample: &Sample, context: Context| sample.counts.get(&context).copied().unwrap_or(none);
-    let contexts = small.counts.keys().chain(large.counts.keys());
-    let counts: BTreeMap<Context, Counts> = contexts
-        .map(|&context| {
-            (context, combine(&of_context(small, context), &of_context(large, context)))
-        })
-        .collect();
-    Sample { counts, parallel: None, ..large.clone() }
+    #[test]
+    fn a_start_is_what_a_line_leaves_at_size_0() {
+        assert_eq!(start([1100, 2100], [100, 1100]), 1000);
+        assert_eq!(start([700, 700], [100, 200]), 700);
+        // The second hundred cost more than the first: no start is less than nothing.
+        assert_eq!(start([100, 3000], [100, 200]), 0);
+        assert_eq!(start([u64::MAX, u64::MAX], [1, u64::MAX]), u64::MAX);
+    }
 }
