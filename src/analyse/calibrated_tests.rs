@@ -31,15 +31,10 @@ fn rows(seed: u64, count: usize, deviation: f64) -> Vec<CalibrationRow> {
 fn calibration() -> Calibration {
     Calibration {
         cpu: "a".to_owned(),
-        microcode: String::new(),
-        is_virtual: false,
         cycles_per_ns: 1.0,
         operations: [(Costly::Cr3Write, [CR3 - 10.0, CR3 + 10.0])].into(),
-        rep_iteration: None,
         iterations: [(Costly::RepStosb, [0.05, 0.15])].into(),
-        counted_kernel: String::new(),
-        timed_kernel: String::new(),
-        fit: None,
+        ..Calibration::default()
     }
 }
 

@@ -41,15 +41,10 @@ fn row(effects: Vec<Effect>) -> Row {
 fn calibration(fit: Option<CalibrationFit>) -> Calibration {
     Calibration {
         cpu: "AMD EPYC".to_owned(),
-        microcode: String::new(),
-        is_virtual: false,
         cycles_per_ns: 2.5,
         operations: [(Costly::Cr3Write, [100.0, 120.0]), (Costly::Locked, [4.0, 5.0])].into(),
-        rep_iteration: None,
-        iterations: Default::default(),
-        counted_kernel: String::new(),
-        timed_kernel: String::new(),
         fit,
+        ..Calibration::default()
     }
 }
 

@@ -105,14 +105,8 @@ fn iterations_are_never_counted_as_instructions() {
 fn calibration() -> Calibration {
     Calibration {
         cpu: "a".to_owned(),
-        microcode: String::new(),
-        is_virtual: false,
         cycles_per_ns: 1.0,
-        operations: BTreeMap::new(),
         rep_iteration: Some([1.0 / 16.0, 1.0 / 8.0]),
-        iterations: BTreeMap::new(),
-        counted_kernel: String::new(),
-        timed_kernel: String::new(),
         fit: Some(CalibrationFit {
             rows: 30,
             groups: 2,
@@ -120,6 +114,7 @@ fn calibration() -> Calibration {
             cycles: [(Fitted::Instruction, 1.0)].into(),
             bounds: [(Fitted::Instruction, [1.0, 1.0])].into(),
         }),
+        ..Calibration::default()
     }
 }
 

@@ -63,9 +63,8 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// The modules that the guests of each Side load, and those that a real machine loads for its CPU.
-/// The Sides have the latter together: a disk of the change is not to be compared with a base whose
-/// checksums are another code.
+/// The modules that the guests of each Side load. With them come those that a real machine loads
+/// for its CPU; a Side that loads no other has none of these.
 fn modules_of(
     plan: &CountsPlan,
     session: &Session<'_>,

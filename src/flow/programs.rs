@@ -42,13 +42,10 @@ impl<'a> Guests<'a> {
     /// Packs what each Side's guests unpack, from the current directory. What is the same is one
     /// archive.
     pub fn pack(&self, session: &Session<'_>) -> Result<Sides<ProgramsAlone>, Error> {
-        let base = self.guest(Side::Base).pack(session)?;
-        let is_one = self.guest(Side::Base) == self.guest(Side::Change);
-        let change = match is_one {
-            true => base.clone(),
-            false => self.guest(Side::Change).pack(session)?,
-        };
-        Ok(Sides { base, change })
+        let [base, change] = Side::BOTH.map(|side| self.guest(side));
+        let packed = base.pack(session)?;
+        let change = if change == base { packed.clone() } else { change.pack(session)? };
+        Ok(Sides { base: packed, change })
     }
 
     fn guest(&self, side: Side) -> Guest {

@@ -28,7 +28,7 @@ fn is_interval([low, high]: LowHigh) -> bool {
 }
 
 /// What `ktax calibrate` measured on one machine. Another microcode is another machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// The CPU as it calls itself.
@@ -292,15 +292,12 @@ mod tests {
         let (bounds, cycles) = (bounds.collect(), cycles.collect());
         Calibration {
             cpu: "a".to_owned(),
-            microcode: String::new(),
-            is_virtual: false,
             cycles_per_ns: 2.5,
             operations: [(Costly::Locked, [17.0, 18.0])].into(),
             rep_iteration: Some([0.1, 1.0]),
             iterations: [(Costly::RepStosb, [0.01, 0.1])].into(),
-            counted_kernel: String::new(),
-            timed_kernel: String::new(),
             fit: Some(CalibrationFit { rows: 40, groups: 5, error: [0.5, 2.0], cycles, bounds }),
+            ..Calibration::default()
         }
     }
 

@@ -1,32 +1,25 @@
 //! The title of an experiment that has none of its own.
 
-use super::disk::{DiskKeys, disk};
+use super::disk::disk;
 use super::file::{ExperimentFile, SubjectKeys};
 use crate::model::Subject;
 use crate::text::short_hashes;
 
 /// Two Subjects, in a line.
 pub fn title_of(base: &Subject, change: &Subject) -> String {
-    let keys = |subject: &Subject| SubjectKeys {
-        kernel: Some(subject.kernel.clone()),
-        boot_line: Some(subject.boot_line.clone()),
-        config: subject.config.clone(),
-        patches: subject.patches.clone(),
-        sysctl: subject.sysctl.clone(),
-        modules: subject.modules.clone(),
-        disk: subject.disk.as_ref().and_then(|disk| DiskKeys::parse(&disk.to_string()).ok()),
-        files: subject.files.clone(),
-        setup: subject.setup.clone(),
-        ..SubjectKeys::default()
-    };
-    let (base, change) = (keys(base), Some(keys(change)));
-    title(&ExperimentFile { base, change, ..ExperimentFile::default() })
+    let one = |subject| in_words(words_of(subject));
+    against(&one(base), &one(change))
 }
 
-/// What is compared, in a line. A title is ASCII, and a path need not be.
+/// What is compared, in a line.
 pub fn title(file: &ExperimentFile) -> String {
     let change = file.change.clone().unwrap_or_default();
-    let title = format!("{} against {}", side(&file.base), side(&change));
+    against(&side(&file.base), &side(&change))
+}
+
+/// A title is ASCII, and a path need not be.
+fn against(base: &str, change: &str) -> String {
+    let title = format!("{base} against {change}");
     let ascii = |c: char| match c {
         ' '..='~' => c.to_string(),
         other => other.escape_default().to_string(),
@@ -38,22 +31,26 @@ fn side(keys: &SubjectKeys) -> String {
     if keys.bare_metal {
         return "bare metal".to_owned();
     }
-    let mut subject = Subject::of("", keys.boot_line.as_deref().unwrap_or_default());
-    subject.config.clone_from(&keys.config);
-    subject.patches.clone_from(&keys.patches);
-    // A kernel of the cache has its hash in its path.
-    let mut words: Vec<String> = keys.kernel.iter().map(|kernel| short_hashes(kernel)).collect();
-    subject.sysctl.clone_from(&keys.sysctl);
-    subject.modules.clone_from(&keys.modules);
-    subject.disk = keys.disk.as_ref().and_then(|keys| disk(keys).ok().flatten());
-    subject.files.clone_from(&keys.files);
-    words.push(subject.beside_kernel());
-    words.extend(keys.setup.as_deref().map(|commands| format!("setup={}", start_of(commands))));
+    let kernel = keys.kernel.as_deref().unwrap_or_default();
+    let disk = keys.disk.as_ref().and_then(|keys| disk(keys).ok().flatten());
+    let mut words = words_of(&Subject { disk, ..keys.subject_of(kernel) });
     words.extend(keys.thp.iter().map(|thp| format!("thp={thp}")));
     words.extend(keys.governor.iter().map(|governor| format!("governor={governor}")));
     if !keys.prefix.is_empty() {
         words.push(format!("prefix={}", keys.prefix.join(" ")));
     }
+    in_words(words)
+}
+
+/// A Subject, without the configuration that its options are added to.
+fn words_of(subject: &Subject) -> Vec<String> {
+    let alone = Subject { setup: None, start_config: None, ..subject.clone() };
+    let setup = subject.setup.as_deref().map(|commands| format!("setup={}", start_of(commands)));
+    // A kernel of the cache has its hash in its path.
+    [short_hashes(&subject.kernel), alone.beside_kernel()].into_iter().chain(setup).collect()
+}
+
+fn in_words(mut words: Vec<String>) -> String {
     words.retain(|word| !word.is_empty());
     if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
 }

@@ -2,7 +2,7 @@
 
 use crate::model::{
     AskedGuest, Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement,
-    Outcome, Plan, Run, Side, Step, Subject, Workload,
+    Outcome, Plan, Run, Side, Step, Subject, UserProgram, Workload,
 };
 use crate::rundir::{RunDir, RunDirError};
 
@@ -46,7 +46,7 @@ pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
             subject: plan.subjects.get(side).clone(),
             guest: AskedGuest {
                 disk: plan.disk.clone(),
-                programs: plan.programs.clone(),
+                programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
                 hooks: plan.hooks.clone(),
                 workloads_from: plan.workloads_from.clone(),
             },

@@ -58,21 +58,16 @@ pub fn calibrate(
     check_name(&order.out, &model)?;
     let mut missing = Vec::new();
     let mut not_measured = Vec::new();
+    let strings = Costly::STRINGS.into_iter();
+    let iterations = strings.filter_map(|kind| Some((kind, engine::operations::iterations(kind)?)));
     let mut calibration = Calibration {
         cpu: said(fact::CPU),
         microcode: said(fact::MICROCODE),
         is_virtual: !said(fact::HYPERVISOR).is_empty(),
         cycles_per_ns: engine::operations::cycles_per_ns(),
-        operations: Default::default(),
-        rep_iteration: None,
-        iterations: Default::default(),
-        counted_kernel: String::new(),
-        timed_kernel: String::new(),
-        fit: None,
+        iterations: iterations.collect(),
+        ..Calibration::default()
     };
-    let strings = Costly::STRINGS.into_iter();
-    let strings = strings.filter_map(|kind| Some((kind, engine::operations::iterations(kind)?)));
-    calibration.iterations = strings.collect();
     let has_guests = can_time_guests(&mut missing);
     for kind in Costly::ALL {
         if cancel.is_cancelled() {

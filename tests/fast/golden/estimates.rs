@@ -18,14 +18,11 @@ fn calibration(fit: Option<CalibrationFit>) -> Calibration {
     Calibration {
         cpu: "AMD EPYC 7763\u{202e}".to_owned(),
         microcode: "0xa0011d5".to_owned(),
-        is_virtual: false,
         cycles_per_ns: 2.445,
         operations: [(Costly::Cr3Write, [182.0, 231.5]), (Costly::Locked, [17.9, 20.25])].into(),
         rep_iteration: Some([0.0625, 0.75]),
-        iterations: Default::default(),
-        counted_kernel: String::new(),
-        timed_kernel: String::new(),
         fit,
+        ..Calibration::default()
     }
 }
 
