@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Fitted, LowHigh, NativeRow,
-    NativeSample, NativeTable, Row, Verdict, Workload, hull,
+    Calibration, CalibrationFit, CalibrationRow, Comparison, Costly, Effect, Fitted, LowHigh,
+    NativeRow, NativeSample, NativeTable, Row, Verdict, Workload, hull,
 };
 use crate::stats::constants::{
     Constants, LEAST_OBSERVATIONS, MOST_ERROR, NoConstants, Observation, constants,
@@ -52,7 +52,8 @@ pub fn calibration_rows(
 
 /// What can be told apart: without a model's counters all is a matter of instructions.
 fn things(counted: &Comparison) -> &'static [Fitted] {
-    let is_modelled = |row: &Row| row.effects().iter().any(|it| it.metric.starts_with("model-"));
+    let is_model = |effect: &Effect| effect.metric.starts_with("model-");
+    let is_modelled = |row: &Row| row.effects().iter().any(is_model);
     match counted.rows.iter().any(is_modelled) {
         true => &Fitted::ALL,
         false => &[Fitted::Instruction],

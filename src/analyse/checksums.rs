@@ -42,13 +42,13 @@ mod tests {
         let base = (step(Side::Base), boot("crc32c-intel"));
         let change = (step(Side::Change), boot("crc32c-generic"));
         let none = (step(Side::Change), Boot::default());
-        let of = |boots: &[&(Step, Boot)]| {
+        let seen = |boots: &[&(Step, Boot)]| {
             let boots = boots.iter().map(|(step, boot)| (step, boot));
             (drivers(boots.clone()), warnings(boots))
         };
-        let (all, said) = of(&[&base, &change, &base]);
+        let (all, found) = seen(&[&base, &change, &base]);
         assert_eq!(all, ["crc32c-generic", "crc32c-intel"]);
-        assert!(said.len() == 1 && said[0].fact.starts_with("the change's"), "{said:?}");
-        assert_eq!(of(&[&base, &none]), (vec!["crc32c-intel".to_owned()], Vec::new()));
+        assert!(found.len() == 1 && found[0].fact.starts_with("the change's"), "{found:?}");
+        assert_eq!(seen(&[&base, &none]), (vec!["crc32c-intel".to_owned()], Vec::new()));
     }
 }

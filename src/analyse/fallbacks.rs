@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Effect, Row, Warning};
+use crate::model::{Effect, Fallback, Row, Warning};
 
 /// What the slow ways carry of the rows, if there is anything.
 pub(super) fn warning(rows: &[Row]) -> Option<Warning> {
@@ -11,10 +11,10 @@ pub(super) fn warning(rows: &[Row]) -> Option<Warning> {
     let mut count = 0;
     for row in rows {
         let Some(effect) = row.effects().first() else { continue };
-        functions.extend(effect.fallbacks().map(|it| it.function));
-        features.extend(effect.fallbacks().map(|it| it.feature));
-        let share = share_percent(effect).filter(|_| effect.fallbacks().next().is_some());
-        let Some(share) = share else { continue };
+        let slow: Vec<&Fallback> = effect.fallbacks().collect();
+        functions.extend(slow.iter().map(|way| way.function));
+        features.extend(slow.iter().map(|way| way.feature));
+        let Some(share) = share_percent(effect).filter(|_| !slow.is_empty()) else { continue };
         count += 1;
         largest = largest.filter(|(most, _)| *most >= share).or(Some((share, &row.row)));
     }
@@ -37,7 +37,7 @@ pub(super) fn warning(rows: &[Row]) -> Option<Warning> {
 
 /// What the slow ways and those that they replace carry of an Effect's delta together, in percent.
 fn share_percent(effect: &Effect) -> Option<f64> {
-    let slow = effect.functions.iter().filter(|it| effect.is_artefact(&it.function));
-    let sum: f64 = slow.map(|it| it.delta).sum();
+    let slow = effect.functions.iter().filter(|delta| effect.is_artefact(&delta.function));
+    let sum: f64 = slow.map(|delta| delta.delta).sum();
     (effect.delta != 0.0).then(|| (sum / effect.delta * 100.0).abs())
 }

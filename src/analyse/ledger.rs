@@ -132,11 +132,11 @@ fn costs(row: &Row) -> Option<LedgerCosts> {
 
 /// Those that changed.
 fn costly(row: &Row) -> BTreeMap<Costly, f64> {
-    let of = |kind: Costly| {
+    let changed = |kind: Costly| {
         let effect = row.effect(kind.name())?;
         (effect.verdict.is_change() && effect.delta != 0.0).then_some((kind, effect.delta))
     };
-    Costly::ALL.into_iter().filter_map(of).collect()
+    Costly::ALL.into_iter().filter_map(changed).collect()
 }
 
 /// What decides: instructions and REP iterations in process context; of guests the time.

@@ -123,14 +123,14 @@ pub fn iterations(kind: Costly) -> Option<LowHigh> {
 /// Cycles of a start that clears or copies little.
 fn start(kind: Costly) -> Option<LowHigh> {
     let (instruction, bytes) = string(kind)?;
-    let of = |(nothing, little): (StringInstruction, usize)| {
-        let mut rounds = rounds_of(instruction, [0, little], 1);
+    let nothing: StringInstruction = |_, _, _| {};
+    let cycles_of_start = |iterations: usize| {
+        let mut rounds = rounds_of(instruction, [0, iterations], 1);
         let empty = rounds_of(nothing, [0, 0], 1);
         rounds.iter_mut().zip(empty).for_each(|(round, [empty, _])| round[0] = empty);
         nine_of_ten(&rounds[WARM_UP..], CHAIN as f64)
     };
-    let nothing: StringInstruction = |_, _, _| {};
-    hull([1, 64 / bytes].map(|little| of((nothing, little))))
+    hull([1, 64 / bytes].map(cycles_of_start))
 }
 
 /// What rounds of a chain take, with two numbers of iterations.

@@ -124,8 +124,8 @@ fn a_queued_lock_takes_no_longer_than_with_the_finest_quantum() {
     let makespan = |name: &str, more: &[&str]| {
         let more = [&["-w", row_name, "--model", "coherence"], more].concat();
         let (ran, comparison) = four(&dir.path().join(name), &qemu, &more);
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
         let found = row(&comparison, row_name);
+        assert_eq!(ran.status, 0, "{}{:?}", ran.stderr, found.failures);
         let evidence = found.counts().unwrap();
         // Two functions wait for the lock of the table of files, on their way to open and to close.
         let waits: u64 = evidence.cpu_time.as_ref().unwrap().base.wait;

@@ -116,8 +116,9 @@ fn words(experiment: &Experiment) -> Vec<String> {
 fn check(name: &str, experiment: &Experiment) {
     let words = words(experiment);
     assert_eq!(words[..2], ["ktax", "compare"], "{name}: {words:?}");
-    let typed = Typed::try_parse_from(&words[1..]).unwrap_or_else(|it| panic!("{name}: {it}"));
-    let again = typed.experiment.experiment().unwrap_or_else(|it| panic!("{name}: {it}"));
+    let typed =
+        Typed::try_parse_from(&words[1..]).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let again = typed.experiment.experiment().unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(counts_plan(&again), counts_plan(experiment), "{name}: {words:?}");
     assert_eq!(times_plan(&again), times_plan(experiment), "{name}: {words:?}");
 }
@@ -127,7 +128,8 @@ fn counted(name: &str, head: &str, base: &str, change: &str) {
         "title = \"t\"\nsame = true\n{head}\n[base]\nkernel = \"k\"\n{base}\n[change]\n\
          kernel = \"k\"\n{change}\n"
     );
-    let experiment = Experiment::parse(&text, "t.toml").unwrap_or_else(|it| panic!("{name}: {it}"));
+    let experiment =
+        Experiment::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{name}: {error}"));
     check(name, &experiment);
 }
 

@@ -173,7 +173,10 @@ fn without_verdicts_the_headline_claims_none() {
     let each = [("one".to_owned(), few.clone()), ("other".to_owned(), few.clone())];
     let ledger = analyse::ledger("Few", &each, Some(few), Vec::new(), Vec::new()).unwrap();
     let text = at(&ledger, 100, false);
-    assert!(text.contains("A verdict needs 5 layouts; this ledger has 4."), "{text}");
+    assert!(
+        text.contains("A verdict needs 5 layouts; this ledger has 4. one costs most: "),
+        "{text}"
+    );
     let claims = ["detected with", "No interaction", "slower in", "do not add up", "independent"];
     assert!(claims.iter().all(|claim| !text.contains(claim)), "{text}");
 }
