@@ -4,7 +4,7 @@
 set -eu
 
 packages=
-for program in cpio gcc git make sqlite3 valgrind; do
+for program in cpio gcc git make rsync sqlite3 valgrind; do
     command -v "$program" >/dev/null 2>&1 || packages="$packages $program"
 done
 for program in perf:linux-perf hackbench:rt-tests stress-ng:stress-ng fio:fio sysbench:sysbench; do
