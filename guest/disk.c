@@ -55,8 +55,8 @@ static void load(void)
 			continue;
 		char of_cpu[64];
 		snprintf(of_cpu, sizeof(of_cpu), "/modules/%d.cpu", i);
-		/* This CPU does not have the instructions. */
-		if (error == ENODEV && !access(of_cpu, F_OK))
+		/* This CPU does not have the instructions, or the boot line has it in module_blacklist. */
+		if ((error == ENODEV || error == EPERM) && !access(of_cpu, F_OK))
 			continue;
 		errno = error;
 		failed("to load module ", path + strlen("/modules/"));

@@ -7,6 +7,7 @@ mod applications;
 #[path = "../common/mod.rs"]
 mod common;
 mod cpus;
+mod disks;
 mod fleet;
 mod functions;
 mod hosts;
