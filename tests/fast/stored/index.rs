@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rusqlite::Connection;
 
 use super::Asked;
 use super::generated::{self, Made};
+use crate::common::run;
 
 /// At once, and in all.
 const WRITERS: usize = 16;
@@ -131,6 +133,23 @@ fn what_the_store_loses_the_index_forgets_and_what_is_damaged_is_said() {
     assert!(ran.stderr.contains("`ktax store fsck` moves it aside"), "{}", ran.stderr);
     asked.ktax(&["store", "fsck"]);
     assert_eq!(asked.ktax(&["log"]).stderr, "");
+}
+
+#[test]
+fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
+    let asked = filled();
+    let [result] = &asked.store.results().unwrap()[..] else { panic!("one result") };
+    let kept = UNIX_EPOCH + Duration::from_secs(1_769_867_100);
+    fs::File::options().append(true).open(result).unwrap().set_modified(kept).unwrap();
+    let said = |words: &[&str]| run(asked.command(words).env("TZ", "<+01>-1")).stdout;
+    let listed = said(&["log"]);
+    assert!(listed.contains("2026-01-31 14:45"), "{listed}");
+    let json: Vec<serde_json::Value> = serde_json::from_str(&said(&["log", "--json"])).unwrap();
+    assert_eq!(
+        (&json[0]["kept_on"], &json[0]["kept_time"]),
+        (&"2026-01-31".into(), &"14:45".into())
+    );
+    assert_eq!(json[0]["kept_at"], 1_769_867_100);
 }
 
 /// Another file in the place of one that the index knows.
