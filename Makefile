@@ -112,7 +112,7 @@ fuzz:
 
 # The controls on all rows, also those of which one run takes a minute; the documents' long examples; a row of each
 # answer for which no kernel is built; a busy machine.
-LONG := answers:: applications:: cpus:: disks:: fleet:: functions:: machine:: programs:: publication::
+LONG := answers:: applications:: cpus:: disks:: fleet:: functions:: machine:: programs:: publication:: versions::
 test-long: setup
 	cd fuzz && cargo check --locked
 	-@sh scripts/setup-slurm.sh

@@ -37,7 +37,7 @@ pub(super) fn warning(rows: &[Row]) -> Option<Warning> {
 
 /// What the slow ways and those that they replace carry of an Effect's delta together, in percent.
 fn share_percent(effect: &Effect) -> Option<f64> {
-    let slow = effect.functions.iter().filter(|delta| effect.is_artefact(&delta.function));
+    let slow = effect.functions.iter().filter(|delta| effect.lacking(&delta.function).is_some());
     let sum: f64 = slow.map(|delta| delta.delta).sum();
     (effect.delta != 0.0).then(|| (sum / effect.delta * 100.0).abs())
 }

@@ -28,12 +28,16 @@ const FALLBACKS: [Fallback; 5] = [
     Fallback {
         function: "rep_movs_alternative",
         feature: "FSRM",
-        instead_of: &["copy_user_enhanced_fast_string", "copy_user_generic_string"],
+        instead_of: &[
+            "copy_user_enhanced_fast_string",
+            "copy_user_generic_string",
+            "copy_user_short_string",
+        ],
     },
     Fallback {
         function: "rep_stos_alternative",
         feature: "FSRS",
-        instead_of: &["clear_user_erms", "clear_user_rep_good"],
+        instead_of: &["clear_user_erms", "clear_user_original", "clear_user_rep_good"],
     },
     Fallback {
         function: "clear_page_orig",
@@ -42,11 +46,13 @@ const FALLBACKS: [Fallback; 5] = [
     },
 ];
 
-/// Whether a function differs because one Side alone takes the slow way: it is that way, or one
-/// that it replaces. `is_one_sided` says of a function whether only one Side executed it.
-pub fn is_artefact(function: &str, is_one_sided: impl Fn(&str) -> bool) -> bool {
-    let of = |it: &&Fallback| it.function == function || it.instead_of.contains(&function);
-    FALLBACKS.iter().find(of).is_some_and(|it| is_one_sided(it.function))
+/// Returns the feature for want of which one Side alone takes the slow way, if this function is
+/// that way, or one that it replaces. `is_one_sided` tells of a function whether only one Side
+/// executed it.
+pub fn lacking(function: &str, is_one_sided: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let has = |way: &&Fallback| way.function == function || way.instead_of.contains(&function);
+    let way = FALLBACKS.iter().find(has).filter(|way| is_one_sided(way.function));
+    way.map(|way| way.feature)
 }
 
 /// Whether only one Side executed a function.
@@ -60,9 +66,10 @@ impl Effect {
         FALLBACKS.iter().filter(|it| self.has_one_side(it.function))
     }
 
-    /// Whether this function differs because only one Side takes a slow way.
-    pub fn is_artefact(&self, function: &str) -> bool {
-        is_artefact(function, |name| self.has_one_side(name))
+    /// Returns the feature that the CPU lacks, if this function differs because only one Side takes
+    /// the slow way without it.
+    pub fn lacking(&self, function: &str) -> Option<&'static str> {
+        lacking(function, |name| self.has_one_side(name))
     }
 
     fn has_one_side(&self, function: &str) -> bool {
@@ -76,19 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_way_of_one_side_and_what_it_replaces_are_artefacts() {
+    fn a_slow_way_of_one_side_and_what_it_replaces_are_for_want_of_a_feature() {
         let only = |name: &str| name == "memset_orig";
         for (function, expected) in [
-            ("memset_orig", true),
-            ("memset_erms", true),
-            ("memcpy_orig", false),
-            ("clear_page_erms", false),
-            ("vfs_read", false),
+            ("memset_orig", Some("FSRS")),
+            ("memset_erms", Some("FSRS")),
+            ("memcpy_orig", None),
+            ("clear_page_erms", None),
+            ("vfs_read", None),
         ] {
-            assert_eq!(is_artefact(function, only), expected, "{function}");
+            assert_eq!(lacking(function, only), expected, "{function}");
         }
         // Where both take it, it says something of the kernels.
-        assert!(!is_artefact("memset_orig", |_| false));
+        assert_eq!(lacking("memset_orig", |_| false), None);
         assert!(!has_one_side(&Sides { base: 3, change: 4 }));
         assert!(!has_one_side(&Sides { base: 0, change: 0 }));
         assert!(has_one_side(&Sides { base: 0, change: 4 }));

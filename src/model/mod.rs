@@ -71,7 +71,7 @@ pub use exits::{
 };
 pub use fact::FactDifference;
 pub use failure::Failure;
-pub use fallback::{Fallback, has_one_side, is_artefact};
+pub use fallback::{Fallback, has_one_side, lacking};
 pub use growth::{Growth, GrowthPower};
 pub use guests::{
     EXITS, GUEST_TIME, GuestRow, GuestSample, GuestSide, GuestSubject, GuestWork, GuestsComparison,

@@ -1,5 +1,7 @@
 //! What a Metric of counts is of each function.
 
+use std::collections::BTreeSet;
+
 use crate::model::{
     Effect, FunctionDelta, MAKESPAN, METRICS, Own, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
 };
@@ -129,10 +131,18 @@ pub fn carrying(row: &Row) -> Option<&Effect> {
     changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
 }
 
-/// `security_task_alloc 35 %`: the function that carries most of what decided, and its share.
+/// A function that carries less of what decided, in percent, does not explain it.
+const LITTLE_PERCENT: f64 = 1.0;
+
+/// `security_task_alloc 35 %`: the function that carries most of what decided, and its share;
+/// `lack of FSRM` where nothing else carries anything of it.
 pub fn carried_most(row: &Row) -> Option<String> {
     let effect = carrying(row)?;
     let first = effect.functions.first()?;
-    let delta = Carried::of(effect).delta(first, row);
-    Some(format!("{} {:.0} %", first.function, share_percent(delta, effect.delta)))
+    let share = share_percent(Carried::of(effect).delta(first, row), effect.delta);
+    let lacking: BTreeSet<&str> = effect.fallbacks().map(|way| way.feature).collect();
+    match share.abs() < LITTLE_PERCENT && !lacking.is_empty() {
+        true => Some(format!("lack of {}", Vec::from_iter(lacking).join(", "))),
+        false => Some(format!("{} {share:.0} %", first.function)),
+    }
 }

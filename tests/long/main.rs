@@ -17,3 +17,4 @@ mod machine;
 mod programs;
 mod publication;
 mod source;
+mod versions;

@@ -10,7 +10,7 @@ use super::source::CountsRuns;
 use crate::analyse::error::{AnalyseError, Result};
 use crate::model::{
     CacheLine, Context, Counts, FunctionDelta, Metric, PathDelta, Profile, ProfileLine, Sample,
-    Side, Sides, Workload, has_one_side, is_artefact,
+    Side, Sides, Workload, has_one_side, lacking,
 };
 
 /// Lines that travel are many, and these explain a row.
@@ -150,7 +150,7 @@ pub(in crate::analyse) fn deltas(
         })
         .map(|(function, _)| *function)
         .collect();
-    let is_last = |function: &str| is_artefact(function, |name| one_sided.contains(name));
+    let is_last = |function: &str| lacking(function, |name| one_sided.contains(name)).is_some();
     // Stable: equal deltas stay in the order of their names.
     deltas.sort_by_key(|(function, sides)| (is_last(function), std::cmp::Reverse(size(sides))));
     let mut msrs = msrs(&Sides { base, change }, metric);

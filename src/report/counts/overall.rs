@@ -42,7 +42,8 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
         let by = Carried::of(effect);
         *counts.entry(by).or_default() += 1;
         // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
-        for function in effect.functions.iter().filter(|it| !effect.is_artefact(&it.function)) {
+        for function in effect.functions.iter().filter(|it| effect.lacking(&it.function).is_none())
+        {
             let delta = by.delta(function, row);
             let part = (row.row.as_str(), delta / effect.base * 100.0);
             functions.entry((&function.function, by)).or_default().push(part);

@@ -60,7 +60,8 @@ const MUCH_PERCENT: f64 = 20.0;
 const MOST: usize = 2;
 const FUNCTIONS: usize = 3;
 
-/// The places that carry most, each without those below it that carry much themselves.
+/// The places that carry most, each without those below it that carry much themselves. Those that
+/// differ because the CPU lacks a feature stand last.
 pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = Carried::of(effect);
     let Some(all) = effect.counts() else { return Vec::new() };
@@ -75,13 +76,19 @@ pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
     }
     let mut places: Vec<usize> = (0..paths.len()).collect();
     places.retain(|at| share(rest[*at]) >= MUCH_PERCENT);
-    places.sort_by(|one, other| share(rest[*other]).total_cmp(&share(rest[*one])));
+    let lacking = |place: usize| effect.lacking(&paths[place].function);
+    places.sort_by(|one, other| {
+        let is_last = |place: &usize| lacking(*place).is_some();
+        let by_share = share(rest[*other]).total_cmp(&share(rest[*one]));
+        is_last(one).cmp(&is_last(other)).then(by_share)
+    });
     places.truncate(MOST);
     let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
     let line = |(at, stack): (&usize, &Vec<&str>)| PathLine {
         path: named(stack, &stacks),
         delta: rest[*at] / ops.max(1) as f64,
         share_percent: share(rest[*at]),
+        lacking: lacking(*at),
     };
     places.iter().zip(&stacks).map(line).collect()
 }
@@ -116,7 +123,9 @@ fn line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Verdict;
+    use std::collections::BTreeMap;
+
+    use crate::model::{Context, FunctionDelta, Verdict};
 
     fn effect(paths: &[(u32, &str, u64, u64)]) -> Effect {
         let path = |(depth, name, base, change): &(u32, &str, u64, u64)| {
@@ -153,6 +162,36 @@ mod tests {
         let said: Vec<(&str, f64, f64)> =
             found.iter().map(|it| (it.path.as_str(), it.delta, it.share_percent)).collect();
         assert_eq!(said, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
+    }
+
+    #[test]
+    fn a_place_of_a_cpu_that_lacks_a_feature_is_named_last() {
+        let paths = [(0, "stat", 100, 250), (1, "memset_orig", 0, 100), (1, "walk", 0, 50)];
+        let mut effect = effect(&paths);
+        let nothing = Sides::default;
+        let function = FunctionDelta {
+            function: "memset_orig".to_owned(),
+            context: Context::Process,
+            instructions: Sides { base: 0, change: 100 },
+            rep_iterations: nothing(),
+            delta: 100.0,
+            rep_delta: 0.0,
+            wait: nothing(),
+            transfers: nothing(),
+            costly: BTreeMap::new(),
+            msrs: BTreeMap::new(),
+            modelled: BTreeMap::new(),
+        };
+        let named = |effect: &Effect| {
+            let found = most(effect, 1).into_iter();
+            found.map(|place| (place.path, place.lacking)).collect::<Vec<_>>()
+        };
+        let slow = "stat → memset_orig".to_owned();
+        let walk = ("stat → walk".to_owned(), None);
+        // Without its own counts nobody knows that one side alone executes it.
+        assert_eq!(named(&effect), [(slow.clone(), None), walk.clone()]);
+        effect.functions = vec![function];
+        assert_eq!(named(&effect), [walk, (slow, Some("FSRS"))]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct PathLine {
     pub delta: f64,
     /// That in percent of the row's.
     pub share_percent: f64,
+    /// The feature that the CPU lacks, for which one Side alone goes there; `None` of most places.
+    pub lacking: Option<&'static str>,
 }
 
 /// What one function contributes, per operation.
@@ -92,7 +94,8 @@ impl Functions {
     pub fn said_paths(&self) -> String {
         let one = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
-            format!("{} {delta} ({share} %)", line.path)
+            let why = line.lacking.map(|feature| format!(", as the CPU lacks {feature}"));
+            format!("{} {delta} ({share} %{})", line.path, why.unwrap_or_default())
         };
         let all: Vec<String> = self.paths.iter().map(one).collect();
         match all.is_empty() {

@@ -17,17 +17,34 @@ const WIDE: &str = "
         if (box.width && box.right > width + 1) say(one.tagName + ' ' + one.textContent);
     }";
 
+/// Cells whose column is so narrow that words are torn into letters.
+const TORN: &str = "
+    const doc = page.document, range = doc.createRange();
+    for (const one of doc.querySelectorAll('td, th')) {
+        range.selectNodeContents(one);
+        const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+        const letters = one.textContent.trim().length;
+        if (lines > 2 && letters / lines < 4) say('torn: ' + one.textContent);
+    }";
+
 #[test]
 fn no_window_is_too_narrow() {
     if is_missing() {
         return;
     }
-    for attributes in ["width=360", "width=1040"] {
-        let (said, _) = look(&all(), attributes, "", WIDE);
-        assert_eq!(said, Vec::<String>::new(), "{attributes}");
+    for attributes in ["width=360", "width=720", "width=1040", "width=1920"] {
+        for script in [WIDE, TORN] {
+            let (said, _) = look(&all(), attributes, "", script);
+            assert_eq!(said, Vec::<String>::new(), "{attributes}");
+        }
     }
-    let planted: Page = ("planted".into(), "<!DOCTYPE html><p style='width:500px'>wide".into());
-    assert_ne!(look(&[planted], "width=360", "", WIDE).0, Vec::<String>::new());
+    let planted = |style: &str| {
+        let table = format!("<!DOCTYPE html><table><td style='{style}'>a function's name</table>");
+        [("planted".to_owned(), table)]
+    };
+    assert_eq!(look(&planted("min-width:500px"), "width=360", "", WIDE).0.len(), 2);
+    let torn = planted("max-width:1em;overflow-wrap:anywhere");
+    assert_eq!(look(&torn, "width=1040", "", TORN).0.len(), 1);
 }
 
 const KEYS: &str = "

@@ -48,12 +48,22 @@ fn axis(forest: &Forest) -> Axis {
     Axis::of(Spread::Symlog(limit), values)
 }
 
+/// A label that is nearer to that of 0, in percent of the axis, would lie on it.
+const LABEL_WIDTH: f64 = 9.0;
+
 fn ticks(axis: &Axis) -> Markup {
+    let is_apart =
+        |tick: &f64| *tick == 0.0 || (axis.at(*tick) - axis.at(0.0)).abs() >= LABEL_WIDTH;
+    let ticks: Vec<f64> = axis.ticks().into_iter().filter(is_apart).collect();
+    let zero = ticks.iter().position(|tick| *tick == 0.0).unwrap_or_default();
+    // On a narrow page every other one of many labels would lie on its neighbour.
+    let is_dense = |place: usize| ticks.len() > 3 && place.abs_diff(zero) % 2 == 1;
     html! {
         svg width="100%" height="16" aria-hidden="true" {
-            @for (at, tick) in axis.ticks().into_iter().enumerate() {
-                // On a narrow page every other label would lie on its neighbour.
-                text.tick.mid.dense[at % 2 == 1] x=(axis.percent(tick)) y="12" { (label(tick)) }
+            @for (place, tick) in ticks.iter().enumerate() {
+                text.tick.mid.dense[is_dense(place)] x=(axis.percent(*tick)) y="12" {
+                    (label(*tick))
+                }
             }
         }
     }
