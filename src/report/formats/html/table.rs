@@ -70,9 +70,9 @@ fn one(cell: &Cell, column: &Column, is_first: bool, is_dense: bool, link: Optio
     }
 }
 
-/// A name may be broken where its parameters are.
+/// Draws a name, which may be broken where its parameters are, and before a distribution's suffix.
 pub fn name(text: &str) -> Markup {
-    let parts = text.split_inclusive([':', ',']).enumerate();
+    let parts = text.split_inclusive([':', ',', '+']).enumerate();
     html! { @for (at, part) in parts { @if at > 0 { wbr; } (t(part)) } }
 }
 
