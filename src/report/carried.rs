@@ -139,10 +139,26 @@ const LITTLE_PERCENT: f64 = 1.0;
 pub fn carried_most(row: &Row) -> Option<String> {
     let effect = carrying(row)?;
     let first = effect.functions.first()?;
-    let share = share_percent(Carried::of(effect).delta(first, row), effect.delta);
-    let lacking: BTreeSet<&str> = effect.fallbacks().map(|way| way.feature).collect();
-    match share.abs() < LITTLE_PERCENT && !lacking.is_empty() {
-        true => Some(format!("lack of {}", Vec::from_iter(lacking).join(", "))),
-        false => Some(format!("{} {share:.0} %", first.function)),
+    let features = lacking(row, effect);
+    match features.is_empty() {
+        true => Some(format!("{} {:.0} %", first.function, share(row, effect, first))),
+        false => Some(format!("lack of {}", Vec::from_iter(features).join(", "))),
     }
+}
+
+/// The features that the CPU lacks, if nothing but their lack carries what decided.
+pub fn lacking(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
+    let explains = |function: &FunctionDelta| {
+        effect.lacking(&function.function).is_none()
+            && share(row, effect, function).abs() >= LITTLE_PERCENT
+    };
+    match effect.functions.iter().any(explains) {
+        true => BTreeSet::new(),
+        false => effect.fallbacks().map(|way| way.feature).collect(),
+    }
+}
+
+/// What a function carries of an Effect's delta, in percent.
+fn share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
+    share_percent(Carried::of(effect).delta(function, row), effect.delta)
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::Row;
-use crate::report::carried::{Carried, carrying};
+use crate::report::carried::{Carried, carrying, lacking};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::text::counted;
@@ -42,6 +42,9 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
         let by = Carried::of(effect);
         *counts.entry(by).or_default() += 1;
         // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
+        if !lacking(row, effect).is_empty() {
+            continue;
+        }
         for function in effect.functions.iter().filter(|it| effect.lacking(&it.function).is_none())
         {
             let delta = by.delta(function, row);
