@@ -34,9 +34,9 @@ measured() {
         kernels=$out/$name
         ;;
     esac
-    # Several CPUs need a newer QEMU.
+    # Several CPUs need a newer QEMU, and some files name another reason.
     newer=
-    ! grep -q '^machine = .*cpus' "$1" || newer=KTAX_QEMU=${CARGO_TARGET_DIR:-target}/qemu-backports/qemu-system-x86_64
+    ! grep -qE '^machine = .*cpus|^# newer QEMU: ' "$1" || newer=KTAX_QEMU=${CARGO_TARGET_DIR:-target}/qemu-backports/qemu-system-x86_64
     # A busy machine needs longer for the same answer.
     said env ${newer:+"$newer"} "$ktax" "$command" "$1" --time-limit 1800 --out "$out/$name" >"$out/$name.report" &&
         is_whole "$out/$name.report" &&

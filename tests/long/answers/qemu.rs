@@ -1,4 +1,5 @@
-//! Which QEMU an experiment runs on: that of the distribution, or for several CPUs a newer one.
+//! Which QEMU an experiment runs on: that of the distribution, or a newer one, for several CPUs and
+//! for the reason that a file has behind `# newer QEMU: `.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,11 +7,12 @@ use std::process::Command;
 use crate::common::require::newer_qemu;
 use crate::common::{KERNEL, counts_plan, ktax, run};
 
-/// What several CPUs need; `None` inside for one, and outside where there is no such QEMU.
+/// The newer one, for what needs that; `None` inside for all else, and outside where there is none.
 pub fn qemu_of(text: &str) -> Option<Option<PathBuf>> {
     let parsed: toml::Table = toml::from_str(text).unwrap();
     let machine = parsed.get("machine").and_then(|machine| machine.get("cpus"));
-    if machine.is_some() { newer_qemu().map(Some) } else { Some(None) }
+    let needs_newer = machine.is_some() || text.contains("\n# newer QEMU: ");
+    if needs_newer { newer_qemu().map(Some) } else { Some(None) }
 }
 
 /// `ktax` with that QEMU.
