@@ -231,7 +231,8 @@ impl SubjectKeys {
         says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
     }
 
-    /// The same with this kernel; its disk is checked elsewhere.
+    /// Builds the side with this kernel, whatever they name, and without their disk, which is not
+    /// checked yet.
     pub(super) fn subject_of(&self, kernel: &str) -> Subject {
         let mut subject = Subject::of(kernel, "");
         subject.boot_line = self.boot_line.clone().unwrap_or_default();

@@ -139,15 +139,16 @@ const LITTLE_PERCENT: f64 = 1.0;
 pub fn carried_most(row: &Row) -> Option<String> {
     let effect = carrying(row)?;
     let first = effect.functions.first()?;
-    let features = lacking(row, effect);
+    let features = missing_features(row, effect);
     match features.is_empty() {
         true => Some(format!("{} {:.0} %", first.function, share(row, effect, first))),
         false => Some(format!("lack of {}", Vec::from_iter(features).join(", "))),
     }
 }
 
-/// The features that the CPU lacks, if nothing but their lack carries what decided.
-pub fn lacking(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
+/// Returns the features that the CPU lacks, where nothing but their lack carries what decided; else
+/// none.
+pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     let explains = |function: &FunctionDelta| {
         effect.lacking(&function.function).is_none()
             && share(row, effect, function).abs() >= LITTLE_PERCENT

@@ -32,9 +32,8 @@ fn checksums_of_ext4_cost_what_they_cost_with_the_instruction_for_them() {
         "plain",
         &["--base-boot-line", none, "--change-boot-line", none],
     );
-    for ((name, found), (loaded, plain)) in
-        ROWS.into_iter().zip(found).zip(loaded.into_iter().zip(plain))
-    {
+    for (place, name) in ROWS.into_iter().enumerate() {
+        let [found, loaded, plain] = [found, loaded, plain].map(|saved| saved[place]);
         println!("{name}: {found}, loaded {loaded}, in plain C {plain}");
         assert!(loaded > 0.0 && (found / loaded - 1.0).abs() < 0.1, "{name}: {found} {loaded}");
         assert!(plain > 2.0 * loaded, "{name}: {plain} in plain C, {loaded} with the instruction");

@@ -1,5 +1,7 @@
 //! Two versions of the kernel, of which one asks for features of the CPU that the other does not.
 
+use ktax::model::FunctionDelta;
+
 use crate::common::{ktax, printed, run, scratch};
 
 /// QEMU 7.2 has no fast short REP MOVS and STOS, for want of which 6.12 calls `memset_orig`.
@@ -14,7 +16,7 @@ fn no_row_of_6_1_against_6_12_begins_with_what_a_cpu_lacks() {
     let mut hidden = Vec::new();
     for row in &comparison.rows {
         let effect = &row.effects()[0];
-        let size = |function: &&ktax::model::FunctionDelta| function.delta.abs();
+        let size = |function: &&FunctionDelta| function.delta.abs();
         let Some(first) = effect.functions.first() else { continue };
         assert_eq!(effect.lacking(&first.function), None, "{}: {}", row.row, first.function);
         let largest = effect.functions.iter().max_by(|one, two| size(one).total_cmp(&size(two)));

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use crate::model::Row;
-use crate::report::carried::{Carried, carrying, lacking};
+use crate::model::{FunctionDelta, Row};
+use crate::report::carried::{Carried, carrying, missing_features};
 use crate::report::number;
 use crate::report::view::{Cell, Kind, Line, Section, Table};
 use crate::text::counted;
@@ -42,11 +42,11 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
         let by = Carried::of(effect);
         *counts.entry(by).or_default() += 1;
         // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
-        if !lacking(row, effect).is_empty() {
+        if !missing_features(row, effect).is_empty() {
             continue;
         }
-        for function in effect.functions.iter().filter(|it| effect.lacking(&it.function).is_none())
-        {
+        let of_kernels = |delta: &&FunctionDelta| effect.lacking(&delta.function).is_none();
+        for function in effect.functions.iter().filter(of_kernels) {
             let delta = by.delta(function, row);
             let part = (row.row.as_str(), delta / effect.base * 100.0);
             functions.entry((&function.function, by)).or_default().push(part);

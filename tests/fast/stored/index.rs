@@ -141,10 +141,10 @@ fn a_log_tells_the_results_of_one_day_apart_by_their_time() {
     let [result] = &asked.store.results().unwrap()[..] else { panic!("one result") };
     let kept = UNIX_EPOCH + Duration::from_secs(1_769_867_100);
     fs::File::options().append(true).open(result).unwrap().set_modified(kept).unwrap();
-    let said = |words: &[&str]| run(asked.command(words).env("TZ", "<+01>-1")).stdout;
-    let listed = said(&["log"]);
+    let print = |words: &[&str]| run(asked.command(words).env("TZ", "<+01>-1")).stdout;
+    let listed = print(&["log"]);
     assert!(listed.contains("2026-01-31 14:45"), "{listed}");
-    let json: Vec<serde_json::Value> = serde_json::from_str(&said(&["log", "--json"])).unwrap();
+    let json: Vec<serde_json::Value> = serde_json::from_str(&print(&["log", "--json"])).unwrap();
     assert_eq!(
         (&json[0]["kept_on"], &json[0]["kept_time"]),
         (&"2026-01-31".into(), &"14:45".into())
