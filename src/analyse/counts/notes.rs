@@ -51,9 +51,8 @@ impl Notes {
 
 fn noted(note: &str, rows: &[String]) -> Warning {
     let (fact, next_step) = if note.starts_with("path: ") {
-        let why = " (functions below others than those that called them)";
-        let next_step = "its counts are right, and what --explain says of callers may not be";
-        (of_rows(rows, "has call paths", "have call paths", why), next_step)
+        let next_step = "the counts are right; what --explain says of callers may not be";
+        (of_rows(rows, "names wrong callers", "name wrong callers", ""), next_step)
     } else {
         let next_step = "add up the contexts of such a row; `ktax doctor` checks the plugin";
         (of_rows(rows, "mixes contexts", "mix contexts", &format!(" ({note})")), next_step)
