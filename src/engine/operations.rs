@@ -14,6 +14,9 @@ const CHAIN: usize = 64;
 const ROUNDS: usize = 440;
 const WARM_UP: usize = 40;
 
+/// So many pages are tried in turn.
+const HOMES: usize = 16;
+
 /// How long the counter is compared with the clock.
 const COMPARED: Duration = Duration::from_millis(100);
 
@@ -32,7 +35,7 @@ macro_rules! execute {
         // SAFETY: it writes to an area alone and to registers that a call may change; string
         // instructions get no more iterations than an area has units. What `fxrstor64` restores,
         // also MXCSR and the x87's control word, was saved in the same thread: `cycles_of` begins
-        // with that.
+        // each area with that.
         unsafe { asm!($($instruction,)+ $($operands)*) }
     };
 }
@@ -150,14 +153,16 @@ fn rounds_of(instruction: StringInstruction, counts: [usize; 2], pages: usize) -
 }
 
 fn cycles_of(chain: Chain) -> LowHigh {
-    let mut area = Area([0; AREA]);
-    chain!("fxsave64 [rdi]")(&mut area);
+    // What `clflush` takes depends on where a line is at home, and pages are at home all over.
+    let mut areas: Vec<Area> = (0..HOMES).map(|_| Area([0; AREA])).collect();
     let nothing: Chain = |_| {};
-    let mut rounds = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
-        rounds.push([nothing, chain].map(|of| ticks_of(of, &mut area)));
+    let mut rounds = Vec::with_capacity(HOMES * (ROUNDS - WARM_UP));
+    for area in &mut areas {
+        chain!("fxsave64 [rdi]")(area);
+        let mut round = || [nothing, chain].map(|each| ticks_of(each, area));
+        rounds.extend((0..ROUNDS).map(|_| round()).skip(WARM_UP));
     }
-    nine_of_ten(&rounds[WARM_UP..], CHAIN as f64)
+    nine_of_ten(&rounds, CHAIN as f64)
 }
 
 fn ticks_of(chain: Chain, area: &mut Area) -> u64 {
