@@ -38,8 +38,8 @@ demo: build
 # One test more than CPUs: some wait for a guest that hangs.
 test: setup check
 	-@$(MAKE) --no-print-directory newer-qemu browser
-	@sh scripts/tests.sh "--lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
-	    "--test boots -- --test-threads $$(($$(nproc) + 1))" --doc
+	@sh scripts/tests.sh "--workspace --lib --test tidy --test fast -- --test-threads $$(($$(nproc) + 1))" \
+	    "--test boots -- --test-threads $$(($$(nproc) + 1))" '--workspace --doc'
 
 # Beside the installed one, into target/: the tests run on both. Without it they say that they skip.
 newer-qemu:
@@ -54,15 +54,15 @@ check:
 	    { echo 'check: rustfmt or clippy is missing; on Debian 12 type: sudo apt-get install' \
 	      'rustfmt-web rust-web-clippy'; exit 1; }
 	@# Also what a macro declares, which cargo fmt does not find.
-	find build.rs src tests benches fuzz -name '*.rs' -not -path '*/target/*' | xargs rustfmt --check --edition 2024
-	cargo clippy --locked --all-targets -- -D warnings
+	find src crates tests benches fuzz -name '*.rs' -not -path '*/target/*' | xargs rustfmt --check --edition 2024
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@# The fuzzers have a lock file of their own.
 	cd fuzz && cargo metadata --locked --format-version 1 >/dev/null
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib --quiet
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --lib --quiet
 
 # Some seconds: all that boots nothing.
 unit:
-	@sh scripts/tests.sh '--lib --test tidy --test fast'
+	@sh scripts/tests.sh '--workspace --lib --test tidy --test fast'
 
 # Each of these boots real kernels, as many at a time as there are CPUs; they share one cache below target/.
 integration:

@@ -9,7 +9,7 @@ use ktax::stats::timed::{
     Detection, Next, Order, Pairs, Rules, SignedRank, Trial, TrialRow, median,
 };
 
-#[path = "../src/stats/timed/noise.rs"]
+#[path = "../crates/ktax-stats/src/timed/noise.rs"]
 mod noise;
 
 use noise::{SimulatedMachine, SimulatedNoise, USUAL, measured};

@@ -18,7 +18,7 @@ cargo fetch --locked --quiet
 cargo tree --locked --quiet --edges normal,no-proc-macro --target "$(uname -m)-unknown-linux-gnu" --prefix none \
     --format '{p}|{l}' | sed 's/ (\*)$//' | LC_ALL=C sort -u |
 while IFS='|' read -r package licence; do
-    case $package in "ktax v"*) continue ;; esac
+    case $package in "ktax v"* | ktax-*) continue ;; esac
     name=${package%% *} version=${package#* v}
     dir=$(find "$registry" -mindepth 2 -maxdepth 2 -name "$name-${version%% *}")
     [ -d "$dir" ] || fail "the sources of $package are not below $registry"

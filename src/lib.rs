@@ -42,45 +42,29 @@
 //! # }
 //! ```
 
-// What a program uses.
-pub mod analyse;
 pub mod flow;
-pub mod model;
-pub mod plan;
-pub mod report;
-pub mod rundir;
+
+// What a program uses.
+pub use ktax_analyse as analyse;
+pub use ktax_model as model;
+pub use ktax_plan as plan;
+pub use ktax_report as report;
+pub use ktax_run::{rundir, store};
 
 // What these are made of: public for the binary, the tests and the benches, without a promise.
 #[doc(hidden)]
-pub mod cache;
-#[doc(hidden)]
 pub mod cmd;
 #[doc(hidden)]
-pub mod compile;
+pub use ktax_engine::{self as engine, wire};
 #[doc(hidden)]
-pub mod disk;
+pub use ktax_exits::{self as exits, kvmhost, vmm};
 #[doc(hidden)]
-pub mod engine;
+pub use ktax_host::{cache, disk, text};
 #[doc(hidden)]
-pub mod exits;
+pub use ktax_kernel::{self as kernel, patch};
 #[doc(hidden)]
-pub mod index;
+pub use ktax_program::{self as program, compile};
 #[doc(hidden)]
-pub mod kernel;
+pub use ktax_run::{self as run, index};
 #[doc(hidden)]
-pub mod kvmhost;
-#[doc(hidden)]
-pub mod patch;
-#[doc(hidden)]
-pub mod program;
-#[doc(hidden)]
-pub mod run;
-#[doc(hidden)]
-pub mod stats;
-pub mod store;
-#[doc(hidden)]
-pub mod text;
-#[doc(hidden)]
-pub mod vmm;
-#[doc(hidden)]
-pub mod wire;
+pub use ktax_stats as stats;

@@ -1,31 +1,13 @@
-//! House rules: sizes, who uses whom (ARCHITECTURE.md), licences, and what must not be left lying.
+//! House rules that no compiler checks: sizes, licences, links, and what must not be left lying.
 
-#[path = "tidy/c.rs"]
-mod c;
-#[path = "tidy/circles.rs"]
-mod circles;
-#[path = "tidy/cmd.rs"]
-mod cmd;
-#[path = "tidy/imports.rs"]
-mod imports;
 #[path = "tidy/leaves.rs"]
 mod leaves;
-#[path = "tidy/modules.rs"]
-mod modules;
-#[path = "tidy/names.rs"]
-mod names;
-#[path = "tidy/native.rs"]
-mod native;
-#[path = "tidy/rust.rs"]
-mod rust;
-#[path = "tidy/table.rs"]
-mod table;
 #[path = "tidy/tokens.rs"]
 mod tokens;
 #[path = "tidy/waits.rs"]
 mod waits;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,8 +45,14 @@ fn texts(dir: &str, extensions: &[&str]) -> BTreeMap<String, String> {
     paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
 }
 
+/// The Rust of ktax itself: without the markers, which are for programs of others.
+fn rust() -> BTreeMap<String, String> {
+    let all = ["src", "crates"].into_iter().flat_map(|dir| texts(dir, &["rs"]));
+    all.filter(|(path, _)| !path.starts_with("crates/ktax-mark/")).collect()
+}
+
 fn sources() -> Vec<PathBuf> {
-    ["src", "tests", "benches", "fuzz/fuzz_targets", "guest", "plugin"]
+    ["src", "crates", "tests", "benches", "fuzz/fuzz_targets", "guest", "plugin"]
         .iter()
         .flat_map(|dir| files(dir, &["rs", "c", "h"]))
         .collect()
@@ -118,7 +106,7 @@ fn long_functions(text: &str, most: usize) -> Vec<(usize, usize)> {
 #[test]
 fn functions_fit_a_screen() {
     let mut complaints = Vec::new();
-    for dir in ["src", "tests", "benches", "fuzz/fuzz_targets"] {
+    for dir in ["src", "crates", "tests", "benches", "fuzz/fuzz_targets"] {
         for (path, text) in texts(dir, &["rs"]) {
             for (line, lines) in long_functions(&text, FUNCTION_LINES) {
                 complaints.push(format!("{path}:{line}: {lines} lines"));
@@ -148,7 +136,9 @@ fn nothing_is_left_open_and_nothing_is_large() {
             }
         }
     }
-    for dir in ["src", "tests", "guest", "plugin", "workloads", "experiments", "docs", "scripts"] {
+    for dir in
+        ["src", "crates", "tests", "guest", "plugin", "workloads", "experiments", "docs", "scripts"]
+    {
         let all = ["rs", "c", "h", "toml", "md", "txt", "json", "csv", "sh", "tsv"];
         for path in files(dir, &all) {
             if fs::metadata(&path).unwrap().len() > BLOB_BYTES {
@@ -165,7 +155,7 @@ const NO_STEP: [&str; 5] = ["fix that", "fix this", "fix it", "fix the cause", "
 #[test]
 fn messages_end_with_a_step_that_can_be_taken() {
     let mut complaints = Vec::new();
-    for (path, text) in texts("src", &["rs"]) {
+    for (path, text) in rust() {
         for (number, line) in text.lines().enumerate() {
             // What is quoted: a comment or a name is no message.
             let said = line.split('"').nth(1).filter(|_| !line.trim_start().starts_with("//"));
@@ -222,8 +212,7 @@ fn every_workload_is_a_program_and_every_program_a_workload() {
 #[test]
 fn unsafe_is_rare_and_explained() {
     let mut blocks = 0;
-    for path in files("src", &["rs"]) {
-        let text = fs::read_to_string(&path).unwrap();
+    for text in rust().values() {
         blocks += text.matches("unsafe {").count();
     }
     // undocumented_unsafe_blocks is a clippy error; this keeps their number in sight.
@@ -254,22 +243,6 @@ fn links_in_documents_lead_somewhere() {
             }
         }
     }
-}
-
-#[test]
-fn every_file_of_tests_has_its_row_in_contributing() {
-    let document = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-    let is_of_a_binary = |name: &&String| {
-        let parts: Vec<&str> = name.split('/').collect();
-        let is_module = matches!(parts[..], [_, "boots" | "fast" | "guests" | "long", _]);
-        parts.len() == 2 || is_module && parts[2] != "main.rs"
-    };
-    let there: BTreeSet<String> =
-        texts("tests", &["rs"]).keys().filter(is_of_a_binary).cloned().collect();
-    let mut named = table::files_of_tests(&document);
-    // What is no test.
-    named.retain(|name| name.ends_with(".rs"));
-    assert_eq!(there, named);
 }
 
 /// Whether a document has a heading of this anchor, as GitHub makes them.

@@ -16,23 +16,23 @@ tarball)
     get qemu-system-x86
     tar -xzf /given/ktax.tar.gz -C /usr/local --strip-components=1
     ;;
-crate)
+source)
     rust="cargo rustc"
     [ -z "$(apt-cache search --names-only '^cargo-web$')" ] || rust="cargo-web rustc-web"
     # Word splitting is wanted: the list is ours.
     get $rust gcc libc6-dev qemu-system-x86
-    mkdir -p /tmp/crate
-    tar -xzf /given/ktax.crate -C /tmp/crate --strip-components=1
+    mkdir -p /tmp/source
+    tar -xzf /given/source.tar.gz -C /tmp/source
     # The crates that it needs, and no network.
     mkdir -p "$HOME/.cargo"
     cp /given/cargo/config.toml "$HOME/.cargo/config.toml"
-    (cd /tmp/crate && cargo install --quiet --offline --locked --path . --root /usr/local)
+    (cd /tmp/source && cargo install --quiet --offline --locked --path . --root /usr/local)
     ;;
 esac >&2
 
 {
     man=/usr/share/man/man1/ktax-compare.1.gz
-    [ "$way" = crate ] || ls /usr/local/share/man/man1/ktax-compare.1.gz || ls $man
+    [ "$way" = source ] || ls /usr/local/share/man/man1/ktax-compare.1.gz || ls $man
     ktax doctor --qemu "$qemu"
 } >&2
 out=$(mktemp -d)/run
@@ -43,5 +43,5 @@ cat "$out/comparison.json"
 case $way in
 deb) apt-get purge -qq --yes ktax ;;
 tarball) tar -tzf /given/ktax.tar.gz | sed -n 's|^[^/]*/||; /[^/]$/p' | (cd /usr/local && xargs rm) ;;
-crate) cargo uninstall --root /usr/local ktax ;;
+source) cargo uninstall --root /usr/local ktax ;;
 esac >&2

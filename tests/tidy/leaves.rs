@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{complain, texts};
+use super::{complain, rust};
 
-/// What only `src/disk/` does, and the files that do it for something else than a file of ours: a
-/// directory that is moved as a whole, and git's index.
+/// What only `crates/ktax-host/src/disk/` does, and the files that do it for something else than a
+/// file of ours: a directory that is moved as a whole, and git's index.
 const OF_DISK: [(&str, &[&str]); 5] = [
     ("sha2::", &[]),
     ("flock(", &[]),
@@ -13,7 +13,11 @@ const OF_DISK: [(&str, &[&str]); 5] = [
     (".persist(", &[]),
     (
         "fs::rename(",
-        &["src/engine/exact/snapshot.rs", "src/kernel/source/directory.rs", "src/program/pack.rs"],
+        &[
+            "crates/ktax-engine/src/exact/snapshot.rs",
+            "crates/ktax-kernel/src/source/directory.rs",
+            "crates/ktax-program/src/pack.rs",
+        ],
     ),
 ];
 
@@ -25,11 +29,15 @@ fn complaints(files: &BTreeMap<String, String>) -> Vec<String> {
         let found: Vec<String> = OF_DISK
             .iter()
             .filter(does)
-            .map(|(what, _)| format!("{path}: {what} belongs to src/disk/"))
+            .map(|(what, _)| format!("{path}: {what} belongs to crates/ktax-host/src/disk/"))
             .collect();
         found
     };
-    files.iter().filter(|(path, _)| !path.starts_with("src/disk/")).flat_map(of_file).collect()
+    files
+        .iter()
+        .filter(|(path, _)| !path.starts_with("crates/ktax-host/src/disk/"))
+        .flat_map(of_file)
+        .collect()
 }
 
 /// The files that are allowed what they do not do.
@@ -43,18 +51,19 @@ fn unneeded(files: &BTreeMap<String, String>) -> Vec<String> {
 
 #[test]
 fn files_are_written_locked_and_hashed_in_one_place() {
-    let files = texts("src", &["rs"]);
+    let files = rust();
     complain(&[complaints(&files), unneeded(&files)].concat());
     let planted = |path: &str, text: &str| BTreeMap::from([(path.to_owned(), text.to_owned())]);
     for (path, text, found) in [
-        ("src/plan/a.rs", "use sha2::Digest;", 1),
-        ("src/disk/a.rs", "use sha2::Digest;", 0),
-        ("src/plan/a.rs", "fs::rename(a, b)", 1),
-        ("src/engine/exact/snapshot.rs", "fs::rename(a, b)", 0),
+        ("crates/ktax-plan/src/a.rs", "use sha2::Digest;", 1),
+        ("crates/ktax-host/src/disk/a.rs", "use sha2::Digest;", 0),
+        ("crates/ktax-plan/src/a.rs", "fs::rename(a, b)", 1),
+        ("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)", 0),
     ] {
         assert_eq!(complaints(&planted(path, text)).len(), found, "{path}: {text}");
     }
-    let used = unneeded(&planted("src/engine/exact/snapshot.rs", "fs::rename(a, b)"));
-    let needless = ["src/kernel/source/directory.rs", "src/program/pack.rs"];
+    let used = unneeded(&planted("crates/ktax-engine/src/exact/snapshot.rs", "fs::rename(a, b)"));
+    let needless =
+        ["crates/ktax-kernel/src/source/directory.rs", "crates/ktax-program/src/pack.rs"];
     assert_eq!(used, needless.map(|path| format!("{path} need not be allowed fs::rename(")));
 }

@@ -11,23 +11,6 @@ pub enum Token {
     Path,
 }
 
-impl Token {
-    pub fn is_sign(&self, sign: char) -> bool {
-        *self == Token::Sign(sign)
-    }
-
-    pub fn is_word(&self, word: &str) -> bool {
-        self.word() == Some(word)
-    }
-
-    pub fn word(&self) -> Option<&str> {
-        match self {
-            Token::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-}
-
 pub fn tokens(text: &str) -> Vec<Token> {
     let mut reader = Reader { chars: text.chars().collect(), at: 0 };
     let mut tokens = Vec::new();

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::tokens::{Token, tokens};
-use super::{complain, texts};
+use super::{complain, rust, texts};
 
 /// What only lets time go by.
 const SLEEPS: [&str; 2] = ["sleep", "park_timeout"];
 
 /// The files that may: where, what, and why.
 const ALLOWED: [(&str, &str, &str); 6] = [
-    ("src/kernel/tests/place.rs", "sleep 600", "a build that is stopped"),
+    ("crates/ktax-kernel/src/tests/place.rs", "sleep 600", "a build that is stopped"),
     ("tests/common/mod.rs", "park_timeout", "`until` looks again"),
     ("tests/boots/resume.rs", "park_timeout", "a run is killed at moments spread over it"),
     ("tests/fast/stat.rs", "sleep 1000", "a command that is killed"),
@@ -71,8 +71,8 @@ fn complaints(files: &BTreeMap<String, String>) -> Vec<String> {
 
 #[test]
 fn no_test_waits_for_a_time() {
-    let files = ["src", "tests"].map(|dir| texts(dir, &["rs"]));
-    let files: BTreeMap<String, String> = files.into_iter().flatten().collect();
+    let files: BTreeMap<String, String> =
+        rust().into_iter().chain(texts("tests", &["rs"])).collect();
     let others = |(path, _): &(String, String)| path != "tests/tidy/waits.rs";
     complain(&complaints(&files.into_iter().filter(others).collect()));
 }

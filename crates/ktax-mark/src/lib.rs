@@ -21,7 +21,10 @@ pub fn begin() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the bytes are `nopl 0x4b540001(%rax)`, which reads nothing and changes nothing.
     unsafe {
-        core::arch::asm!(".byte 0x0f, 0x1f, 0x80; .long 0x4b540001", options(nostack, preserves_flags));
+        core::arch::asm!(
+            ".byte 0x0f, 0x1f, 0x80; .long 0x4b540001",
+            options(nostack, preserves_flags)
+        );
     }
 }
 
@@ -31,6 +34,9 @@ pub fn end() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the bytes are `nopl 0x4b540002(%rax)`, which reads nothing and changes nothing.
     unsafe {
-        core::arch::asm!(".byte 0x0f, 0x1f, 0x80; .long 0x4b540002", options(nostack, preserves_flags));
+        core::arch::asm!(
+            ".byte 0x0f, 0x1f, 0x80; .long 0x4b540002",
+            options(nostack, preserves_flags)
+        );
     }
 }

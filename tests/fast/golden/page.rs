@@ -190,6 +190,6 @@ fn a_page_is_small_enough_to_be_sent() {
         let page = show(&large(rows), HTML);
         assert!(page.len() <= most, "{rows} rows: {} bytes", page.len());
     }
-    let script = include_str!("../../../src/report/formats/html/script.js");
+    let script = include_str!("../../../crates/ktax-report/src/formats/html/script.js");
     assert!(script.len() <= 6 << 10, "{} bytes", script.len());
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use ktax::kvmhost::FREEZE_PATH;
 use rustix::process::getuid;
 
 use crate::common::{Need, require, run};
@@ -12,7 +13,7 @@ fn quiet_after(shell: &str) -> Option<String> {
     let unshared = if getuid().is_root() { "-pf" } else { "-rpf" };
     let within = |script: &str| {
         let mut command = Command::new("unshare");
-        command.args([unshared, "--mount-proc", "sh", "-c", script, env!("KTAX_FREEZE")]);
+        command.args([unshared, "--mount-proc", "sh", "-c", script, FREEZE_PATH]);
         run(&mut command)
     };
     let can = within("true").status == 0;

@@ -1,0 +1,162 @@
+//! The Runs of a plan, paired by Layout.
+
+use super::scale::Scale;
+use super::source::CountsRuns;
+use crate::error::{AnalyseError, Result};
+use crate::work;
+use ktax_model::{
+    Boot, CountsPlan, Failure, Outcome, RowFailure, Sample, Side, Sides, Step, Workload,
+};
+
+/// A Sample, or why there is none.
+pub(super) type Attempt = std::result::Result<Sample, Failure>;
+
+/// Both Sides of one Layout.
+pub(super) struct Pair<'a> {
+    /// Index into [`CountsPlan::layouts`].
+    pub layout: usize,
+    /// The Boots.
+    pub steps: Sides<&'a Step>,
+    /// What they measured, scaled to as many operations.
+    pub samples: Sides<Sample>,
+    /// What they measured.
+    pub measured: Sides<Sample>,
+    /// What scales one to the other.
+    pub scales: Sides<Scale>,
+}
+
+/// All Runs of one Workload.
+pub(super) enum Gathered<'a> {
+    /// One pair for each Layout, in the Plan's order.
+    Measured(Vec<Pair<'a>>),
+    /// At least one Run has no Sample.
+    Failed(Vec<RowFailure>),
+}
+
+/// The Boots of a Plan that was carried out.
+pub(super) struct Boots<'a> {
+    runs: &'a dyn CountsRuns,
+    pairs: Vec<Sides<(&'a Step, Boot)>>,
+}
+
+impl<'a> Boots<'a> {
+    /// Reads them, if every one was made.
+    pub fn read(runs: &'a dyn CountsRuns) -> Result<Self> {
+        let plan = &runs.plan().method;
+        check(plan)?;
+        let read = |step| -> Result<_> { Ok(runs.boot(step)?.map(|boot| (step, boot))) };
+        let boots = plan.steps.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let made: Vec<(&Step, Boot)> = boots.into_iter().flatten().collect();
+        if made.len() < plan.steps.len() {
+            return Err(AnalyseError::BootsMissing {
+                missing: plan.steps.len() - made.len(),
+                planned: plan.steps.len(),
+                dir: runs.place(),
+            });
+        }
+        let pair = |layout| Sides::try_from_fn(|side| find(&made, layout, side));
+        let pairs = (0..plan.layouts.len()).map(pair).collect::<Result<_>>()?;
+        Ok(Boots { runs, pairs })
+    }
+
+    /// Every Boot, by Layout.
+    pub fn made(&self) -> impl Iterator<Item = (&Step, &Boot)> + Clone {
+        let pairs = self.pairs.iter().flat_map(|pair| [&pair.base, &pair.change]);
+        pairs.map(|(step, boot)| (*step, boot))
+    }
+
+    /// The boot parameters of one Side that its kernel does not know.
+    pub fn ignored(&self, side: Side) -> Vec<String> {
+        let boots = self.pairs.iter().flat_map(|pair| pair.get(side).1.ignored.iter());
+        let distinct: std::collections::BTreeSet<&String> = boots.collect();
+        distinct.into_iter().cloned().collect()
+    }
+
+    /// The Runs of one Workload.
+    pub fn gather(&self, workload: &Workload) -> Result<Gathered<'a>> {
+        let (mut pairs, mut failures) = (Vec::new(), Vec::new());
+        for (layout, boots) in self.pairs.iter().enumerate() {
+            let base = self.attempt(workload, &boots.base)?;
+            let change = self.attempt(workload, &boots.change)?;
+            let steps = Sides { base: boots.base.0, change: boots.change.0 };
+            match (base, change) {
+                (Ok(base), Ok(change)) => {
+                    let measured = Sides { base, change };
+                    let samples = measured.clone();
+                    let scales = Sides::of(|_| Scale { from: 1, to: 1 });
+                    pairs.push(Pair { layout, steps, samples, measured, scales });
+                }
+                (base, change) => {
+                    failures.extend(base.err().map(|failure| row_failure(steps.base, failure)));
+                    failures.extend(change.err().map(|failure| row_failure(steps.change, failure)));
+                }
+            }
+        }
+        failures.sort_by(|a, b| a.boot.cmp(&b.boot));
+        Ok(if failures.is_empty() { Gathered::Measured(pairs) } else { Gathered::Failed(failures) })
+    }
+
+    fn attempt(&self, workload: &Workload, (step, boot): &(&Step, Boot)) -> Result<Attempt> {
+        if let Some(failure) = &boot.failure {
+            return Ok(Err(failure.clone()));
+        }
+        let run = self.runs.run(step, &workload.row)?.ok_or_else(|| AnalyseError::RunMissing {
+            row: workload.row.clone(),
+            boot: step.name(),
+            dir: self.runs.place(),
+        })?;
+        let attempt = sample_or_failure(run.outcome, workload);
+        match attempt.as_ref().map(|sample| (sum(sample), sample.total)) {
+            Ok((sum, total)) if sum != total => {
+                let (row, boot) = (workload.row.clone(), step.name());
+                Err(AnalyseError::Total { row, boot, sum, total })
+            }
+            _ => Ok(attempt),
+        }
+    }
+}
+
+/// What all Contexts counted.
+fn sum(sample: &Sample) -> u64 {
+    let counts = sample.counts.values();
+    counts.fold(0, |sum, of| sum.saturating_add(of.instructions).saturating_add(of.rep_iterations))
+}
+
+/// What everything below relies on.
+fn check(plan: &CountsPlan) -> Result<()> {
+    let idle = plan.workloads.iter().find(|workload| workload.ops == 0);
+    let reason = if let Some(workload) = idle {
+        format!("has a workload without operations ({})", workload.row)
+    } else if plan.layouts.is_empty() {
+        "has no layouts".to_owned()
+    } else if plan.steps.len() != 2 * plan.layouts.len() {
+        format!("has {} steps for {} layouts", plan.steps.len(), plan.layouts.len())
+    } else {
+        return Ok(());
+    };
+    Err(AnalyseError::Plan { reason })
+}
+
+fn find<'a>(made: &[(&'a Step, Boot)], layout: usize, side: Side) -> Result<(&'a Step, Boot)> {
+    let found = made.iter().find(|(step, _)| step.layout == layout && step.side == side);
+    found.cloned().ok_or_else(|| no_step(layout, side))
+}
+
+pub(super) fn no_step(layout: usize, side: Side) -> AnalyseError {
+    AnalyseError::Plan { reason: format!("has no step for layout {layout} of {}", side.name()) }
+}
+
+fn row_failure(step: &Step, failure: Failure) -> RowFailure {
+    RowFailure { boot: step.name(), side: step.side, boots: 1, failure }
+}
+
+/// The Sample of a Run, or why there is none.
+fn sample_or_failure(outcome: Outcome, workload: &Workload) -> Attempt {
+    match outcome {
+        Outcome::Measured(sample) => match workload.ops_of(&sample.signature) {
+            ops if ops == sample.ops && ops > 0 => Ok(sample),
+            ops => Err(work::wrong_ops(sample.ops, ops)),
+        },
+        Outcome::Failed(failure) => Err(failure),
+    }
+}

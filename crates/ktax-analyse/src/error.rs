@@ -1,0 +1,70 @@
+// The messages say what the fields are.
+#![allow(missing_docs)]
+
+use thiserror::Error;
+
+use ktax_host::text::shell_path;
+use ktax_model::Blame;
+use ktax_run::rundir::RunDirError;
+
+/// Why a run directory cannot be analysed. A failed Run is no reason: it is a row.
+#[derive(Debug, Error)]
+pub enum AnalyseError {
+    /// The directory cannot be read.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// The plan was not carried out to its end.
+    #[error(
+        "{missing} of {planned} boots are not made yet; resume with `ktax run {}`",
+        shell_path(.dir)
+    )]
+    BootsMissing { missing: usize, planned: usize, dir: String },
+    /// A Boot was made, and not all Runs in it.
+    #[error("{row} was not run yet in boot {boot}; resume with `ktax run {}`", shell_path(.dir))]
+    RunMissing { row: String, boot: String, dir: String },
+    /// The plan is not one that ktax makes.
+    #[error("plan.json {reason}; plan again in a new directory")]
+    Plan { reason: String },
+    /// No pair was timed yet.
+    #[error("{dir} has no pair yet; {next}")]
+    NoPair { dir: String, next: String },
+    /// The functions do not add up to the Sample.
+    #[error(
+        "the functions of {row} in boot {boot} add up to {functions} instructions, the sample says \
+         {sample}; run `ktax doctor`, then measure again into a new directory"
+    )]
+    Sum { row: String, boot: String, functions: u64, sample: u64 },
+    /// Nothing says what a machine would take.
+    #[error(
+        "the counts have no estimates in percent, which need a machine with fitted rows; add \
+         --machine FILE, as `ktax calibrate --counts … --times …` writes it"
+    )]
+    NoEstimate,
+    /// No row is in both.
+    #[error("no row was both estimated and timed; count and time the same rows")]
+    NothingToValidate,
+    /// The Contexts do not add up to the Sample's total.
+    #[error(
+        "the counts of {row} in boot {boot} add up to {sum}, and the total beside them is {total}: \
+         the file was changed; measure again into a new directory"
+    )]
+    Total { row: String, boot: String, sum: u64, total: u64 },
+}
+
+impl AnalyseError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            AnalyseError::RunDir(error) => error.blame(),
+            AnalyseError::Sum { .. } | AnalyseError::Total { .. } => Blame::Host,
+            AnalyseError::BootsMissing { .. }
+            | AnalyseError::RunMissing { .. }
+            | AnalyseError::Plan { .. }
+            | AnalyseError::NoPair { .. }
+            | AnalyseError::NoEstimate
+            | AnalyseError::NothingToValidate => Blame::User,
+        }
+    }
+}
+
+pub(super) type Result<T> = std::result::Result<T, AnalyseError>;

@@ -1,0 +1,147 @@
+//! How costs grow with the number of pages.
+
+use ktax_model::{Growth, GrowthPower, Side, Workload, family};
+use ktax_stats::growth::{Curve, Fit, GrowthClass, NEGLIGIBLE, fit};
+
+/// The parameter whose growth is of interest.
+const PARAMETER: &str = "pages";
+
+/// What one operation of a row costs.
+pub(super) struct Cost<'a> {
+    /// The row.
+    pub workload: &'a Workload,
+    /// As it is shown.
+    pub shown: f64,
+    /// Under each Layout; empty where there are none.
+    pub layouts: Vec<f64>,
+}
+
+/// The growth of every family of rows that differ in [`PARAMETER`] alone and have a row where it is
+/// 0. Families of too few rows, or with too narrow a span, say nothing.
+pub(super) fn growth(costs: &[Cost<'_>], side: Option<Side>) -> Vec<Growth> {
+    let mut families: Vec<(String, Vec<(u64, &Cost<'_>)>)> = Vec::new();
+    for cost in costs {
+        let Some(size) = cost.workload.params.get(PARAMETER) else { continue };
+        let family = family(&cost.workload.row, PARAMETER);
+        match families.iter_mut().find(|(name, _)| *name == family) {
+            Some((_, rows)) => rows.push((*size, cost)),
+            None => families.push((family, vec![(*size, cost)])),
+        }
+    }
+    families.iter().filter_map(|(name, rows)| of_family(name, rows, side)).collect()
+}
+
+fn of_family(family: &str, rows: &[(u64, &Cost<'_>)], side: Option<Side>) -> Option<Growth> {
+    let shown = curve(rows, |cost| cost.shown)?;
+    let layouts = rows.iter().map(|(_, cost)| cost.layouts.len()).min()?;
+    let under = |layout: usize| curve(rows, |cost| cost.layouts[layout]);
+    let fit = fit(&shown, &(0..layouts).map(under).collect::<Option<Vec<Curve>>>()?)?;
+    Some(Growth {
+        family: family.to_owned(),
+        parameter: PARAMETER.to_owned(),
+        side,
+        order: fit.order(PARAMETER),
+        power: fit
+            .power
+            .map(|it| GrowthPower { exponent: it.exponent, interval: (it.low, it.high) }),
+        beyond_percent: (fit.beyond.0 * 100.0, fit.beyond.1 * 100.0),
+        because: because(&fit),
+        from: fit.from,
+        points: fit.points,
+        layouts,
+    })
+}
+
+/// `None` without a row of size 0.
+fn curve(rows: &[(u64, &Cost<'_>)], value: impl Fn(&Cost<'_>) -> f64) -> Option<Curve> {
+    let base = value(rows.iter().find(|(size, _)| *size == 0)?.1);
+    let sized = rows.iter().filter(|(size, _)| *size > 0);
+    Some(Curve { base, points: sized.map(|(size, cost)| (*size as f64, value(cost))).collect() })
+}
+
+fn because(fit: &Fit) -> String {
+    let negligible = NEGLIGIBLE * 100.0;
+    match (fit.growth, fit.power) {
+        (GrowthClass::Negligible, _) => {
+            format!(
+                "This cost is at most {negligible} % of that of 0 {PARAMETER}, which counts as \
+                 constant."
+            )
+        }
+        (GrowthClass::Constant, _) => {
+            "This cost stays within a factor of two, which counts as constant.".to_owned()
+        }
+        (GrowthClass::Linear, _) => format!(
+            "This cost divided by {PARAMETER} stays within a factor of two, which counts as linear."
+        ),
+        (GrowthClass::Other, _) => {
+            format!(
+                "Neither this cost nor this cost divided by {PARAMETER} stays within a factor of \
+                 two."
+            )
+        }
+        (GrowthClass::Unclear, Some(_)) => "The interval allows more than one order.".to_owned(),
+        (GrowthClass::Unclear, None) => "Only costs above that have a power.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use ktax_model::Region;
+
+    fn workload(row: &str, pages: u64) -> Workload {
+        Workload {
+            row: row.into(),
+            title: String::new(),
+            operation: String::new(),
+            program: "fork-pages".into(),
+            ops: 1,
+            region: Region::Marked,
+            memory_bytes: 0,
+            params: [("pages".to_owned(), pages)].into(),
+            signature: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+        }
+    }
+
+    fn rows(cost: fn(f64) -> f64) -> Vec<Growth> {
+        let sizes = [0, 16, 64, 256, 1024, 4096, 16384];
+        let rows: Vec<Workload> =
+            sizes.map(|n| workload(&format!("fork-pages:backing=thp,pages={n},ops=3"), n)).into();
+        let cost = |workload: &Workload, by: f64| by * cost(workload.params["pages"] as f64);
+        let of = |workload| Cost {
+            workload,
+            shown: cost(workload, 1.0),
+            layouts: vec![cost(workload, 1.0), cost(workload, 1.01)],
+        };
+        growth(&rows.iter().map(of).collect::<Vec<Cost<'_>>>(), Some(Side::Base))
+    }
+
+    #[test]
+    fn a_family_of_rows_says_how_it_grows_and_why_it_says_so() {
+        let linear = &rows(|pages| 100_000.0 + 70.0 * pages)[0];
+        assert_eq!(
+            (linear.family.as_str(), linear.order.as_str(), linear.layouts),
+            ("fork-pages:backing=thp", "O(pages)", 2)
+        );
+        assert!((linear.power.unwrap().exponent - 1.0).abs() < 1e-9, "{linear:?}");
+        assert!(linear.because.contains("a factor of two"), "{linear:?}");
+        // 0.8 % of the base at most, and what it fits all the same.
+        let small = &rows(|pages| 100_000.0 + pages / 20.0)[0];
+        assert_eq!(small.order, "O(1)");
+        assert!((small.power.unwrap().exponent - 1.0).abs() < 1e-6, "{small:?}");
+        assert!(small.because.contains("at most 5 % of that of 0 pages"), "{small:?}");
+        let below = &rows(|pages| 100_000.0 - pages / 20.0)[0];
+        assert_eq!((below.order.as_str(), below.power), ("O(1)", None));
+    }
+
+    #[test]
+    fn without_the_row_of_none_nothing_is_said() {
+        let row = workload("fork-pages:pages=16", 16);
+        let cost = Cost { workload: &row, shown: 1.0, layouts: vec![1.0] };
+        assert_eq!(growth(&[cost], None), []);
+    }
+}

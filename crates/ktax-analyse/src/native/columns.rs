@@ -1,0 +1,133 @@
+use ktax_model::{NativeRow, NativeSample, Workload};
+use ktax_stats::tables::{
+    contest_ratio, jobs_per_minute, median, per_process_per_page, share_percent, timing_index,
+};
+
+/// One Sample, with what it belongs to.
+pub(super) struct Point<'a> {
+    pub workload: &'a Workload,
+    pub sample: &'a NativeSample,
+    /// All rows of the table: a ratio or difference is to another one.
+    pub rows: &'a [NativeRow],
+}
+
+impl Point<'_> {
+    fn value(&self, name: &str) -> Option<f64> {
+        self.sample.values.get(name).map(|value| *value as f64)
+    }
+
+    fn did(&self, name: &str) -> Option<f64> {
+        self.sample.signature.get(name).map(|value| *value as f64)
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        Some(self.value("nanoseconds")? / 1e9)
+    }
+
+    fn ops(&self) -> f64 {
+        self.workload.ops as f64
+    }
+
+    /// The share of a second that a number of microseconds in the Region is, in percent.
+    fn busy_percent(&self, microseconds: &str) -> Option<f64> {
+        Some(share_percent(self.value(microseconds)? / 1e6, self.seconds()?))
+    }
+
+    /// The median seconds of an operation of the row that is like this one but for a parameter,
+    /// which is 0, or its first choice.
+    fn seconds_without(&self, name: &str) -> Option<f64> {
+        let is_without = |row: &&NativeRow| {
+            let mut params = self.workload.params.clone();
+            params.insert(name.to_owned(), 0);
+            row.workload.params == params
+        };
+        let row = self.rows.iter().find(is_without)?;
+        let seconds = |sample: &NativeSample| Some(*sample.values.get("nanoseconds")? as f64 / 1e9);
+        let all: Vec<f64> = row.samples.iter().filter_map(seconds).collect();
+        Some(median(&all)? / row.workload.ops as f64)
+    }
+
+    /// Jobs a minute of all users together.
+    fn jobs_per_minute(&self) -> Option<f64> {
+        let users = param(self.workload, "users")?;
+        Some(jobs_per_minute(self.did("jobs")? / users, users, self.value("parent-us")? / 1e6))
+    }
+}
+
+/// How one number is taken from a Sample.
+pub(super) struct Column {
+    pub name: &'static str,
+    pub heading: &'static str,
+    pub unit: &'static str,
+    pub value: fn(&Point<'_>) -> Option<f64>,
+}
+
+const fn column(
+    name: &'static str,
+    heading: &'static str,
+    unit: &'static str,
+    value: fn(&Point<'_>) -> Option<f64>,
+) -> Column {
+    Column { name, heading, unit, value }
+}
+
+/// Every column that a workload file can name.
+pub(super) const COLUMNS: &[Column] = &[
+    // lmbench subtracts what passing the token costs without a switch; so does this.
+    column("time", "time", "µs", |p| {
+        let overhead = p.value("overhead-ns").unwrap_or(0.0);
+        Some((p.value("nanoseconds")? / p.ops() - overhead) / 1e3)
+    }),
+    column("bandwidth", "bandwidth", "MB/s", |p| Some(p.ops() * 1024.0 / 1e6 / p.seconds()?)),
+    column("seconds", "time", "s", |p| p.seconds()),
+    column("user", "user", "s", |p| Some(p.value("user-us")? / 1e6)),
+    column("system", "system", "s", |p| Some(p.value("system-us")? / 1e6)),
+    column("context-switches", "switches", "", |p| p.value("context-switches")),
+    column("page-faults", "faults", "", |p| p.value("page-faults")),
+    // The multi-user load, as the original's table has them.
+    column("jobs-per-minute", "jobs/min", "", |p| p.jobs_per_minute()),
+    column("jobs-per-minute-per-user", "jobs/min/user", "", |p| {
+        Some(p.jobs_per_minute()? / param(p.workload, "users")?)
+    }),
+    column("parent-time", "parent", "s", |p| Some(p.value("parent-us")? / 1e6)),
+    column("child-system", "child sys", "s", |p| Some(p.value("system-us")? / 1e6)),
+    column("child-user", "child user", "s", |p| Some(p.value("user-us")? / 1e6)),
+    column("spread", "std dev", "%", |p| {
+        Some(share_percent(p.value("elapsed-stddev-us")?, p.value("elapsed-mean-us")?))
+    }),
+    column("jti", "JTI", "", |p| {
+        Some(timing_index(p.value("elapsed-mean-us")?, p.value("elapsed-stddev-us")?))
+    }),
+    // Messaging.
+    column("messages-per-second", "messages", "/s", |p| Some(p.did("messages")? / p.seconds()?)),
+    column("system-per-message", "system/message", "ns", |p| {
+        Some(p.value("system-us")? * 1e3 / p.did("messages")?)
+    }),
+    column("last-message", "last message", "s", |p| Some(p.value("last-message-us")? / 1e6)),
+    // Locks.
+    column("acquisitions-per-second", "acquisitions", "/s", |p| {
+        Some(p.value("acquisitions")? / p.seconds()?)
+    }),
+    column("fairness", "min/max", "", |p| Some(p.value("min")? / p.value("max")?)),
+    column("slept", "slept", "", |p| p.value("slept")),
+    column("woken", "woken", "", |p| p.value("woken")),
+    // Fork and pages: what is above the row without pages is theirs.
+    column("per-process", "per process", "µs", |p| Some(p.seconds()? * 1e6 / p.ops())),
+    column("per-process-per-page", "per process per page", "ns", |p| {
+        let overhead = p.seconds_without("pages")? * p.ops();
+        let pages = param(p.workload, "pages").filter(|pages| *pages > 0.0)?;
+        Some(per_process_per_page((p.seconds()? - overhead) * 1e9, p.ops(), pages))
+    }),
+    // Under load: the six columns of contest.
+    column("job-cpu", "CPU", "%", |p| p.busy_percent("job-cpu-us")),
+    column("loads", "loads", "", |p| Some(p.value("load-count")? / p.value("load-per")?)),
+    column("load-cpu", "LCPU", "%", |p| p.busy_percent("load-cpu-us")),
+    column("ratio", "ratio", "", |p| {
+        Some(contest_ratio(p.seconds()? / p.ops(), p.seconds_without("load")?))
+    }),
+];
+
+/// A parameter of a row.
+fn param(workload: &Workload, name: &str) -> Option<f64> {
+    workload.params.get(name).map(|value| *value as f64)
+}

@@ -1,0 +1,33 @@
+//! Compiles the guest, the plugin and the program that tests it, which become part of ktax.
+
+use ktax_build::{compile, files, guest_sources, watch};
+
+/// How a guest without a kernel is compiled: as the bytes that are in its memory.
+const SELF_TEST: &[&str] = &[
+    "-static",
+    "-nostdlib",
+    "-no-pie",
+    "-fno-pic",
+    "-Os",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-mno-red-zone",
+    "-mgeneral-regs-only",
+    "-Wl,--oformat=binary",
+    "-Wl,-T,guest/self-test/layout.ld",
+];
+
+fn main() {
+    compile("KTAX_GUEST", "ktax-guest", &guest_sources(), &["-static", "-O2", "-s"]);
+    let hello = ["guest/hello.c".into()];
+    compile("KTAX_HELLO", "ktax-hello", &hello, &["-static", "-nostdlib", "-Os", "-s"]);
+    let self_test =
+        ["start.S", "work.S", "main.c"].map(|file| format!("guest/self-test/{file}").into());
+    compile("KTAX_SELF_TEST", "ktax-self-test", &self_test, SELF_TEST);
+    // A callback for each call and each iteration of REP: no call in it goes through a table, and
+    // small functions of other files are part of it.
+    let plugin = ["-shared", "-fPIC", "-O2", "-flto", "-fvisibility=hidden"];
+    compile("KTAX_PLUGIN", "ktax-plugin.so", &files("plugin", "c"), &plugin);
+    watch(&["guest", "plugin"]);
+}

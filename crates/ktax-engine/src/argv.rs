@@ -1,0 +1,298 @@
+//! QEMU command lines, made by pure functions. Some options make two boots bit-identical; a comment
+//! at each of them says how.
+
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use super::contract::Request;
+use super::paths::Paths;
+use ktax_model::{Machine, Region};
+use ktax_program::PackedPrograms;
+
+/// The machine type. Its version is that of QEMU, which is part of the Key.
+pub const MACHINE: &str = "q35";
+
+/// For a kernel under the translator in real time: on a busy machine its timer is late, and the
+/// kernel would panic.
+pub const LATE_TIMER: &str = "no_timer_check";
+
+/// QEMU's translator with one thread for all CPUs. With a thread for each, a CPU that translates
+/// code while another patches it can keep a breakpoint that stands there for a moment, and take it
+/// without end.
+pub const TRANSLATOR: &str = "tcg,thread=single";
+
+/// The same for several CPUs, and for a model. When the buffer of translated code is full depends
+/// on the host's memory, unless its size is fixed; then a slice ends, and code is translated anew.
+const TRANSLATOR_OF_SIZE: &str = "tcg,thread=single,tb-size=512";
+
+/// The port of the wire: `docs/wire.md`.
+const WIRE_PORT: u16 = 0x5e9;
+
+/// The fw_cfg item of the order: `docs/wire.md`.
+const ORDER_ITEM: &str = "opt/ktax/order";
+
+/// The paths of a VM's files.
+#[derive(Debug)]
+pub struct Files {
+    /// The guest's memory.
+    pub ram: PathBuf,
+    /// The wire.
+    pub wire: PathBuf,
+    /// The console.
+    pub console: PathBuf,
+}
+
+/// What the plugin needs to count.
+#[derive(Debug)]
+pub struct Plugin<'a> {
+    /// The plugin.
+    pub library: &'a Path,
+    /// The kernel's functions.
+    pub symbols: &'a Path,
+    /// The user's program, whose functions are counted, too.
+    pub programs: Option<&'a PackedPrograms>,
+    /// The file that the profile is written to.
+    pub profile: &'a Path,
+    /// What is counted.
+    pub region: Region,
+    /// What it says of calls.
+    pub paths: &'a Paths,
+    /// Of several CPUs: in which slices they execute.
+    pub slices: Option<Slices>,
+    /// For the model of coherence: the kernel's variables.
+    pub variables: Option<&'a Path>,
+    /// For the model of a machine: its sizes.
+    pub machine: Option<&'a Path>,
+}
+
+/// The slices in which several CPUs execute.
+#[derive(Debug, Clone, Copy)]
+pub struct Slices {
+    /// How many instructions each has.
+    pub quantum: u32,
+    /// The same while CPUs wait for each other, if that is another number.
+    pub contended: Option<u32>,
+    /// The seed by which that varies.
+    pub seed: Option<u32>,
+    /// After how many instructions the plugin ends the machine.
+    pub limit: u64,
+}
+
+/// The boot line: the engine's parameters, the Layout's padding, and the Subject's parameters.
+///
+/// The padding is a parameter with a dot, as of a module. The kernel does not pass such parameters
+/// to init, so the padding moves the kernel's data and not the stack of the guest program.
+pub fn boot_line(request: &Request) -> String {
+    let padding = "x".repeat(request.layout.padding as usize);
+    let own = "console=ttyS0 quiet nokaslr norandmaps panic=-1 oops=panic";
+    // The guest stops all CPUs but one before its freeze. When it starts them again, real ones
+    // would need 10 ms each, and be asked whether their clocks agree: here all have one.
+    let cpus = match request.machine.cpus {
+        1 => String::new(),
+        cpus => format!(" ktax.cpus={cpus} cpu_init_udelay=0 tsc=reliable"),
+    };
+    format!("{own} ktax.pad={padding}{cpus} {}", request.boot_line).trim_end().to_owned()
+}
+
+/// A VM that boots until its freeze, with its memory in a file.
+pub fn freeze(request: &Request, initrd: &Path, files: &Files, control: RawFd) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(memory(request, &files.ram, true));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args
+}
+
+/// A VM that starts from a Snapshot. It maps the memory file privately.
+pub fn resume(
+    request: &Request,
+    initrd: &Path,
+    files: &Files,
+    control: RawFd,
+    order: &Path,
+    plugin: Option<&Plugin>,
+) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(memory(request, &files.ram, false));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args.extend(["-incoming".into(), "defer".into()]);
+    args.extend(order_and_plugin(order, plugin));
+    args
+}
+
+/// A VM that boots with the plugin, and has an order for the time after its freeze.
+pub fn boot(
+    request: &Request,
+    initrd: &Path,
+    files: &Files,
+    control: RawFd,
+    order: &Path,
+    plugin: &Plugin,
+) -> Vec<String> {
+    let mut args = freeze(request, initrd, files, control);
+    args.extend(order_and_plugin(order, Some(plugin)));
+    args
+}
+
+fn order_and_plugin(order: &Path, plugin: Option<&Plugin>) -> Vec<String> {
+    let mut args = vec!["-fw_cfg".into(), format!("name={ORDER_ITEM},file={}", escape(order))];
+    if let Some(plugin) = plugin {
+        args.extend(["-plugin".into(), plugin_option(plugin)]);
+    }
+    args
+}
+
+/// The same machine for use by hand: console on the terminal, wire in a file, no freeze.
+pub fn by_hand(request: &Request, initrd: &Path) -> Vec<String> {
+    let mut args = machine(request, initrd);
+    args.extend(["-m".into(), request.machine.memory_mib.to_string()]);
+    args.extend(devices(Path::new("wire.log"), "stdio"));
+    args.extend(["-action".into(), "panic=none".into()]);
+    args
+}
+
+/// QEMU with the plugin and without a machine.
+pub fn no_machine(plugin: &Plugin, control: RawFd) -> Vec<String> {
+    let mut args = ["-M", "none", "-nodefaults", "-display", "none"].map(String::from).to_vec();
+    args.extend(["-icount", "shift=0,sleep=off", "-accel", TRANSLATOR].map(String::from));
+    args.extend(["-plugin".into(), plugin_option(plugin)]);
+    args.extend(monitor(control));
+    args
+}
+
+/// A machine with a guest that has no kernel, and no memory in a file.
+pub fn self_test(
+    image: &Path,
+    words: &str,
+    cpus: u32,
+    files: &Files,
+    control: RawFd,
+    plugin: &Plugin,
+) -> Vec<String> {
+    let mut args = translator(&Machine { cpus, ..Machine::default() }, 1);
+    args.extend(["-kernel".into(), image.display().to_string()]);
+    args.extend(["-append", words, "-M", MACHINE, "-m", "64"].map(String::from));
+    args.extend(ALONE.map(String::from));
+    args.extend(["-action", "panic=pause"].map(String::from));
+    args.extend(devices(&files.wire, &format!("file:{}", escape(&files.console))));
+    args.extend(monitor(control));
+    args.extend(["-plugin".into(), plugin_option(plugin)]);
+    args
+}
+
+/// Nothing that is not asked for.
+const ALONE: [&str; 3] = ["-nodefaults", "-no-user-config", "-no-reboot"];
+
+fn machine(request: &Request, initrd: &Path) -> Vec<String> {
+    let Request { machine, layout, .. } = request;
+    let mut args = translator(machine, layout.seed);
+    args.extend(["-kernel".into(), request.image.display().to_string()]);
+    args.extend(["-initrd".into(), initrd.display().to_string()]);
+    args.extend(["-append".into(), boot_line(request)]);
+    args.extend(ALONE.map(String::from));
+    args
+}
+
+/// CPUs that execute the same in each boot.
+fn translator(Machine { cpus, cpu, model, .. }: &Machine, seed: u32) -> Vec<String> {
+    let has_size = *cpus > 1 || model.is_some();
+    [
+        // One thread for all CPUs: with several, counts are not exact.
+        ["-accel".into(), if has_size { TRANSLATOR_OF_SIZE } else { TRANSLATOR }.into()],
+        ["-smp".into(), cpus.to_string()],
+        ["-cpu".into(), cpu.clone()],
+        // One instruction is one virtual nanosecond, and idle time is skipped, not slept.
+        ["-icount", "shift=0,sleep=off"].map(String::from),
+        // RDRAND, the firmware's rng-seed and the clock are the remaining inputs.
+        ["-seed".into(), seed.to_string()],
+        ["-rtc", "base=2020-01-01,clock=vm"].map(String::from),
+        // No device that depends on the host's time.
+        ["-display", "none"].map(String::from),
+    ]
+    .concat()
+}
+
+/// The guest's memory is a file. A boot writes it; a resumed VM maps it privately.
+fn memory(request: &Request, ram: &Path, share: bool) -> Vec<String> {
+    let mib = request.machine.memory_mib;
+    let share = if share { "on" } else { "off" };
+    let path = escape(ram);
+    vec![
+        "-M".into(),
+        format!("{MACHINE},memory-backend=ram"),
+        "-m".into(),
+        mib.to_string(),
+        "-object".into(),
+        format!("memory-backend-file,id=ram,size={mib}M,mem-path={path},share={share}"),
+        "-action".into(),
+        "panic=pause".into(),
+    ]
+}
+
+/// The ports of `docs/wire.md`, with the files of wire and console.
+pub fn devices(wire: &Path, console: &str) -> Vec<String> {
+    [
+        ["-serial".into(), console.into()],
+        ["-chardev".into(), format!("file,id=wire,path={}", escape(wire))],
+        ["-device".into(), format!("isa-debugcon,iobase={WIRE_PORT:#x},chardev=wire")],
+        ["-device".into(), "isa-debug-exit,iobase=0xf4,iosize=4".into()],
+        ["-device".into(), "pvpanic".into()],
+    ]
+    .concat()
+}
+
+/// The monitor, on an inherited file descriptor.
+pub fn monitor(control: RawFd) -> Vec<String> {
+    vec![
+        "-chardev".into(),
+        format!("socket,id=control,fd={control}"),
+        "-mon".into(),
+        "chardev=control,mode=control".into(),
+    ]
+}
+
+fn plugin_option(plugin: &Plugin) -> String {
+    let region = if matches!(plugin.region, Region::Boot) { ",region=boot" } else { "" };
+    let paths = match plugin.paths {
+        Paths::Followed => String::new(),
+        Paths::LeftOut => ",paths=no".to_owned(),
+        Paths::LeftOutWithCostly => ",paths=no,costly=no".to_owned(),
+        Paths::Drawn(to) => format!(",draw={}", escape(to)),
+    };
+    let [library, symbols, profile] = [plugin.library, plugin.symbols, plugin.profile].map(escape);
+    let programs = plugin.programs.map_or(String::new(), |programs| {
+        let [archive, functions] = [&programs.archive, &programs.symbols].map(|it| escape(it));
+        format!(",archive={archive},functions={functions}")
+    });
+    // Without a seed each slice is as long as the quantum.
+    let slices =
+        plugin.slices.map_or(String::new(), |Slices { quantum, contended, seed, limit }| {
+            let contended = contended.map(|quantum| format!(",contended={quantum}"));
+            let jitter = seed.map(|seed| format!(",jitter={}", u64::from(seed) + 1));
+            let more = [contended, jitter].map(Option::unwrap_or_default).concat();
+            format!(",limit={limit},quantum={quantum}{more}")
+        });
+    let models = [("coherence", plugin.variables), ("machine", plugin.machine)];
+    let models = models.map(|(name, file)| file.map(|file| format!(",{name}={}", escape(file))));
+    let models = models.map(Option::unwrap_or_default).concat();
+    format!("{library},symbols={symbols},out={profile}{region}{paths}{programs}{slices}{models}")
+}
+
+/// Escapes a value of QEMU's option lists, in which a comma is written twice.
+pub fn escape(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// A shell script that boots the same machine by hand and runs the order that `$1` names.
+pub fn script(program: &Path, request: &Request, initrd: &Path) -> String {
+    let quote = |word: String| format!("'{}'", word.replace('\'', r"'\''"));
+    let mut lines = vec![quote(program.display().to_string())];
+    lines.extend(by_hand(request, initrd).into_iter().map(quote));
+    format!(
+        "#!/bin/sh\n# Boots this machine by hand and runs one order: sh argv orders/getppid\n\
+         # The guest's answer goes to wire.log. The counts need the plugin: see docs/wire.md.\n\
+         exec {} \\\n  -fw_cfg \"name={ORDER_ITEM},file=$1\"\n",
+        lines.join(" \\\n  ")
+    )
+}

@@ -1,0 +1,187 @@
+//! Runs a command as a child of ktax and counts it from its first instruction to its end.
+//!
+//! The child is ktax itself. It stops, gets its counters, continues, and executes the command.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, waitid,
+};
+use thiserror::Error;
+
+use super::counters::Counters;
+use super::limits::{Cancel, timespec};
+use super::process::die_with_parent;
+use ktax_model::{Blame, Count, Counted, ELAPSED};
+
+/// The subcommand of ktax that executes the command: see [`become_command`].
+pub const HOLD: &str = "stat-hold";
+
+/// Why a command was not counted.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    #[error("cannot start {program}: {reason}; name a program that exists and is executable")]
+    Start { program: String, reason: String },
+    #[error("cannot {operation}: {error}; run `ktax doctor`")]
+    Host { operation: &'static str, error: io::Error },
+    #[error("stopped")]
+    Cancelled,
+}
+
+impl CommandError {
+    /// Who can do something about it. [`CommandError::Cancelled`] is nobody's fault.
+    pub fn blame(&self) -> Blame {
+        match self {
+            CommandError::Start { .. } => Blame::User,
+            CommandError::Host { .. } | CommandError::Cancelled => Blame::Host,
+        }
+    }
+}
+
+/// One run of a command.
+#[derive(Debug)]
+pub struct CountedRun {
+    /// The counts, and the elapsed time.
+    pub counted: Counted,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The end of its stderr; empty if the user has seen it.
+    pub last_words: Vec<u8>,
+}
+
+/// Runs a command to its end. If `is_shown`, its output goes to ktax's own; otherwise it is
+/// dropped. A cancelled command leaves no process of its process group.
+///
+/// # Errors
+///
+/// The command cannot be started, this machine has no room for it, or the user cancelled it.
+pub fn run(
+    command: &[String],
+    is_shown: bool,
+    cancel: &Cancel,
+) -> Result<CountedRun, CommandError> {
+    let mut report = tempfile::tempfile().map_err(host("make a temporary file"))?;
+    let mut stderr = tempfile::tempfile().map_err(host("make a temporary file"))?;
+    let said = (!is_shown).then_some(&stderr);
+    let mut held = Held::start(command, &report, said).map_err(host("start a process"))?;
+    let mut counters = Counters::open(held.pid());
+    let (elapsed, status) = held.finish(cancel)?;
+    let reason = tail(&mut report).map_err(host("read a temporary file"))?;
+    if !reason.is_empty() {
+        let reason = String::from_utf8_lossy(&reason).into_owned();
+        return Err(CommandError::Start { program: command[0].clone(), reason });
+    }
+    let mut counted = counters.read();
+    let value = elapsed.as_nanos() as f64;
+    counted.insert(ELAPSED.name, Count::Seen { value, counted_percent: 100.0 });
+    let last_words = tail(&mut stderr).map_err(host("read a temporary file"))?;
+    Ok(CountedRun { counted, status, last_words })
+}
+
+fn host<E: Into<io::Error>>(operation: &'static str) -> impl FnOnce(E) -> CommandError {
+    move |error| CommandError::Host { operation, error: error.into() }
+}
+
+/// A child that is stopped until it is told to continue. It is killed when this is dropped.
+struct Held {
+    child: Child,
+    is_over: bool,
+}
+
+impl Held {
+    fn start(command: &[String], report: &File, stderr: Option<&File>) -> io::Result<Held> {
+        let mut held = Command::new(std::env::current_exe()?);
+        let report = format!("/proc/{}/fd/{}", std::process::id(), report.as_raw_fd());
+        held.args([HOLD, &report, "--"]).args(command);
+        // A process group of its own, so that all of it can be killed at once.
+        held.process_group(0).stdin(Stdio::null());
+        if let Some(stderr) = stderr {
+            held.stdout(Stdio::null()).stderr(stderr.try_clone()?);
+        }
+        die_with_parent(&mut held, [None, None]);
+        let held = Held { child: held.spawn()?, is_over: false };
+        let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::Pid(held.pid()), either)? {
+            Some(status) if status.stopped() => Ok(held),
+            _ => Err(io::Error::other("it ended before it began")),
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Lets it run to its end. Returns the elapsed time and the exit status.
+    fn finish(&mut self, cancel: &Cancel) -> Result<(Duration, ExitStatus), CommandError> {
+        const WAIT: &str = "wait for the command";
+        let handle = pidfd_open(self.pid(), PidfdFlags::empty()).map_err(host(WAIT))?;
+        let started = Instant::now();
+        kill_process(self.pid(), Signal::CONT).map_err(host("start the command"))?;
+        while !ends(&handle).map_err(host(WAIT))? {
+            if cancel.is_cancelled() {
+                return Err(CommandError::Cancelled);
+            }
+        }
+        let elapsed = started.elapsed();
+        let status = self.child.wait().map_err(host(WAIT))?;
+        self.is_over = true;
+        Ok((elapsed, status))
+    }
+}
+
+/// Waits until a process ends or a signal comes; returns whether it has ended. A signal that comes
+/// just before the wait is seen a second later. Waking up more often would take CPU time from the
+/// command.
+fn ends(handle: &OwnedFd) -> rustix::io::Result<bool> {
+    let mut fds = [PollFd::new(handle, PollFlags::IN)];
+    match poll(&mut fds, Some(&timespec(Duration::from_secs(1)))) {
+        Err(Errno::INTR) => Ok(false),
+        ready => ready.map(|ready| ready > 0),
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// The last bytes of a file.
+fn tail(file: &mut File) -> io::Result<Vec<u8>> {
+    const LAST_WORDS: u64 = 2048;
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    Ok(tail)
+}
+
+/// How a process failed: `exit status 1`, `signal 9`. `None` if it succeeded.
+pub fn failure(status: ExitStatus) -> Option<String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("exit status {code}")),
+        (None, Some(signal)) => Some(format!("signal {signal}")),
+        (None, None) => Some(status.to_string()),
+    }
+}
+
+/// Stops this process until it is told to continue, then executes the command. If that fails, the
+/// reason goes into `report`, so that the exit status is not taken for the command's.
+pub fn become_command(report: &Path, command: &[String]) -> io::Result<()> {
+    kill_process(getpid(), Signal::STOP)?;
+    let error = Command::new(&command[0]).args(&command[1..]).exec();
+    fs::write(report, error.to_string())
+}

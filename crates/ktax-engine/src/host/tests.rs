@@ -1,0 +1,300 @@
+//! Against files that stand in for the kernel's.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::changer::Changer;
+use super::error::SettingError;
+use super::journal::State;
+use super::setting::Setting;
+use super::settings::Running;
+use ktax_model::TimedSubject;
+
+mod names;
+mod way_back;
+
+const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+const POLICIES: [&str; 2] = ["policy0", "policy4"];
+
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Machine {
+        let machine = Machine(tempfile::tempdir().unwrap());
+        machine.write(SWAPPINESS, "60\n");
+        machine.write(BOOT_ID, "one\n");
+        machine.write(THP, "always [madvise] never\n");
+        for policy in POLICIES {
+            machine.write(&governor(policy), "powersave\n");
+        }
+        // No policies.
+        fs::create_dir(machine.0.path().join("sys/devices/system/cpu/cpufreq/boost")).unwrap();
+        machine
+    }
+
+    fn write(&self, name: &str, value: &str) {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.path().join(name)).unwrap().trim_end().to_owned()
+    }
+
+    /// Swappiness, huge pages, and the governor of every policy.
+    fn now(&self) -> [String; 3] {
+        let governors = POLICIES.map(|policy| self.read(&governor(policy)));
+        assert_eq!(governors[0], governors[1]);
+        [self.read(SWAPPINESS), self.read(THP), governors[0].clone()]
+    }
+
+    fn changer(&self, sides: [&TimedSubject; 2]) -> Result<Changer<'static>, SettingError> {
+        Changer::of(Running::below(self.0.path()), &self.state(), sides, |_| ())
+    }
+
+    fn state(&self) -> std::path::PathBuf {
+        self.0.path().join("state")
+    }
+
+    /// As a later ktax would.
+    fn replay(&self) -> String {
+        let state = State::lock(&self.state()).unwrap();
+        state.replay(&Running::below(self.0.path())).unwrap().to_string()
+    }
+}
+
+fn governor(policy: &str) -> String {
+    format!("sys/devices/system/cpu/cpufreq/{policy}/scaling_governor")
+}
+
+fn sysctl(name: &str, value: &str) -> TimedSubject {
+    TimedSubject { sysctl: [(name.into(), value.into())].into(), ..TimedSubject::default() }
+}
+
+/// Ended as by a power cut: nothing is put back, the lock goes.
+fn cut(changer: Changer, machine: &Machine) {
+    std::mem::forget(changer);
+    fs::remove_file(machine.state().join("lock")).unwrap();
+}
+
+#[test]
+fn each_side_has_its_own_settings_and_none_of_the_others() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
+    let change = TimedSubject { thp, governor: performance, ..TimedSubject::default() };
+    let mut changer = machine.changer([&base, &change]).unwrap();
+    changer.apply(&change).unwrap();
+    assert_eq!(machine.now(), ["60", "never", "performance"]);
+    changer.apply(&base).unwrap();
+    assert_eq!(machine.now(), ["10", "madvise", "powersave"]);
+    changer.apply(&TimedSubject::default()).unwrap();
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+    changer.apply(&change).unwrap();
+    changer.restore().unwrap();
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+    assert!(!machine.state().join("journal.json").exists());
+    // Nothing is set that no journal tells of.
+    assert!(matches!(changer.apply(&change), Err(SettingError::Unplanned { .. })));
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"]);
+}
+
+#[test]
+fn dropped_in_the_middle_it_puts_back() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let mut changer = machine.changer([&base, &base]).unwrap();
+    changer.apply(&base).unwrap();
+    drop(changer);
+    assert_eq!(machine.read(SWAPPINESS), "60");
+    assert!(!machine.state().join("journal.json").exists());
+}
+
+#[test]
+fn nothing_is_written_before_the_journal() {
+    let machine = Machine::new();
+    let (fifo, journal) = (machine.0.path().join(SWAPPINESS), machine.state().join("journal.json"));
+    fs::remove_file(&fifo).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let root = machine.0.path().to_owned();
+    let worker = std::thread::spawn(move || {
+        let base = sysctl("vm.swappiness", "10");
+        let state = root.join("state");
+        let changer = Changer::of(Running::below(&root), &state, [&base, &base], |_| ());
+        changer.map(std::mem::forget)
+    });
+    // Whoever opens a FIFO waits for the other end: at this one the kernel is asked and answers.
+    let (sender, seen) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        fs::write(&fifo, "60\n").unwrap();
+        let mut file = File::open(&fifo).unwrap();
+        let journal = fs::read_to_string(&journal).unwrap_or_default();
+        let mut value = String::new();
+        file.read_to_string(&mut value).unwrap();
+        drop(file);
+        fs::write(&fifo, "60\n").unwrap();
+        sender.send((journal, value)).unwrap();
+    });
+    let (journal, value) = seen.recv_timeout(Duration::from_secs(20)).expect("it is written");
+    assert_eq!(value, "60\n");
+    assert!(journal.contains(r#""before": "60""#) && journal.contains(r#""10""#), "{journal:?}");
+    worker.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_ktax_left_is_put_back_and_what_others_set_is_not() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let left = || {
+        let mut changer = machine.changer([&base, &base]).unwrap();
+        changer.apply(&base).unwrap();
+        cut(changer, &machine);
+    };
+    left();
+    assert_eq!(machine.replay(), "restored vm.swappiness to 60 (was 10)");
+    assert_eq!(machine.read(SWAPPINESS), "60");
+    assert_eq!(machine.replay(), "no setting was left changed");
+    left();
+    machine.write(SWAPPINESS, "30\n");
+    assert_eq!(machine.replay(), "left vm.swappiness at 30: somebody else has changed it since");
+    assert_eq!(machine.read(SWAPPINESS), "30");
+    left();
+    fs::remove_file(machine.0.path().join(SWAPPINESS)).unwrap();
+    assert_eq!(machine.replay(), "did not restore vm.swappiness: it no longer exists");
+    assert!(!machine.state().join("journal.json").exists());
+}
+
+#[test]
+fn every_kind_of_setting_is_put_back_after_a_power_cut() {
+    let machine = Machine::new();
+    let [thp, performance] = ["never", "performance"].map(|word| Some(word.to_owned()));
+    let change = TimedSubject { thp, governor: performance, ..sysctl("vm.swappiness", "10") };
+    let mut changer = machine.changer([&TimedSubject::default(), &change]).unwrap();
+    changer.apply(&change).unwrap();
+    assert_eq!(machine.now(), ["10", "never", "performance"]);
+    // A kernel says which word is chosen.
+    machine.write(THP, "always madvise [never]\n");
+    cut(changer, &machine);
+    let said = machine.replay();
+    assert_eq!(machine.now(), ["60", "madvise", "powersave"], "{said}");
+    assert_eq!(said.matches("restored ").count(), 4, "{said}");
+}
+
+#[test]
+fn the_owner_puts_back_whatever_became_of_it() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let mut changer = machine.changer([&base, &base]).unwrap();
+    changer.apply(&base).unwrap();
+    machine.write(SWAPPINESS, "30\n");
+    changer.restore().unwrap();
+    assert_eq!(machine.read(SWAPPINESS), "60");
+}
+
+#[test]
+fn another_boot_of_the_machine_has_nothing_of_ktax() {
+    let machine = Machine::new();
+    let base = sysctl("vm.swappiness", "10");
+    let mut changer = machine.changer([&base, &base]).unwrap();
+    changer.apply(&base).unwrap();
+    cut(changer, &machine);
+    machine.write(BOOT_ID, "two\n");
+    assert_eq!(machine.replay(), "left vm.swappiness at 10: the machine was rebooted since");
+    assert_eq!(machine.read(SWAPPINESS), "10");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_next_step() {
+    let machine = Machine::new();
+    let two = [("vm.swappiness", "1"), ("vm/swappiness", "2")];
+    let two = two.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let twice = TimedSubject { sysctl: two.into(), ..TimedSubject::default() };
+    let governor = Some("performance".to_owned());
+    let governor = TimedSubject { governor, ..TimedSubject::default() };
+    fs::remove_dir_all(machine.0.path().join("sys/devices")).unwrap();
+    for (side, word, next) in [
+        (sysctl("vm.swapiness", "1"), "there is no vm.swapiness", "that provides it"),
+        (sysctl("vm.swappiness", "1\n2"), "control characters", "use one short line"),
+        (sysctl("vm.swappiness", "1\0"), "control characters", "use one short line"),
+        (sysctl("kernel/../../etc/passwd", "1"), "is not the name", "that `sysctl -a` lists"),
+        (sysctl("vm", "1"), "cannot read", "or remove the setting"),
+        (twice, "two spellings", "remove one"),
+        (governor, "no frequency governor", "remove `governor`"),
+    ] {
+        let error = machine.changer([&TimedSubject::default(), &side]).err().unwrap().to_string();
+        assert!(error.contains(word) && error.ends_with(next), "{error}");
+    }
+    assert_eq!(machine.read(SWAPPINESS), "60");
+}
+
+#[test]
+fn names_are_those_of_sysctl() {
+    let path = |name: &str| {
+        let machine = Machine::new();
+        let Err(SettingError::Absent { path, .. }) =
+            Running::below(machine.0.path()).read(&Setting::sysctl(name).ok()?)
+        else {
+            panic!("{name} is there")
+        };
+        Some(path.strip_prefix(&format!("{}/", machine.0.path().display())).unwrap().to_owned())
+    };
+    let forwarding = Some("proc/sys/net/ipv4/conf/eth0.100/forwarding".to_owned());
+    assert_eq!(path("net.ipv4.conf.eth0/100.forwarding"), forwarding);
+    assert_eq!(path("net/ipv4/conf/eth0.100/forwarding"), forwarding);
+    for outside in [
+        "",
+        ".",
+        "/",
+        "..",
+        "vm..x",
+        "vm.",
+        ".vm",
+        "/etc/passwd",
+        "../etc",
+        "vm/../../../etc",
+        "kernel.//.//.etc",
+        "vm/./x",
+        "vm.a\0b",
+        "vm.a b",
+        "vm.ü",
+    ] {
+        assert_eq!(path(outside), None, "{outside:?}");
+    }
+}
+
+#[test]
+fn this_machine_has_one_of_three_words() {
+    match Running::default().read(&Setting::Thp) {
+        Ok(word) => assert!(["always", "madvise", "never"].contains(&word.as_str()), "{word}"),
+        // A kernel without transparent huge pages.
+        Err(error) => assert!(matches!(error, SettingError::Absent { .. }), "{error}"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_name_leads_outside(name in "[a./]{0,12}") {
+        let nothing = Path::new("/nonexistent");
+        if let Ok(setting) = Setting::sysctl(&name) {
+            let Err(SettingError::Absent { path, .. }) = Running::below(nothing).read(&setting)
+            else { panic!("{name}") };
+            let below = path.strip_prefix("/nonexistent/proc/sys/").unwrap();
+            prop_assert!(below.split('/').all(|part| !["", ".", ".."].contains(&part)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The guest programs and the plugin, which are part of ktax, as files that QEMU can read.
+
+use std::borrow::Cow;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::initramfs;
+use ktax_host::cache::Holder;
+use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
+use ktax_program::PackedPrograms;
+
+pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
+pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
+/// The guest without a kernel: `guest/self-test/`.
+const SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
+const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
+
+/// The program that is the guest's user space.
+#[derive(Debug, Clone)]
+pub struct UserSpace(Cow<'static, [u8]>);
+
+impl UserSpace {
+    /// That of ktax.
+    pub const OWN: UserSpace = UserSpace(Cow::Borrowed(GUEST));
+
+    /// One that has more workloads.
+    pub fn compiled(program: Vec<u8>) -> UserSpace {
+        UserSpace(Cow::Owned(program))
+    }
+
+    /// The executable file.
+    pub fn program(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// SHA-256 over the guest programs and the plugin. It is part of the Key.
+    pub fn sha256(&self) -> String {
+        sha256_of_parts(&[&self.0, HELLO, PLUGIN])
+    }
+
+    /// Keeps it in the cache, for plans that are resumed.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn keep(&self, cache: &Path) -> io::Result<()> {
+        let (dir, _holder) = directory(cache, self)?;
+        put(&dir.join(PROGRAM), &self.0)
+    }
+
+    /// The one of this hash: ktax's own, or one that the cache still has.
+    pub fn find(sha256: &str, cache: &Path) -> Option<UserSpace> {
+        if UserSpace::OWN.sha256() == sha256 {
+            return Some(UserSpace::OWN);
+        }
+        let dir = is_sha256(sha256).then(|| cache.join("payload").join(sha256))?;
+        let found = UserSpace::compiled(read_own(&dir.join(PROGRAM), MOST_BYTES).ok()?);
+        (found.sha256() == sha256).then_some(found)
+    }
+}
+
+/// What the cache calls it.
+const PROGRAM: &str = "ktax-guest";
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The paths of the files that QEMU needs, in the cache.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    /// The guest's user space.
+    pub initrd: PathBuf,
+    /// The plugin.
+    pub plugin: PathBuf,
+    _holder: Arc<Holder>,
+}
+
+impl Payload {
+    /// The guest's user space with other archives behind it.
+    ///
+    /// # Errors
+    ///
+    /// An archive cannot be read, or the cache cannot be written.
+    pub fn with(&self, archives: &[&PackedPrograms]) -> io::Result<PathBuf> {
+        let path = self.path_with(archives);
+        if archives.is_empty() {
+            return Ok(path);
+        }
+        let mut all = fs::read(&self.initrd)?;
+        for packed in archives {
+            all.extend(fs::read(&packed.archive)?);
+        }
+        put(&path, &all)?;
+        Ok(path)
+    }
+
+    /// Where [`Payload::with`] writes it.
+    pub fn path_with(&self, archives: &[&PackedPrograms]) -> PathBuf {
+        if archives.is_empty() {
+            return self.initrd.clone();
+        }
+        let names: Vec<&str> = archives.iter().map(|packed| packed.sha256.as_str()).collect();
+        self.initrd.with_file_name(format!("{}.cpio", sha256_of_parts(&names)))
+    }
+
+    /// The guest of the self-test.
+    ///
+    /// # Errors
+    ///
+    /// The cache cannot be written.
+    pub fn self_test(&self) -> io::Result<PathBuf> {
+        let path = self.initrd.with_file_name("self-test");
+        put(&path, SELF_TEST)?;
+        Ok(path)
+    }
+}
+
+/// That of ktax's own guest.
+pub fn guest_sha256() -> String {
+    UserSpace::OWN.sha256()
+}
+
+/// SHA-256 over what the self-test is made of.
+pub fn self_test_sha256() -> String {
+    sha256_of_parts(&[SELF_TEST, PLUGIN])
+}
+
+/// Writes the files into the cache, unless they are there already.
+///
+/// # Errors
+///
+/// The cache cannot be written.
+pub fn install(cache: &Path) -> io::Result<Payload> {
+    install_of(&UserSpace::OWN, cache)
+}
+
+/// The same of another guest.
+///
+/// # Errors
+///
+/// The cache cannot be written.
+pub fn install_of(guest: &UserSpace, cache: &Path) -> io::Result<Payload> {
+    let (dir, holder) = directory(cache, guest)?;
+    let payload = Payload {
+        initrd: dir.join("initramfs.cpio"),
+        plugin: dir.join("ktax-plugin.so"),
+        _holder: Arc::new(holder),
+    };
+    put(&payload.initrd, &initramfs::build(guest.program(), HELLO)?)?;
+    put(&payload.plugin, PLUGIN)?;
+    Ok(payload)
+}
+
+/// Writes the guest's programs, `ktax-guest` and `ktax-hello`, as executable files into the cache.
+///
+/// # Errors
+///
+/// The cache cannot be written.
+pub fn install_programs(cache: &Path) -> io::Result<(PathBuf, PathBuf, Holder)> {
+    let (dir, holder) = directory(cache, &UserSpace::OWN)?;
+    let (guest, hello) = (dir.join(PROGRAM), dir.join("ktax-hello"));
+    for (path, content) in [(&guest, GUEST), (&hello, HELLO)] {
+        put(path, content)?;
+        fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
+    Ok((guest, hello, holder))
+}
+
+/// The directory of a guest's files, which is in use until the holder is dropped.
+fn directory(cache: &Path, guest: &UserSpace) -> io::Result<(PathBuf, Holder)> {
+    let dir = cache.join("payload").join(guest.sha256());
+    let holder = Holder::of_directory(&dir)?;
+    Ok((dir, holder))
+}
+
+/// Writes a file unless it has this content. A damaged file is replaced.
+fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    match read_own(path, MOST_BYTES) {
+        Ok(found) if found == content => Ok(()),
+        _ => write_atomically(path, content),
+    }
+}

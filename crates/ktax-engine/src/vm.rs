@@ -1,0 +1,299 @@
+//! One QEMU process. Nothing of it has a guessable name, ktax watches its limits, and it is killed
+//! when dropped or when ktax dies.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use qapi::qmp::RunState;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::clock::Clock;
+use super::console::read_tail;
+use super::deadline::Deadline;
+use super::limits::{Cancel, Limits, timespec};
+use super::monitor::Monitor;
+use super::process::die_with_parent;
+use super::stop::Stop;
+use ktax_model::Failure;
+
+/// QEMU's exit status when the guest writes 21 to `isa-debug-exit`: (21 << 1) | 1.
+const FINISHED: i32 = 43;
+
+/// The same if the plugin ends it, because the time that it counts is over.
+const OVER: i32 = 64;
+
+/// A running QEMU.
+pub struct Vm {
+    child: Child,
+    pidfd: OwnedFd,
+    monitor: Monitor,
+    deadline: Deadline,
+    stderr: PathBuf,
+    /// It starts at power-on, and not from a Snapshot.
+    is_boot: bool,
+    /// The length of the console when it was last read.
+    console_bytes: u64,
+}
+
+/// What is watched while a VM runs.
+pub struct Watched<'a> {
+    pub limits: &'a Limits,
+    pub cancel: &'a Cancel,
+    /// The file of the wire, and its limit in bytes.
+    pub wire: (&'a Path, u64),
+    /// Whether the first process writes to the wire as soon as it runs.
+    pub speaks_first: bool,
+    pub console: &'a Path,
+}
+
+/// How a VM came to rest.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Stopped by pvpanic: a freeze, a guest that is done, or a panic of a kernel with a pvpanic
+    /// driver.
+    Paused,
+    /// QEMU exited by itself, as in a run by hand.
+    Finished,
+    /// The guest shut down or reset.
+    ShutDown,
+}
+
+impl Vm {
+    /// Starts QEMU. `args` gets the number of the monitor's descriptor; QEMU inherits `inherit`.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not start or ends at once.
+    pub fn start(
+        program: &Path,
+        args: impl FnOnce(RawFd) -> Vec<String>,
+        inherit: Option<BorrowedFd<'_>>,
+        stderr: &Path,
+        limits: &Limits,
+    ) -> Result<Vm, Failure> {
+        let no_qemu = |error: io::Error| Failure::NoQemu { reason: error.to_string() };
+        let (ours, theirs) = UnixStream::pair().map_err(no_qemu)?;
+        let mut command = Command::new(program);
+        command.args(args(theirs.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(stderr).map_err(no_qemu)?);
+        let inherited = [Some(theirs.as_raw_fd()), inherit.map(|fd| fd.as_raw_fd())];
+        // Ctrl-C at a terminal goes to ktax alone, which then stops its VMs.
+        command.process_group(0);
+        die_with_parent(&mut command, inherited);
+        let mut child = command.spawn().map_err(no_qemu)?;
+        drop(theirs);
+        let pid = Pid::from_child(&child);
+        let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let clock = || Clock::of(child.id());
+        let connected =
+            opened.and_then(|pidfd| Ok((pidfd, Monitor::connect(ours, clock(), limits.monitor)?)));
+        let (pidfd, monitor) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                drop(child.kill());
+                let status = child.wait().map_err(no_qemu)?;
+                return Err(died(status, stderr, &said_by_monitor(&error)));
+            }
+        };
+        let (deadline, stderr) = (Deadline::new(clock), stderr.to_owned());
+        let is_boot = inherit.is_none();
+        Ok(Vm { child, pidfd, monitor, deadline, stderr, is_boot, console_bytes: 0 })
+    }
+
+    /// Runs a command on the monitor.
+    ///
+    /// # Errors
+    ///
+    /// QEMU has ended or does not answer; it is killed.
+    pub fn monitor<T>(
+        &mut self,
+        command: impl FnOnce(&mut Monitor) -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        command(&mut self.monitor).map_err(|error| self.lost(&said_by_monitor(&error)))
+    }
+
+    /// Restarts the limit of its time.
+    pub fn extend(&mut self) {
+        self.deadline.restart();
+    }
+
+    /// Continues the VM. A short Run can end before QEMU answers, so [`Vm::wait`] judges a lost
+    /// connection.
+    pub fn go(&mut self) {
+        drop(self.monitor.resume());
+    }
+
+    /// Waits until the VM comes to rest, reaches a limit, or the user cancels.
+    ///
+    /// # Errors
+    ///
+    /// The guest panicked or exceeded a limit, QEMU died, or the user cancelled.
+    pub fn wait(&mut self, watch: &Watched) -> Result<Rest, Stop> {
+        loop {
+            if let Some(status) = self.wait_for_exit(watch.limits)? {
+                return self.at_exit(status, watch.console).map_err(Stop::from);
+            }
+            if watch.cancel.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            self.check_limits(watch)?;
+            match self.monitor.status() {
+                Ok(RunState::guest_panicked) => return Ok(Rest::Paused),
+                Ok(RunState::shutdown) => {
+                    return shut_down(watch.console).map_err(Stop::from);
+                }
+                Ok(_) => {}
+                // A QEMU that runs and does not answer hangs. One that has just ended is noticed in
+                // the next turn of this loop.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let panicked = crate::wire::panic_message(&read_tail(watch.console));
+                    return Err(match panicked {
+                        Some(message) => Failure::Panic { message }.into(),
+                        None => self.lost("its monitor does not answer").into(),
+                    });
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn check_limits(&mut self, watch: &Watched) -> Result<(), Failure> {
+        let limits = watch.limits;
+        let (wire, wire_bytes) = watch.wire;
+        for (path, limit_bytes) in [(wire, wire_bytes), (watch.console, limits.console_bytes)] {
+            if fs::metadata(path).is_ok_and(|file| file.len() > limit_bytes) {
+                return Err(Failure::Flood { limit_bytes });
+            }
+        }
+        self.check_panic(watch.console)?;
+        let monitor = &mut self.monitor;
+        let checked = self.deadline.check(limits, || monitor.guest_clock_s().unwrap_or(0));
+        checked.map_err(|late| {
+            let console = read_tail(watch.console);
+            let said_nothing = || console.is_empty() && fs::metadata(wire).is_ok_and(is_empty);
+            match crate::wire::panic_message(&console) {
+                Some(message) => Failure::Panic { message },
+                None if self.is_boot && watch.speaks_first && said_nothing() => late.mute(),
+                None => late,
+            }
+        })
+    }
+
+    /// A kernel with `panic=0` on its boot line waits for ever after a panic.
+    fn check_panic(&mut self, console: &Path) -> Result<(), Failure> {
+        let bytes = fs::metadata(console).map_or(0, |file| file.len());
+        if std::mem::replace(&mut self.console_bytes, bytes) == bytes {
+            return Ok(());
+        }
+        let panicked = crate::wire::panic_that_stays(&read_tail(console));
+        panicked.map_or(Ok(()), |message| Err(Failure::Panic { message }))
+    }
+
+    /// Ends a VM that has come to rest, so that the plugin writes its profile.
+    ///
+    /// QEMU 10 can hang forever if it exits by itself while a command is on the monitor, so it is
+    /// told to quit.
+    ///
+    /// # Errors
+    ///
+    /// QEMU fails, or does not quit in time.
+    pub fn quit(&mut self, limits: &Limits) -> Result<(), Failure> {
+        drop(self.monitor.quit());
+        let clock = Clock::of(self.child.id());
+        loop {
+            let timeout = timespec(limits.monitor);
+            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout));
+            return match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => Ok(()),
+                Ok(Some(status)) => Err(died(status, &self.stderr, "")),
+                Ok(None) if !clock.has_passed(limits.monitor) => continue,
+                Ok(None) => Err(self.lost("it does not quit")),
+                Err(error) => Err(self.lost(&error.to_string())),
+            };
+        }
+    }
+
+    /// Returns at the exit, at an event, or after the time between two checks.
+    fn wait_for_exit(&mut self, limits: &Limits) -> Result<Option<ExitStatus>, Failure> {
+        let mut fds = [
+            PollFd::new(&self.pidfd, PollFlags::IN),
+            PollFd::new(self.monitor.events(), PollFlags::IN),
+        ];
+        // An interrupted poll only returns early.
+        let _ = poll(&mut fds, Some(&timespec(limits.poll)));
+        self.child.try_wait().map_err(|error| self.lost(&error.to_string()))
+    }
+
+    fn at_exit(&mut self, status: ExitStatus, console: &Path) -> Result<Rest, Failure> {
+        match status.code() {
+            Some(FINISHED | OVER) => Ok(Rest::Finished),
+            Some(0) => match shut_down(console) {
+                Ok(_) if self.monitor.was_ended_by_host() => {
+                    Err(Failure::QemuLost { reason: "something on this host ended it".into() })
+                }
+                other => other,
+            },
+            _ => Err(died(status, &self.stderr, "")),
+        }
+    }
+
+    fn lost(&mut self, reason: &str) -> Failure {
+        drop(self.child.kill());
+        match self.child.wait() {
+            Ok(status) => died(status, &self.stderr, reason),
+            Err(error) => Failure::NoQemu { reason: error.to_string() },
+        }
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn is_empty(file: fs::Metadata) -> bool {
+    file.len() == 0
+}
+
+/// A guest shuts down or resets also because it panicked.
+fn shut_down(console: &Path) -> Result<Rest, Failure> {
+    match crate::wire::panic_message(&read_tail(console)) {
+        Some(message) => Err(Failure::Panic { message }),
+        None => Ok(Rest::ShutDown),
+    }
+}
+
+/// A QEMU that has ended says nothing more; its exit status does.
+fn said_by_monitor(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => String::new(),
+        _ => error.to_string(),
+    }
+}
+
+fn died(status: ExitStatus, stderr: &Path, otherwise: &str) -> Failure {
+    let said = ktax_host::text::escape_bytes(&read_tail(stderr));
+    let status = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        // SIGBUS: the file behind the guest's memory could not grow.
+        (_, Some(7)) => "signal 7: the cache's filesystem is full".into(),
+        (_, Some(signal)) => {
+            let killed = format!("signal {signal}");
+            let parts = [if otherwise.is_empty() { killed.as_str() } else { otherwise }, &said];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            return Failure::QemuLost { reason: parts.join(": ") };
+        }
+        _ => "unknown status".into(),
+    };
+    let stderr = if said.is_empty() { otherwise.to_owned() } else { said };
+    Failure::QemuDied { status, stderr }
+}

@@ -1,0 +1,11 @@
+//! Compiles what runs in the guests of a KVM host.
+
+use ktax_build::{compile, watch};
+
+fn main() {
+    let init = ["guest/vm/init.c".into()];
+    compile("KTAX_VM_INIT", "ktax-vm-init", &init, &["-static", "-Os", "-s"]);
+    let freeze = ["vm/freeze", "quiet", "standstill"].map(|file| format!("guest/{file}.c").into());
+    compile("KTAX_FREEZE", "ktax-freeze", &freeze, &["-static", "-Os", "-s"]);
+    watch(&["guest"]);
+}

@@ -1,0 +1,257 @@
+//! The `timing` file of e500 and 440 (arch/powerpc/kvm/timing.c, 2.6.29 and later): microseconds,
+//! truncated, and for the squares ticks of the timebase times microseconds.
+
+use super::error::{ExitsError, damaged};
+use super::lines::lines;
+use ktax_model::{ExitRow, ExitTable, Warning};
+
+/// The source that a table names.
+pub(super) const SOURCE: &str = "e500 timing";
+
+const HEADER: &str = "type\tcount\tmin\tmax\tsum\tsum_squared";
+
+/// How wide the column of names is.
+const NAME_WIDTH: usize = 12;
+
+/// Rows that the kernel has no names for and prints as `(null)`, by their place among 30: two of
+/// them come after TIMEINGUEST.
+const NAMELESS: [(usize, &str); 4] =
+    [(19, "EMUL_RFCI"), (20, "EMUL_RFDI"), (28, "DBELL"), (29, "GDBELL")];
+
+const GUEST: &str = "TIMEINGUEST";
+
+/// What the kernel begins a minimum with, in ticks.
+const UNUSED_TICKS: u64 = 0xffff_ffff;
+
+/// One row as it stands in the file.
+struct Raw {
+    name: String,
+    count: u64,
+    least_us: u64,
+    most_us: u64,
+    sum_us: u64,
+    /// Ticks times microseconds; it wraps.
+    squares: i64,
+}
+
+pub(super) fn is_one(text: &str) -> bool {
+    lines(text).any(|(_, line)| line.trim() == HEADER)
+}
+
+/// Reads every table of a file; the line before a header names the table.
+pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+    let (mut tables, mut of, mut rows) = (Vec::new(), String::new(), None);
+    for (number, line) in lines(text) {
+        let is_row = line.contains('\t');
+        match (&mut rows, line.trim()) {
+            (rows, HEADER) => {
+                tables.extend(rows.replace(Vec::new()).map(|rows| table(&of, rows)));
+            }
+            (Some(rows), _) if is_row => rows.push(row(number, line)?),
+            (Some(_), _) if is_cut_row(line, text) => {
+                return Err(damaged(number, "a row that ends within its name"));
+            }
+            (Some(_), "") => {}
+            (None, _) if is_row && row(number, line).is_ok() => {
+                return Err(damaged(number, "a row without the header of its table"));
+            }
+            (before, other) => {
+                tables.extend(before.take().map(|rows| table(&of, rows)));
+                other.trim_start_matches(['-', '=', ' ']).clone_into(&mut of);
+            }
+        }
+    }
+    tables.extend(rows.map(|rows| table(&of, rows)));
+    Ok(tables)
+}
+
+/// The kernel writes names to the right of a column: what is said of a table begins at its left.
+/// Blanks alone are one only where all of the text ends with them.
+fn is_cut_row(line: &str, text: &str) -> bool {
+    let is_of_a_name = |c: char| c.is_ascii_alphabetic() || "_()".contains(c);
+    let name = line.trim_start_matches(' ');
+    let is_padded = name.len() < line.len() && line.len() <= NAME_WIDTH;
+    let is_the_end = || line.as_bytes().as_ptr_range().end == text.as_bytes().as_ptr_range().end;
+    is_padded && name.chars().all(is_of_a_name) && (!name.is_empty() || is_the_end())
+}
+
+fn row(number: usize, line: &str) -> Result<Raw, ExitsError> {
+    let damaged = |what: &str| damaged(number, what);
+    let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
+    if fields.len() != 6 {
+        return Err(damaged("the name is not followed by five numbers"));
+    }
+    let time = |at: usize| fields[at].parse::<u64>().map_err(|_| damaged("a time is not a number"));
+    // Printed as signed: from 2³¹ on it looks negative.
+    let count = fields[1].parse::<i32>().map_err(|_| damaged("a count is not a number"))?;
+    Ok(Raw {
+        name: fields[0].to_owned(),
+        count: u64::from(count as u32),
+        least_us: time(2)?,
+        most_us: time(3)?,
+        sum_us: time(4)?,
+        squares: fields[5].parse().map_err(|_| damaged("a sum of squares is not a number"))?,
+    })
+}
+
+fn table(of: &str, rows: Vec<Raw>) -> ExitTable {
+    let ticks_per_us = ticks_per_us(&rows);
+    let named = |at: usize| NAMELESS.iter().find(|(place, _)| *place == at && rows.len() == 30);
+    let mut warnings = Vec::new();
+    if ticks_per_us.is_none() {
+        warnings.push(Warning {
+            fact: "every row is in use, so ktax cannot tell the timebase, and stddev is missing"
+                .into(),
+            next_step: "clear the file (`echo -n c > timing`), and read it again".into(),
+        });
+    }
+    let names = rows.iter().enumerate().map(|(at, raw)| match (&*raw.name, named(at)) {
+        ("(null)", Some((_, name))) => (*name).to_owned(),
+        ("(null)", None) => format!("(null) {}", at + 1),
+        _ => raw.name.clone(),
+    });
+    let names: Vec<String> = names.collect();
+    let rows = names.into_iter().zip(&rows).map(|(name, raw)| {
+        let squares_ns2 = ticks_per_us.and_then(|ticks| squares_ns2(raw, ticks));
+        if ticks_per_us.is_some() && squares_ns2.is_none() && raw.count > 0 {
+            warnings.push(Warning {
+                fact: format!(
+                    "the sum of squares of {name} has overflowed, so its stddev is missing"
+                ),
+                next_step: "clear the file more often".into(),
+            });
+        }
+        finished(name, raw, squares_ns2)
+    });
+    let rows = rows.collect();
+    let (of, source) = (of.to_owned(), SOURCE.into());
+    ExitTable { of, source, rows, warnings, ..ExitTable::default() }
+}
+
+fn finished(reason: String, raw: &Raw, squares_ns2: Option<u128>) -> ExitRow {
+    let was_there = raw.count > 0;
+    let ns = |us: u64| us.saturating_mul(1000);
+    ExitRow {
+        is_guest: reason == GUEST,
+        reason,
+        count: raw.count,
+        // What stands there in an unused row is where the kernel begins.
+        least_ns: was_there.then(|| ns(raw.least_us)),
+        most_ns: was_there.then(|| ns(raw.most_us)),
+        sum_ns: Some(ns(raw.sum_us)),
+        squares_ns2,
+        ..ExitRow::default()
+    }
+}
+
+/// Of an unused row's minimum: the kernel divides what it begins with by this.
+fn ticks_per_us(rows: &[Raw]) -> Option<u64> {
+    let unused = rows.iter().find(|row| row.count == 0 && row.least_us > 0)?;
+    Some(UNUSED_TICKS / unused.least_us).filter(|ticks| *ticks > 0)
+}
+
+/// In the unit that the sum has; nothing if it is less than any durations of this sum can have.
+fn squares_ns2(raw: &Raw, ticks_per_us: u64) -> Option<u128> {
+    let (sum, ticks) = (u128::from(raw.sum_us) * 1000, u128::from(ticks_per_us));
+    let square_of_sum = sum.checked_mul(sum)?;
+    if raw.count <= 1 {
+        // The sum was cut to microseconds and the square was not: one duration has no deviation.
+        return Some(square_of_sum);
+    }
+    let squares = u128::try_from(raw.squares).ok()? * 1_000_000 / ticks;
+    let least = square_of_sum.div_ceil(u128::from(raw.count));
+    // What the kernel's division cut off.
+    let slack = 1_000_000 / ticks + 1;
+    (squares + slack >= least).then_some(squares.max(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPTURE: &str = include_str!("../../../../tests/data/exits/e500v2-timing.txt");
+
+    #[test]
+    fn both_tables_of_a_serial_line_are_read() {
+        let tables = read(CAPTURE).unwrap();
+        let of: Vec<&str> = tables.iter().map(|table| table.of.as_str()).collect();
+        assert_eq!(of.len(), 2, "{of:?}");
+        for table in &tables {
+            assert_eq!(table.rows.len(), 30);
+            assert!(table.warnings.is_empty(), "{:?}", table.warnings);
+            let (guest, exits): (Vec<_>, Vec<_>) = table.rows.iter().partition(|row| row.is_guest);
+            assert_eq!(guest[0].count, exits.iter().map(|row| row.count).sum::<u64>());
+            let nameless = NAMELESS.map(|(at, _)| table.rows[at].reason.as_str());
+            assert_eq!(nameless, ["EMUL_RFCI", "EMUL_RFDI", "DBELL", "GDBELL"]);
+        }
+        let counts =
+            |reason| tables.iter().map(|t| t.row(reason).unwrap().count).collect::<Vec<_>>();
+        assert_eq!(counts("EMUL_MTSPR"), [6000, 0]);
+        assert_eq!(counts("MMIO"), [2000, 2000]);
+    }
+
+    fn one(row: &str) -> ExitTable {
+        read(&format!("{HEADER}\n{row}\n        HALT\t0\t10737418\t0\t0\t0\n")).unwrap().remove(0)
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_print_is_read_as_it_was_meant() {
+        let large = one("MMIO\t-294967296\t1\t9\t4000000000\t1600000000000");
+        assert_eq!(large.rows[0].count, 4_000_000_000);
+        // Ten that make 50 µs together have 250 µs² at least, times 400.
+        for squares in ["-7", "99000"] {
+            let wrapped = one(&format!("MMIO\t10\t1\t9\t50\t{squares}"));
+            assert_eq!((wrapped.rows[0].squares_ns2, wrapped.warnings.len()), (None, 1));
+        }
+        assert!(one("MMIO\t10\t1\t9\t50\t100000").warnings.is_empty());
+        let unused = &one("MMIO\t1\t1\t1\t1\t400").rows[1];
+        assert_eq!((unused.least_ns, unused.most_ns), (None, None));
+        let text = format!("{HEADER}\nMMIO\t1\t1\t1\t1\t400\n");
+        let unknown = read(&text).unwrap().remove(0);
+        assert_eq!((unknown.rows[0].squares_ns2, unknown.warnings.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_capture_that_ends_anywhere_within_a_row_is_an_error() {
+        let header = CAPTURE.find(HEADER).unwrap() + HEADER.len() + 2;
+        let whole = CAPTURE[header..].find("===").unwrap();
+        for length in 0..whole {
+            let cut = &CAPTURE[..header + length];
+            let line = cut.lines().last().unwrap();
+            // The last number may be shorter than it was: nobody can tell.
+            let is_in_the_last = line.split('\t').count() == 6 && !line.ends_with(['\t', ' ']);
+            let is_row = !cut.ends_with('\n') && !is_in_the_last;
+            match read(cut) {
+                Ok(tables) => assert!(!is_row, "{line:?} {:?}", tables[0].rows.last()),
+                Err(error) => assert!(is_row, "{line:?}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_without_its_name_or_its_table_is_an_error_and_text_is_not() {
+        let row = "        HALT\t0\t10737418\t0\t0\t0\n";
+        let cut = format!("{HEADER}\n{row}        HA\n{row}");
+        let after = format!("{HEADER}\n{row}# \n{row}");
+        let before = format!("{row}{HEADER}\n{row}");
+        for (text, line) in [(cut, 3), (after, 4), (before, 1)] {
+            let error = read(&text).unwrap_err();
+            assert!(matches!(error, ExitsError::Damaged { line: at, .. } if at == line), "{error}");
+        }
+        for said in ["HA", "=== HALT", "    see below, HALT", "   \n# ", "", "a\tb"] {
+            let text = format!("{HEADER}\n{row}{said}\n{HEADER}\n{row}");
+            let tables = read(&text).map(|tables| tables.len());
+            assert_eq!(tables.ok(), (said != "a\tb").then_some(2), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_is_an_error_with_its_number() {
+        let rows = ["MMIO\t1\t1\t1\tx\t0", "MMIO\t1\t1\t1", "MMIO\t1\t1", "A\t1\t1\t1\t1\t1\tB\t1"];
+        for row in rows {
+            let text = format!("{HEADER}\n{row}\nHALT\t0\t10737418\t0\t0\t0\n");
+            let error = read(&text).unwrap_err();
+            assert!(matches!(error, ExitsError::Damaged { line: 2, .. }), "{row}: {error}");
+        }
+    }
+}

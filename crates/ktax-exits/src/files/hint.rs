@@ -1,0 +1,148 @@
+//! What a file lacks, and which words a user adds to the command that recorded it.
+
+use std::collections::BTreeMap;
+
+use super::error::ExitsError;
+use super::line::Line;
+use crate::architecture::{ARCHITECTURES, Architecture};
+use ktax_host::text::counted;
+use ktax_model::{ExitEvents, MissingEvents, Warning};
+
+const SCHEDULING: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];
+
+/// The kinds of events that a message names.
+const NAMED: usize = 4;
+
+/// The program that recorded a trace, as far as its text shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tool {
+    Perf,
+    /// trace-cmd, or the kernel's own `trace` file: they print alike.
+    TraceCmd,
+}
+
+impl Tool {
+    pub fn detect(lines: &[Line]) -> Tool {
+        if lines.iter().any(|line| line.is_perf) { Tool::Perf } else { Tool::TraceCmd }
+    }
+
+    /// `-e kvm:kvm_entry,kvm:kvm_exit`, or `-e kvm:kvm_entry -e kvm:kvm_exit`.
+    fn options(self, events: &[&str]) -> String {
+        match self {
+            Tool::Perf => format!("-e {}", events.join(",")),
+            Tool::TraceCmd => {
+                events.iter().map(|event| format!("-e {event}")).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Tool::Perf => "perf record -a",
+            Tool::TraceCmd => "trace-cmd record",
+        }
+    }
+
+    fn add(self, events: &[&str]) -> String {
+        format!("add `{}` to `{}`", self.options(events), self.command())
+    }
+}
+
+/// A table whose times are known, though not whether a vCPU ran or slept.
+pub(super) fn missing_scheduling(tool: Tool) -> MissingEvents {
+    MissingEvents { events: ExitEvents::Scheduling, next_step: tool.add(&SCHEDULING) }
+}
+
+/// A table whose exits may have reached the VMM without a word about it.
+pub(super) fn missing_returns(tool: Tool) -> Warning {
+    Warning {
+        fact: "the trace has no return to the VMM, so the column kernel includes the VMM's time"
+            .to_owned(),
+        next_step: tool.add(&["kvm:kvm_userspace_exit", "syscalls:sys_enter_ioctl"]),
+    }
+}
+
+/// A table that counts exits, or returns of KVM_RUN, without a time.
+pub(super) fn no_entries(
+    architecture: Option<&'static Architecture>,
+    tool: Tool,
+    has_exits: bool,
+) -> MissingEvents {
+    let next_step = match architecture.map(|one| one.entries) {
+        _ if !has_exits => tool.add(&["syscalls:sys_enter_ioctl"]),
+        Some([]) => "use `ktax exits record --via timing`, because this KVM has no event for \
+                     entries"
+            .to_owned(),
+        Some(entries) => tool.add(entries),
+        None => tool.add(ARCHITECTURES[0].entries),
+    };
+    MissingEvents { events: ExitEvents::Entries, next_step }
+}
+
+/// An error about a trace in which the guest is never left: what it has, and what to record.
+pub(super) fn no_pairs(
+    lines: &[Line],
+    architecture: Option<&'static Architecture>,
+    tool: Tool,
+) -> ExitsError {
+    ExitsError::NoExits { what: events(lines), next: next(lines, architecture, tool) }
+}
+
+/// An error about a trace without one event of KVM.
+pub(super) fn no_kvm(lines: &[Line]) -> ExitsError {
+    no_pairs(lines, None, Tool::detect(lines))
+}
+
+/// `a trace with 3 kvm_mmio and 2 sched_switch`: KVM's events first, then the most frequent.
+fn events(lines: &[Line]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    lines.iter().for_each(|line| *counts.entry(line.event).or_default() += 1);
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(event, count)| (!event.starts_with("kvm"), std::cmp::Reverse(*count)));
+    let more = counts.len().saturating_sub(NAMED);
+    let shown = counts.iter().take(NAMED).map(|(event, count)| format!("{count} {event}"));
+    let mut shown: Vec<String> = shown.collect();
+    if more > 0 {
+        shown.push(counted(more, "other kind"));
+    }
+    format!("a trace with {}", shown.join(", "))
+}
+
+/// Which events to add: those of the architecture of the trace, or of each architecture.
+fn next(lines: &[Line], architecture: Option<&'static Architecture>, tool: Tool) -> String {
+    let known = architecture.or_else(|| by_other_events(lines));
+    if let Some(one) = known {
+        return tool.add(&one.events().collect::<Vec<_>>());
+    }
+    let mut of_each: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in ARCHITECTURES.iter().filter(|one| !one.entries.is_empty()) {
+        let options = tool.options(&one.events().collect::<Vec<_>>());
+        match of_each.iter_mut().find(|(other, _)| *other == options) {
+            Some((_, names)) => names.push(one.name),
+            None => of_each.push((options, vec![one.name])),
+        }
+    }
+    let of_each: Vec<String> = of_each
+        .iter()
+        .map(|(options, names)| format!("`{options}` ({})", names.join(", ")))
+        .collect();
+    format!("add these events to `{}`: {}", tool.command(), of_each.join("; "))
+}
+
+/// KVM's other events have names of their own on some architectures.
+fn by_other_events(lines: &[Line]) -> Option<&'static Architecture> {
+    const X86: [&str; 6] =
+        ["kvm_pio", "kvm_msr", "kvm_cpuid", "kvm_apic", "kvm_cr", "kvm_emulate_insn"];
+    let name = |line: &Line| match line.event {
+        event if event.starts_with("kvm_s390_") => Some("s390"),
+        event if event.starts_with("kvmppc_") || event.starts_with("kvm_hcall_") => {
+            Some("PowerPC book3s HV")
+        }
+        event if event.starts_with("kvm_exit_") || event == "kvm_out" => Some("LoongArch and MIPS"),
+        event if X86.contains(&event) => Some("x86"),
+        // Those of arm64 and RISC-V have the same names.
+        "kvm_entry" => Some("x86"),
+        _ => None,
+    };
+    lines.iter().find_map(name).map(Architecture::named)
+}

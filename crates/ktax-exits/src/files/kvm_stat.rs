@@ -1,0 +1,346 @@
+//! The text of `perf kvm stat report` and `perf kvm stat live`, of every perf since 3.7: which
+//! columns a table has stands in its header. Mails quote such tables and leave out rows.
+
+use super::error::{ExitsError, damaged};
+use super::lines::lines;
+use ktax_model::{ExitRow, ExitRows, ExitTable, Warning};
+
+const SOURCE: &str = "perf kvm stat";
+
+/// The row of what a text leaves out of its table.
+const LEFT_OUT: &str = "(left out of the text)";
+
+/// Half of the last digit of an average or a total, ns: perf prints hundredths of a microsecond.
+const HALF_DIGIT_NS: f64 = 5.0;
+
+/// Half of the last digit of a share: perf prints hundredths of a per cent.
+const HALF_DIGIT_SHARE: f64 = 0.000_05;
+
+/// The smallest relative error, per cent, whose rounding leaves a standard deviation good to 1 %.
+const ERROR_LEAST_PERCENT: f64 = 0.5;
+
+/// A column of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Samples,
+    SamplesShare,
+    TimeShare,
+    Sum,
+    Min,
+    Max,
+    Mean,
+}
+
+/// The first line of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Header {
+    rows_are: ExitRows,
+    /// In their order, without the name of the event.
+    columns: Vec<Column>,
+    /// What perf calls the events: `VM-EXIT`, `MMIO Access`.
+    events: String,
+}
+
+/// The numbers of a row, as they are printed.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Numbers {
+    samples: u64,
+    time_share: Option<f64>,
+    sum_ns: Option<u64>,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    mean_ns: Option<u64>,
+    /// The standard error of the mean, in per cent of it.
+    error_percent: Option<f64>,
+}
+
+/// A table whose end was not seen yet.
+struct Open {
+    header: Header,
+    of: String,
+    /// The line of the header.
+    number: usize,
+    rows: Vec<(String, Numbers)>,
+    /// The code of the next row, which has no name.
+    code: Option<u64>,
+}
+
+/// `Total Samples:10000, Total events handled time:400020.00us.`
+struct Total {
+    samples: u64,
+    time_ns: u64,
+}
+
+pub(super) fn is_one(text: &str) -> bool {
+    lines(text).any(|(_, line)| header(&plain(line)).is_some())
+}
+
+/// Reads every table of a file.
+pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
+    let (mut tables, mut open): (Vec<ExitTable>, Option<Open>) = (Vec::new(), None);
+    let (mut target, mut clock) = (String::new(), String::new());
+    for (number, line) in lines(text) {
+        let line = plain(line);
+        let line = line.trim();
+        if let Some(header) = header(line) {
+            tables.extend(open.take().map(|open| open.finish(None)).transpose()?);
+            let of = target.clone() + &clock;
+            open = Some(Open { header, of, number, rows: vec![], code: None });
+        } else if let Some(rest) = line.strip_prefix("Analyze events for ") {
+            target = rest.trim_end_matches(':').to_owned();
+        } else if is_clock(line) {
+            clock = format!(" at {line}");
+        } else if let Some(total) = total(line) {
+            tables.extend(open.take().map(|open| open.finish(Some(&total))).transpose()?);
+        } else if let Some(lost) = line.strip_prefix("Lost events: ") {
+            tables.last_mut().into_iter().for_each(|table| table.warnings.push(lost_events(lost)));
+        } else if let Some(open) = &mut open {
+            open.add(number, line)?;
+        }
+    }
+    tables.extend(open.map(|open| open.finish(None)).transpose()?);
+    Ok(tables)
+}
+
+fn lost_events(number: &str) -> Warning {
+    Warning {
+        fact: format!("perf lost events {number} times, so counts and times are too small"),
+        next_step: "record with `ktax exits record`, which loses none".to_owned(),
+    }
+}
+
+/// The line without what a mail, a terminal or a comment puts before it.
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut parts = line.split("\u{1b}[");
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        // The parameters of a terminal's command, then one letter.
+        let letter = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        text.push_str(letter.get(1..).unwrap_or_default());
+    }
+    text.trim_start_matches(['>', '|', '#', ' ', '\t']).replace('\u{a0}', " ")
+}
+
+/// `VM-EXIT Samples Samples% Time% Min Time Max Time Avg time`, `Event name Samples Sample% Time
+/// (ns) Time% Max Time (ns) …`; `None` for other lines.
+fn header(line: &str) -> Option<Header> {
+    let spaced = line.replace('(', " (");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let first = words.iter().position(|word| *word == "Samples").filter(|first| *first > 0)?;
+    let mut columns = Vec::new();
+    let mut rest = &words[first..];
+    while let Some((column, length)) = column(rest) {
+        columns.push(column);
+        rest = &rest[length..];
+    }
+    let is_whole = rest.is_empty() && columns.contains(&Column::SamplesShare);
+    let events = words[..first].join(" ");
+    let rows_are = match &*events {
+        "VM-EXIT" | "Event name" => ExitRows::Reasons,
+        _ => ExitRows::Accesses,
+    };
+    is_whole.then_some(Header { rows_are, columns, events })
+}
+
+/// The first column, and how many words its head has.
+fn column(words: &[&str]) -> Option<(Column, usize)> {
+    let is_time = words.get(1).is_some_and(|word| word.eq_ignore_ascii_case("time"));
+    let unit = |at: usize| usize::from(words.get(at).is_some_and(|word| word.starts_with("(n")));
+    let column = match words.first()?.to_ascii_lowercase().as_str() {
+        "samples" => (Column::Samples, 1),
+        "samples%" | "sample%" => (Column::SamplesShare, 1),
+        "time%" => (Column::TimeShare, 1),
+        "time" => (Column::Sum, 1 + unit(1)),
+        "min" if is_time => (Column::Min, 2 + unit(2)),
+        "max" if is_time => (Column::Max, 2 + unit(2)),
+        "avg" | "mean" if is_time => (Column::Mean, 2 + unit(2)),
+        _ => return None,
+    };
+    Some(column)
+}
+
+/// `10:11:12.123456`, as `perf kvm stat live` begins a table.
+fn is_clock(line: &str) -> bool {
+    let parts: Vec<&str> = line.split([':', '.']).collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    parts.len() == 4 && line.matches(':').count() == 2 && parts.iter().all(is_number)
+}
+
+fn total(line: &str) -> Option<Total> {
+    let (samples, time) = line.strip_prefix("Total Samples:")?.split_once(',')?;
+    let time = time.trim().strip_prefix("Total events handled time:")?.trim_end_matches('.');
+    Some(Total { samples: samples.trim().parse().ok()?, time_ns: time_ns(time)? })
+}
+
+/// `342.52us`, `3500ns`, and without a unit whole nanoseconds.
+fn time_ns(word: &str) -> Option<u64> {
+    let (number, digits) = match word.strip_suffix("us") {
+        Some(number) => (number, 3),
+        None => (word.strip_suffix("ns").unwrap_or(word), 0),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let is_fraction = fraction.len() <= 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let whole: u64 = whole.parse().ok().filter(|_| is_fraction)?;
+    let padded = format!("{fraction:0<9}");
+    let fraction: u64 = padded[..digits].parse().unwrap_or(0);
+    whole.checked_mul(10u64.pow(digits as u32))?.checked_add(fraction)
+}
+
+fn percent(word: &str) -> Option<f64> {
+    let number = word.strip_suffix('%')?.parse::<f64>().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+impl Header {
+    /// A row's name and numbers; `None` for a line that is no row.
+    fn row(&self, line: &str) -> Option<(String, Numbers)> {
+        let (line, error_percent) = match line.rsplit_once("+-") {
+            Some((before, after)) => {
+                let word = after.trim().trim_end_matches(')').trim();
+                (before.trim_end().trim_end_matches('(').trim_end(), percent(word))
+            }
+            None => (line, None),
+        };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let name = words.len().checked_sub(self.columns.len()).filter(|name| *name > 0)?;
+        let mut numbers = Numbers { error_percent, ..Numbers::default() };
+        for (column, word) in self.columns.iter().zip(&words[name..]) {
+            match column {
+                Column::Samples => numbers.samples = word.parse().ok()?,
+                Column::SamplesShare => drop(percent(word)?),
+                Column::TimeShare => numbers.time_share = Some(percent(word)? / 100.0),
+                Column::Sum => numbers.sum_ns = Some(time_ns(word)?),
+                Column::Min => numbers.min_ns = Some(time_ns(word)?),
+                Column::Max => numbers.max_ns = Some(time_ns(word)?),
+                Column::Mean => numbers.mean_ns = Some(time_ns(word)?),
+            }
+        }
+        Some((words[..name].join(" "), numbers))
+    }
+}
+
+impl Numbers {
+    /// The time of all samples: of the average, within what the printed share allows, because an
+    /// average of many samples is rounded more coarsely than their share.
+    fn sum_ns(&self, total: Option<&Total>) -> Option<u64> {
+        if self.sum_ns.is_some() {
+            return self.sum_ns;
+        }
+        let sum = self.mean_ns? as f64 * self.samples as f64;
+        let by_share = total.zip(self.time_share).map(|(total, share)| {
+            let ns = |share: f64| share * total.time_ns as f64;
+            let most = ns(share + HALF_DIGIT_SHARE) + HALF_DIGIT_NS;
+            [ns(share - HALF_DIGIT_SHARE) - HALF_DIGIT_NS, most]
+        });
+        let sum = by_share.map_or(sum, |[least, most]| sum.max(least).min(most));
+        Some(sum.round() as u64)
+    }
+
+    /// perf prints the standard error of the mean, and ktax the deviation of one exit.
+    fn squares_ns2(&self, sum_ns: u64) -> Option<u128> {
+        let (count, sum) = (self.samples as f64, sum_ns as f64);
+        let error = self.error_percent.filter(|error| *error >= ERROR_LEAST_PERCENT)?;
+        let mean = sum / count;
+        let variance = (error / 100.0 * mean).powi(2) * count;
+        let squares = variance * (count - 1.0) + sum * mean;
+        (self.samples > 1 && squares < u128::MAX as f64).then_some(squares as u128)
+    }
+
+    fn row(&self, reason: String, total: Option<&Total>) -> ExitRow {
+        let sum_ns = self.sum_ns(total);
+        ExitRow {
+            reason,
+            count: self.samples,
+            least_ns: self.min_ns,
+            most_ns: self.max_ns,
+            sum_ns,
+            squares_ns2: sum_ns.and_then(|sum| self.squares_ns2(sum)),
+            ..ExitRow::default()
+        }
+    }
+}
+
+impl Open {
+    fn add(&mut self, number: usize, line: &str) -> Result<(), ExitsError> {
+        if let Some((name, numbers)) = self.header.row(line) {
+            let name = match self.code.take() {
+                Some(code) if name == "UNKNOWN" => format!("{code:#x}"),
+                _ => name,
+            };
+            self.rows.push((name, numbers));
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix("unknown kvm exit code:") {
+            self.code = rest.split_whitespace().next().and_then(|code| code.parse().ok());
+        } else if line.contains('%') && line.split_whitespace().count() > 2 {
+            return Err(damaged(number, "a row that does not fit the header of its table"));
+        }
+        Ok(())
+    }
+
+    fn finish(self, total: Option<&Total>) -> Result<ExitTable, ExitsError> {
+        let mut rows: Vec<ExitRow> = Vec::new();
+        for (name, numbers) in &self.rows {
+            let row = numbers.row(name.clone(), total);
+            match rows.iter_mut().find(|other| other.reason == *name) {
+                Some(other) => merge(other, &row),
+                None => rows.push(row),
+            }
+        }
+        let source = match &*self.header.events {
+            "VM-EXIT" | "Event name" => SOURCE.to_owned(),
+            events => format!("{SOURCE}, {events}"),
+        };
+        let are_addresses = !rows.is_empty() && rows.iter().all(|row| is_address(&row.reason));
+        let rows_are = if are_addresses { ExitRows::Accesses } else { self.header.rows_are };
+        let mut table = ExitTable { of: self.of, source, rows_are, rows, ..ExitTable::default() };
+        if let Some(total) = total {
+            complete(&mut table, total, self.number)?;
+        }
+        Ok(table)
+    }
+}
+
+/// `0xfee00380:W`, `0x70:POUT`.
+fn is_address(name: &str) -> bool {
+    name.starts_with("0x") && name.contains(':')
+}
+
+/// Two rows of one name: perf prints several for codes that it does not know.
+fn merge(one: &mut ExitRow, other: &ExitRow) {
+    one.count = one.count.saturating_add(other.count);
+    one.sum_ns = one.sum_ns.zip(other.sum_ns).map(|(a, b)| a.saturating_add(b));
+    one.least_ns = one.least_ns.zip(other.least_ns).map(|(a, b)| a.min(b));
+    one.most_ns = one.most_ns.zip(other.most_ns).map(|(a, b)| a.max(b));
+    one.squares_ns2 = None;
+}
+
+/// Adds what the text leaves out of the table, as far as the total says it.
+fn complete(table: &mut ExitTable, total: &Total, number: usize) -> Result<(), ExitsError> {
+    let counted = table.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
+    if counted > total.samples {
+        let what = format!("the rows have {counted} samples, and the total says {}", total.samples);
+        return Err(damaged(number, &what));
+    }
+    if counted == total.samples {
+        return Ok(());
+    }
+    let has_times = table.rows.iter().all(|row| row.sum_ns.is_some());
+    let time_ns = total.time_ns.saturating_sub(table.sum_ns());
+    table.rows.push(ExitRow {
+        reason: LEFT_OUT.to_owned(),
+        count: total.samples - counted,
+        sum_ns: has_times.then_some(time_ns),
+        ..ExitRow::default()
+    });
+    table.warnings.push(Warning {
+        fact: format!("the text has rows for {counted} of {} samples", total.samples),
+        next_step: "give the whole output of `perf kvm stat report`".to_owned(),
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "kvm_stat_tests.rs"]
+mod tests;

@@ -1,0 +1,112 @@
+use super::error::ExitsError;
+use super::unread::unread;
+use super::{e500, hv, kvm_stat, recorded, trace};
+use crate::table::Per;
+use ktax_model::{ExitTable, check_exits};
+
+/// The largest file, in bytes: thousands of tables, or some million events as text.
+pub const FILE_MAX: u64 = 1 << 30;
+
+/// What a file with exit tables is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// What ktax wrote.
+    Recording,
+    /// debugfs' `timing`.
+    E500,
+    /// What `perf kvm stat` printed.
+    KvmStat,
+    /// debugfs' `timings`.
+    Book3sHv,
+    /// Events as text, which can be added up for the VM and for each vCPU.
+    Trace,
+}
+
+/// What a file is; `None` where it has no exit table.
+pub fn kind(text: &str) -> Option<FileKind> {
+    let has_timings = || hv::read(text).is_ok_and(|tables| !tables.is_empty());
+    // A trace is tried last: any number of other events may come before KVM's first.
+    match text {
+        text if recorded::is_one(text) => Some(FileKind::Recording),
+        text if e500::is_one(text) => Some(FileKind::E500),
+        text if kvm_stat::is_one(text) => Some(FileKind::KvmStat),
+        _ if has_timings() => Some(FileKind::Book3sHv),
+        text => trace::is_one(text).then_some(FileKind::Trace),
+    }
+}
+
+/// Reads the tables of a file, in the order of the file.
+pub fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+    let tables = match kind(text) {
+        Some(FileKind::Recording) => recorded::read(text)?,
+        Some(FileKind::E500) => e500::read(text)?,
+        Some(FileKind::KvmStat) => kvm_stat::read(text)?,
+        Some(FileKind::Trace) => trace::read(text, per)?,
+        // A damaged file is an error here.
+        Some(FileKind::Book3sHv) | None => hv::read(text)?,
+    };
+    check_exits(&tables)?;
+    if tables.is_empty() { Err(unread(text)) } else { Ok(tables) }
+}
+
+/// Whether a table is of a file to which the kernel only adds.
+pub(crate) fn is_cumulative(table: &ExitTable) -> bool {
+    [e500::SOURCE, hv::SOURCE].contains(&table.source.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use ktax_model::ExitFault;
+
+    #[test]
+    fn a_trace_is_one_wherever_its_first_event_of_kvm_is() {
+        let other = "a-1 [000] 1.500000: sched_wakeup: comm=b pid=9 prio=120\n".repeat(1500);
+        let kvm = "a-1 [000] 2.000000: kvm_entry: vcpu 0, rip 0x1\n\
+                   a-1 [000] 2.000007: kvm_exit: reason EXIT_HLT rip 0x1 info 0 0\n";
+        let tables = read(&format!("{other}{kvm}"), Per::Vm).unwrap();
+        assert_eq!(tables[0].row("TIMEINGUEST").unwrap().sum_ns, Some(7000));
+        let error = read(&other, Per::Vm).unwrap_err().to_string();
+        assert!(
+            error.starts_with("it is a trace with 1500 sched_wakeup, and has no exit"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_reason_twice_in_a_timing_file_is_refused() {
+        let row = "MMIO\t1\t1\t1\t1\t400\n";
+        let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{row}{row}");
+        let error = read(&text, Per::Vm).unwrap_err();
+        let fault = ExitFault::Twice { table: 1, reason: "MMIO".into() };
+        assert_eq!(error, ExitsError::Table(fault));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_table_or_an_error(text in "\\PC*|.*") {
+            let _ = read(&text, Per::Vm);
+        }
+
+        #[test]
+        fn any_row_is_a_row_or_an_error(
+            rows in vec("[A-Z()_ ]{0,12}\t-?[0-9]{0,11}(\t[0-9]{0,20}){3}\t-?[0-9]{0,20}", 0..40),
+        ) {
+            let text = format!("type\tcount\tmin\tmax\tsum\tsum_squared\n{}\n", rows.join("\n"));
+            if let Ok(tables) = read(&text, Per::Vm) {
+                prop_assert_eq!(tables[0].rows.len(), rows.len());
+                let _ = tables[0].sum_ns();
+            }
+        }
+
+        #[test]
+        fn any_timings_are_a_table_or_an_error(
+            rows in vec("[a-z_]{1,12}: ([0-9]{0,21} ?){0,5}", 0..9),
+        ) {
+            let _ = read(&rows.join("\n"), Per::Vm);
+        }
+    }
+}

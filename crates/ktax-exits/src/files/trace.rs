@@ -1,0 +1,251 @@
+//! Events as text, recorded anywhere: `perf script`, `trace-cmd report`, and the kernel's own
+//! `trace` file.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::error::ExitsError;
+use super::hint::{Tool, missing_returns, missing_scheduling, no_entries, no_pairs};
+use super::line::{Line, line};
+use super::reason::{UNREADABLE, architecture, exit_reason, field, return_reason};
+use crate::architecture::{Architecture, is_entry, is_exit, may_sleep};
+use crate::fold::{Fold, VcpuEvent};
+use crate::recording::{Reason, Stage, Thread};
+use crate::table::{CountedExits, Per, Recorded};
+use ktax_model::{EXIT_REASONS_MAX, ExitTable, Warning};
+
+/// A thread, when, and what happened to it.
+type Happened<'a> = (u32, &'a str, u64, VcpuEvent);
+
+pub(super) fn is_one(text: &str) -> bool {
+    text.lines().filter_map(line).any(|line| line.event.starts_with("kvm"))
+}
+
+/// What the lines of a trace are of.
+struct Kind {
+    /// Whether the guest's exits were recorded, and not only KVM_RUN's returns.
+    has_exits: bool,
+    has_switches: bool,
+    /// Whether returns to the VMM were recorded: without them its time looks like the kernel's.
+    has_returns: bool,
+    architecture: Option<&'static Architecture>,
+    tool: Tool,
+}
+
+impl Kind {
+    fn detect(lines: &[Line]) -> Kind {
+        let is_switch = |line: &Line| switched(line).is_some();
+        Kind {
+            has_exits: lines.iter().any(|line| is_exit(line.event)),
+            has_switches: lines.iter().any(is_switch),
+            has_returns: lines.iter().any(|line| line.event == "kvm_userspace_exit"),
+            architecture: lines.iter().find_map(|line| architecture(line.event, line.text)),
+            tool: Tool::detect(lines),
+        }
+    }
+
+    /// What the time between an exit and the next one is of, and the source.
+    fn names(&self) -> (&'static str, String) {
+        let Some(one) = self.architecture.filter(|_| self.has_exits) else {
+            return match self.has_exits {
+                true => ("TIMEINGUEST", "kvm_entry and kvm_exit, from a trace".to_owned()),
+                false => ("KVM_RUN", "KVM_RUN, from a trace".to_owned()),
+            };
+        };
+        let short = |event: &'static str| event.split_once(':').map_or(event, |(_, name)| name);
+        let mut events: Vec<&str> = one.events().map(short).collect();
+        let exit = events.pop().unwrap_or_default();
+        let source = match events.is_empty() {
+            true => format!("{exit}, from a trace"),
+            false => format!("{} and {exit}, from a trace", events.join(", ")),
+        };
+        ("TIMEINGUEST", source)
+    }
+}
+
+pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
+    let lines: Vec<Line> = text.lines().filter_map(line).collect();
+    let kind = Kind::detect(&lines);
+    let mut reasons = Reasons::default();
+    let mut events: Vec<Happened> = Vec::new();
+    for line in &lines {
+        events.extend(happened(line, kind.has_exits, &mut reasons));
+        if reasons.names.len() > EXIT_REASONS_MAX {
+            return Err(ExitsError::Reasons);
+        }
+    }
+    let counted = counted(&events);
+    if counted.exits.is_empty() {
+        return Err(no_pairs(&lines, kind.architecture, kind.tool));
+    }
+    events.sort_by_key(|(_, _, ns, _)| *ns);
+    let mut fold = Fold::default();
+    for (tid, name, ns, event) in events {
+        fold.add(tid, name, ns, event);
+    }
+    let (guest, source) = kind.names();
+    let name = |reason: Reason| match reason {
+        Reason::GUEST => guest.to_owned(),
+        other => reasons.names[other.code as usize].clone(),
+    };
+    let recorded = Recorded {
+        recording: &fold.recording(),
+        of: "",
+        source: &source,
+        name: &name,
+        // When it began nobody knows: events that are no KVM's may have been left out of it.
+        began: None,
+        end: &|_, thread: &Thread| thread.last,
+        counted: &counted,
+        has_switches: kind.has_switches,
+        may_sleep: &|reason| may_sleep(&name(reason)),
+    };
+    let mut tables = recorded.tables(per);
+    for table in &mut tables {
+        say_what_is_missing(table, &kind);
+        if !lines.iter().any(|line| line.is_fine) && table.is_timed() {
+            table.warnings.push(coarse());
+        }
+        if !kind.has_returns && table.is_timed() {
+            table.warnings.push(missing_returns(kind.tool));
+        }
+        table.warnings.extend(unreadable(table));
+    }
+    Ok(tables)
+}
+
+fn say_what_is_missing(table: &mut ExitTable, kind: &Kind) {
+    if !table.is_timed() {
+        table.missing.push(no_entries(kind.architecture, kind.tool, kind.has_exits));
+    } else if !kind.has_switches {
+        table.missing.push(missing_scheduling(kind.tool));
+    }
+}
+
+/// How often each thread left the guest for each reason, and the threads without entries: if most
+/// of the exits have no entry behind them, the time up to the next event is not the exit's.
+fn counted(events: &[Happened]) -> CountedExits {
+    let mut exits: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
+    let mut by_thread: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for (tid, _, _, event) in events {
+        match event {
+            VcpuEvent::Enter => by_thread.entry(*tid).or_default()[0] += 1,
+            VcpuEvent::Left(reason, _) => {
+                by_thread.entry(*tid).or_default()[1] += 1;
+                *exits.entry((*tid, *reason)).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    let is_untimed = |(_, [entries, exits]): &(&u32, &[u64; 2])| *entries * 2 < *exits;
+    let untimed: BTreeSet<u32> = by_thread.iter().filter(is_untimed).map(|(tid, _)| *tid).collect();
+    CountedExits { exits, untimed }
+}
+
+fn coarse() -> Warning {
+    Warning {
+        fact: "the trace's times are whole microseconds".to_owned(),
+        next_step: "write it with `perf script --ns` or `trace-cmd report -t`".to_owned(),
+    }
+}
+
+fn unreadable(table: &ExitTable) -> Option<Warning> {
+    let count = table.row(UNREADABLE)?.count;
+    Some(Warning {
+        fact: format!(
+            "{count} exits have a text without a reason that ktax can read; they are in the row \
+             {UNREADABLE}"
+        ),
+        next_step: "record on the host with `ktax exits record`, which reads the kernel's own \
+                    records"
+            .to_owned(),
+    })
+}
+
+/// Names in the order in which they were met.
+#[derive(Default)]
+struct Reasons {
+    names: Vec<String>,
+    codes: HashMap<String, u64>,
+}
+
+impl Reasons {
+    fn number(&mut self, name: String) -> Reason {
+        let code = self.codes.get(&name).copied().unwrap_or_else(|| {
+            let code = self.names.len() as u64;
+            self.names.push(name.clone());
+            self.codes.insert(name, code);
+            code
+        });
+        Reason { code, detail: 0 }
+    }
+}
+
+fn happened<'a>(line: &Line<'a>, has_exits: bool, reasons: &mut Reasons) -> Vec<Happened<'a>> {
+    let this = |event| vec![(line.tid, line.comm, line.ns, event)];
+    match line.event {
+        event if is_entry(event) => this(VcpuEvent::Enter),
+        event if is_exit(event) => {
+            this(VcpuEvent::Left(reasons.number(exit_reason(line.text)), Stage::Kernel))
+        }
+        // LoongArch says only here that an exit was the guest's wait.
+        "kvm_exit_idle" => this(VcpuEvent::Refined(reasons.number("IDLE".to_owned()))),
+        "kvm_userspace_exit" if has_exits => this(VcpuEvent::Moves(Stage::User)),
+        "kvm_userspace_exit" => {
+            this(VcpuEvent::Left(reasons.number(return_reason(line.text)), Stage::User))
+        }
+        "sys_enter_ioctl" if is_kvm_run(line.text) => match has_exits {
+            true => this(VcpuEvent::Moves(Stage::Kernel)),
+            false => this(VcpuEvent::Enter),
+        },
+        "sched_switch" => switched(line).unwrap_or_default(),
+        "sched_wakeup" => match number_after(line.text, " pid=") {
+            Some(tid) => vec![(tid, "", line.ns, VcpuEvent::Wakeup)],
+            None => vec![],
+        },
+        _ => vec![],
+    }
+}
+
+fn is_kvm_run(text: &str) -> bool {
+    let cmd = text.split_once("cmd: ").map(|(_, rest)| rest.split(',').next().unwrap_or(rest));
+    let number =
+        cmd.and_then(|cmd| u64::from_str_radix(cmd.trim().trim_start_matches("0x"), 16).ok());
+    matches!(number.or_else(|| field(text, "cmd")), Some(0xae80 | 0x2000_ae80))
+}
+
+/// `prev_pid=7 … prev_state=S ==> … next_pid=9 …`, shorter `a:7 [120] S ==> b:9 [120]`, or numbers
+/// alone, `prev_pid=7 … prev_state=1 … next_pid=9`.
+fn switched<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
+    if line.event != "sched_switch" {
+        return None;
+    }
+    let Some((from, to)) = line.text.split_once(" ==> ") else { return raw_switch(line) };
+    let (state, from, to) = match from.rsplit_once("prev_state=") {
+        Some((before, state)) => {
+            (state, number_after(before, " prev_pid=")?, number_after(to, " next_pid=")?)
+        }
+        None => {
+            let tid = |task: &str| task.rsplit_once(" [")?.0.rsplit_once(':')?.1.parse().ok();
+            let (task, state) = from.rsplit_once(' ')?;
+            (state, tid(task)?, tid(to)?)
+        }
+    };
+    let off = VcpuEvent::Off { could_run: state.trim().starts_with('R') };
+    Some(vec![(from, "", line.ns, off), (to, "", line.ns, VcpuEvent::On)])
+}
+
+/// A record that trace-cmd could not print. The states below 256 are those of a thread that waits.
+fn raw_switch<'a>(line: &Line<'a>) -> Option<Vec<Happened<'a>>> {
+    let number = |name| field(line.text, name);
+    let off = VcpuEvent::Off { could_run: number("prev_state")? & 0xff == 0 };
+    let [from, to] = [number("prev_pid")?, number("next_pid")?].map(|tid| tid as u32);
+    Some(vec![(from, "", line.ns, off), (to, "", line.ns, VcpuEvent::On)])
+}
+
+fn number_after(text: &str, key: &str) -> Option<u32> {
+    text.split_once(key)?.1.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "trace_tests.rs"]
+mod tests;

@@ -1,0 +1,192 @@
+//! Linux and raw guests of an x86 host: the commands that record one, and what their output means.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::argv::padding;
+use super::engine::Recorded;
+use super::frame::Said;
+use ktax_engine::Stop;
+use ktax_engine::initramfs::{DIRECTORY, PROGRAM, append, append_console, end};
+use ktax_engine::payload;
+use ktax_engine::wire::{self, Answer, arguments, parse_answer};
+use ktax_model::{
+    ExitRun, ExitTable, Failure, Layout, SavedResult, Signature, Workload, read_results,
+};
+
+/// The guest's first process: it runs one program between two marks, and switches the guest off.
+const INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
+
+/// A guest's machine.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// Its kernel, a bzImage.
+    pub image: PathBuf,
+    /// Added to its kernel's command line.
+    pub boot_line: String,
+    /// Features of KVM that are hidden from it.
+    pub without: Vec<String>,
+    pub cpus: u8,
+    pub memory_mib: u32,
+}
+
+/// What a guest does while it is recorded.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// It boots, and goes off.
+    Boot,
+    /// It has no kernel, and leaves for one reason, so often.
+    Raw { kind: String, count: u32 },
+    /// It runs one program; with `native`, the host runs the program too.
+    Program { workload: Workload, native: bool },
+}
+
+/// The guest's initramfs.
+pub(super) fn archive() -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
+    for name in ["dev", "proc", "sys", "tmp"] {
+        append(&mut archive, name, DIRECTORY, &[])?;
+    }
+    append_console(&mut archive)?;
+    for (name, content) in
+        [("init", INIT), ("ktax-guest", payload::GUEST), ("ktax-hello", payload::HELLO)]
+    {
+        append(&mut archive, name, PROGRAM, content)?;
+    }
+    end(archive)
+}
+
+const TABLE: &str = "/tmp/table.json";
+
+/// The commands of the host: record, print the table, and run the program without a guest where
+/// that is asked for.
+pub(super) fn commands(guest: &Guest, task: &Task, layout: &Layout) -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let record = words(&["/ktax", "exits", "record", "--level", "exits", "--out", TABLE]);
+    let vmm = |form: &str| words(&["--", "/ktax", "vmm", form]);
+    let report = words(&["/ktax", "exits", "report", TABLE, "--json"]);
+    match task {
+        Task::Boot => vec![[record, vmm("linux"), linux(guest, layout, &[])].concat(), report],
+        Task::Raw { kind, count } => {
+            let raw = vec![format!("--{kind}"), count.to_string()];
+            vec![[record, vmm("raw"), raw].concat(), report]
+        }
+        Task::Program { workload, native } => {
+            let arguments = arguments(workload);
+            let linux = linux(guest, layout, &arguments);
+            let marked = words(&["--stop-at-marks"]);
+            let from = words(&["--from-stop"]);
+            let record = [record, from, vmm("linux"), marked, linux].concat();
+            let native = native.then(|| [words(&["/files/ktax-guest"]), arguments].concat());
+            [record, report].into_iter().chain(native).collect()
+        }
+    }
+}
+
+fn linux(guest: &Guest, layout: &Layout, arguments: &[String]) -> Vec<String> {
+    let own = "console=ttyS0 quiet panic=-1 nokaslr norandmaps";
+    let (pad, more) = (padding(layout), &guest.boot_line);
+    let mut line = [own, &pad, more, "--"].map(str::to_owned).to_vec();
+    line.retain(|words| !words.is_empty());
+    // Before the first mark, so that it moves what is recorded and is not in it.
+    line.extend((layout.phase > 0).then(|| format!("phase={}", layout.phase)));
+    line.push("run".into());
+    line.extend_from_slice(arguments);
+    let line = line.join(" ");
+    let mut words: Vec<String> =
+        ["--kernel", "/files/kernel", "--initrd", "/files/initrd"].map(str::to_owned).to_vec();
+    words.extend(["--append".into(), line]);
+    words.extend(["--cpus".into(), guest.cpus.to_string()]);
+    words.extend(["--memory-mib".into(), guest.memory_mib.to_string()]);
+    words.extend(guest.without.iter().flat_map(|name| ["--without".into(), name.clone()]));
+    words
+}
+
+/// What the answers to [`commands`] say of a row.
+pub(super) fn outcome(row: &str, task: &Task, said: &[Said]) -> Result<Recorded, Stop> {
+    let [recorded, reported, native @ ..] = said else {
+        let reason = "it has fewer answers than commands".into();
+        return Err(Failure::Garbled { reason }.into());
+    };
+    // A guest that panics goes off like any other, and is recorded to its end.
+    if recorded.status != 0 || wire::panic_message(&recorded.stdout).is_some() {
+        let message = |said| format!("the recording failed: {said}");
+        return Err(failed(recorded, |said| Failure::Refused { message: message(said) }));
+    }
+    let table = exit_tables(&reported.stdout).and_then(|tables| tables.into_iter().next());
+    let no_table = || {
+        failed(reported, |said| Failure::Garbled { reason: format!("there is no table: {said}") })
+    };
+    let table = table.ok_or_else(no_table)?;
+    let mut run = ExitRun { row: row.to_owned(), table, guest_ns: None, native_ns: None };
+    let mut signature = Signature::new();
+    if let Task::Program { workload, .. } = task {
+        let (guest_ns, work) = region(recorded, workload)?;
+        (run.guest_ns, signature) = (Some(guest_ns), work);
+        let native = native.first().map(|said| region(said, workload)).transpose()?;
+        run.native_ns = native.map(|(ns, _)| ns);
+    }
+    Ok(Recorded { run, signature, console: console(recorded) })
+}
+
+/// What `ktax exits report --json` printed.
+fn exit_tables(stdout: &[u8]) -> Option<Vec<ExitTable>> {
+    let saved = read_results(std::str::from_utf8(stdout).ok()?).ok()?.pop()?;
+    match saved.result {
+        SavedResult::Exits(tables) => Some(tables),
+        _ => None,
+    }
+}
+
+/// A failed row of what a command printed; a panic of the guest's kernel comes before all else.
+fn failed(said: &Said, failure: impl FnOnce(String) -> Failure) -> Stop {
+    let console = console(said);
+    let failure = match wire::panic_message(&console) {
+        Some(message) => Failure::Panic { message },
+        None => failure(wire::tail(&console)),
+    };
+    Stop::Failed(failure, console)
+}
+
+/// All that a command printed: of the one that records, the guest's console first.
+fn console(said: &Said) -> Vec<u8> {
+    [&said.stdout[..], &said.stderr].concat()
+}
+
+/// How long the program's Region took, and what work it did, as the program says it.
+fn region(said: &Said, workload: &Workload) -> Result<(u64, Signature), Stop> {
+    let Some(whole) = answer(&said.stdout) else {
+        return Err(failed(said, |console| Failure::Silent { console }));
+    };
+    let garbled = |reason: String| failed(said, |_| Failure::Garbled { reason });
+    match parse_answer(whole.as_bytes(), &workload.program) {
+        Ok(Answer::Done(done)) => {
+            let time = done.values.get("nanoseconds").copied();
+            let time = time.ok_or_else(|| garbled("it does not say how long it took".into()))?;
+            let deviations = workload.deviations(&done.signature).join("; ");
+            if !deviations.is_empty() {
+                return Err(failed(said, |_| Failure::WrongWork { deviations }));
+            }
+            Ok((time, done.signature))
+        }
+        Ok(Answer::Refused(message)) => Err(failed(said, |_| Failure::Refused { message })),
+        Err(error) => Err(garbled(error.to_string())),
+    }
+}
+
+/// A program's answer among what else is on a console: a last line without its end, and what the
+/// monitor prints, are not the program's.
+fn answer(console: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(console).replace('\r', "");
+    let (_, answer) = text.split_once("ktax 1\n")?;
+    let is_last = |line: &&str| *line == "end" || line.starts_with("fail ");
+    let lines = answer.lines().take_while(|line| !is_last(line));
+    let last = answer.lines().find(is_last);
+    let mut whole = String::from("ktax 1\n");
+    lines.chain(last).for_each(|line| whole += &format!("{line}\n"));
+    Some(whole)
+}
+
+#[cfg(test)]
+#[path = "guest_tests.rs"]
+mod tests;

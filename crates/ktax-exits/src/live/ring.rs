@@ -1,0 +1,162 @@
+//! The same events through perf's ring buffers, added up here: where eBPF is refused.
+
+use std::fs;
+use std::path::Path;
+
+use perf_event::data::Record;
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Clock, ReadFormat, SampleFlag, Sampler};
+use rustix::process::{Resource, Rlimit};
+
+use super::decode::decode;
+use super::error::LiveError;
+use super::hook::{Hook, HookPoint};
+use super::points::Points;
+use super::source::{Source, now_ns};
+use crate::fold::Fold;
+use crate::recording::Recording;
+
+/// Bytes of one ring, a power of two, and of all. At 200 for an event and ten looks a second, the
+/// largest has room for 800 000 events a second.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 1 << 19..=1 << 24;
+const ALL_RINGS_BYTES: usize = 1 << 29;
+
+/// Rings, one for each tracepoint and CPU, and what came from them.
+pub struct Ring {
+    process: u32,
+    rings: Vec<(Sampler, Hook)>,
+    /// Between these, ns, all rings were on.
+    since: u64,
+    until: Option<u64>,
+    /// Read, and not yet in order: another ring may have an older one.
+    waiting: Vec<Sample>,
+    /// Of which the rings told with a later event.
+    told_lost: u64,
+    fold: Fold,
+}
+
+struct Sample {
+    time: u64,
+    tid: u32,
+    hook: Hook,
+    record: Vec<u8>,
+}
+
+impl Ring {
+    /// Watches the threads of a process from now on.
+    pub fn attach(points: &Points, process: u32) -> Result<Ring, LiveError> {
+        // One descriptor for each; 128 CPUs need more than the usual 1024.
+        let limit = rustix::process::getrlimit(Resource::Nofile);
+        let most = Rlimit { current: limit.maximum, ..limit };
+        let _ = rustix::process::setrlimit(Resource::Nofile, most);
+        let (mut rings, cpus) = (Vec::new(), online_cpus());
+        let share = ALL_RINGS_BYTES / (cpus.len() * points.points.len()).max(1);
+        let bytes = (1 << share.ilog2()).clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        for cpu in cpus {
+            for point in &points.points {
+                let failed = |error| LiveError::attach(&point.event, error);
+                rings.push((open(point, cpu, bytes).map_err(failed)?, point.hook));
+            }
+        }
+        for (ring, _) in &mut rings {
+            ring.enable().map_err(|error| LiveError::attach("perf events", error))?;
+        }
+        let fold = Fold::default();
+        let (since, waiting) = (now_ns(), vec![]);
+        Ok(Ring { process, rings, since, until: None, waiting, told_lost: 0, fold })
+    }
+
+    /// Takes what is in the rings, and adds up what no ring can have an older event than.
+    fn drain(&mut self, until: u64) {
+        for (ring, hook) in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                match record.parse_record() {
+                    Ok(Record::Sample(sample)) => {
+                        let (Some(time), Some(pid), Some(tid), Some(raw)) =
+                            (sample.time(), sample.pid(), sample.tid(), sample.raw())
+                        else {
+                            continue;
+                        };
+                        if time < self.since || self.until.is_some_and(|until| time > until) {
+                            continue;
+                        }
+                        let is_ours = hook.is_of_the_scheduler() || pid == self.process;
+                        if is_ours {
+                            let record = raw.to_vec();
+                            self.waiting.push(Sample { time, tid, hook: *hook, record });
+                        }
+                    }
+                    Ok(Record::Lost(lost)) => self.told_lost += lost.lost,
+                    _ => {}
+                }
+            }
+        }
+        self.fold.lost = self.told_lost;
+        self.waiting.sort_by_key(|sample| sample.time);
+        let ready = self.waiting.partition_point(|sample| sample.time <= until);
+        for sample in self.waiting.drain(..ready) {
+            for (tid, event) in decode(sample.hook, &sample.record, sample.tid) {
+                let is_known = self.fold.knows(tid) || sample.hook.is_of_the_scheduler();
+                let name = if is_known { String::new() } else { thread_name(self.process, tid) };
+                self.fold.add(tid, &name, sample.time, event);
+            }
+        }
+    }
+}
+
+fn open(point: &HookPoint, cpu: usize, bytes: usize) -> std::io::Result<Sampler> {
+    let mut builder = Builder::new(Tracepoint::with_id(point.id));
+    builder.any_pid().one_cpu(cpu).include_kernel().clockid(Clock::MONOTONIC).sample_period(1);
+    builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::RAW);
+    builder.wakeup_watermark(bytes / 2);
+    builder.read_format(ReadFormat::LOST);
+    let event = builder.build().or_else(|_| builder.read_format(ReadFormat::empty()).build())?;
+    event.sampled(bytes)
+}
+
+fn thread_name(process: u32, tid: u32) -> String {
+    let path = format!("/proc/{process}/task/{tid}/comm");
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+/// By their directories, of which a CPU that is off has no `topology`.
+fn online_cpus() -> Vec<usize> {
+    let is_online =
+        |cpu: &usize| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/topology")).exists();
+    let all = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
+    let number = |name: String| name.strip_prefix("cpu")?.parse().ok();
+    all.filter_map(name).filter_map(number).filter(is_online).collect()
+}
+
+impl Source for Ring {
+    fn name(&self) -> &'static str {
+        "perf ring buffer"
+    }
+
+    fn poll(&mut self) -> Result<(), LiveError> {
+        // What is stamped before now is in its ring, or about to be: the margin is for that.
+        const MARGIN_NS: u64 = 10_000_000;
+        let until = now_ns().saturating_sub(MARGIN_NS);
+        self.drain(until);
+        Ok(())
+    }
+
+    fn recording(&self) -> Result<Recording, LiveError> {
+        Ok(Recording { until: self.until, ..self.fold.recording() })
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Recording, LiveError> {
+        self.until = Some(now_ns());
+        for (ring, _) in &mut self.rings {
+            ring.disable().map_err(|error| LiveError::attach("perf events", error))?;
+        }
+        self.drain(u64::MAX);
+        // A ring tells what did not fit with a later event; the kernel's own count, of 6.0 and
+        // later, has the last too. To read it while events count is an interrupt for their CPU.
+        let count = |(ring, _): &mut (Sampler, Hook)| ring.read_full().ok()?.lost();
+        let counted: u64 = self.rings.iter_mut().filter_map(count).sum();
+        self.fold.lost = self.told_lost.max(counted);
+        self.recording()
+    }
+}

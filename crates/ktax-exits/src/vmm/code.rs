@@ -1,0 +1,135 @@
+//! The machine code of the raw guest: one loop for each kind, then its end.
+
+use super::interrupts::{self, Part};
+use super::loops::Loops;
+use ktax_model::RawKind;
+
+/// The port that the loop writes to; nothing answers there.
+const LOOP_PORT: u16 = 0x1f4;
+/// The guest ends itself by a write to this port.
+pub(super) const END_PORT: u16 = 0x1f8;
+/// A register of the PIC that KVM has in the kernel: its interrupt mask.
+const PIC_MASK: u8 = 0x21;
+/// The microcode's revision, IA32_BIOS_SIGN_ID: an MSR that no guest reads or writes without an
+/// exit. KVM ignores what a guest writes to it.
+const MSR: u32 = 0x8b;
+/// From here on are the pages that the guest touches, each once.
+const FRESH: u32 = 0x20_0000;
+const PAGE: u32 = 0x1000;
+/// An address without memory, in the gigabyte that the guest's page tables map.
+const MMIO_ADDRESS: u32 = 0x3000_0000;
+const _: () = assert!(RawKind::FAULTS_MAX == (MMIO_ADDRESS - FRESH) / PAGE);
+
+/// Bytes of memory that the loops need.
+pub(super) fn memory(loops: &Loops) -> usize {
+    FRESH as usize + PAGE as usize * loops.times(RawKind::Fault) as usize
+}
+
+/// Position-independent code for 64-bit mode.
+pub(super) fn assemble(loops: &Loops) -> Vec<u8> {
+    let mut code = Vec::new();
+    for kind in RawKind::ALL.into_iter().filter(|kind| loops.times(*kind) > 0) {
+        let Part { before, body, after } = part(kind);
+        code.extend(before);
+        repeat(&mut code, loops.times(kind), &body);
+        code.extend(after);
+    }
+    code.extend(mov_dx(END_PORT));
+    // out dx, al; jmp to itself
+    code.extend([0xee, 0xeb, 0xfe]);
+    code
+}
+
+fn part(kind: RawKind) -> Part {
+    let [msr, address, fresh, page] = [MSR, MMIO_ADDRESS, FRESH, PAGE].map(u32::to_le_bytes);
+    let (before, body) = match kind {
+        // xor eax, eax; xor ecx, ecx; cpuid
+        RawKind::Cpuid => (vec![], vec![0x31, 0xc0, 0x31, 0xc9, 0x0f, 0xa2]),
+        // mov ecx, MSR; then: rdmsr
+        RawKind::Rdmsr => ([&[0xb9][..], &msr].concat(), vec![0x0f, 0x32]),
+        // mov ecx, MSR; xor eax, eax; xor edx, edx; then: wrmsr
+        RawKind::Wrmsr => {
+            ([&[0xb9][..], &msr, &[0x31, 0xc0, 0x31, 0xd2]].concat(), vec![0x0f, 0x30])
+        }
+        // mov edi, FRESH; then: mov byte ptr [rdi], 1; add edi, PAGE
+        RawKind::Fault => {
+            ([&[0xbf][..], &fresh].concat(), [&[0xc6, 0x07, 1, 0x81, 0xc7][..], &page].concat())
+        }
+        // mov al, 0xff; out PIC_MASK, al
+        RawKind::Pic => (vec![], vec![0xb0, 0xff, 0xe6, PIC_MASK]),
+        RawKind::Interrupt => return interrupts::interrupt(),
+        RawKind::Wake => return interrupts::wake(),
+        RawKind::SelfIpi => return interrupts::self_ipi(),
+        RawKind::Ipi => return interrupts::ipi(),
+        // out dx, al
+        RawKind::Out => (mov_dx(LOOP_PORT).to_vec(), vec![0xee]),
+        // mov dword ptr [MMIO_ADDRESS], 1
+        RawKind::Mmio => (vec![], [&[0xc7, 0x04, 0x25][..], &address, &[1, 0, 0, 0]].concat()),
+        // hlt
+        RawKind::Hlt => (vec![], vec![0xf4]),
+    };
+    Part { before, body, after: vec![] }
+}
+
+fn mov_dx(port: u16) -> [u8; 4] {
+    let [low, high] = port.to_le_bytes();
+    [0x66, 0xba, low, high]
+}
+
+/// `times` in R15, which no body touches.
+fn repeat(code: &mut Vec<u8>, times: u32, body: &[u8]) {
+    /// Of `dec r15` and `jnz rel8`.
+    const TAIL: usize = 5;
+    // mov r15d, times: the upper half becomes zero
+    code.extend([0x41, 0xbf]);
+    code.extend(times.to_le_bytes());
+    code.extend(body);
+    let back = i8::try_from(body.len() + TAIL).expect("a body is a few bytes").wrapping_neg();
+    // dec r15; jnz body
+    code.extend([0x49, 0xff, 0xcf, 0x75, back.to_le_bytes()[0]]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: [u8; 7] = [0x66, 0xba, 0xf8, 0x01, 0xee, 0xeb, 0xfe];
+
+    fn of(kind: RawKind, times: u32) -> Vec<u8> {
+        assemble(&Loops::default().with(kind, times))
+    }
+
+    #[test]
+    fn nothing_to_do_is_the_end_at_once() {
+        assert_eq!(assemble(&Loops::default()), END);
+    }
+
+    #[test]
+    fn a_loop_jumps_back_to_its_body() {
+        let code = of(RawKind::Hlt, 0x0102_0304);
+        let hlt = [0x41, 0xbf, 4, 3, 2, 1, 0xf4, 0x49, 0xff, 0xcf, 0x75, 0xfa];
+        assert_eq!(code[..12], hlt);
+        assert_eq!(code[12..], END);
+        // From the byte after the jump (12) to the body (6).
+        assert_eq!(i8::from_le_bytes([0xfa]), 6 - 12);
+    }
+
+    #[test]
+    fn a_loop_has_what_it_needs_before() {
+        let code = of(RawKind::Out, 1);
+        assert_eq!(code[..4], [0x66, 0xba, 0xf4, 0x01]);
+        assert_eq!(code.len() - END.len(), 4 + 6 + 1 + 5);
+        assert_eq!(of(RawKind::Mmio, 1).len() - END.len(), 6 + 11 + 5);
+    }
+
+    #[test]
+    fn the_loops_follow_one_another() {
+        let all = (1..).zip(RawKind::ALL);
+        let all = all.fold(Loops::default(), |loops, (times, kind)| loops.with(kind, times));
+        let code = assemble(&all);
+        let places = (0..code.len() - 1).filter(|at| code[*at..].starts_with(&[0x41, 0xbf]));
+        let counts: Vec<u8> = places.map(|at| code[at + 2]).collect();
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert!(code.ends_with(&END));
+    }
+}

@@ -1,0 +1,266 @@
+//! Reads files out of the tar archive of a package. The path of an entry selects it, and is never
+//! used as a path on disk.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use tar::Entry;
+
+use super::archive::{Contents, bad_package};
+use crate::error::{KernelError, is_full};
+use crate::limits::{CONFIG_MAX, MODULE_MAX};
+use crate::package::Package;
+use ktax_host::disk::read_up_to;
+use ktax_host::text::escape;
+
+/// The largest image in a package, in bytes.
+const VMLINUZ_MAX: u64 = 256 << 20;
+/// ktax reads at most this many bytes of a package. No kernel package is larger.
+const TREE_MAX: u64 = 8 << 30;
+/// The list of modules that are built in, which is taken by this name.
+pub(super) const BUILT_IN: &str = "modules.builtin";
+/// The list of modules that can be loaded, which is taken by this name.
+pub(super) const LOADABLE: &str = "modules.order";
+/// ktax keeps at most this many kernels and this many configs in memory.
+const FILES_MAX: usize = 8;
+
+/// Returns `./boot/vmlinuz-X`, or `./boot/vmlinux-X` of some architectures, and `./boot/config-X`
+/// of the tar stream `tree` of `package`.
+///
+/// # Errors
+/// If there is no kernel or more than one, a file is too large, or the stream is damaged.
+pub(super) fn unpack(tree: impl Read, package: &Package) -> Result<Contents, KernelError> {
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
+    let mut archive = tar::Archive::new(tree.take(TREE_MAX));
+    let mut kernels = Vec::new();
+    let mut configs = Vec::new();
+    for entry in archive.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = entry.path_bytes().into_owned();
+        let (files, release, limit) = match select(&path) {
+            Some(Boot::Vmlinuz(release)) => (&mut kernels, release, VMLINUZ_MAX),
+            Some(Boot::Config(release)) => (&mut configs, release, CONFIG_MAX),
+            None => continue,
+        };
+        if files.len() == FILES_MAX {
+            return Err(bad(io::Error::other("too many files in /boot")));
+        }
+        files.push((release.to_owned(), read(&mut entry, limit).map_err(bad)?));
+    }
+    one(kernels, configs, package)
+}
+
+/// Writes the one `./usr/src/linux-source-*.tar.xz` of `package` to `archive`.
+pub(super) fn take_source(
+    tree: impl Read,
+    package: &Package,
+    archive: &Path,
+) -> Result<(), KernelError> {
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
+    let mut tar = tar::Archive::new(tree.take(TREE_MAX));
+    for entry in tar.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        let path = entry.path_bytes().into_owned();
+        let path = path.strip_prefix(b"./").unwrap_or(&path);
+        if path.starts_with(b"usr/src/linux-source-") && path.ends_with(b".tar.xz") {
+            let written = File::create(archive)
+                .and_then(|mut file| io::copy(&mut entry, &mut file).map(drop));
+            return written.map_err(|error| match is_full(&error) {
+                true => KernelError::cache("write", archive, error),
+                false => bad(error),
+            });
+        }
+    }
+    Err(bad(io::Error::other("it contains no /usr/src/linux-source-*.tar.xz")))
+}
+
+/// The names and contents of the modules `names` in any directory below `./lib/modules/`.
+pub(super) fn take_modules(
+    tree: impl Read,
+    package: &Package,
+    names: &[&str],
+) -> Result<Vec<(String, Vec<u8>)>, KernelError> {
+    let bad = |error: io::Error| bad_package(package, &error.to_string());
+    let mut tar = tar::Archive::new(tree.take(TREE_MAX));
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+    for entry in tar.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        let path = entry.path_bytes().into_owned();
+        let Some(name) = module(&path).filter(|name| names.contains(name)) else { continue };
+        if entry.header().entry_type().is_file() && found.iter().all(|(other, _)| other != name) {
+            found.push((name.to_owned(), read(&mut entry, MODULE_MAX).map_err(bad)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The name of a module, compressed or not: the kernel itself unpacks it.
+fn module(path: &[u8]) -> Option<&str> {
+    let path = std::str::from_utf8(path.strip_prefix(b"./").unwrap_or(path)).ok()?;
+    let path = path.strip_prefix("usr/").unwrap_or(path);
+    let (_, file) = path.strip_prefix("lib/modules/")?.rsplit_once('/')?;
+    if let Some(list) = [BUILT_IN, LOADABLE].into_iter().find(|list| *list == file) {
+        return Some(list);
+    }
+    [".ko", ".ko.xz", ".ko.zst"].iter().find_map(|end| file.strip_suffix(end))
+}
+
+type Files = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn one(mut kernels: Files, configs: Files, package: &Package) -> Result<Contents, KernelError> {
+    let package = package.clone();
+    let Some((release, image)) = kernels.pop() else {
+        return Err(KernelError::NoImageInPackage { package });
+    };
+    if !kernels.is_empty() {
+        let all = kernels.iter().map(|(release, _)| release).chain([&release]);
+        let names: Vec<_> = all.map(|name| escape(&String::from_utf8_lossy(name))).collect();
+        return Err(KernelError::SeveralKernels { package, names: names.join(", ") });
+    }
+    let config = configs.into_iter().find(|(of, _)| *of == release).map(|(_, config)| config);
+    Ok(Contents { image, config })
+}
+
+enum Boot<'a> {
+    Vmlinuz(&'a [u8]),
+    Config(&'a [u8]),
+}
+
+/// The kind of a file in /boot, and the release in its name.
+fn select(path: &[u8]) -> Option<Boot<'_>> {
+    let path = path.strip_prefix(b"./").unwrap_or(path);
+    let name = path.strip_prefix(b"boot/").filter(|name| !name.contains(&b'/'))?;
+    let of = |kind: &[u8]| name.strip_prefix(kind).filter(|release| !release.is_empty());
+    let kernel = of(b"vmlinuz-").or_else(|| of(b"vmlinux-"));
+    kernel.map(Boot::Vmlinuz).or_else(|| of(b"config-").map(Boot::Config))
+}
+
+/// The content of an entry. The error names the entry.
+fn read(entry: &mut Entry<'_, impl Read>, limit: u64) -> io::Result<Vec<u8>> {
+    let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    read_up_to(entry, limit).map_err(|error| io::Error::other(format!("{path}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn package() -> Package {
+        Package::new("linux-image-x", "1-1").unwrap()
+    }
+
+    fn tree(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            let mut header = tar::Header::new_gnu();
+            // `set_path` refuses the paths of an evil archive, so set the bytes.
+            header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_size(content.len() as u64);
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_cksum();
+            tar.append(&header, *content).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    fn unpacked(files: &[(&str, &[u8])]) -> Result<Contents, KernelError> {
+        unpack(tree(files).as_slice(), &package())
+    }
+
+    #[test]
+    fn a_source_that_does_not_fit_is_no_fault_of_the_package() {
+        let tree = tree(&[("./usr/src/linux-source-6.12.tar.xz", &[1; 9000])]);
+        let error = take_source(tree.as_slice(), &package(), Path::new("/dev/full")).unwrap_err();
+        assert!(matches!(&error, KernelError::Cache { error, .. } if is_full(error)), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("/dev/full: No space left on device"), "{said}");
+        assert!(said.contains("`ktax cache clean --all`"), "{said}");
+    }
+
+    #[test]
+    fn the_kernel_comes_with_its_own_config() {
+        let files: &[(&str, &[u8])] = &[
+            ("./boot/System.map-6", b"map"),
+            ("./boot/config-5", b"five"),
+            ("./boot/vmlinuz-6", b"image"),
+            ("./boot/config-6", b"six"),
+            ("./usr/boot/vmlinuz-7", b"no"),
+            ("./boot/sub/vmlinuz-8", b"no"),
+            ("../boot/vmlinuz-9", b"no"),
+        ];
+        let contents = unpacked(files).unwrap();
+        assert_eq!((contents.image, contents.config), (b"image".into(), Some(b"six".into())));
+        assert_eq!(unpacked(&[("boot/vmlinuz-6", b"image")]).unwrap().config, None);
+    }
+
+    #[test]
+    fn modules_are_found_by_name() {
+        let files: &[(&str, &[u8])] = &[
+            ("./lib/modules/6/kernel/arch/x86/kvm/kvm.ko", b"kvm"),
+            ("./lib/modules/6/kernel/arch/x86/kvm/kvm-intel.ko", b"no"),
+            ("./usr/lib/modules/6/kernel/virt/lib/irqbypass.ko.xz", b"irq"),
+            ("./lib/modules/6/kernel/kvm.ko.old", b"no"),
+            ("./boot/kvm.ko", b"no"),
+        ];
+        let found = take_modules(tree(files).as_slice(), &package(), &["irqbypass", "kvm"]);
+        let expected = [("kvm".to_owned(), b"kvm".to_vec()), ("irqbypass".into(), b"irq".into())];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn one_kernel_is_needed_and_few_files() {
+        let none = unpacked(&[("./usr/x", b"")]).unwrap_err();
+        assert!(matches!(none, KernelError::NoImageInPackage { .. }), "{none}");
+        let two = unpacked(&[("./boot/vmlinuz-a\x1b", b"1"), ("./boot/vmlinuz-b", b"2")]);
+        let two = two.unwrap_err().to_string();
+        assert!(two.contains("(a\\u{1b}, b)"), "{two}");
+        let many = [("./boot/config-a", b"1".as_slice()); FILES_MAX + 1];
+        let many = unpacked(&many).unwrap_err();
+        assert!(matches!(many, KernelError::BadPackage { .. }), "{many}");
+    }
+
+    #[test]
+    fn a_link_is_not_a_kernel() {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, "boot/vmlinuz-6", "/etc/shadow").unwrap();
+        let error = unpack(tar.into_inner().unwrap().as_slice(), &package()).unwrap_err();
+        assert!(matches!(error, KernelError::NoImageInPackage { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused() {
+        let config = vec![b'#'; usize::try_from(CONFIG_MAX).unwrap() + 1];
+        let error = unpacked(&[("./boot/config-6", &config)]).unwrap_err().to_string();
+        assert!(error.contains("more than 4194304 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_truncated_package_is_refused() {
+        let whole = tree(&[("./boot/vmlinuz-6", &[1; 2000])]);
+        let error = unpack(&whole[..1500], &package()).unwrap_err();
+        assert!(matches!(error, KernelError::BadPackage { .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            at in 0usize..1024,
+        ) {
+            let _ = unpack(bytes.as_slice(), &package());
+            let mut mutant = tree(&[("./boot/vmlinuz-6", b"image")]);
+            let end = mutant.len().min(at + bytes.len());
+            mutant[at..end].copy_from_slice(&bytes[..end - at]);
+            let _ = unpack(mutant.as_slice(), &package());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Gets a [`Kernel`]: an image with an [`Identity`](ktax_model::Identity), from a file, from a
+//! package of the distribution, or built from source. A [`KernelSpec`] says which. The cache keeps
+//! each image under its SHA-256, so that a file that is replaced during a run cannot mix two
+//! kernels. [`mod@patch`] reads patches as they come in mails, before anything is fetched.
+//!
+//! ```
+//! use ktax_kernel::KernelSpec;
+//!
+//! let spec: KernelSpec = "debian-src:6.12".parse().expect("a source package of that version");
+//! assert!(spec.is_source());
+//! ```
+//!
+//! ```text
+//! KernelSpec ─► file ──────────────────────┐
+//!            ├► debian: apt, package ──────┼─► image: format, release ─► cache ─► Kernel
+//!            └► source: git, Kconfig, make ┘
+//! ```
+//!
+//! No file imports one that imports it: `obtain` uses `source`, `source` uses `debian`, `debian`
+//! uses `cache`, `cache` uses `image`, and all of them use the leaves (`error`, `package`,
+//! `target`, `talk`, `watched`, `limits`, `last_line`).
+//!
+//! A kernel without a release and without a build-id is refused: nobody could say later what was
+//! measured. ktax boots the image in the cache, so a file that is replaced during a run cannot mix
+//! two kernels.
+
+mod cache;
+mod debian;
+mod error;
+mod file;
+mod image;
+mod last_line;
+mod limits;
+mod obtain;
+mod package;
+pub mod patch;
+mod source;
+mod spec;
+mod talk;
+mod target;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+pub use cache::{Kernel, at_hand, cached, place};
+pub use debian::{OF_CPU, modules, needed_modules};
+pub use error::{BuildError, KernelError};
+pub use obtain::{check, check_names, obtain, obtain_for};
+pub use package::Package;
+pub use source::{commits, is_built_in, options_between, patch, that_touch, with_options};
+pub use spec::KernelSpec;
+pub use talk::{KernelTask, Talk, TaskKind};
+pub use target::Target;

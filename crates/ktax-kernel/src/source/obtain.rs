@@ -1,0 +1,167 @@
+//! Builds the kernel of a specification, or finds it in the cache.
+
+use std::fs;
+use std::path::Path;
+
+use super::configure::configure;
+use super::lane::Lane;
+use super::make::{Make, compiled_before};
+use super::options::Options;
+use super::recipe::Recipe;
+use super::start::Start;
+use super::tree::{patched, tree};
+use super::trees::Trees;
+use super::{patches, record, tools};
+use crate::cache::{Cache, Kernel};
+use crate::error::{BuildError, KernelError};
+use crate::patch::Patch;
+use crate::spec::KernelSpec;
+use crate::talk::Talk;
+use crate::target::Target;
+use ktax_host::text::{counted, escape_path};
+use ktax_model::Subject;
+
+/// Checks the tools, the tree and the patches, and asks Kconfig about the options; builds nothing.
+pub(crate) fn check(
+    spec: &KernelSpec,
+    subject: &Subject,
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<(), KernelError> {
+    tools::check(&Target::X86_64)?;
+    let builds = cache.builds();
+    let trees = Trees::open(&builds)?;
+    let recipe = recipe(spec, (&Target::X86_64, subject), &trees, (cache, talk))?;
+    if record::find(cache, &recipe.key(), &recipe.source)?.is_some() {
+        return Ok(());
+    }
+    let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
+    configured(&trees, &lane, &recipe, talk).map(drop)
+}
+
+/// Builds the kernel that the Subject asks for, or finds it in the cache.
+pub(crate) fn obtain(
+    spec: &KernelSpec,
+    (target, subject): (&Target, &Subject),
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
+    tools::check(target)?;
+    let builds = cache.builds();
+    let trees = Trees::open(&builds)?;
+    let recipe = recipe(spec, (target, subject), &trees, (cache, talk))?;
+    let key = recipe.key();
+    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+        return Ok(kernel);
+    }
+    let lane = Lane::take(&builds, &recipe.lane(&trees)?, talk)?;
+    // The build that held the lane may have built this kernel.
+    if let Some(kernel) = record::find(cache, &key, &recipe.source)? {
+        return Ok(kernel);
+    }
+    let kernel = build(&trees, &lane, &recipe, cache, talk)?;
+    record::remember(cache, &key, &kernel)?;
+    Ok(kernel)
+}
+
+/// What the user's files say.
+struct Named<'a> {
+    start: Start,
+    options: Options,
+    /// Each patch with the file that it is from.
+    patches: Vec<(&'a Path, Patch)>,
+}
+
+/// Reads the files that a Subject names: they are refused before a source is downloaded.
+fn named<'a>(target: &Target, subject: &'a Subject) -> Result<Named<'a>, BuildError> {
+    let start = Start::of(subject.start_config.as_deref(), target)?;
+    let options = Options::read(target.options)?.with(&Options::of(&subject.config)?);
+    let mut patches = Vec::new();
+    for file in subject.patches.iter().map(Path::new) {
+        patches.extend(patches::read(file)?.into_iter().map(|patch| (file, patch)));
+    }
+    Ok(Named { start, options, patches })
+}
+
+/// Checks the files that a Subject names: options, the start of the configuration, and patches.
+pub(crate) fn check_files(subject: &Subject) -> Result<(), BuildError> {
+    named(&Target::X86_64, subject).map(drop)
+}
+
+fn recipe(
+    spec: &KernelSpec,
+    (target, subject): (&Target, &Subject),
+    trees: &Trees,
+    (cache, talk): (&Cache<'_>, &Talk<'_>),
+) -> Result<Recipe, KernelError> {
+    let Named { start, options, patches } = named(target, subject)?;
+    let (mut tree, label) = tree(spec, subject, trees, (cache, talk))?;
+    for (file, patch) in &patches {
+        tree = patched(trees, &tree, (file, patch), &label)?;
+    }
+    let source = format!("{label} ({})", &tree.id[..12]);
+    let compiler = tools::compiler(target)?;
+    Ok(Recipe { target: *target, source, tree, start, options, compiler })
+}
+
+/// Configures the kernel, and builds it unless the cache has one with the same configuration.
+fn build(
+    trees: &Trees,
+    lane: &Lane,
+    recipe: &Recipe,
+    cache: &Cache<'_>,
+    talk: &Talk<'_>,
+) -> Result<Kernel, KernelError> {
+    let (make, config) = configured(trees, lane, recipe, talk)?;
+    let outcome = recipe.key_of_outcome(&config);
+    if let Some(kernel) = record::find(cache, &outcome, &recipe.source)? {
+        return Ok(kernel);
+    }
+    let known = compiled_before(&make.objects);
+    let files = match (known, make.usual_files) {
+        (0, Some(files)) => format!("about {files} files"),
+        (0, None) => "a number of files that is not known before".to_owned(),
+        (known, _) => format!("at most {} that changed", counted(known, "file")),
+    };
+    let size = if known == 0 { ", about 2 GB in the cache" } else { "" };
+    cache.note(&format!(
+        "building {}: {files}{size}; log: {}",
+        recipe.source,
+        escape_path(&lane.log())
+    ));
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let (image, path) = recipe.target.image();
+    make.run(&[&format!("-j{jobs}"), image], &[])?;
+    (talk.status)("");
+    let path = make.objects.join(path);
+    let image = fs::read(&path).map_err(|error| BuildError::Cache {
+        action: "read",
+        path: escape_path(&path),
+        error,
+    })?;
+    let kernel = cache.put(&image, Some(config.as_bytes()), &recipe.source)?;
+    record::remember(cache, &outcome, &kernel)?;
+    Ok(kernel)
+}
+
+/// Checks the tree out and configures it: how to build it, and what Kconfig made of the options.
+fn configured<'a>(
+    trees: &Trees,
+    lane: &Lane,
+    recipe: &'a Recipe,
+    talk: &'a Talk<'a>,
+) -> Result<(Make<'a>, String), KernelError> {
+    lane.check_out(trees, &recipe.tree)?;
+    let make = Make {
+        source: lane.source(),
+        objects: lane.objects(),
+        target: &recipe.target,
+        log: lane.log(),
+        what: &recipe.source,
+        ccache: lane.ccache(),
+        usual_files: recipe.start.usual_files(),
+        talk,
+    };
+    let config = configure(trees, lane, &make, recipe)?;
+    Ok((make, config))
+}

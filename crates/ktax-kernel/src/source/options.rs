@@ -1,0 +1,156 @@
+//! Options of a kernel configuration: parses, merges, compares and writes them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use crate::error::BuildError;
+use ktax_host::disk::read_limited;
+use ktax_host::text::{escape, escape_path};
+
+/// The largest fragment or config that ktax reads, in bytes.
+const FRAGMENT_MAX: u64 = 4 << 20;
+
+/// Options by name, without `CONFIG_`. Values are as in a .config; `n` stands for "is not set".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options(BTreeMap<String, String>);
+
+impl Options {
+    /// The options that the user gave. Each text is `CONFIG_NAME=VALUE` or the path of a file of
+    /// such lines. The last value of an option counts.
+    pub(super) fn of(texts: &[String]) -> Result<Options, BuildError> {
+        let mut options = Options::default();
+        for text in texts {
+            match line(text) {
+                Some((name, value)) => drop(options.0.insert(name, value)),
+                None if text.contains('=') => {
+                    return Err(BuildError::Option { text: escape(text) });
+                }
+                None => options.0.extend(Options::read(&read(Path::new(text))?)?.0),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Parses a fragment or a .config. Skips comments and empty lines.
+    pub(super) fn read(text: &str) -> Result<Options, BuildError> {
+        let mut options = BTreeMap::new();
+        for text in text.lines().map(str::trim) {
+            match line(text) {
+                Some((name, value)) => drop(options.insert(name, value)),
+                None if text.is_empty() || text.starts_with('#') => {}
+                None => {
+                    let text = text.chars().take(100).collect::<String>();
+                    return Err(BuildError::Option { text: escape(&text) });
+                }
+            }
+        }
+        Ok(Options(options))
+    }
+
+    /// These options and those of `other`, whose values win.
+    pub(super) fn with(mut self, other: &Options) -> Options {
+        self.0.extend(other.0.clone());
+        self
+    }
+
+    /// The text of a .config.
+    pub(super) fn text(&self) -> String {
+        let line = |(name, value): (&String, &String)| match value.as_str() {
+            "n" => format!("# CONFIG_{name} is not set\n"),
+            value => format!("CONFIG_{name}={value}\n"),
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    /// The options of `wanted` with another value here: name, value in `wanted`, value here.
+    pub(super) fn unlike(&self, wanted: &Options) -> Vec<(String, String, String)> {
+        let here = |name: &String| self.value(name).to_owned();
+        let unlike = wanted.0.iter().filter(|(name, value)| here(name) != **value);
+        unlike.map(|(name, value)| (name.clone(), value.clone(), here(name))).collect()
+    }
+
+    /// The names, sorted.
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.0.into_keys().collect()
+    }
+
+    /// The value of an option, or `n` if it is not mentioned.
+    pub(super) fn value(&self, name: &str) -> &str {
+        self.0.get(name).map_or("n", String::as_str)
+    }
+}
+
+/// Reads a file of options.
+pub(super) fn read(path: &Path) -> Result<String, BuildError> {
+    let unreadable = |error| BuildError::Unreadable {
+        path: escape_path(path),
+        error,
+        wanted: "a file of CONFIG_NAME=VALUE lines",
+    };
+    let bytes = read_limited(path, FRAGMENT_MAX).map_err(unreadable)?;
+    String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
+}
+
+/// The name and the value in one line. `None` if the line is not an option.
+fn line(text: &str) -> Option<(String, String)> {
+    let unset = text.strip_prefix("# ").and_then(|text| text.strip_suffix(" is not set"));
+    let (name, value) = match unset {
+        Some(name) => (name, "n"),
+        None => text.split_once('=')?,
+    };
+    let name = name.strip_prefix("CONFIG_")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let is_text = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
+    let is_plain = !value.is_empty()
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    let is_sound = is_plain || is_text && !value.contains(char::is_control);
+    (is_name && is_sound).then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn options(texts: &[&str]) -> Options {
+        Options::of(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_last_value_counts_and_a_missing_option_is_not_set() {
+        let wanted = options(&["CONFIG_SMP=y", "CONFIG_SMP=n", "CONFIG_NR_CPUS=8"]);
+        assert_eq!(wanted.text(), "CONFIG_NR_CPUS=8\n# CONFIG_SMP is not set\n");
+        let here = Options::read("CONFIG_SMP=y\n").unwrap();
+        let unlike = [("NR_CPUS", "8", "n"), ("SMP", "n", "y")];
+        let owned = unlike.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
+        assert_eq!(here.unlike(&wanted), owned);
+        assert!(options(&["CONFIG_SMP=n"]).unlike(&options(&["CONFIG_SMP=n"])).is_empty());
+    }
+
+    #[test]
+    fn a_text_that_is_not_an_option_is_refused() {
+        for text in ["SMP=y", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_A=", "CONFIG_A=$(id)", "A=\"x"] {
+            let error = Options::of(&[text.to_owned()]).unwrap_err();
+            assert!(matches!(error, BuildError::Option { .. }), "{text}: {error}");
+        }
+        let missing = Options::of(&["no/such/fragment".to_owned()]).unwrap_err();
+        assert!(matches!(missing, BuildError::Unreadable { .. }), "{missing}");
+    }
+
+    proptest! {
+        #[test]
+        fn written_options_are_read_back(text in "(# )?CONFIG_[A-Z]{0,4}(=| is )[yn\" a-t]{0,6}")
+        {
+            if let Ok(options) = Options::of(&[text]) {
+                prop_assert_eq!(Options::read(&options.text()).unwrap(), options);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*|.*") {
+            let _ = Options::read(&text);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The names that users give kernels.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::KernelError;
+use super::package::{is_package_name, is_version};
+use ktax_host::text::{escape, escape_path};
+
+/// The name of a kernel. Prebuilt: `debian:NAME`, `debian:NAME=VERSION` or the path of a file.
+/// Built from source: `src:DIRECTORY`, `debian-src:VERSION` or `git:REVISION`.
+///
+/// `NAME` is a package, with or without `linux-image-` in front: `debian:cloud-amd64` is the newest
+/// kernel of the meta-package `linux-image-cloud-amd64`. Write a path that begins with `debian:` as
+/// `./debian:…`. In JSON and TOML the name is a string.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum KernelSpec {
+    /// A package of the distribution. Without a version, the newest one.
+    Debian { package: String, version: Option<String> },
+    /// A bzImage or an ELF vmlinux.
+    File(PathBuf),
+    /// The source tree in a directory, with changes that are not committed.
+    Source(PathBuf),
+    /// The distribution's source package of this version, for example `6.12`.
+    DebianSource(String),
+    /// A revision of the Subject's git repository.
+    Revision(String),
+}
+
+impl KernelSpec {
+    /// Whether ktax builds this kernel from source.
+    pub fn is_source(&self) -> bool {
+        matches!(self, Self::Source(_) | Self::DebianSource(_) | Self::Revision(_))
+    }
+
+    /// The name as most people type it: without `linux-image-`.
+    pub(super) fn short(&self) -> String {
+        self.to_string().replacen("debian:linux-image-", "debian:", 1)
+    }
+}
+
+impl FromStr for KernelSpec {
+    type Err = KernelError;
+
+    fn from_str(text: &str) -> Result<Self, KernelError> {
+        let bad = |problem| {
+            let spec = text.chars().take(200).collect::<String>().escape_debug().to_string();
+            KernelError::BadSpec { spec, problem }
+        };
+        if text.is_empty() {
+            return Err(bad("the name is empty"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(bad("the name contains a control character"));
+        }
+        match text.split_once(':') {
+            Some(("debian", package)) => debian_spec(package).map_err(bad),
+            Some(("src", "")) => Err(bad("there is no directory after `src:`")),
+            Some(("src", path)) => Ok(Self::Source(PathBuf::from(path))),
+            Some(("debian-src", version)) => source_spec(version).map_err(bad),
+            Some(("git", revision)) => revision_spec(revision).map_err(bad),
+            _ => Ok(Self::File(PathBuf::from(text))),
+        }
+    }
+}
+
+fn source_spec(version: &str) -> Result<KernelSpec, &'static str> {
+    let is_version = is_package_name(version) && version.contains('.');
+    match is_version {
+        true => Ok(KernelSpec::DebianSource(version.to_owned())),
+        false => Err("`debian-src:` needs a version such as `debian-src:6.12`"),
+    }
+}
+
+/// Refuses a revision that git would read as an option.
+fn revision_spec(revision: &str) -> Result<KernelSpec, &'static str> {
+    match revision.is_empty() || revision.starts_with('-') {
+        true => Err("`git:` needs a revision that does not begin with `-`"),
+        false => Ok(KernelSpec::Revision(revision.to_owned())),
+    }
+}
+
+fn debian_spec(text: &str) -> Result<KernelSpec, &'static str> {
+    let (name, version) = match text.split_once('=') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("there is no package name after `debian:`");
+    }
+    let package = if name.starts_with("linux-image-") {
+        name.to_owned()
+    } else {
+        format!("linux-image-{name}")
+    };
+    if !is_package_name(&package) {
+        return Err("a package name consists of lower-case letters, digits, `+`, `-` and `.`");
+    }
+    if package.ends_with("-dbg") {
+        return Err("a -dbg package contains debug symbols, not a kernel");
+    }
+    if version.is_some_and(|version| !is_version(version)) {
+        return Err("the text after `=` is not a package version");
+    }
+    Ok(KernelSpec::Debian { package, version: version.map(str::to_owned) })
+}
+
+impl fmt::Display for KernelSpec {
+    /// The full form. [`FromStr`] reads it back to an equal value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Debian { package, version: None } => write!(f, "debian:{package}"),
+            Self::Debian { package, version: Some(version) } => {
+                write!(f, "debian:{package}={version}")
+            }
+            Self::File(path) if has_scheme(path) => write!(f, "./{}", escape_path(path)),
+            Self::Source(path) => write!(f, "src:{}", escape_path(path)),
+            Self::DebianSource(version) => write!(f, "debian-src:{version}"),
+            Self::Revision(revision) => write!(f, "git:{}", escape(revision)),
+            Self::File(path) => f.write_str(&escape_path(path)),
+        }
+    }
+}
+
+/// Whether the text of a path would be read as another kind of name.
+fn has_scheme(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    ["debian:", "src:", "debian-src:", "git:"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+impl TryFrom<String> for KernelSpec {
+    type Error = KernelError;
+
+    fn try_from(text: String) -> Result<Self, KernelError> {
+        text.parse()
+    }
+}
+
+impl From<KernelSpec> for String {
+    fn from(spec: KernelSpec) -> Self {
+        spec.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn debian(package: &str, version: Option<&str>) -> KernelSpec {
+        KernelSpec::Debian { package: package.to_owned(), version: version.map(str::to_owned) }
+    }
+
+    #[test]
+    fn names_are_read_and_written_back() {
+        let cases = [
+            ("debian:cloud-amd64", debian("linux-image-cloud-amd64", None)),
+            ("debian:linux-image-amd64", debian("linux-image-amd64", None)),
+            ("debian:6.12.117+deb12-amd64", debian("linux-image-6.12.117+deb12-amd64", None)),
+            ("debian:amd64=1:6.1~rc1-1", debian("linux-image-amd64", Some("1:6.1~rc1-1"))),
+            ("./debian:x", KernelSpec::File("./debian:x".into())),
+            ("/boot/vmlinuz", KernelSpec::File("/boot/vmlinuz".into())),
+        ];
+        for (text, spec) in cases {
+            assert_eq!(text.parse::<KernelSpec>().unwrap(), spec);
+            assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
+        }
+    }
+
+    #[test]
+    fn bad_names_are_refused() {
+        let bad = [
+            "",
+            "a\nb",
+            "debian:",
+            "debian:../x",
+            "debian:a b",
+            "debian:linux-image-*",
+            "debian:amd64=",
+            "debian:amd64=../1",
+            "debian:amd64-dbg",
+            "debian:Amd64",
+        ];
+        for text in bad {
+            let error = text.parse::<KernelSpec>().unwrap_err().to_string();
+            assert!(error.ends_with("or the path of a bzImage"), "{error}");
+        }
+    }
+
+    #[test]
+    fn in_json_a_name_is_a_string() {
+        let spec: KernelSpec = serde_json::from_str(r#""debian:cloud-amd64""#).unwrap();
+        assert_eq!(serde_json::to_string(&spec).unwrap(), r#""debian:linux-image-cloud-amd64""#);
+        assert!(serde_json::from_str::<KernelSpec>(r#""debian:""#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_written_name_is_read_back(text in "(debian:|src:|debian-src:|git:)?[ -~]{0,30}") {
+            if let Ok(spec) = text.parse::<KernelSpec>() {
+                prop_assert_eq!(spec.to_string().parse::<KernelSpec>().unwrap(), spec);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*|.*") {
+            let _ = text.parse::<KernelSpec>();
+        }
+    }
+}

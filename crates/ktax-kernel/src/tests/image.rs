@@ -1,0 +1,240 @@
+//! Images are recognised, and other files are refused.
+
+use proptest::prelude::*;
+
+use super::{bzimage, note, vmlinux, whole_vmlinux};
+use crate::error::KernelError;
+use crate::image::{self, Facts};
+use ktax_model::{Arch, ImageFormat};
+
+fn inspect(data: &[u8], name: &str) -> Result<Facts, KernelError> {
+    image::inspect(data, name, Arch::X86_64)
+}
+
+fn error(data: &[u8]) -> KernelError {
+    inspect(data, "NAME").expect_err("must be an error")
+}
+
+macro_rules! assert_error {
+    ($data:expr, $pattern:pat) => {
+        let error = error($data);
+        assert!(matches!(error, $pattern), "{error}");
+    };
+}
+
+#[test]
+fn a_bzimage() {
+    let facts = inspect(&bzimage("6.1.0-50-cloud-amd64 (me@here) #1 SMP", 64), "").unwrap();
+    let release = Some("6.1.0-50-cloud-amd64".to_owned());
+    assert_eq!(
+        facts,
+        Facts { format: ImageFormat::BzImage, release, package_date: None, build_id: None }
+    );
+    let signed = [bzimage("6.1 x", 64), vec![0; 100]].concat();
+    assert!(inspect(&signed, "").is_ok());
+}
+
+#[test]
+fn an_image_of_another_architecture() {
+    let image = |magic: &[u8]| {
+        let banner = b"Linux version %s\nLinux version 6.12.117-cloud (me@here)\n";
+        [&[0; 56], magic, &[0; 4], &banner[..]].concat()
+    };
+    let arm64 = image(b"ARM\x64");
+    let facts = image::inspect(&arm64, "", Arch::Arm64).unwrap();
+    let release = Some("6.12.117-cloud".to_owned());
+    assert_eq!(
+        facts,
+        Facts { format: ImageFormat::Image, release, package_date: None, build_id: None }
+    );
+    assert!(image::inspect(&image(b"RSC\x05"), "", Arch::Riscv64).is_ok());
+    for (data, arch) in
+        [(&arm64[..], Arch::Riscv64), (&arm64[..], Arch::Ppc64le), (b"x", Arch::Arm64)]
+    {
+        let error = image::inspect(data, "", arch).unwrap_err();
+        assert!(matches!(error, KernelError::NotFor { .. }), "{error}");
+    }
+    assert_error!(&arm64, KernelError::WrongArch { .. });
+}
+
+/// Debian's kernels end their banner with it; a kernel that was built here ends with a time.
+#[test]
+fn the_day_of_the_package_stands_in_the_banner() {
+    let debian = "6.1.0-56 (debian@here) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)";
+    let day = Some("2026-11-16");
+    for (banner, expected) in [
+        (debian, day),
+        ("6.12.117 (gcc (Debian 12) (2022-05-07)) #1 SMP Thu Jan  1 00:00:00 UTC 1970", None),
+        ("6.1.0 #1 SMP Debian (2026-11-1x)", None),
+        ("6.1.0 #1 SMP Debian (20261116)", None),
+        ("6.1.0 #1 SMP ()", None),
+        ("6.1.0 2026-11-16)", None),
+    ] {
+        let facts = inspect(&bzimage(banner, 64), "").unwrap();
+        assert_eq!(facts.package_date.as_deref(), expected, "{banner}");
+    }
+    let rodata = format!("Linux version %s\0Linux version {debian}\n\0");
+    let notes = [note("GNU", 3, &[0xab; 20]), note("Xen", 18, &[0; 8])].concat();
+    let facts = inspect(&vmlinux(&notes, rodata.as_bytes()), "").unwrap();
+    assert_eq!(facts.package_date.as_deref(), day);
+    let image = [&[0; 56], &b"ARM\x64"[..], &[0; 4], rodata.as_bytes()].concat();
+    let facts = image::inspect(&image, "", Arch::Arm64).unwrap();
+    assert_eq!(facts.package_date.as_deref(), day);
+}
+
+#[test]
+fn a_truncated_bzimage_says_both_sizes() {
+    let whole = bzimage("6.1 x", 4096);
+    for size in [0x206, 0x20f, 0x300, 1024, 5119] {
+        assert_error!(&whole[..size], KernelError::Truncated { expected: 5120, .. });
+    }
+    let text = error(&whole[..5000]).to_string();
+    assert!(text.contains("it has 5000 of at least 5120 bytes"), "{text}");
+}
+
+#[test]
+fn no_setup_sectors_means_four() {
+    let mut data = bzimage("6.1 x", 64);
+    data[0x1f1] = 0;
+    assert_error!(&data, KernelError::Truncated { expected: 2624, .. });
+}
+
+#[test]
+fn bzimages_that_ktax_does_not_take() {
+    let mut old = bzimage("2.6.20 x", 64);
+    old[0x206] = 5;
+    assert_error!(&old, KernelError::OldProtocol { major: 2, minor: 5, .. });
+    let mut narrow = bzimage("6.1 x", 64);
+    narrow[0x236] = 0;
+    assert_error!(&narrow, KernelError::WrongArch { .. });
+    narrow[0x206] = 0x0b;
+    assert!(inspect(&narrow, "").is_ok(), "protocol 2.11 does not say the width");
+}
+
+#[test]
+fn without_a_release_there_is_no_identity() {
+    let long = "6".repeat(70);
+    for version in ["", "test", " 6.1", "6\x1b[2J x", long.as_str()] {
+        assert_error!(&bzimage(version, 64), KernelError::NoIdentity { .. });
+    }
+    for pointer in [0u16, 0x1ff, 0xffff] {
+        let mut data = bzimage("6.1 x", 64);
+        data[0x20e..0x210].copy_from_slice(&pointer.to_le_bytes());
+        assert_error!(&data, KernelError::NoIdentity { .. });
+    }
+}
+
+#[test]
+fn a_vmlinux() {
+    let facts = inspect(&whole_vmlinux(), "").unwrap();
+    let release = Some("6.12.1-test".to_owned());
+    assert_eq!(
+        facts,
+        Facts {
+            format: ImageFormat::Vmlinux,
+            release,
+            package_date: None,
+            build_id: Some("ab".repeat(20))
+        }
+    );
+    let nameless = vmlinux(&note("Xen", 18, &[0; 8]), b"no banner");
+    assert_error!(&nameless, KernelError::NoIdentity { .. });
+}
+
+#[test]
+fn vmlinuxes_that_qemu_does_not_take() {
+    let no_pvh = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
+    assert_error!(&no_pvh, KernelError::NoPvhEntry { .. });
+    let whole = whole_vmlinux();
+    for size in [5, 19, 63, 100, whole.len() - 1] {
+        assert_error!(&whole[..size], KernelError::Truncated { .. });
+    }
+    let mutate = |at: usize, value: u8| {
+        let mut data = whole_vmlinux();
+        data[at] = value;
+        data
+    };
+    assert_error!(&mutate(16, 1), KernelError::Module { .. });
+    assert_error!(&mutate(18, 183), KernelError::WrongArch { .. });
+    assert_error!(&mutate(4, 1), KernelError::WrongArch { .. });
+    assert_error!(&mutate(5, 2), KernelError::WrongArch { .. });
+    assert_error!(&mutate(64 + 56, 3), KernelError::NotAKernel { what: "a program", .. });
+    assert_error!(&mutate(54, 3), KernelError::Damaged { .. });
+    let rodata_kind = whole.len() - 128 + 4;
+    assert_error!(&mutate(rodata_kind, 8), KernelError::Damaged { .. });
+}
+
+#[test]
+fn a_foreign_kernel_is_recognised_and_needs_no_pvh_entry() {
+    let mut of_power9 = vmlinux(&note("GNU", 3, &[1; 20]), b"Linux version 6.1 x");
+    of_power9[18] = 21;
+    let facts = image::inspect(&of_power9, "", Arch::Ppc64le).unwrap();
+    assert_eq!(facts.release.as_deref(), Some("6.1"));
+    for (data, arch, found) in [
+        (&of_power9[..], Arch::PowerPc, "for powerpc64 or powerpc64le"),
+        (&whole_vmlinux(), Arch::Ppc64le, "for x86_64"),
+        (&bzimage("6.1 x", 64), Arch::PowerPc, "not a vmlinux"),
+    ] {
+        let error = image::inspect(data, "NAME", arch).unwrap_err().to_string();
+        let expected = format!("NAME is {found}, but a kernel for {} is needed", arch.name());
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    assert_error!(&of_power9, KernelError::WrongArch { .. });
+}
+
+#[test]
+fn other_files_are_named_for_what_they_are() {
+    let at = |offset: usize, magic: &[u8]| [vec![0; offset], magic.to_vec(), vec![0; 9]].concat();
+    assert_error!(b"", KernelError::Empty { .. });
+    assert_error!(&at(56, b"ARM\x64"), KernelError::WrongArch { .. });
+    assert_error!(&at(48, b"RISCV\0\0\0"), KernelError::WrongArch { .. });
+    assert_error!(b"MZ\0\0zimg\0\0", KernelError::WrongArch { .. });
+    assert_error!(b"\x1f\x8b\x08\0", KernelError::Compressed { with: "gzip", .. });
+    assert_error!(b"\x02\x21\x4c\x18", KernelError::Compressed { with: "lz4", .. });
+    assert_error!(b"\x28\xb5\x2f\xfd", KernelError::Compressed { with: "zstd", .. });
+    assert_error!(b"!<arch>\ndebian-binary   ", KernelError::DebianPackage { .. });
+    assert_error!(b"#!/bin/sh\n", KernelError::NotAKernel { what: "a text file", .. });
+    assert_error!(b"MZ\0\0", KernelError::NotAKernel { .. });
+    assert_error!(&at(600, b"\xff"), KernelError::NotAKernel { .. });
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_answer_or_an_error(
+        data in prop::collection::vec(any::<u8>(), 0..4096),
+        magic in prop::sample::select(vec![&b"\x7fELF\x02\x01\x01"[..], b"MZ", b"", b"!<arch>\n"]),
+    ) {
+        let _ = inspect(&data, "");
+        let _ = inspect(&[magic, &data].concat(), "");
+    }
+
+    #[test]
+    fn mutants_of_a_header_are_an_answer_or_an_error(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        elf in any::<bool>(),
+        length in any::<prop::sample::Index>(),
+        header_only in any::<bool>(),
+    ) {
+        let mut data = if elf { whole_vmlinux() } else { bzimage("6.1 x", 256) };
+        let (from, to) = match (header_only, elf) {
+            (false, _) => (0, data.len()),
+            (true, true) => (0, 176),
+            (true, false) => (0x1f1, 0x268),
+        };
+        for (at, value) in changes {
+            data[from + at.index(to - from)] = value;
+        }
+        let _ = inspect(&data, "");
+        data.truncate(length.index(data.len() + 1));
+        let _ = inspect(&data, "");
+    }
+
+    #[test]
+    fn every_prefix_of_a_kernel_is_an_error(
+        elf in any::<bool>(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let data = if elf { whole_vmlinux() } else { bzimage("6.1 x", 256) };
+        prop_assert!(inspect(&data[..at.index(data.len())], "").is_err());
+    }
+}

@@ -1,0 +1,291 @@
+//! Kernels from source, with a small tree.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::place::{Place, ends_with};
+use crate::error::{BuildError, KernelError};
+use crate::obtain::{check, check_names, obtain_for};
+use crate::source::commits;
+use crate::talk::Talk;
+use crate::target::Target;
+use ktax_model::Subject;
+
+#[test]
+fn the_same_source_is_built_once_whatever_it_is_called() {
+    let place = Place::new();
+    let first = place.obtain(&place.source()).unwrap();
+    assert!(ends_with(&first, "int base;"), "{first:?}");
+    assert_eq!(first.identity.release.as_deref(), Some("6.12"));
+    assert!(first.config.is_some());
+    let again = place.obtain(&place.source()).unwrap();
+    let by_revision = place.obtain(&place.revision("HEAD")).unwrap();
+    assert_eq!((&again, by_revision.identity.sha256), (&first, first.identity.sha256.clone()));
+    assert_eq!(place.builds(), 1);
+    let other = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
+    place.obtain(&other).unwrap();
+    assert_eq!(place.builds(), 2);
+}
+
+#[test]
+fn an_option_is_refused_before_anything_is_built() {
+    let place = Place::new();
+    let with = |option: &str| Subject { config: vec![option.into()], ..place.source() };
+    let cache = place.dir.path().join("cache");
+    let silent = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
+    let refused = check(&with("CONFIG_LOTS=y"), &cache, &silent).err();
+    assert!(refused.is_none(), "the makefile of this tree accepts it: {refused:?}");
+    let error = check(&with("CONFIG_LOST=y"), &cache, &silent).unwrap_err().to_string();
+    assert!(error.contains("CONFIG_LOST=y") && error.contains("depends on FOUND"), "{error}");
+    assert_eq!(place.builds(), 0);
+}
+
+#[test]
+fn kconfig_runs_again_only_if_its_inputs_change() {
+    let place = Place::new();
+    let off = Subject { config: vec!["CONFIG_NET=n".into()], ..place.source() };
+    place.obtain(&off).unwrap();
+    place.write("kernel/sys.c", "int other;\n");
+    place.obtain(&off).unwrap();
+    assert_eq!((place.asked(), place.builds()), (1, 2));
+    place.write("Kconfig", "config OTHER\n");
+    place.obtain(&off).unwrap();
+    assert_eq!((place.asked(), place.builds()), (2, 3));
+    // The base has CONFIG_NET=y already: Kconfig runs, and make does not.
+    place.obtain(&place.source()).unwrap();
+    place.obtain(&Subject { config: vec!["CONFIG_NET=y".into()], ..place.source() }).unwrap();
+    assert_eq!((place.asked(), place.builds()), (4, 4));
+}
+
+#[test]
+fn a_directory_is_built_as_it_is_and_a_revision_as_committed() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int dirty;\n");
+    place.write("kernel/sys.o", "ignored by .gitignore");
+    let source = place.obtain(&place.source()).unwrap();
+    assert!(ends_with(&source, "int dirty;"));
+    assert!(ends_with(&place.obtain(&place.revision("HEAD")).unwrap(), "int base;"));
+    let patch = place.patch("int dirty;", "int patched;");
+    let patched = Subject { patches: vec![patch], ..place.source() };
+    assert!(ends_with(&place.obtain(&patched).unwrap(), "int patched;"));
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int dirty;"));
+}
+
+/// A file of `tests/data/patches`.
+fn mailed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/patches").join(name)
+}
+
+/// git applies each of these to the same file, and gets what git itself got when it made them.
+#[test]
+fn a_series_is_applied_however_it_was_mailed() {
+    let place = Place::new();
+    fs::copy(mailed("base.txt"), place.tree().join("kernel/sys.c")).unwrap();
+    let expected = fs::read_to_string(mailed("patched.txt")).unwrap();
+    let start = &expected[..60];
+    let mut trees = BTreeSet::new();
+    for name in [
+        "plain.diff",
+        "no-prefix.diff",
+        "crlf.diff",
+        "format-patch.mbox",
+        "quoted-printable.mbx",
+        "base64.mbx",
+        "8bit-crlf.mbx",
+        "flowed.mbx",
+        "labelled-flowed.mbx",
+        "multipart.mbx",
+        "attachments.eml",
+        "b4.mbx",
+        "thread.mbx",
+    ] {
+        let patches = vec![mailed(name).display().to_string()];
+        let kernel = place.obtain(&Subject { patches, ..place.source() }).unwrap();
+        assert!(ends_with(&kernel, start), "{name}");
+        trees.insert(kernel.identity.source);
+    }
+    // One tree: every byte of the file is the same.
+    assert_eq!((trees.len(), place.builds()), (1, 1), "{trees:?}");
+    let lane = place.dir.path().join("cache/builds/lanes/0/source/kernel/sys.c");
+    assert_eq!(fs::read_to_string(lane).unwrap(), expected);
+}
+
+#[test]
+fn a_file_that_is_no_patch_is_refused_before_the_tree_is_read() {
+    let place = Place::new();
+    let refused = |patch: &Path| {
+        let patches = vec![patch.display().to_string()];
+        // No such tree: the patch is looked at first.
+        let subject = Subject { patches, ..Subject::of("src:/no/such/tree", "") };
+        let cache = place.dir.path().join("cache");
+        let silent =
+            Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
+        let by_name = check_names(&subject, &cache, &silent).unwrap_err().to_string();
+        assert_eq!(place.fail(&subject).to_string(), by_name);
+        by_name
+    };
+    let missing = refused(Path::new("no-such.patch"));
+    assert!(missing.starts_with("cannot read no-such.patch: No such file"), "{missing}");
+    let cover = refused(&mailed("cover-only.eml"));
+    assert!(cover.contains("cover-only.eml: it contains no diff; give a file that"), "{cover}");
+    assert!(refused(&mailed("wrapped.eml")).contains("line 20 of the diff"));
+    assert!(refused(&mailed("project.diff")).contains("it changes src/main.rs"));
+    // A patch of a series that does not apply is named.
+    let patches = vec![mailed("b4.mbx").display().to_string()];
+    let error = place.fail(&Subject { patches, ..place.source() }).to_string();
+    assert!(error.contains("b4.mbx (1/2 kernel/sys: answer größere Zahlen) does not"), "{error}");
+}
+
+#[test]
+fn files_of_a_build_or_of_ktax_are_not_source() {
+    let place = Place::new();
+    fs::remove_dir_all(place.tree().join(".git")).unwrap();
+    let before = place.obtain(&place.source()).unwrap();
+    for file in ["ktax-1/plan.json", "search/bounds/plan.json", "kernel/sys.o"] {
+        let path = place.tree().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "{}").unwrap();
+    }
+    assert_eq!(place.obtain(&place.source()).unwrap(), before);
+    // The .gitignore of a package names everything; nothing is left out then.
+    place.write(".gitignore", "/*\n");
+    let whole = place.obtain(&place.source()).unwrap();
+    place.write(".config", "CONFIG_A=y\n");
+    assert_eq!(place.obtain(&place.source()).unwrap(), whole);
+    place.write("kernel/sys.c", "int seen;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int seen;"));
+}
+
+#[test]
+fn the_commits_between_two_revisions_are_listed_in_order() {
+    let place = Place::new();
+    let subjects = ["second", "", "\u{1b}[2Jfourth"];
+    for subject in subjects {
+        let commit = ["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", subject];
+        place.git(&commit);
+    }
+    let (_, all) = commits(&place.tree(), "HEAD~3", "HEAD").unwrap();
+    assert_eq!(all.iter().map(|one| one.title.as_str()).collect::<Vec<_>>(), subjects);
+    let (_, upto) = commits(&place.tree(), "HEAD~3", "HEAD~1").unwrap();
+    assert_eq!(upto, all[..2]);
+    let error = commits(&place.tree(), "HEAD", "HEAD~1").unwrap_err();
+    assert!(matches!(error, BuildError::NoLine { .. }), "{error}");
+}
+
+#[test]
+fn the_tree_and_repository_of_the_user_do_not_change() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int dirty;\n");
+    let before = state(&place.tree());
+    let patch = place.patch("int dirty;", "int patched;");
+    place.obtain(&place.source()).unwrap();
+    place.obtain(&place.revision("HEAD")).unwrap();
+    place.obtain(&Subject { patches: vec![patch], ..place.source() }).unwrap();
+    let after = state(&place.tree());
+    let changed: Vec<_> =
+        after.iter().filter(|file| !before.contains(file)).map(|f| &f.0).collect();
+    assert!(changed.is_empty() && after.len() == before.len(), "{changed:?}");
+}
+
+/// Every file below, with its content and time. Objects have no time here: git refreshes the time
+/// of an object that it finds instead of writing it.
+fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>, Option<SystemTime>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        match metadata.is_dir() {
+            true => all.extend(state(&path)),
+            false => {
+                let is_object = path.components().any(|part| part.as_os_str() == "objects");
+                let time = (!is_object).then(|| metadata.modified().unwrap());
+                all.push((path.clone(), fs::read(&path).unwrap(), time));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_build_that_fails_says_why() {
+    let place = Place::new();
+    let error = place.fail(&place.revision("no-such"));
+    assert!(matches!(error, BuildError::UnknownRevision { .. }), "{error}");
+    let empty = Subject::of(&format!("src:{}", place.dir.path().display()), "");
+    assert!(matches!(place.fail(&empty), BuildError::NotATree { .. }));
+    let patch = place.patch("int other;", "int patched;");
+    let error = place.fail(&Subject { patches: vec![patch], ..place.source() });
+    assert!(matches!(&error, BuildError::Patch { said, .. } if said.contains("sys.c")), "{error}");
+    let lost = Subject { config: vec!["CONFIG_LOST=y".into()], ..place.source() };
+    let error = place.fail(&lost).to_string();
+    assert!(error.contains("CONFIG_LOST=y and sets it to n: it depends on FOUND"), "{error}");
+    place.write("kernel/sys.c", "error\n");
+    let error = place.fail(&place.source()).to_string();
+    assert!(error.starts_with("the build failed: kernel/sys.c:1: error: as asked"), "{error}");
+    // The next build uses the lane of the failed one.
+    place.write("kernel/sys.c", "int mended;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int mended;"));
+}
+
+#[test]
+fn a_cancelled_build_stops_at_once_and_the_next_one_continues() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int slow;\n");
+    // make holds the lock too, so the next build shows that all of make has stopped.
+    match place.obtain_until(&place.source(), &|| true) {
+        Err(KernelError::Cancelled) => {}
+        other => panic!("{other:?}"),
+    }
+    place.write("kernel/sys.c", "int quick;\n");
+    assert!(ends_with(&place.obtain(&place.source()).unwrap(), "int quick;"));
+}
+
+#[test]
+fn a_full_disk_is_not_an_error_of_the_source() {
+    let place = Place::new();
+    place.write("kernel/sys.c", "int full;\n");
+    let error = place.fail(&place.source());
+    assert!(matches!(error, BuildError::DiskFull { .. }), "{error}");
+}
+
+#[test]
+fn a_configuration_begins_with_the_start_that_was_named() {
+    let place = Place::new();
+    let fragment = place.dir.path().join("fragment");
+    fs::write(&fragment, "# of a distribution\nCONFIG_OF_FILE=m\n").unwrap();
+    let config = |start: &str| {
+        let wanted = vec!["CONFIG_OWN=y".into()];
+        let start_config = Some(start.to_owned());
+        let subject = Subject { config: wanted, start_config, ..place.source() };
+        fs::read_to_string(place.obtain(&subject).unwrap().config.unwrap()).unwrap()
+    };
+    assert!(config("base").contains("CONFIG_BLK_DEV_INITRD=y\n"));
+    assert_eq!(config("defconfig"), "CONFIG_OF_ARCH=y\nCONFIG_OWN=y\n");
+    let of_file = config(fragment.to_str().unwrap());
+    assert!(of_file.ends_with("CONFIG_OF_FILE=m\n\nCONFIG_OWN=y\n"), "{of_file}");
+}
+
+#[test]
+fn a_package_is_refused_for_another_architecture() {
+    let place = Place::new();
+    let subject = Subject::of("debian:cloud-amd64", "");
+    let cache = place.dir.path().join("cache");
+    let talk = Talk { note: &|_| {}, status: &|_| {}, task: &|_| {}, is_cancelled: &|| false };
+    for (target, name) in [(Target::E500V2, "powerpc"), (Target::RISCV64, "riscv64")] {
+        let error = obtain_for(&target, &subject, &cache, &talk).unwrap_err();
+        let is_refused = matches!(error, KernelError::NotFor { wanted, .. } if wanted == name);
+        assert!(is_refused, "{error}");
+    }
+    let error = obtain_for(&Target::ARM64, &place.source(), &cache, &talk).unwrap_err();
+    assert!(error.to_string().contains("`debian:cloud-arm64`"), "{error}");
+}
+
+#[test]
+fn a_prebuilt_kernel_takes_no_options() {
+    let place = Place::new();
+    let subject = Subject { config: vec!["CONFIG_A=y".into()], ..Subject::of("/boot/vmlinuz", "") };
+    let error = place.obtain(&subject).unwrap_err();
+    assert!(matches!(error, KernelError::NotBuilt { .. }), "{error}");
+}

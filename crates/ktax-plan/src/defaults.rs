@@ -1,0 +1,312 @@
+//! Boot parameters and options that a kernel has on by itself, and how a base boots without them.
+//!
+//! What is added to a kernel that has it already costs nothing, which is no answer. The table was
+//! checked with the configurations of Debian 6.1 and 6.12 (`tests/data/configs/`), and the values
+//! with `Documentation/admin-guide/kernel-parameters.txt` of both.
+
+use ktax_model::AlreadyOn;
+use ktax_model::boot_line::{parameters, unquoted};
+
+/// What a parameter sets.
+struct Setting {
+    /// The parameter, with `_` for `-`.
+    name: &'static str,
+    /// Its values that mean the same; `""` is the parameter without a value.
+    values: &'static [&'static str],
+    /// When a kernel has that without the parameter.
+    default: ByItself,
+    /// What a base boots with instead; empty where no parameter can do that.
+    instead: &'static str,
+}
+
+/// When a kernel has something without being asked.
+enum ByItself {
+    /// Never, or only for some CPUs.
+    Never,
+    /// Always, as far as the CPU needs it.
+    Always,
+    /// If each of these symbols has that state.
+    If(&'static [(&'static str, State)]),
+}
+
+/// The state of a symbol in a configuration.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// `CONFIG_X=y`.
+    On,
+    /// Not set, or not mentioned.
+    Off,
+    /// Not mentioned as `is not set`: a newer kernel asks whether, an older one never does.
+    NotRefused,
+}
+
+use ByItself::{Always, If, Never};
+use State::{NotRefused, Off, On};
+
+const YES: &[&str] = &["1", "on", "y", "yes", "Y", "true"];
+
+const fn setting(
+    name: &'static str,
+    values: &'static [&'static str],
+    default: ByItself,
+    instead: &'static str,
+) -> Setting {
+    Setting { name, values, default, instead }
+}
+
+const SETTINGS: &[Setting] = &[
+    setting("init_on_alloc", YES, If(&[("INIT_ON_ALLOC_DEFAULT_ON", On)]), "init_on_alloc=0"),
+    setting("init_on_free", YES, If(&[("INIT_ON_FREE_DEFAULT_ON", On)]), "init_on_free=0"),
+    setting(
+        "randomize_kstack_offset",
+        YES,
+        If(&[("RANDOMIZE_KSTACK_OFFSET_DEFAULT", On)]),
+        "randomize_kstack_offset=off",
+    ),
+    setting("vsyscall", &["none"], If(&[("LEGACY_VSYSCALL_NONE", On)]), "vsyscall=xonly"),
+    setting("vsyscall", &["xonly"], If(&[("LEGACY_VSYSCALL_XONLY", On)]), "vsyscall=none"),
+    setting("slab_nomerge", &[""], If(&[("SLAB_MERGE_DEFAULT", Off)]), "slab_merge"),
+    setting("slub_nomerge", &[""], If(&[("SLAB_MERGE_DEFAULT", Off)]), "slub_merge"),
+    setting("slab_merge", &[""], If(&[("SLAB_MERGE_DEFAULT", On)]), "slab_nomerge"),
+    setting("page_alloc.shuffle", YES, Never, "page_alloc.shuffle=0"),
+    setting("page_poison", YES, Never, "page_poison=0"),
+    setting("slub_debug", &["", "FZPU"], If(&[("SLUB_DEBUG_ON", On)]), "slub_debug=-"),
+    setting("slab_debug", &["", "FZPU"], If(&[("SLUB_DEBUG_ON", On)]), "slab_debug=-"),
+    setting(
+        "hardened_usercopy",
+        YES,
+        If(&[("HARDENED_USERCOPY", On), ("HARDENED_USERCOPY_DEFAULT_ON", NotRefused)]),
+        "hardened_usercopy=off",
+    ),
+    setting("audit", YES, Never, "audit=0"),
+    setting("pti", YES, Never, "pti=off"),
+    setting("pti", &["auto"], Always, "pti=off"),
+    setting("mitigations", &["auto"], If(&[("CPU_MITIGATIONS", NotRefused)]), "mitigations=off"),
+    setting("mitigations", &["off"], If(&[("CPU_MITIGATIONS", Off)]), "mitigations=auto"),
+    setting("spectre_v2", &["auto"], Always, "spectre_v2=off"),
+    setting("spectre_v2_user", &["auto"], Always, "spectre_v2_user=off"),
+    setting(
+        "spec_store_bypass_disable",
+        &["auto", "prctl"],
+        Always,
+        "spec_store_bypass_disable=off",
+    ),
+    setting("retbleed", &["auto"], Always, "retbleed=off"),
+    setting("spec_rstack_overflow", &["safe_ret", "safe-ret"], Always, "spec_rstack_overflow=off"),
+    setting("l1tf", &["flush"], Always, "l1tf=off"),
+    setting("mds", &["full"], Always, "mds=off"),
+    setting("tsx_async_abort", &["full"], Always, "tsx_async_abort=off"),
+    setting("mmio_stale_data", &["full"], Always, "mmio_stale_data=off"),
+    setting(
+        "reg_file_data_sampling",
+        YES,
+        If(&[("MITIGATION_RFDS", On)]),
+        "reg_file_data_sampling=off",
+    ),
+    setting("spectre_bhi", YES, If(&[("MITIGATION_SPECTRE_BHI", On)]), "spectre_bhi=off"),
+    setting(
+        "indirect_target_selection",
+        YES,
+        If(&[("MITIGATION_ITS", On)]),
+        "indirect_target_selection=off",
+    ),
+    setting("tsa", YES, If(&[("MITIGATION_TSA", On)]), "tsa=off"),
+    setting("vmscape", &["ibpb"], If(&[("MITIGATION_VMSCAPE", On)]), "vmscape=off"),
+    setting("iommu.strict", YES, If(&[("IOMMU_DEFAULT_DMA_STRICT", On)]), "iommu.strict=0"),
+    setting(
+        "iommu.passthrough",
+        YES,
+        If(&[("IOMMU_DEFAULT_PASSTHROUGH", On)]),
+        "iommu.passthrough=0",
+    ),
+    setting(
+        "iommu.passthrough",
+        &["0"],
+        If(&[("IOMMU_DEFAULT_PASSTHROUGH", Off)]),
+        "iommu.passthrough=1",
+    ),
+    setting("intel_iommu", &["on"], If(&[("INTEL_IOMMU_DEFAULT_ON", On)]), "intel_iommu=off"),
+    setting("lockdown", &["integrity"], If(&[("LOCK_DOWN_KERNEL_FORCE_INTEGRITY", On)]), ""),
+    setting(
+        "lockdown",
+        &["confidentiality"],
+        If(&[("LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY", On)]),
+        "",
+    ),
+    setting("debugfs", &["off"], If(&[("DEBUG_FS_ALLOW_NONE", On)]), "debugfs=on"),
+    setting("debugfs", &["no-mount"], If(&[("DEBUG_FS_DISALLOW_MOUNT", On)]), "debugfs=on"),
+    setting("debugfs", &["on"], If(&[("DEBUG_FS_ALLOW_ALL", On)]), "debugfs=off"),
+    setting(
+        "transparent_hugepage",
+        &["always"],
+        If(&[("TRANSPARENT_HUGEPAGE_ALWAYS", On)]),
+        "transparent_hugepage=never",
+    ),
+    setting(
+        "transparent_hugepage",
+        &["madvise"],
+        If(&[("TRANSPARENT_HUGEPAGE_MADVISE", On)]),
+        "transparent_hugepage=never",
+    ),
+    setting(
+        "numa_balancing",
+        &["enable"],
+        If(&[("NUMA_BALANCING_DEFAULT_ENABLED", On)]),
+        "numa_balancing=disable",
+    ),
+    setting("apparmor", YES, If(&[("DEFAULT_SECURITY_APPARMOR", On)]), "apparmor=0"),
+    setting("preempt", &["none"], If(&[("PREEMPT_NONE", On)]), "preempt=full"),
+    setting("preempt", &["voluntary"], If(&[("PREEMPT_VOLUNTARY", On)]), "preempt=none"),
+    setting("preempt", &["full"], If(&[("PREEMPT", On)]), "preempt=none"),
+    setting("psi", YES, If(&[("PSI", On), ("PSI_DEFAULT_DISABLED", Off)]), "psi=0"),
+    setting("module.sig_enforce", &["", "1"], If(&[("MODULE_SIG_FORCE", On)]), ""),
+    setting("oops", &["panic"], If(&[("PANIC_ON_OOPS", On)]), ""),
+];
+
+/// Parameters that do nothing unless a kernel is built with a symbol.
+const NEEDS: &[(&str, &str)] = &[
+    ("page_poison", "PAGE_POISONING"),
+    ("page_alloc.shuffle", "SHUFFLE_PAGE_ALLOCATOR"),
+    ("randomize_kstack_offset", "RANDOMIZE_KSTACK_OFFSET"),
+    ("hardened_usercopy", "HARDENED_USERCOPY"),
+    ("slub_debug", "SLUB_DEBUG"),
+    ("slab_debug", "SLUB_DEBUG"),
+    ("audit", "AUDIT"),
+    ("vsyscall", "X86_VSYSCALL_EMULATION"),
+    ("psi", "PSI"),
+    ("numa_balancing", "NUMA_BALANCING"),
+    ("transparent_hugepage", "TRANSPARENT_HUGEPAGE"),
+];
+
+/// Options of which one of a choice is always on: the one that stands for none of them.
+const CHOICES: &[(&str, &str)] = &[
+    ("INIT_STACK_ALL_ZERO", "CONFIG_INIT_STACK_NONE=y"),
+    ("INIT_STACK_ALL_PATTERN", "CONFIG_INIT_STACK_NONE=y"),
+    ("PREEMPT", "CONFIG_PREEMPT_NONE=y"),
+    ("PREEMPT_VOLUNTARY", "CONFIG_PREEMPT_NONE=y"),
+    ("TRANSPARENT_HUGEPAGE_ALWAYS", "CONFIG_TRANSPARENT_HUGEPAGE_NEVER=y"),
+    ("LEGACY_VSYSCALL_NONE", "CONFIG_LEGACY_VSYSCALL_XONLY=y"),
+];
+
+/// What an addition asks of a kernel.
+pub(super) struct Asked<'a> {
+    /// The addition's name.
+    pub name: &'a str,
+    /// Its parameters.
+    pub boot_line: &'a str,
+    /// Its options.
+    pub config: &'a [String],
+}
+
+/// What of an addition this kernel has by itself, or by the base's boot line.
+///
+/// `config` is the text of the base's configuration.
+pub(super) fn already_on(asked: &Asked<'_>, base_line: &str, config: &str) -> Vec<AlreadyOn> {
+    let words = parameters(asked.boot_line);
+    let by_line = words.into_iter().filter_map(|word| {
+        let word = unquoted(word);
+        let (because, instead) = parameter_on(&word, base_line, config)?;
+        Some(AlreadyOn { added: asked.name.to_owned(), what: word, because, instead })
+    });
+    by_line.chain(options_on(asked, config)).collect()
+}
+
+/// Parameters of an addition that do nothing on this kernel, with the reason.
+pub(super) fn without_effect(asked: &Asked<'_>, config: &str) -> Vec<(String, String)> {
+    let words = parameters(asked.boot_line).into_iter().map(unquoted);
+    let lacks = words.filter_map(|word| {
+        let (name, _) = split(&word);
+        let (_, symbol) = NEEDS.iter().find(|(known, _)| *known == name)?;
+        (!has(config, symbol, On)).then(|| (word, format!("CONFIG_{symbol} is not set")))
+    });
+    lacks.collect()
+}
+
+/// Why a parameter is on already, and what turns it off.
+fn parameter_on(word: &str, base_line: &str, config: &str) -> Option<(String, String)> {
+    let (name, value) = split(word);
+    let is_asked = |setting: &&Setting| setting.name == name && setting.values.contains(&value);
+    let mut of_base = parameters(base_line).into_iter().map(unquoted);
+    // The kernel takes the last one.
+    if let Some(last) = of_base.rfind(|word| split(word).0 == name) {
+        let (_, there) = split(&last);
+        let is_same = SETTINGS
+            .iter()
+            .find(is_asked)
+            .map_or(there == value, |setting| setting.values.contains(&there));
+        let instead = SETTINGS.iter().find(is_asked).map_or("", |setting| setting.instead);
+        return is_same.then(|| (format!("the base's boot line has {last}"), instead.to_owned()));
+    }
+    let setting = SETTINGS.iter().find(is_asked)?;
+    let because = match setting.default {
+        Never => return None,
+        Always => "the kernel's default, as far as its CPU needs it".to_owned(),
+        If(symbols) => {
+            let is_default = symbols.iter().all(|(symbol, state)| has(config, symbol, *state));
+            is_default.then(|| spelled(symbols))?
+        }
+    };
+    Some((because, setting.instead.to_owned()))
+}
+
+/// An addition of options is on if the configuration has all of them.
+fn options_on(asked: &Asked<'_>, config: &str) -> Option<AlreadyOn> {
+    let options: Vec<(&str, &str)> = asked
+        .config
+        .iter()
+        .map(|text| text.strip_prefix("CONFIG_")?.split_once('='))
+        .collect::<Option<_>>()?;
+    let is_there = |(name, value): &(&str, &str)| match *value {
+        "n" => has(config, name, Off),
+        value => config.lines().any(|line| line.trim() == format!("CONFIG_{name}={value}")),
+    };
+    if options.is_empty() || !options.iter().all(is_there) {
+        return None;
+    }
+    let set = options.iter().filter(|(_, value)| *value != "n");
+    let off = set.clone().map(|(name, _)| {
+        let choice = CHOICES.iter().find(|(known, _)| known == name);
+        choice.map_or(format!("CONFIG_{name}=n"), |(_, none)| (*none).to_owned())
+    });
+    let instead: Vec<String> = off.collect();
+    let what: Vec<String> = set.map(|(name, value)| format!("CONFIG_{name}={value}")).collect();
+    Some(AlreadyOn {
+        added: asked.name.to_owned(),
+        what: what.join(" "),
+        because: "the base's configuration has it".to_owned(),
+        instead: instead.join(" "),
+    })
+}
+
+/// The name as the kernel compares it, and the value; empty of a parameter without one.
+fn split(word: &str) -> (String, &str) {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    (name.replace('-', "_"), value)
+}
+
+fn has(config: &str, symbol: &str, state: State) -> bool {
+    let is_line = |wanted: String| config.lines().any(|line| line.trim() == wanted);
+    match state {
+        On => is_line(format!("CONFIG_{symbol}=y")),
+        Off => !is_line(format!("CONFIG_{symbol}=y")),
+        NotRefused => !is_line(format!("# CONFIG_{symbol} is not set")),
+    }
+}
+
+/// `CONFIG_A=y, CONFIG_B is not set`.
+fn spelled(symbols: &[(&str, State)]) -> String {
+    let one = |(symbol, state): &(&str, State)| match state {
+        On => Some(format!("CONFIG_{symbol}=y")),
+        Off => Some(format!("CONFIG_{symbol} is not set")),
+        NotRefused => None,
+    };
+    let all: Vec<String> = symbols.iter().filter_map(one).collect();
+    match all.is_empty() {
+        true => "the kernel's default".to_owned(),
+        false => all.join(", "),
+    }
+}
+
+#[cfg(test)]
+#[path = "defaults_tests.rs"]
+mod tests;

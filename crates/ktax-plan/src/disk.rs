@@ -1,0 +1,196 @@
+//! The disk of a guest: a file system on a block device in memory.
+
+use serde::Deserialize;
+
+use super::error::{PlanError, printable_line};
+use ktax_model::{BlockDevice, Disk, UserProgram};
+
+/// What can be made, and how large it must be at least, in MiB.
+const KNOWN: [(&str, u32); 5] =
+    [("ext4", 16), ("xfs", 300), ("btrfs", 128), ("f2fs", 64), (Disk::OVERLAY, 16)];
+/// Where files are without a disk.
+const MEMORY: &str = "tmpfs";
+const MOST_MIB: u32 = 65536;
+const MOST_LATENCY_US: u32 = 1_000_000;
+
+/// What makes a file system the same each time.
+const UUID: &str = "6b746178-0000-4000-8000-000000000001";
+/// 2020-01-01, the guest's own date.
+const EPOCH: &str = "1577836800";
+
+/// The disk as a file or the command line says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiskKeys {
+    /// Type of the file system.
+    pub fs: String,
+    /// Size in MiB.
+    pub mib: Option<u32>,
+    /// Mount options, separated by commas.
+    pub options: String,
+    /// More options of the program that makes it, as a shell takes them.
+    pub mkfs: String,
+    /// What it lies on: `brd`, `null_blk` or `zram`.
+    pub device: BlockDevice,
+    /// Microseconds that each request takes, of `null_blk`.
+    pub latency_us: Option<u32>,
+}
+
+impl DiskKeys {
+    /// Parses what `--disk` takes: `ext4`, or `ext4 mib=64 options=noatime`, as a shell splits it.
+    ///
+    /// # Errors
+    /// A quote is not closed, or a word is no key with a value that it can have.
+    pub fn parse(text: &str) -> Result<DiskKeys, PlanError> {
+        let refuse = |reason: &str| PlanError::Disk { text: text.into(), reason: reason.into() };
+        let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed"))?;
+        let mut words = words.into_iter();
+        let mut keys = DiskKeys { fs: words.next().unwrap_or_default(), ..DiskKeys::default() };
+        for word in words {
+            let (key, value) = word.split_once('=').unwrap_or((&word, ""));
+            let number = || value.parse().map_err(|_| refuse(&format!("{key} needs a number")));
+            match key {
+                "mib" => keys.mib = Some(number()?),
+                "options" => keys.options = value.to_owned(),
+                "mkfs" => keys.mkfs = value.to_owned(),
+                "latency_us" => keys.latency_us = Some(number()?),
+                "device" => {
+                    let known = |device: &BlockDevice| device.name() == value;
+                    let found = BlockDevice::ALL.into_iter().find(known);
+                    let unknown = || refuse("device must be brd, null_blk or zram");
+                    keys.device = found.ok_or_else(unknown)?;
+                }
+                _ => {
+                    let known = "mib, options, mkfs, device and latency_us";
+                    return Err(refuse(&format!("{word:?} is none of its keys, {known}")));
+                }
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// The disk, checked; `None` for `tmpfs`, which is the memory that files are in without a disk.
+pub(super) fn disk(keys: &DiskKeys) -> Result<Option<Disk>, PlanError> {
+    if *keys == (DiskKeys { fs: MEMORY.into(), ..DiskKeys::default() }) {
+        return Ok(None);
+    }
+    let DiskKeys { fs, mib, options, mkfs, device, latency_us } = keys.clone();
+    let known = KNOWN.iter().find(|(name, _)| *name == fs);
+    let least = known.ok_or_else(|| PlanError::FileSystem { fs: fs.clone() })?.1;
+    let mib = mib.unwrap_or(Disk::USUAL_MIB);
+    if !(least..=MOST_MIB).contains(&mib) {
+        return Err(PlanError::Range { key: "disk.mib", value: mib, least, most: MOST_MIB });
+    }
+    printable_line("--disk (disk.options)", &options)?;
+    printable_line("--disk (disk.mkfs)", &mkfs)?;
+    if shlex::split(&mkfs).is_none() {
+        let reason = "a quote in mkfs is not closed".into();
+        return Err(PlanError::Disk { text: mkfs, reason });
+    }
+    let latency_us = latency_us.unwrap_or(0);
+    if latency_us > MOST_LATENCY_US {
+        let (key, most) = ("disk.latency_us", MOST_LATENCY_US);
+        return Err(PlanError::Range { key, value: latency_us, least: 0, most });
+    }
+    let has_device = device != BlockDevice::default() || latency_us > 0 || !mkfs.is_empty();
+    if fs == Disk::OVERLAY && has_device {
+        let reason = "an overlay lies on tmpfs; remove mkfs, device and latency_us".into();
+        return Err(PlanError::Disk { text: fs, reason });
+    }
+    match latency_us > 0 && device != BlockDevice::NullBlk {
+        true => Err(PlanError::Latency),
+        false => Ok(Some(Disk { fs, mib, options, mkfs, device, latency_us })),
+    }
+}
+
+/// What makes the file system; an overlay is only mounted.
+pub fn mkfs(disk: &Disk) -> Option<UserProgram> {
+    if disk.fs == Disk::OVERLAY {
+        return None;
+    }
+    let program = format!("mkfs.{}", disk.fs);
+    let seed = format!("hash_seed={UUID},lazy_itable_init=0,nodiscard");
+    let uuid = format!("uuid={UUID}");
+    let options: &[&str] = match disk.fs.as_str() {
+        "ext4" => &["-q", "-F", "-U", UUID, "-E", &seed],
+        "xfs" => &["-q", "-f", "-K", "-m", &uuid],
+        // Without -t 0 it discards the device first.
+        "f2fs" => &["-q", "-f", "-t", "0", "-U", UUID, "-T", EPOCH],
+        _ => &["-q", "-f", "-K", "-U", UUID],
+    };
+    let options = options.iter().copied().map(str::to_owned);
+    let more = shlex::split(&disk.mkfs).unwrap_or_default();
+    let command = [program.clone()].into_iter().chain(options).chain(more);
+    Some(UserProgram {
+        name: program,
+        command: command.chain([disk.device.path().to_owned()]).collect(),
+        env: vec![format!("E2FSPROGS_FAKE_TIME={EPOCH}"), format!("SOURCE_DATE_EPOCH={EPOCH}")],
+        ..UserProgram::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(fs: &str, mib: Option<u32>) -> DiskKeys {
+        DiskKeys { fs: fs.into(), mib, ..DiskKeys::default() }
+    }
+
+    #[test]
+    fn a_disk_is_of_a_known_kind_and_brings_its_modules() {
+        let xfs = disk(&keys("xfs", None)).unwrap().unwrap();
+        let modules = Disk::with_modules(Some(&xfs), &["xfs".into(), "nf_tables".into()]);
+        assert_eq!(modules[1..], ["xfs", "nf_tables"]);
+        assert!(modules[0].starts_with("brd ") && modules[0].ends_with("rd_size=327680"));
+        assert!(matches!(disk(&keys("ext5", None)), Err(PlanError::FileSystem { .. })));
+        assert!(matches!(disk(&keys("xfs", Some(64))), Err(PlanError::Range { .. })));
+        assert_eq!(mkfs(&xfs).unwrap().command.last().unwrap(), "/dev/ram0");
+        let slow = DiskKeys { latency_us: Some(80), ..keys("ext4", None) };
+        assert!(matches!(disk(&slow), Err(PlanError::Latency)));
+        let slow = DiskKeys { device: BlockDevice::NullBlk, ..slow };
+        let settings = disk(&slow).unwrap().unwrap().settings();
+        assert!(settings.iter().any(|it| it.0.ends_with("completion_nsec") && it.1 == "80000"));
+        assert_eq!(disk(&keys("tmpfs", None)).unwrap(), None);
+        let overlay = disk(&keys("overlay", None)).unwrap().unwrap();
+        assert_eq!((mkfs(&overlay), overlay.all_modules()), (None, vec!["overlay".to_owned()]));
+        let on_device = DiskKeys { device: BlockDevice::Zram, ..keys("overlay", None) };
+        assert!(matches!(disk(&on_device), Err(PlanError::Disk { .. })));
+        assert_eq!(mkfs(&disk(&keys("f2fs", None)).unwrap().unwrap()).unwrap().name, "mkfs.f2fs");
+    }
+
+    #[test]
+    fn options_of_mkfs_stand_before_the_device() {
+        let plain = DiskKeys { mkfs: "-O '^metadata_csum'".into(), ..keys("ext4", None) };
+        let command = mkfs(&disk(&plain).unwrap().unwrap()).unwrap().command;
+        assert_eq!(command[command.len() - 3..], ["-O", "^metadata_csum", "/dev/ram0"]);
+        let open = DiskKeys { mkfs: "-O '".into(), ..plain };
+        assert!(matches!(disk(&open), Err(PlanError::Disk { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_disk_prints_is_parsed_as_the_same_disk(
+            fs in prop::sample::select(vec!["ext4", "xfs", "btrfs"]),
+            mib in 300_u32..70000,
+            (options, mkfs) in ("[ -~]{0,20}", "[a-z ^=,-]{0,20}"),
+            device in prop::sample::select(BlockDevice::ALL.to_vec()),
+            latency_us in prop::option::of(0_u32..2_000_000),
+        ) {
+            let fs = fs.to_owned();
+            let asked = DiskKeys { fs, mib: Some(mib), options, mkfs, device, latency_us };
+            if let Ok(Some(checked)) = disk(&asked) {
+                let parsed = DiskKeys::parse(&checked.to_string()).unwrap();
+                prop_assert_eq!(disk(&parsed).unwrap(), Some(checked));
+            }
+        }
+
+        #[test]
+        fn whatever_is_typed_is_parsed_or_refused(text in "\\PC{0,60}") {
+            drop(DiskKeys::parse(&text));
+        }
+    }
+}

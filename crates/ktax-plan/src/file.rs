@@ -1,0 +1,249 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::disk::DiskKeys;
+use super::error::PlanError;
+use super::models::ModelKey;
+use super::program::ProgramKeys;
+use super::workloads::{Definition, ParamValue};
+use ktax_engine::EngineEntry;
+use ktax_host::text::escape_lines;
+use ktax_model::{Accelerator, HostKind, Subject};
+
+/// What an experiment file or the command line says, of whatever method; what is absent has a
+/// default. Flags are keys that were typed elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExperimentFile {
+    /// One line for people.
+    pub title: Option<String>,
+    /// Why it is worth asking, for people who read the file.
+    pub why: String,
+    /// How the Subjects run.
+    pub engine: Option<&'static EngineEntry>,
+    /// Of guests: the kind of KVM host that they run on.
+    pub host: Option<HostKind>,
+    /// What the Layouts, or the order of the pairs, are drawn from.
+    pub seed: Option<u64>,
+    /// A change below this many percent gets no verdict.
+    pub threshold_percent: Option<f64>,
+    /// Whether the Sides may be the same, which measures noise.
+    pub same: Option<bool>,
+    /// Rows by name.
+    pub workloads: Option<Vec<String>>,
+    /// A directory of workloads of the user's, beside those of ktax.
+    pub workloads_from: Option<String>,
+    /// What its files define; who reads the file reads them.
+    #[serde(skip)]
+    pub definitions: Vec<Definition>,
+    /// The rows of all its programs, of which some were chosen.
+    #[serde(skip)]
+    pub all_programs: BTreeSet<String>,
+    /// The kernel's modules that each guest loads, with their parameters.
+    pub modules: Vec<String>,
+    /// A file system for the guest's files.
+    pub disk: Option<DiskKeys>,
+    /// Programs of the user's, of which each is a row.
+    pub program: Vec<ProgramKeys>,
+    /// What runs beside rows that are no programs.
+    pub hooks: Option<ProgramKeys>,
+    /// Layouts per Side.
+    pub layouts: Option<u32>,
+    /// The number of pairs, with one look; absent: a pilot decides, and there are five looks.
+    pub pairs: Option<u32>,
+    /// No more pairs than this.
+    pub most_pairs: Option<u32>,
+    /// How often each row runs in a Boot.
+    pub loops: Option<u32>,
+    /// Whether to go on, with a warning, where the Sides differ in more than was declared.
+    pub allow_differences: Option<bool>,
+    /// Rows that are measured and do not decide.
+    pub secondary: Vec<String>,
+    /// Values by name: of a parameter of the workloads, a row for each value; of a setting, a run
+    /// for each value.
+    pub sweep: BTreeMap<String, Vec<ParamValue>>,
+    /// Of guests: the host's kernel, unless it is the usual one of its kind.
+    pub host_kernel: Option<String>,
+    /// Of guests: options of the host's kernel, from source.
+    pub host_config: Vec<String>,
+    /// Of guests: paths of patches for the host's kernel, from source.
+    pub host_patches: Vec<String>,
+    /// The shape of the computer, the same for both Sides.
+    pub machine: MachineKeys,
+    /// What the change is measured against.
+    pub base: SubjectKeys,
+    /// What is measured.
+    pub change: Option<SubjectKeys>,
+    /// Of a ledger: what is added to the base, one at a time.
+    pub add: Vec<Addition>,
+    /// Of a campaign: what is measured; each is compared with the one before it.
+    pub subjects: Vec<SubjectKeys>,
+    /// Of a campaign: timed experiments, by the names or paths of their files.
+    pub timed: Vec<String>,
+}
+
+/// What is added to the base.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// What it is called.
+    pub name: String,
+    /// Parameters behind the base's.
+    #[serde(default)]
+    pub boot_line: String,
+    /// Options after the base's, of a Kernel from source.
+    #[serde(default)]
+    pub config: Vec<String>,
+    /// Patches after the base's, of a Kernel from source.
+    #[serde(default)]
+    pub patches: Vec<String>,
+    /// Of a guest of a KVM host: features of KVM that the base is without.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// Kernel settings in the place of the base's, by their names as sysctl(8) has them.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, String>,
+    /// Modules behind the base's, with their parameters.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Files beside the base's, `PATH` or `PATH:AT`.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// Shell commands after the base's, which run once in the guest before it is frozen.
+    #[serde(default)]
+    pub setup: Option<String>,
+}
+
+/// The shape of the computer.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MachineKeys {
+    /// QEMU's name of a CPU model, with its features.
+    pub cpu: Option<String>,
+    /// Memory in MiB.
+    pub memory_mib: Option<u32>,
+    /// How many CPUs the guest has.
+    #[serde(alias = "vcpus")]
+    pub cpus: Option<u32>,
+    /// How many instructions each of several CPUs executes in turn.
+    pub quantum: Option<u32>,
+    /// What is modelled beside counting.
+    pub model: Option<ModelKey>,
+    /// How many CPUs of this machine those run on.
+    pub cores: Option<u32>,
+    /// What executes the guest's instructions.
+    pub accelerator: Option<Accelerator>,
+}
+
+/// What makes a Side what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubjectKeys {
+    /// A path, `debian:…`, or source. On the running kernel: a word for the kernel that the user
+    /// boots.
+    pub kernel: Option<String>,
+    /// Kernel parameters.
+    pub boot_line: Option<String>,
+    /// From source: options, `CONFIG_NAME=VALUE`, or paths of files of them.
+    pub config: Vec<String>,
+    /// From source: paths of patches, in their order.
+    pub patches: Vec<String>,
+    /// From source: what the configuration begins with.
+    pub start_config: Option<String>,
+    /// Of a revision: the directory of its repository.
+    pub tree: Option<String>,
+    /// The base is this machine itself.
+    pub bare_metal: bool,
+    /// On the running kernel, or in a guest that counts: values by name, as `sysctl` has them.
+    pub sysctl: BTreeMap<String, String>,
+    /// On the running kernel: transparent huge pages.
+    pub thp: Option<String>,
+    /// On the running kernel: frequency governor of all CPUs.
+    pub governor: Option<String>,
+    /// On the running kernel: the command that runs each loop.
+    pub prefix: Vec<String>,
+    /// Of a guest of a KVM host: features of KVM that it does not see.
+    pub without: Vec<String>,
+    /// Of a guest of a KVM host: vCPUs.
+    pub cpus: Option<u8>,
+    /// Of a guest of a KVM host: memory in MiB.
+    pub memory_mib: Option<u32>,
+    /// Modules that only this Side's guest loads, with their parameters.
+    pub modules: Vec<String>,
+    /// A file system for this Side's files.
+    pub disk: Option<DiskKeys>,
+    /// Files for this Side's programs and commands, `PATH` or `PATH:AT`.
+    pub files: Vec<String>,
+    /// Shell commands that run once in this Side's guest, before it is frozen.
+    pub setup: Option<String>,
+}
+
+impl ExperimentFile {
+    /// Parses an experiment file; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, or has a key that no method has, or no title; or it is a ledger.
+    pub fn parse(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
+        let wrong = |reason: String| PlanError::Experiment { path: path.to_owned(), reason };
+        let file = ExperimentFile::read(text).map_err(wrong)?;
+        if !file.add.is_empty() {
+            return Err(PlanError::IsLedger { path: path.to_owned() });
+        }
+        match file.is_campaign() {
+            true => Err(PlanError::IsCampaign { path: path.to_owned() }),
+            false => Ok(file),
+        }
+    }
+
+    /// Whether it has keys that only a campaign has.
+    pub(super) fn is_campaign(&self) -> bool {
+        !self.subjects.is_empty() || !self.timed.is_empty()
+    }
+
+    /// Parses an experiment, a ledger or a campaign file.
+    pub(super) fn read(text: &str) -> Result<ExperimentFile, String> {
+        let file: ExperimentFile =
+            toml::from_str(text).map_err(|error| escape_lines(error.to_string().trim_end()))?;
+        match file.title {
+            Some(_) => Ok(file),
+            None => Err("the title is missing".into()),
+        }
+    }
+
+    /// What is said of the change; the base where nothing is.
+    pub fn change_mut(&mut self) -> &mut SubjectKeys {
+        self.change.get_or_insert_default()
+    }
+}
+
+impl SubjectKeys {
+    /// The Kernel and its boot line; `None` without a kernel.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        self.kernel.as_ref().map(|kernel| self.subject_of(kernel))
+    }
+
+    /// The same with a usual kernel, for keys that say something of a kernel; `None` without such
+    /// keys.
+    pub(super) fn subject_or(&self, usual: &str) -> Option<Subject> {
+        let is_built = !self.config.is_empty() || !self.patches.is_empty();
+        let says = is_built || self.boot_line.is_some() || self.kernel.is_some();
+        says.then(|| self.subject_of(self.kernel.as_deref().unwrap_or(usual)))
+    }
+
+    /// Builds the side with this kernel, whatever they name, and without their disk, which is not
+    /// checked yet.
+    pub(super) fn subject_of(&self, kernel: &str) -> Subject {
+        let mut subject = Subject::of(kernel, "");
+        subject.boot_line = self.boot_line.clone().unwrap_or_default();
+        subject.config.clone_from(&self.config);
+        subject.patches.clone_from(&self.patches);
+        subject.start_config.clone_from(&self.start_config);
+        subject.tree.clone_from(&self.tree);
+        subject.sysctl.clone_from(&self.sysctl);
+        subject.modules.clone_from(&self.modules);
+        subject.files.clone_from(&self.files);
+        subject.setup.clone_from(&self.setup);
+        subject
+    }
+}

@@ -1,0 +1,299 @@
+use super::defaults::{Asked, already_on, without_effect};
+use super::error::PlanError;
+use super::experiment::Experiment;
+use super::file::{Addition, ExperimentFile, SubjectKeys};
+use super::method::Method;
+use ktax_host::text::escape;
+use ktax_model::{AlreadyOn, Warning};
+
+/// A ledger file: a base, and what is added to it, one at a time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    /// One line for people.
+    pub title: String,
+    /// Why it is worth asking, for people who read the file.
+    pub why: String,
+    /// An Experiment for each addition, by its name, and one for all of them, if there are several.
+    pub experiments: Vec<(String, Experiment)>,
+    /// The words of the command line that asks for it; empty where none does.
+    pub again: Vec<String>,
+    /// What the file and the flags say.
+    file: ExperimentFile,
+}
+
+/// The name of all additions at once.
+pub const TOGETHER: &str = "together";
+
+impl Ledger {
+    /// Parses and checks a ledger file; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, has no additions, or one that cannot be measured.
+    pub fn parse(text: &str, path: &str) -> Result<Ledger, PlanError> {
+        Ledger::of(Ledger::read(text, path)?, path)
+    }
+
+    /// Parses a ledger file, whose keys flags may change; `path` is for messages.
+    ///
+    /// # Errors
+    /// It is not TOML, or has no additions.
+    pub fn read(text: &str, path: &str) -> Result<ExperimentFile, PlanError> {
+        let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+        let file = ExperimentFile::read(text).map_err(refuse)?;
+        match file.add.is_empty() {
+            true => Err(PlanError::IsExperiment { path: path.to_owned() }),
+            false => Ok(file),
+        }
+    }
+
+    /// Checks the keys of a ledger; `path` is for messages.
+    ///
+    /// # Errors
+    /// It has an addition that cannot be measured.
+    pub fn of(file: ExperimentFile, path: &str) -> Result<Ledger, PlanError> {
+        let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+        check(&file).map_err(refuse)?;
+        if let Some(of) = file.add.iter().find(|of| !of.with.is_empty())
+            && Method::of(&file) != Method::Guests
+        {
+            let key = format!("with (of {})", of.name);
+            let (applies_to, uses) = ("host = \"kvm\"".to_owned(), "the exact engine".to_owned());
+            return Err(PlanError::Misplaced { key, applies_to, uses });
+        }
+        let experiments = experiments(&file, path)?;
+        let (title, why) = (file.title.clone().unwrap_or_default(), file.why.clone());
+        Ok(Ledger { title, why, experiments, again: Vec::new(), file })
+    }
+
+    /// The same, with the words of the command line that asks for it.
+    pub fn asked_by(self, again: Vec<String>) -> Ledger {
+        Ledger { again, ..self }
+    }
+
+    /// What the base's kernel has already of what is added, by its configuration.
+    pub fn already_on(&self, config: &str) -> Vec<AlreadyOn> {
+        let line = self.file.base.boot_line.as_deref().unwrap_or_default();
+        let each = self.file.add.iter();
+        each.flat_map(|addition| already_on(&asked(addition), line, config)).collect()
+    }
+
+    /// The parameters that do nothing on the base's kernel, by its configuration.
+    pub fn without_effect(&self, config: &str) -> Vec<(String, Warning)> {
+        let of = |addition: &Addition| {
+            let name = addition.name.clone();
+            let found = without_effect(&asked(addition), config);
+            found.into_iter().map(move |(parameter, why)| {
+                let fact = format!("{parameter} does nothing on this kernel: {why}");
+                let next_step = "use a kernel that is built with it".to_owned();
+                (name.clone(), Warning { fact, next_step })
+            })
+        };
+        self.file.add.iter().flat_map(of).collect()
+    }
+
+    /// The same ledger, whose base has none of these: it has what stands for them instead.
+    ///
+    /// # Errors
+    /// The base cannot be measured so.
+    pub fn without(self, already_on: &[AlreadyOn]) -> Result<Ledger, PlanError> {
+        let mut file = self.file;
+        for instead in already_on.iter().flat_map(|one| one.instead.split_whitespace()) {
+            let base = &mut file.base;
+            if instead.starts_with("CONFIG_") {
+                base.config.push(instead.to_owned());
+                continue;
+            }
+            let line = base.boot_line.take().unwrap_or_default();
+            base.boot_line = Some(format!("{line} {instead}").trim().to_owned());
+        }
+        let experiments = experiments(&file, "the ledger")?;
+        Ok(Ledger { experiments, file, ..self })
+    }
+}
+
+fn asked(addition: &Addition) -> Asked<'_> {
+    let Addition { name, boot_line, config, .. } = addition;
+    Asked { name, boot_line, config }
+}
+
+/// An Experiment for each addition, and one for all of them, if there are several.
+fn experiments(file: &ExperimentFile, path: &str) -> Result<Vec<(String, Experiment)>, PlanError> {
+    let refuse = |reason: String| PlanError::Ledger { path: path.to_owned(), reason };
+    let each = file.add.iter().map(|one| (one.name.as_str(), vec![one]));
+    let all = (file.add.len() > 1).then(|| (TOGETHER, file.add.iter().collect()));
+    let experiments = each.chain(all).map(|(name, added)| {
+        let change = changed(&file.base, &added).map_err(refuse)?;
+        Ok((name.to_owned(), experiment(file, name, change)?))
+    });
+    experiments.collect()
+}
+
+/// What no ledger can do without, or with.
+fn check(file: &ExperimentFile) -> Result<(), String> {
+    let mut names: Vec<&str> = file.add.iter().map(|addition| &*addition.name).collect();
+    let is_name = |name: &&str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.,+".contains(&b);
+        !name.is_empty() && name.len() <= 60 && name.bytes().all(plain)
+    };
+    if file.change.is_some() {
+        return Err("a change is what `add` makes of the base; remove `change`".into());
+    }
+    if Method::of(file) == Method::Times {
+        return Err("times do not add up; remove `engine`".into());
+    }
+    if !file.sweep.is_empty() {
+        return Err("a ledger has one base; remove `sweep`, and set one value of it".into());
+    }
+    if names.contains(&TOGETHER) {
+        return Err(format!(
+            "{TOGETHER:?} is the name of the row of all additions; choose another name"
+        ));
+    }
+    if let Some(bad) = names.iter().find(|name| !is_name(name)) {
+        let bad = escape(bad);
+        return Err(format!("{bad:?} is not a valid name; use letters, digits and -_=.,+"));
+    }
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("{} is added twice", twice[0]));
+    }
+    let is_nothing = |one: &&Addition| {
+        let Addition { boot_line, config, patches, with, sysctl, modules, files, setup, .. } = one;
+        let lists = [config, patches, with, modules, files];
+        boot_line.trim().is_empty()
+            && lists.iter().all(|list| list.is_empty())
+            && sysctl.is_empty()
+            && setup.is_none()
+    };
+    match file.add.iter().find(is_nothing) {
+        Some(nothing) => Err(format!("{} adds nothing", nothing.name)),
+        None => Ok(()),
+    }
+}
+
+/// The base with these additions.
+fn changed(base: &SubjectKeys, added: &[&Addition]) -> Result<SubjectKeys, String> {
+    let mut change = base.clone();
+    for Addition { name, boot_line, config, patches, with, sysctl, modules, files, setup } in added
+    {
+        change.sysctl.extend(sysctl.clone());
+        change.modules.extend(modules.clone());
+        change.files.extend(files.clone());
+        if let Some(commands) = setup {
+            let before = change.setup.take().map(|before| format!("{before}\n"));
+            change.setup = Some(before.unwrap_or_default() + commands);
+        }
+        let before = change.boot_line.unwrap_or_default();
+        change.boot_line = Some(format!("{before} {boot_line}").trim().to_owned());
+        change.boot_line = change.boot_line.filter(|line| !line.is_empty());
+        change.config.extend(config.clone());
+        change.patches.extend(patches.clone());
+        if let Some(there) = with.iter().find(|name| !base.without.contains(name)) {
+            let there = escape(there);
+            return Err(format!(
+                "{name} adds {there:?}, which the base has already; list it in `without` of the \
+                 base"
+            ));
+        }
+        change.without.retain(|feature| !with.contains(feature));
+    }
+    Ok(change)
+}
+
+fn experiment(
+    file: &ExperimentFile,
+    name: &str,
+    change: SubjectKeys,
+) -> Result<Experiment, PlanError> {
+    let title = file.title.as_ref().map(|title| format!("{title}: {name}"));
+    // An option that the base has already costs nothing, which is an answer.
+    Experiment::of(&ExperimentFile {
+        title,
+        same: Some(true),
+        add: Vec::new(),
+        change: Some(change),
+        ..file.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ExperimentMethod;
+
+    const TEXT: &str = r#"
+        title = "t"
+        base = { kernel = "k", boot_line = "quiet" }
+        add = [{ name = "a", boot_line = "a=1" }, { name = "b", config = ["CONFIG_B=y"] }]
+    "#;
+
+    #[test]
+    fn each_is_added_alone_and_then_all() {
+        let all = Ledger::parse(TEXT, "t.toml").unwrap().experiments;
+        let counted = |at: usize| match &all[at].1.method {
+            ExperimentMethod::Counts(of) => of,
+            other => panic!("{other:?}"),
+        };
+        let of = |at: usize| (all[at].0.as_str(), counted(at).change.boot_line.as_str());
+        assert_eq!(
+            [of(0), of(1), of(2)],
+            [("a", "quiet a=1"), ("b", "quiet"), (TOGETHER, "quiet a=1")]
+        );
+        assert_eq!(counted(2).change.config, ["CONFIG_B=y"]);
+        assert!((0..3).all(|at| counted(at).base.boot_line == "quiet"));
+        assert_eq!(all[0].1.title, "t: a");
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_sensible_is_refused() {
+        for (from, to) in [
+            ("name = \"b\"", "name = \"a\""),
+            ("name = \"b\"", "name = \"../b\""),
+            ("name = \"b\"", "name = \"together\""),
+            ("title = \"t\"", "titel = \"t\""),
+            ("config = [\"CONFIG_B=y\"]", "config = []"),
+            ("base =", "change = { kernel = \"k\" }\n        base ="),
+            ("base =", "engine = \"kvm\"\n        base ="),
+            ("add =", "ad ="),
+        ] {
+            let error = Ledger::parse(&TEXT.replace(from, to), "t.toml").unwrap_err();
+            assert!(matches!(error, PlanError::Ledger { .. }), "{error}");
+        }
+        let reserved = TEXT.replace("name = \"b\"", "name = \"together\"");
+        let error = Ledger::parse(&reserved, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("is the name of the row of all additions"), "{error}");
+    }
+
+    const GUESTS: &str = r#"
+        title = "t"
+        host = "kvm"
+        workloads = ["boot"]
+        base = { kernel = "k", cpus = 2, without = ["kvmclock", "kvm-steal-time"] }
+        add = [
+            { name = "clock", with = ["kvmclock"] }, { name = "steal", with = ["kvm-steal-time"] },
+        ]
+    "#;
+
+    #[test]
+    fn a_guest_gets_features_that_the_base_is_without() {
+        let all = Ledger::parse(GUESTS, "t.toml").unwrap().experiments;
+        let without = |at: usize| match &all[at].1.method {
+            ExperimentMethod::Guests(of) => of.change.as_ref().unwrap().without.join(" "),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([without(0), without(1), without(2)], ["kvm-steal-time", "kvmclock", ""]);
+        let there = GUESTS.replace("with = [\"kvmclock\"]", "with = [\"kvm-pv-ipi\"]");
+        let error = Ledger::parse(&there, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("\"kvm-pv-ipi\", which the base has already"), "{error}");
+        let never = GUESTS.replace("kvm-steal-time", "kvm-pv-eoi");
+        let error = Ledger::parse(&never, "t.toml").unwrap_err();
+        assert_eq!(error, PlanError::NeverFound { name: "kvm-pv-eoi" });
+        let swept = format!("{GUESTS}\n[sweep]\ncpus = [2, 4]");
+        let error = Ledger::parse(&swept, "t.toml").unwrap_err().to_string();
+        assert!(error.contains("remove `sweep`"), "{error}");
+        let counted = GUESTS.replace("host = \"kvm\"", "").replace("cpus = 2, ", "");
+        let counted = counted.replace("without = [\"kvmclock\", \"kvm-steal-time\"]", "");
+        let error = Ledger::parse(&counted, "t.toml").unwrap_err();
+        assert!(matches!(error, PlanError::Misplaced { .. }), "{error}");
+    }
+}

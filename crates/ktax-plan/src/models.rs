@@ -1,0 +1,165 @@
+//! What is modelled, as a file or the command line says it.
+
+use serde::Deserialize;
+
+use super::built_in::{BuiltIn, machines};
+use super::error::PlanError;
+use ktax_host::text::{escape_lines, nearest};
+use ktax_model::{Calibration, MachineModel, Model};
+
+/// A model by its name, or a machine. A file has a name; who reads the file reads the machine of
+/// that name, if it ends in `.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "String")]
+pub enum ModelKey {
+    /// `coherence`, or a machine that is built in.
+    Name(String),
+    /// The sizes of a machine, and what it takes, if it was calibrated.
+    Machine(Box<MachineModel>, Option<Box<Calibration>>),
+}
+
+impl From<String> for ModelKey {
+    fn from(name: String) -> ModelKey {
+        ModelKey::Name(name)
+    }
+}
+
+impl ModelKey {
+    /// A machine, from the text of a file of that name.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub fn parse(text: &str, name: &str) -> Result<ModelKey, PlanError> {
+        let (machine, calibration) = machine(text, name)?;
+        Ok(ModelKey::Machine(Box::new(machine), calibration.map(Box::new)))
+    }
+
+    /// What the machine takes, if it is one that was calibrated.
+    pub fn calibration(&self) -> Option<Box<Calibration>> {
+        match self {
+            ModelKey::Name(_) => None,
+            ModelKey::Machine(_, calibration) => calibration.clone(),
+        }
+    }
+
+    /// What is modelled.
+    ///
+    /// # Errors
+    ///
+    /// There is no such model, or no such machine can be modelled.
+    pub fn model(&self) -> Result<Model, PlanError> {
+        let machine = match self {
+            ModelKey::Name(name) if *name == Model::Coherence.name() => {
+                return Ok(Model::Coherence);
+            }
+            ModelKey::Name(name) => built_in(name)?,
+            ModelKey::Machine(machine, _) => (**machine).clone(),
+        };
+        let refused = |reason| PlanError::Machine { file: machine.name.clone(), reason };
+        machine.wire().map_err(refused)?;
+        // Counts compare, whatever the files say of the same sizes.
+        let (title, sources) = (String::new(), Vec::new());
+        Ok(Model::Machine(Box::new(MachineModel { title, sources, ..machine })))
+    }
+}
+
+/// The names of all models that are built in.
+pub fn model_names() -> impl Iterator<Item = &'static str> {
+    std::iter::once("coherence").chain(machines().map(|machine| machine.name))
+}
+
+/// The machine by which a ledger ranks where the user names none: one that ships with what it was
+/// measured to take.
+const MEASURED: &str = "zen5";
+
+/// Its name, and what it takes.
+///
+/// # Errors
+/// Its file is none, which a test excludes.
+pub fn measured_machine() -> Result<(&'static str, Calibration), PlanError> {
+    let refused =
+        |reason: &str| PlanError::Machine { file: MEASURED.to_owned(), reason: reason.to_owned() };
+    let file = machines().find(|one| one.name == MEASURED).ok_or_else(|| refused("is missing"))?;
+    let (_, calibration) = machine(file.text, file.name)?;
+    Ok((file.name, calibration.ok_or_else(|| refused("has no [calibration]"))?))
+}
+
+fn built_in(name: &str) -> Result<MachineModel, PlanError> {
+    let found = machines().find(|machine| machine.name == name);
+    let Some(BuiltIn { name, text }) = found else {
+        let near = nearest(name, model_names()).map(str::to_owned);
+        let known = model_names().collect::<Vec<_>>().join(", ");
+        return Err(PlanError::UnknownModel { name: name.to_owned(), near, known });
+    };
+    machine(text, name).map(|(machine, _)| machine)
+}
+
+/// A machine's file: its sizes, and below `[calibration]` what it takes.
+fn machine(text: &str, name: &str) -> Result<(MachineModel, Option<Calibration>), PlanError> {
+    let refused = |reason: String| PlanError::Machine {
+        file: name.to_owned(),
+        reason: escape_lines(reason.trim_end()),
+    };
+    let mut table: toml::Table = toml::from_str(text).map_err(|it| refused(it.to_string()))?;
+    let calibration = table.remove("calibration").map(toml::Value::try_into).transpose();
+    let calibration: Option<Calibration> = calibration.map_err(|it| refused(it.to_string()))?;
+    calibration.iter().try_for_each(Calibration::check).map_err(refused)?;
+    let machine: MachineModel = table.try_into().map_err(|it| refused(it.to_string()))?;
+    Ok((MachineModel { name: name.to_owned(), ..machine }, calibration))
+}
+
+/// Which machine has this name, as its file says.
+///
+/// # Errors
+///
+/// No machine of that name is built in.
+pub fn machine_title(name: &str) -> Result<String, PlanError> {
+    Ok(built_in(name)?.title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zen3(from: &str, to: &str) -> Result<Model, String> {
+        let text = machines().find(|it| it.name == "zen3").unwrap().text;
+        assert!(text.contains(from), "{text}");
+        let key =
+            ModelKey::parse(&text.replace(from, to), "my.toml").map_err(|it| it.to_string())?;
+        key.model().map_err(|it| it.to_string())
+    }
+
+    #[test]
+    fn what_is_built_in_can_be_modelled() {
+        for name in model_names() {
+            let model = ModelKey::Name(name.to_owned()).model().unwrap();
+            assert_eq!(model.name(), name);
+        }
+        assert_eq!(zen3("kib = 512", "kib = 1024").unwrap().name(), "my.toml");
+    }
+
+    #[test]
+    fn a_machine_that_cannot_be_modelled_is_refused() {
+        for (from, to, why) in [
+            ("kib = 512, ways = 8", "kib = 512, ways = 7", "l2 must have a power of two sets"),
+            ("kib = 512, ways = 8", "kib = 512, ways = 0", "l2 must have"),
+            ("kib = 512, ways = 8", "kib = 4294967295, ways = 1", "l2 must have"),
+            ("itlb2 =", "stlb =", "stlb is behind both TLBs"),
+            ("entries = 512, ways = 8", "entries = 512, ways = 7", "itlb2 must have a power"),
+            ("ways = 16 }\nbranches", "ways = 16, large_ways = 4 }\nbranches", "go together"),
+            ("returns = 32", "returns = 0", "branches needs"),
+            ("l1i =", "l0 =", "unknown field `l0`"),
+        ] {
+            let error = zen3(from, to).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let named = |name: &str| {
+            let key = ModelKey::parse(machines().next().unwrap().text, name).unwrap();
+            key.model().map_err(|error| error.to_string())
+        };
+        assert!(named("a\u{1b}b.toml").unwrap_err().contains("a name has 1 to 32 letters"));
+        let error = ModelKey::Name("zen4".to_owned()).model().unwrap_err().to_string();
+        assert!(error.contains("zen3"), "{error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The archive that the guest's kernel unpacks behind its own.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use cpio::newc::{Builder, trailer};
+
+use super::error::ProgramError;
+use super::start;
+use super::tree::{GuestNode, GuestTree, HostFile};
+use ktax_host::text::escape_path;
+
+const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_777;
+const FILE: u32 = 0o100_000;
+
+/// Where archives end, so that another one can follow.
+const BLOCK: u64 = 512;
+
+/// Where the content of a file of the host is in the archive.
+pub(super) struct Placed {
+    /// Its name in the archive.
+    pub name: String,
+    pub file: HostFile,
+    pub offset: u64,
+}
+
+/// By what number the kernel tells files apart.
+enum Number {
+    /// None: what a program changes is its own.
+    Own,
+    New(u32),
+    Known(u32),
+}
+
+/// An archive that is being written.
+pub(super) struct Archive<W> {
+    to: Counting<W>,
+    /// Files that are there already, by what they are of and who has them. Several programs share
+    /// most of their libraries, and a run has one program: one copy is enough.
+    shared: BTreeMap<(HostFile, u32), u32>,
+}
+
+impl<W: Write> Archive<W> {
+    pub fn new(to: W) -> Archive<W> {
+        Archive { to: Counting { to, bytes: 0 }, shared: BTreeMap::new() }
+    }
+
+    /// Adds a directory.
+    pub fn directory(&mut self, name: &str) -> Result<(), ProgramError> {
+        let entry = Builder::new(name).mode(DIRECTORY | 0o755).nlink(2);
+        self.entry(entry, &[])
+    }
+
+    /// Adds a file of ktax's.
+    pub fn text(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<(), ProgramError> {
+        self.entry(Builder::new(name).mode(FILE | mode).nlink(1), content)
+    }
+
+    /// Adds a guest's files below `root`; the user has those that it works with.
+    pub fn tree(
+        &mut self,
+        root: &str,
+        tree: &GuestTree,
+        user: u32,
+    ) -> Result<Vec<Placed>, ProgramError> {
+        let mut placed = Vec::new();
+        for (at, node) in tree.nodes() {
+            let not_utf8 = || ProgramError::NotUtf8 { path: escape_path(at).to_string() };
+            let name = format!("{root}{}", at.to_str().ok_or_else(not_utf8)?);
+            let owner = start::owner(at, user);
+            let entry = Builder::new(&name).uid(owner).gid(owner);
+            match node {
+                GuestNode::Directory => {
+                    // Everybody may make files in /tmp.
+                    let mode = if at == Path::new("/tmp") { 0o1777 } else { 0o755 };
+                    self.entry(entry.mode(DIRECTORY | mode).nlink(2), &[])?;
+                }
+                GuestNode::Link(target) => {
+                    let target = target.to_str().ok_or_else(not_utf8)?;
+                    self.entry(entry.mode(LINK).nlink(1), target.as_bytes())?;
+                }
+                GuestNode::Text(text) => self.entry(entry.mode(FILE | 0o755).nlink(1), text)?,
+                GuestNode::File(file) => {
+                    let entry = entry.mode(FILE | file.mode).mtime(file.modified);
+                    let entry = match self.number(at, file, owner) {
+                        Number::Own => entry.nlink(1),
+                        // The kernel makes links of files with one number.
+                        Number::Known(number) => {
+                            self.entry(entry.ino(number).nlink(2), &[])?;
+                            continue;
+                        }
+                        Number::New(number) => {
+                            self.shared.insert((file.clone(), owner), number);
+                            entry.ino(number).nlink(2)
+                        }
+                    };
+                    let offset = self.file(entry, file)?;
+                    placed.push(Placed { name, file: file.clone(), offset });
+                }
+            }
+        }
+        Ok(placed)
+    }
+
+    /// How much a guest's files add to it.
+    pub fn bytes_of(&self, tree: &GuestTree, user: u32) -> u64 {
+        let is_new = |at: &Path, file: &HostFile| {
+            let owner = start::owner(at, user);
+            !matches!(self.number(at, file, owner), Number::Known(_))
+        };
+        tree.files().filter(|(at, file)| is_new(at, file)).map(|(_, file)| file.bytes).sum()
+    }
+
+    fn number(&self, at: &Path, file: &HostFile, owner: u32) -> Number {
+        let next = u32::try_from(self.shared.len()).unwrap_or(u32::MAX).saturating_add(1);
+        match self.shared.get(&(file.clone(), owner)) {
+            _ if start::is_of_the_user(at) => Number::Own,
+            Some(number) => Number::Known(*number),
+            None => Number::New(next),
+        }
+    }
+
+    /// Ends the archive.
+    pub fn end(mut self) -> Result<(), ProgramError> {
+        trailer(&mut self.to).map_err(ProgramError::Cache)?;
+        let padding = self.to.bytes.next_multiple_of(BLOCK) - self.to.bytes;
+        let zeros = vec![0; usize::try_from(padding).unwrap_or_default()];
+        self.to.write_all(&zeros).and_then(|()| self.to.flush()).map_err(ProgramError::Cache)
+    }
+
+    fn entry(&mut self, entry: Builder, content: &[u8]) -> Result<(), ProgramError> {
+        let size = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let mut writer = entry.write(&mut self.to, size);
+        let written = writer.write_all(content).and_then(|()| writer.finish());
+        written.map(drop).map_err(ProgramError::Cache)
+    }
+
+    /// A file that shrank since its size was read would damage the archive.
+    fn file(&mut self, entry: Builder, file: &HostFile) -> Result<u64, ProgramError> {
+        let unreadable = ProgramError::unreadable(&file.path);
+        let changed = || ProgramError::Changed { path: escape_path(&file.path).to_string() };
+        let mut from = file.open().map_err(&unreadable)?;
+        let size = u32::try_from(file.bytes).map_err(|_| changed())?;
+        let mut writer = entry.write(&mut self.to, size);
+        let mut buffer = vec![0; 1 << 16];
+        let mut left = file.bytes;
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = from.read(&mut buffer[..most]).map_err(&unreadable)?;
+            if read == 0 {
+                return Err(changed());
+            }
+            writer.write_all(&buffer[..read]).map_err(ProgramError::Cache)?;
+            left -= read as u64;
+        }
+        writer.finish().map_err(ProgramError::Cache)?;
+        let padded = file.bytes.next_multiple_of(4);
+        Ok(self.to.bytes - padded)
+    }
+}
+
+/// Knows how much was written.
+struct Counting<W> {
+    to: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,315 @@
+//! The command line that makes a comparison again.
+
+use ktax_model::{
+    Comparison, CountsComparison, Disk, History, HistoryLine, HistoryPoint, METRICS, Machine,
+    Model, Row, Side, Sides, Subject, TimedMachine, TimedSubject, TimesComparison, UserProgram,
+};
+
+/// What `ktax compare` has where nothing else is asked for: loops and pairs of times, the seed of
+/// counts.
+const LOOPS: u32 = 5;
+const MOST_PAIRS: u32 = 200;
+const SEED: u64 = 1;
+const THRESHOLD_PERCENT: f64 = 0.1;
+
+/// The command that counts the same rows again; empty where no command line can ask for it.
+pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
+    let Sides { base, change } = &counts.subjects;
+    let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
+    let measured = rows.iter().filter(|row| row.computed_from().is_none());
+    let is_complete = measured.filter(|row| UserProgram::is_row(&row.row)).count() == users.len();
+    let users = asked(&users);
+    let is_one_line = is_complete
+        && users.len() <= 1
+        && (counts.hooks.is_none() || users.is_empty())
+        && is_known(counts)
+        && has_flags(&base.subject, &change.subject)
+        && counts.key.model.as_ref().is_none_or(is_named);
+    if !is_one_line {
+        return Vec::new();
+    }
+    let kernel = |side: Side| {
+        let of = counts.subjects.get(side);
+        // A package's name may be another version tomorrow.
+        let is_package = of.subject.kernel.starts_with("debian:");
+        if is_package { of.kernel.source.clone() } else { of.subject.kernel.clone() }
+    };
+    let mut words = Words::compare();
+    words.kernels(kernel(Side::Base), kernel(Side::Change));
+    words.of_source(&base.subject, &change.subject);
+    words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
+    words.settings("base", &base.subject);
+    words.settings("change", &change.subject);
+    let is_same = base.subject == change.subject;
+    words.0.extend(is_same.then(|| "--same".to_owned()));
+    let machine = counts.key.shape();
+    words.machine(&machine);
+    counts.disk.iter().for_each(|disk| words.option("--disk", disk));
+    let implied = Disk::with_modules(counts.disk.as_ref(), &[]);
+    let asked = counts.key.modules.iter().filter(|module| !implied.contains(module));
+    asked.for_each(|module| words.option("--module", module));
+    counts.workloads_from.iter().for_each(|directory| words.option("--workloads", directory));
+    words.rows("-w", rows.iter().filter(|row| !UserProgram::is_row(&row.row)));
+    words.counting(&machine, counts.layouts, counts.seed, threshold_percent);
+    counts.hooks.iter().for_each(|hooks| words.hooks(hooks));
+    users.into_iter().for_each(|(program, sizes)| words.program(program, sizes));
+    words.0
+}
+
+/// The programs as the user wrote them, each once, with their sizes.
+fn asked<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
+    let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
+    for program in users.iter().copied() {
+        let of_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
+        let written = of_sizes.unwrap_or((program, &[]));
+        if !asked.contains(&written) {
+            asked.push(written);
+        }
+    }
+    asked
+}
+
+/// Whether it is known what the guests unpacked: a store of older releases has only its hash.
+fn is_known(counts: &CountsComparison) -> bool {
+    let CountsComparison { key, subjects, disk, programs, hooks, .. } = counts;
+    let Sides { base, change } = subjects;
+    let has_own = base.subject.has_settings() || change.subject.has_settings();
+    key.programs.is_empty() || has_own || disk.is_some() || !programs.is_empty() || hooks.is_some()
+}
+
+/// Whether flags can ask for the sources of both Kernels: some flags set both Sides.
+fn has_flags(base: &Subject, change: &Subject) -> bool {
+    let is_shared = |of: fn(&Subject) -> &Option<String>| of(base) == of(change);
+    is_shared(|subject| &subject.start_config) && is_shared(|subject| &subject.tree)
+}
+
+/// Whether `--model` has a name for it; a file of the user's is not known any more.
+fn is_named(model: &Model) -> bool {
+    !model.name().ends_with(".toml")
+}
+
+/// Between two points of a line of a history; empty where a kernel is of no package.
+pub fn between_points(
+    line: &HistoryLine,
+    base: &HistoryPoint,
+    change: &HistoryPoint,
+    threshold_percent: f64,
+) -> Vec<String> {
+    let packages = base.package.clone().zip(change.package.clone());
+    let (Some(asked), Some((base_package, change_package))) = (&line.asked, packages) else {
+        return Vec::new();
+    };
+    let mut words = Words::compare();
+    words.kernels(base_package, change_package);
+    words.boot_lines(&base.boot_line, &change.boot_line);
+    words.machine(&asked.machine);
+    words.option("-w", &line.row);
+    words.counting(&asked.machine, asked.layouts, asked.seed, threshold_percent);
+    words.0
+}
+
+/// What prints a line of a history from the store.
+pub fn of_history(history: &History, line: &HistoryLine) -> Vec<String> {
+    let mut words = Words(["ktax", "history", &line.row].map(str::to_owned).to_vec());
+    if let Some(function) = &history.function {
+        words.option("--function", function);
+    }
+    words.unless(history.metric == METRICS[0].name, "--metric", &history.metric);
+    let threshold = history.threshold_percent;
+    words.unless(threshold == THRESHOLD_PERCENT, "--threshold", threshold);
+    words.0
+}
+
+/// Of the search between the two Sides of a comparison.
+pub fn search_again(comparison: &Comparison) -> Vec<String> {
+    let words = comparison
+        .counts()
+        .map(|counts| of_counts(&comparison.rows, comparison.threshold_percent, counts));
+    let mut words = words.unwrap_or_default();
+    if let Some(command) = words.get_mut(1) {
+        *command = "bisect".to_owned();
+        words.insert(2, "start".to_owned());
+    }
+    words
+}
+
+/// The command that times the same rows again; empty where no command line can ask for it.
+pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
+    let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
+    let users: Vec<&UserProgram> = plan.programs.iter().filter(|it| !it.defined).collect();
+    let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
+    let is_kvm = plan.machine.accelerator == TimedMachine::default().accelerator;
+    if of_users != users.len() || users.len() > 1 || !is_kvm {
+        return Vec::new();
+    }
+    let mut words = Words::compare();
+    words.option("--engine", &plan.engine);
+    if plan.is_guest(Side::Change) {
+        let kernel = |subject: &TimedSubject| subject.kernel.clone().unwrap_or_default();
+        match base.bare_metal {
+            true => {
+                words.0.push("--bare-metal".to_owned());
+                words.option("--change", kernel(change));
+            }
+            false => words.kernels(kernel(base), kernel(change)),
+        }
+        words.boot_lines(&base.boot_line, &change.boot_line);
+        let usual = TimedMachine::default();
+        words.unless(
+            plan.machine.cpu == plan.machine.accelerator.cpu(),
+            "--cpu",
+            &plan.machine.cpu,
+        );
+        words.unless(
+            plan.machine.memory_mib == usual.memory_mib,
+            "--memory",
+            plan.machine.memory_mib,
+        );
+        words.unless(plan.machine.cpus == usual.cpus, "--cpus", plan.machine.cpus);
+        plan.machine.cores.iter().for_each(|cores| words.option("--cores", cores));
+    } else {
+        let set = |subject: &TimedSubject| settings(subject);
+        set(base).into_iter().for_each(|setting| words.option("--base-set", setting));
+        set(change).into_iter().for_each(|setting| words.option("--change-set", setting));
+    }
+    let is_row = |row: &&Row| row.headline && !UserProgram::is_row(&row.row);
+    words.rows("-w", rows.iter().filter(is_row));
+    words.rows("--secondary", rows.iter().filter(|row| !row.headline));
+    plan.pairs.iter().for_each(|pairs| words.option("--pairs", pairs));
+    words.unless(plan.most_pairs == MOST_PAIRS, "--most-pairs", plan.most_pairs);
+    words.unless(plan.loops == LOOPS, "--loops", plan.loops);
+    // Without one the order of the pairs is drawn anew.
+    words.option("--seed", times.seed);
+    words.unless(threshold_percent == 1.0, "--threshold", threshold_percent);
+    words.0.extend((base == change).then(|| "--same".to_owned()));
+    words.0.extend(plan.allow_differences.then(|| "--allow-differences".to_owned()));
+    users.into_iter().for_each(|program| words.program(program, &[]));
+    words.0
+}
+
+/// What of the running kernel is set: `thp=never`.
+fn settings(subject: &TimedSubject) -> Vec<String> {
+    let sysctl = subject.sysctl.iter().map(|(name, value)| format!("{name}={value}"));
+    let named =
+        [("thp", &subject.thp), ("governor", &subject.governor), ("kernel", &subject.kernel)];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let prefix = shlex::try_join(subject.prefix.iter().map(String::as_str)).unwrap_or_default();
+    let prefix = (!prefix.is_empty()).then(|| format!("prefix={prefix}"));
+    sysctl.chain(named.map(|(name, value)| format!("{name}={value}"))).chain(prefix).collect()
+}
+
+struct Words(Vec<String>);
+
+impl Words {
+    fn compare() -> Words {
+        Words(["ktax", "compare"].map(str::to_owned).to_vec())
+    }
+
+    fn option(&mut self, name: &str, value: impl ToString) {
+        let value = value.to_string();
+        match value.starts_with('-') {
+            // Otherwise it would be read as another option.
+            true => self.0.push(format!("{name}={value}")),
+            false => self.0.extend([name.to_owned(), value]),
+        }
+    }
+
+    fn unless(&mut self, is_usual: bool, name: &str, value: impl ToString) {
+        if !is_usual {
+            self.option(name, value);
+        }
+    }
+
+    fn kernels(&mut self, base: String, change: String) {
+        if base == change {
+            self.option("--kernel", base);
+        } else {
+            self.option("--base", base);
+            self.option("--change", change);
+        }
+    }
+
+    fn of_source(&mut self, base: &Subject, change: &Subject) {
+        base.config.iter().for_each(|option| self.option("--base-config", option));
+        base.patches.iter().for_each(|patch| self.option("--base-patch", patch));
+        change.config.iter().for_each(|option| self.option("--config", option));
+        change.patches.iter().for_each(|patch| self.option("--patch", patch));
+        change.start_config.iter().for_each(|config| self.option("--start-config", config));
+        change.tree.iter().for_each(|tree| self.option("--tree", tree));
+    }
+
+    /// What only this side's guest has.
+    fn settings(&mut self, side: &str, subject: &Subject) {
+        let flag = |name: &str| format!("--{side}-{name}");
+        let Subject { sysctl, modules, disk, files, setup, .. } = subject;
+        sysctl.iter().for_each(|(name, to)| self.option(&flag("set"), format!("{name}={to}")));
+        modules.iter().for_each(|module| self.option(&flag("module"), module));
+        disk.iter().for_each(|disk| self.option(&flag("disk"), disk));
+        files.iter().for_each(|file| self.option(&flag("file"), file));
+        setup.iter().for_each(|commands| self.option(&flag("setup"), commands));
+    }
+
+    fn hooks(&mut self, program: &UserProgram) {
+        let UserProgram { files, root, trace_files, env, setup, prepare, .. } = program;
+        files.iter().for_each(|file| self.option("--file", file));
+        root.iter().for_each(|root| self.option("--root", root));
+        if *trace_files {
+            self.0.push("--trace-files".to_owned());
+        }
+        env.iter().for_each(|variable| self.option("--env", variable));
+        setup.iter().for_each(|commands| self.option("--setup", commands));
+        prepare.iter().for_each(|commands| self.option("--prepare", commands));
+    }
+
+    fn program(&mut self, program: &UserProgram, sizes: &[u64]) {
+        let UserProgram { name, command, stdin, .. } = program;
+        let UserProgram { user, status, warm_up, ops, .. } = program;
+        self.option("--name", name);
+        self.hooks(program);
+        stdin.iter().for_each(|file| self.option("--stdin", file));
+        let numbers = [("--user", user), ("--status", status), ("--warm-up", warm_up)];
+        numbers.into_iter().for_each(|(flag, number)| self.unless(*number == 0, flag, number));
+        ops.iter().for_each(|ops| self.option("--ops", ops));
+        for (name, text) in &program.numbers {
+            match name == UserProgram::OPS {
+                true => self.option("--ops-from", text),
+                false => self.option("--number", format!("{name}={text}")),
+            }
+        }
+        if let [from, to] = sizes {
+            self.option("--sizes", format!("{from},{to}"));
+        }
+        if program.any_output {
+            self.0.push("--any-output".to_owned());
+        }
+        if let Some(script) = &program.script {
+            return self.option("--script", script);
+        }
+        self.0.push("--".to_owned());
+        self.0.extend(command.iter().cloned());
+    }
+
+    fn machine(&mut self, machine: &Machine) {
+        let usual = Machine::default();
+        self.unless(machine.cpu == machine.usual_cpu(), "--cpu", &machine.cpu);
+        self.unless(machine.memory_mib == usual.memory_mib, "--memory", machine.memory_mib);
+        self.unless(machine.cpus == usual.cpus, "--cpus", machine.cpus);
+        machine.quantum.iter().for_each(|quantum| self.option("--quantum", quantum));
+        machine.model.iter().for_each(|model| self.option("--model", model.name()));
+    }
+
+    fn counting(&mut self, machine: &Machine, layouts: usize, seed: u64, threshold_percent: f64) {
+        self.unless(layouts == machine.usual_layouts() as usize, "--layouts", layouts);
+        self.unless(seed == SEED, "--seed", seed);
+        self.unless(threshold_percent == THRESHOLD_PERCENT, "--threshold", threshold_percent);
+    }
+
+    fn boot_lines(&mut self, base: &str, change: &str) {
+        self.unless(base.is_empty(), "--base-boot-line", base);
+        self.unless(change.is_empty(), "--change-boot-line", change);
+    }
+
+    fn rows<'a>(&mut self, option: &str, rows: impl Iterator<Item = &'a Row>) {
+        rows.for_each(|row| self.option(option, &row.row));
+    }
+}

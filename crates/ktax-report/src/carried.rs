@@ -1,0 +1,165 @@
+//! What a Metric of counts is of each function.
+
+use std::collections::BTreeSet;
+
+use ktax_model::{
+    Effect, FunctionDelta, MAKESPAN, METRICS, Own, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
+};
+
+use super::verdict;
+use ktax_stats::tables::share_percent;
+
+/// What functions carry of an Effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carried {
+    /// What they execute.
+    Instructions,
+    /// How often they repeat string instructions.
+    Rep,
+    /// What CPUs wait in them.
+    Wait,
+    /// How often they get a cache line from another CPU, by the model of coherence.
+    Transfers,
+}
+
+impl Carried {
+    /// Of this Effect.
+    pub fn of(effect: &Effect) -> Carried {
+        Carried::of_metric(&effect.metric)
+    }
+
+    /// Of this Metric.
+    pub fn of_metric(metric: &str) -> Carried {
+        match metric {
+            verdict::REP => Carried::Rep,
+            SPIN_WAIT => Carried::Wait,
+            TRANSFERS => Carried::Transfers,
+            _ => Carried::Instructions,
+        }
+    }
+
+    /// A function's count in the Region, each Side.
+    pub fn counts(self, function: &FunctionDelta) -> &Sides<u64> {
+        match self {
+            Carried::Instructions => &function.instructions,
+            Carried::Rep => &function.rep_iterations,
+            Carried::Wait => &function.wait,
+            Carried::Transfers => &function.transfers,
+        }
+    }
+
+    /// A path's count with all below it; `None` of what paths do not have.
+    pub fn of_path(self, path: &PathDelta) -> Option<&Sides<u64>> {
+        match self {
+            Carried::Instructions => Some(&path.instructions),
+            Carried::Rep => Some(&path.rep_iterations),
+            Carried::Wait => Some(&path.wait),
+            Carried::Transfers => None,
+        }
+    }
+
+    /// What a path has itself, without those below it; nothing of what paths do not have.
+    pub fn of_own(self, own: &Own) -> &Sides<u64> {
+        match self {
+            Carried::Rep => &own.rep_iterations,
+            Carried::Wait => &own.wait,
+            Carried::Instructions | Carried::Transfers => &own.instructions,
+        }
+    }
+
+    /// A function's count per operation, change minus base.
+    pub fn delta(self, function: &FunctionDelta, row: &Row) -> f64 {
+        let Sides { base, change } = self.counts(function);
+        (*change as f64 - *base as f64) / row.ops.max(1) as f64
+    }
+
+    /// What is shown beside it.
+    pub fn other(self) -> Carried {
+        match self {
+            Carried::Instructions => Carried::Rep,
+            _ => Carried::Instructions,
+        }
+    }
+
+    /// What is counted.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Carried::Instructions => "instructions",
+            Carried::Rep => "REP iterations",
+            Carried::Wait => "instructions of spin-wait",
+            Carried::Transfers => "model transfers",
+        }
+    }
+
+    /// The same in the head of a column.
+    pub fn head(self) -> &'static str {
+        match self {
+            Carried::Instructions => "insn",
+            other => other.short(),
+        }
+    }
+
+    /// The same where there is little room.
+    pub fn short(self) -> &'static str {
+        match self {
+            Carried::Instructions => "instructions",
+            Carried::Rep => "REP",
+            Carried::Wait => "spin-wait",
+            Carried::Transfers => "transfers",
+        }
+    }
+
+    /// What is written behind a function; nothing of instructions.
+    pub fn mark(self) -> String {
+        match self {
+            Carried::Instructions => String::new(),
+            other => format!(" ({})", other.short()),
+        }
+    }
+}
+
+/// The Effect whose functions explain the row's verdict. No function carries a makespan: there it
+/// is what changed most of what the CPUs executed and what they waited.
+pub fn carrying(row: &Row) -> Option<&Effect> {
+    let deciding = row.deciding()?;
+    if deciding.metric != MAKESPAN {
+        return Some(deciding);
+    }
+    let is_of_cpus = |effect: &&Effect| [METRICS[0].name, SPIN_WAIT].contains(&&*effect.metric);
+    let changed = row.effects().iter().filter(|effect| !effect.functions.is_empty());
+    let changed = changed.filter(|effect| deciding.verdict.is_change() && is_of_cpus(effect));
+    changed.max_by(|one, other| one.delta.abs().total_cmp(&other.delta.abs()))
+}
+
+/// A function that carries less of what decided, in percent, does not explain it.
+const LITTLE_PERCENT: f64 = 1.0;
+
+/// `security_task_alloc 35 %`: the function that carries most of what decided, and its share;
+/// `lack of FSRM` where nothing else carries anything of it.
+pub fn carried_most(row: &Row) -> Option<String> {
+    let effect = carrying(row)?;
+    let first = effect.functions.first()?;
+    let features = missing_features(row, effect);
+    match features.is_empty() {
+        true => Some(format!("{} {:.0} %", first.function, share(row, effect, first))),
+        false => Some(format!("lack of {}", Vec::from_iter(features).join(", "))),
+    }
+}
+
+/// Returns the features that the CPU lacks, where nothing but their lack carries what decided; else
+/// none.
+pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
+    let explains = |function: &FunctionDelta| {
+        effect.lacking(&function.function).is_none()
+            && share(row, effect, function).abs() >= LITTLE_PERCENT
+    };
+    match effect.functions.iter().any(explains) {
+        true => BTreeSet::new(),
+        false => effect.fallbacks().map(|way| way.feature).collect(),
+    }
+}
+
+/// What a function carries of an Effect's delta, in percent.
+fn share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
+    share_percent(Carried::of(effect).delta(function, row), effect.delta)
+}

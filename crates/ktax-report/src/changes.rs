@@ -1,0 +1,248 @@
+//! What counts and guests say below their tables.
+
+use std::borrow::Cow;
+
+use super::number;
+use super::view::{Cell, FailureReason, MetricChange, Note, Section};
+use ktax_model::{
+    Costly, Effect, Failure, Metric, Row, RowFailure, Side, UserProgram, Verdict, WorkDifference,
+    metric,
+};
+
+/// Costly instructions of the process that changed, a line for each row.
+pub fn costly(rows: &[Row]) -> Section {
+    let title = "Costly instructions that changed, per operation (no verdict rests on them):";
+    // Starts of string instructions say less than their iterations, which have lines of their own.
+    let is_wanted =
+        |metric: &Metric| metric.costly.is_some_and(|kind| !Costly::STRINGS.contains(&kind));
+    let notes = lines(rows, is_wanted, both);
+    Section::Notes { title: title.to_owned(), notes }
+}
+
+/// The Metric with what it was on either Side.
+fn both(effect: &Effect) -> String {
+    let [base, change] = [effect.base, effect.change].map(number::count);
+    format!("{} {base} → {change}", effect.metric)
+}
+
+/// What changed of each row, in a line.
+fn lines(
+    rows: &[Row],
+    is_wanted: fn(&Metric) -> bool,
+    one: impl Fn(&Effect) -> String,
+) -> Vec<Note> {
+    let note = |row: &Row| {
+        let changed: Vec<String> =
+            changed(std::slice::from_ref(row), is_wanted).map(|(_, effect)| one(effect)).collect();
+        (!changed.is_empty()).then(|| Note { row: row.row.clone(), text: changed.join(", ") })
+    };
+    rows.iter().filter_map(note).collect()
+}
+
+/// Counters of the model of a machine that changed, a line for each row.
+pub fn modelled(rows: &[Row], model: &str) -> Section {
+    let one = |effect: &Effect| {
+        // Ten times of nearly nothing says less than the two numbers.
+        let percent = effect.percent.filter(|percent| *percent <= 1000.0);
+        let percent = percent.map(|percent| number::percent(Some(percent)));
+        let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
+        format!("{}{percent}", both(effect))
+    };
+    let title = format!(
+        "Counters of the model {model} that changed, per operation (no verdict rests on them):"
+    );
+    Section::Notes { title, notes: lines(rows, |metric| metric.modelled.is_some(), one) }
+}
+
+/// The Metrics of the process beside the headline that changed.
+pub fn also_changed(rows: &[Row]) -> Section {
+    let changes = changed(rows, Metric::decides).map(|(row, effect)| {
+        let verdict = Cell::verdict(effect.verdict, "");
+        metric_change(row, effect, effect.percent, verdict)
+    });
+    let title =
+        "Also changed, per operation (rep-iterations: repeats of string instructions):".to_owned();
+    Section::AlsoChanged { title, changes: changes.collect() }
+}
+
+/// What interrupts and kernel threads did more or less of. It is no effect on the row: they may
+/// belong to the row, to an earlier one or to the machine. So it is neither slower nor faster.
+pub fn background(rows: &[Row]) -> Section {
+    let changes = changed(rows, Metric::is_background).map(|(row, effect)| {
+        let headline = row.effects().first().map_or(0.0, |headline| headline.base);
+        let percent = (headline != 0.0).then(|| effect.delta / headline * 100.0);
+        metric_change(row, effect, percent, Cell::from(more_or_less(effect)))
+    });
+    let title = "In the background, instructions per operation, in percent of the row's base (no \
+                 verdict rests on them):"
+        .to_owned();
+    Section::AlsoChanged { title, changes: changes.collect() }
+}
+
+/// What is said of an Effect that decides nothing.
+pub fn more_or_less(effect: &Effect) -> &'static str {
+    match effect.verdict.is_change() {
+        true if effect.delta < 0.0 => "less",
+        true => "more",
+        false => effect.verdict.text(),
+    }
+}
+
+/// The Effects beside the headline that are changes.
+fn changed(
+    rows: &[Row],
+    is_wanted: impl Fn(&Metric) -> bool,
+) -> impl Iterator<Item = (&Row, &Effect)> {
+    let effects = rows.iter().flat_map(|row| row.effects().iter().skip(1).map(move |it| (row, it)));
+    effects.filter(move |(_, effect)| {
+        effect.verdict.is_change() && metric(&effect.metric).is_some_and(&is_wanted)
+    })
+}
+
+fn metric_change(row: &Row, effect: &Effect, percent: Option<f64>, verdict: Cell) -> MetricChange {
+    MetricChange {
+        row: row.row.clone(),
+        metric: effect.metric.clone(),
+        from_to: format!("{} → {}", number::count(effect.base), number::count(effect.change)),
+        delta: number::delta(effect.delta),
+        percent: number::percent(percent),
+        verdict,
+    }
+}
+
+/// How the work differed.
+pub fn different_work(rows: &[Row]) -> Section {
+    let differing = rows.iter().filter(|row| row.verdict == Verdict::DifferentWork);
+    let notes = differing.flat_map(|row| {
+        let parts = row.reason.as_deref().unwrap_or_default().split("; ");
+        let texts = parts.map(|text| with_next_step(row, text));
+        let texts = texts.chain(printed(row));
+        let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
+        texts.map(|text| Note { row: row.row.clone(), text })
+    });
+    let title = "The sides did different work; these numbers do not compare:".to_owned();
+    Section::Notes { title, notes: notes.filter(|note| !note.text.is_empty()).collect() }
+}
+
+/// What helps a program whose Sides made other system calls.
+const OTHER_WORK: &str = "let it do a fixed number of operations, or divide by the count that it \
+                          prints (--ops-from); if both sides did the same N operations, say so \
+                          (--ops N)";
+
+fn asked_for_other_work(row: &Row) -> bool {
+    let work = row.counts().and_then(|counts| counts.work.as_ref());
+    work.is_some_and(|work| work.requests().next().is_some())
+}
+
+/// Operations that programs counted themselves, a line for each row.
+pub fn operations(rows: &[Row]) -> Section {
+    let note = |row: &Row| {
+        let counted = row.counts()?.operations.as_ref()?;
+        let [base, change] = Side::BOTH.map(|side| number::whole(*counted.count.get(side) as f64));
+        let suite = counted.suite.as_deref().map(|suite| match suite {
+            "unixbench" => "UnixBench",
+            other => other,
+        });
+        let from = suite.map_or(String::new(), |suite| format!(" (recognised: {suite})"));
+        let text = format!("operations: {base} → {change}{from}");
+        Some(Note { row: row.row.clone(), text })
+    };
+    let title = "Costs are per operation that the program counted itself, in the whole run:";
+    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+}
+
+/// The last lines that a program printed on both Sides, where they differ.
+fn printed(row: &Row) -> Vec<String> {
+    let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
+        return Vec::new();
+    };
+    let of_side = |side: Side| {
+        let lines = printed.get(side).stdout.iter();
+        lines.map(move |line| format!("the {} printed: {line}", side.name()))
+    };
+    Side::BOTH.into_iter().flat_map(of_side).collect()
+}
+
+/// What a program did more or less of although the number of its operations is the same: a line
+/// for each row.
+pub fn program_work(rows: &[Row]) -> Section {
+    let note = |row: &Row| {
+        let work = row.counts()?.work.as_ref()?;
+        let one = |difference: &WorkDifference| {
+            let [base, change] =
+                Side::BOTH.map(|side| number::whole(*difference.count.get(side) as f64));
+            format!("{} {base} → {change}", difference.what)
+        };
+        let is_said = row.verdict != Verdict::DifferentWork && !work.differences.is_empty();
+        let text = work.differences.iter().map(one).collect::<Vec<_>>().join(", ");
+        is_said.then(|| Note { row: row.row.clone(), text })
+    };
+    let title = "What these programs did differs, in the whole run (no verdict rests on it):";
+    Section::Notes { title: title.to_owned(), notes: rows.iter().filter_map(note).collect() }
+}
+
+fn with_next_step(row: &Row, text: &str) -> String {
+    match UserProgram::is_row(&row.row) && text.starts_with("stdout ") {
+        true => format!("{text}: a hash of what it printed, which --any-output leaves out"),
+        false => text.to_owned(),
+    }
+}
+
+/// Which Boot failed; or all that were spared together, since one of their Side had failed.
+pub fn boot(failed: &RowFailure) -> (String, String) {
+    match failed.failure {
+        Failure::NotBooted { .. } => {
+            (format!("other boots of the {}", failed.side.name()), String::new())
+        }
+        _ => ("boot".to_owned(), failed.boot.clone()),
+    }
+}
+
+/// Boots that failed, each with all rows that it took: what failed in the same way is said once.
+pub fn failures<'a>(
+    rows: &'a [Row],
+    boots: impl Fn(&RowFailure) -> (String, String),
+    next_step: impl Fn(&RowFailure) -> Cow<'static, str>,
+) -> Section {
+    let mut failures: Vec<(FailureReason, &'a Failure)> = Vec::new();
+    for row in rows {
+        for failed in &row.failures {
+            let (which, name) = boots(failed);
+            let same = |(known, failure): &&mut (FailureReason, &Failure)| {
+                known.boots == which && known.name == name && **failure == failed.failure
+            };
+            match failures.iter_mut().find(same) {
+                Some((known, _)) if known.rows.contains(&row.row) => {}
+                Some((known, _)) => known.rows.push(row.row.clone()),
+                None => {
+                    let (why, next_step) = (failed.failure.to_string(), next_step(failed));
+                    let rows = vec![row.row.clone()];
+                    let next_step = next_step.into_owned();
+                    let new = FailureReason { boots: which, name, rows, why, next_step };
+                    failures.push((new, &failed.failure));
+                }
+            }
+        }
+    }
+    let title = "Failed, so not compared:".to_owned();
+    let reasons =
+        failures.into_iter().fold(Vec::new(), |reasons, (reason, _)| with_boot(reasons, reason));
+    Section::Reasons { title, reasons }
+}
+
+/// Adds a reason; to one that says the same of other Boots, the name of its own.
+fn with_boot(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
+    let is_same = |known: &&mut FailureReason| {
+        let are_named = known.boots.starts_with("boot") && new.boots == "boot";
+        let says = (&known.rows, &known.why, &known.next_step);
+        are_named && says == (&new.rows, &new.why, &new.next_step)
+    };
+    match reasons.iter_mut().find(is_same) {
+        Some(known) => {
+            known.boots = "boots".to_owned();
+            known.name += &format!(", {}", new.name);
+        }
+        None => reasons.push(new),
+    }
+    reasons
+}

@@ -1,0 +1,258 @@
+use super::scale::Scale;
+use crate::number;
+use ktax_model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
+use ktax_stats::tables::{change_percent, share_percent};
+
+/// So many reasons are named.
+const NAMED: usize = 3;
+
+/// The time of all vCPUs, ns; of several tables the sums.
+#[derive(Default)]
+struct Time<'a> {
+    /// By exit reason, without time in which the vCPU waited or may have waited.
+    exits: Vec<(&'a str, u64)>,
+    guest: u64,
+    halted: u64,
+    preempted: u64,
+    /// By exit reason, where nobody knows whether the vCPU ran.
+    unknown: Vec<(&'a str, u64)>,
+}
+
+impl<'a> Time<'a> {
+    /// Halted and preempted time stays that of its row where one of the tables does not know it.
+    fn of(tables: &[&'a ExitTable], knows_halts: bool) -> Time<'a> {
+        let mut time = Time::default();
+        let rows = tables.iter().flat_map(|table| &table.rows);
+        rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
+        for parts in [&mut time.exits, &mut time.unknown] {
+            parts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        }
+        time
+    }
+
+    fn add(&mut self, row: &'a ExitRow, parts: Option<&ExitParts>) {
+        let [halted, preempted, unknown] = parts.map_or([0; 3], ExitParts::waits_ns);
+        let waits = halted.saturating_add(preempted).saturating_add(unknown);
+        let busy = row.time_ns().saturating_sub(waits);
+        self.halted = self.halted.saturating_add(halted);
+        self.preempted = self.preempted.saturating_add(preempted);
+        if row.counter.is_some() {
+            return;
+        }
+        if unknown > 0 {
+            add_to(&mut self.unknown, &row.reason, unknown);
+        }
+        match row.is_guest {
+            true => self.guest = self.guest.saturating_add(busy),
+            false => add_to(&mut self.exits, &row.reason, busy),
+        }
+    }
+
+    /// What exits took of the time of a CPU, ns.
+    fn exits_ns(&self) -> u64 {
+        sum_ns(&self.exits)
+    }
+
+    fn unknown_ns(&self) -> u64 {
+        sum_ns(&self.unknown)
+    }
+
+    fn all_ns(&self) -> f64 {
+        let known = [self.exits_ns(), self.guest, self.halted, self.preempted];
+        known.map(|ns| ns as f64).iter().sum::<f64>() + self.unknown_ns() as f64
+    }
+}
+
+fn add_to<'a>(parts: &mut Vec<(&'a str, u64)>, reason: &'a str, more: u64) {
+    match parts.iter_mut().find(|(name, _)| *name == reason) {
+        Some((_, ns)) => *ns = ns.saturating_add(more),
+        None => parts.push((reason, more)),
+    }
+}
+
+fn sum_ns(parts: &[(&str, u64)]) -> u64 {
+    parts.iter().fold(0, |all, (_, ns)| all.saturating_add(*ns))
+}
+
+/// `exits took 0.62 % of the vCPU time: 0.43 % EPT_VIOLATION, 0.14 % IO_INSTRUCTION, 0.04 %
+/// EXTERNAL_INTERRUPT; 91.84 % halted, 6.99 % in the guest, 0.56 % preempted; 2 320 exits/s`, and
+/// what was not recorded. Empty where nothing was recorded.
+pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
+    let all: Vec<&ExitTable> = tables.into_iter().collect();
+    let tables = whole_vm(&all);
+    let has = |part: fn(&ExitRow) -> bool| tables.iter().any(|table| table.rows.iter().any(part));
+    let answer = if !tables.iter().any(|table| table.is_timed()) {
+        most_frequent(tables)
+    } else if has(|row| row.is_guest) {
+        shares(tables)
+    } else {
+        totals(tables)
+    };
+    [answer].into_iter().chain(not_recorded(tables)).collect::<Vec<_>>().join("; ")
+}
+
+/// Each kind of events that were not recorded, what that means, and how to record them.
+fn not_recorded(tables: &[&ExitTable]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for missing in tables.iter().flat_map(|table| &table.missing) {
+        let what = match missing.events {
+            ExitEvents::Entries => {
+                "entries into the guest were not recorded, so there are no times"
+            }
+            ExitEvents::Scheduling => {
+                "task switches were not recorded, so ktax cannot tell running from sleeping"
+            }
+        };
+        let sentence = format!("{what}: {}", missing.next_step);
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
+    }
+    said
+}
+
+/// The time in exits where there is none in the guest, of which it could be a share.
+fn totals(tables: &[&ExitTable]) -> String {
+    let time = Time::of(tables, false);
+    let all = time.exits_ns();
+    let share =
+        |(name, ns): &(&str, u64)| format!("{:.2} % {name}", share_percent(*ns as f64, all as f64));
+    let named: Vec<String> = time.exits.iter().take(NAMED).map(share).collect();
+    format!(
+        "{} took {} µs, halts included: {}; {}",
+        noun(tables),
+        number::whole(all as f64 / number::US),
+        named.join(", "),
+        often(tables)
+    )
+}
+
+/// What a row counts.
+fn noun(tables: &[&ExitTable]) -> &'static str {
+    let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
+    if are_accesses { "accesses" } else { "exits" }
+}
+
+/// Each part's share of the time of the vCPUs.
+fn shares(tables: &[&ExitTable]) -> String {
+    let knows_parts = tables.iter().all(|table| has_parts(table));
+    let time = Time::of(tables, knows_parts);
+    let all_ns = time.all_ns();
+    let share = |ns: u64| format!("{:.2} %", share_percent(ns as f64, all_ns));
+    let named = |parts: &[(&str, u64)]| -> String {
+        let there = parts.iter().filter(|(_, ns)| *ns > 0);
+        there.map(|(name, ns)| format!("{} {name}", share(*ns))).collect::<Vec<_>>().join(", ")
+    };
+    let unknown: Vec<&str> = time.unknown.iter().take(NAMED).map(|(name, _)| *name).collect();
+    let unknown = format!("unknown or halted ({})", unknown.join(", "));
+    let mut elsewhere = [
+        ("halted", time.halted),
+        (inside(tables), time.guest),
+        ("preempted", time.preempted),
+        (&unknown, time.unknown_ns()),
+    ];
+    elsewhere.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let exits = named(&time.exits[..time.exits.len().min(NAMED)]);
+    let least = if time.unknown_ns() > 0 { "at least " } else { "" };
+    let mut said = format!("exits took {least}{} of the vCPU time", share(time.exits_ns()));
+    if !knows_parts {
+        said += ", halts included";
+    }
+    if tables.iter().any(|table| table.rows_are == ExitRows::Phases) {
+        said += ", by phase";
+    }
+    for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", often(tables))] {
+        if !part.is_empty() {
+            said += &format!("{before}{part}");
+        }
+    }
+    said
+}
+
+/// Whether it knows which time was halted and which preempted.
+fn has_parts(table: &ExitTable) -> bool {
+    table.rows.iter().all(|row| row.time_ns() == 0 || row.parts.is_some())
+}
+
+/// `KVM_RUN` is the guest and what the kernel does for it.
+fn inside(tables: &[&ExitTable]) -> &'static str {
+    let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
+    let has_switches = !tables.iter().any(|table| table.lacks(ExitEvents::Scheduling));
+    match (is_of_calls, has_switches) {
+        (true, true) => "in KVM_RUN",
+        (true, false) => "in KVM_RUN, halts included",
+        (false, _) => "in the guest",
+    }
+}
+
+/// The reasons by count; nothing where nothing was counted.
+fn most_frequent(tables: &[&ExitTable]) -> String {
+    let all: f64 = tables.iter().map(|table| table.exits() as f64).sum();
+    if all == 0.0 {
+        return String::new();
+    }
+    let rows = tables.iter().flat_map(|table| &table.rows);
+    let mut rows: Vec<&ExitRow> = rows.filter(|row| row.is_reason() && row.count > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    let share =
+        |row: &&ExitRow| format!("{:.2} % {}", share_percent(row.count as f64, all), row.reason);
+    let named: Vec<String> = rows.iter().take(NAMED).map(share).collect();
+    let colon = if named.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", often(tables), named.join(", "))
+}
+
+/// The rate of one recording; of several the number of exits.
+fn often(tables: &[&ExitTable]) -> String {
+    let exits = tables.iter().map(|table| table.exits() as f64).sum::<f64>();
+    match tables {
+        [ExitTable { elapsed_ns: Some(ns @ 1..), .. }] => {
+            let seconds = *ns as f64 / 1e9;
+            format!("{} exits/s in {} s", number::whole(exits / seconds), number::measured(seconds))
+        }
+        _ if exits == 1.0 && noun(tables) == "exits" => "1 exit".to_owned(),
+        _ => format!("{} {}", number::whole(exits), noun(tables)),
+    }
+}
+
+/// The table of a VM alone where the others are of its vCPUs, whose exits it has too.
+fn whole_vm<'a, 'b>(tables: &'b [&'a ExitTable]) -> &'b [&'a ExitTable] {
+    let Some((first, others)) = tables.split_first() else { return tables };
+    let ending = format!(" of {}", first.of);
+    let is_whole = !first.of.is_empty() && others.iter().all(|table| table.of.ends_with(&ending));
+    if is_whole { &tables[..1] } else { tables }
+}
+
+/// What exits took where halts cannot be told from other exits.
+const WITH_HALTS: &str = "time in exits, halts included,";
+
+/// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s), …`: all times
+/// together are those of the table.
+pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
+    let part = |what: &str, of: [f64; 2], unit: &str| {
+        let [base, change] = scale.apply(of);
+        let percent = number::percent(change_percent(base, change));
+        let [base, change] = [base, change].map(number::whole);
+        format!("{what} {percent} % ({base} → {change}{})", scale.unit(unit))
+    };
+    let sides = [base, change];
+    let exits = sides.map(|table| table.exits() as f64);
+    let knows_halts =
+        sides.iter().all(|table| has_parts(table) && !table.lacks(ExitEvents::Scheduling));
+    let times = sides.map(|table| Time::of(&[table], knows_halts));
+    let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
+    let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
+    let [halted, preempted] = [of(|time| time.halted), of(|time| time.preempted)];
+    let inside = inside(&sides);
+    let mut parts = vec![part("exits", exits, "")];
+    // KVM's statistics know neither.
+    if sides.iter().all(|table| table.is_timed()) {
+        parts.push(part(if knows_halts { "time in exits" } else { WITH_HALTS }, in_exits, "µs"));
+        if guest != [0.0; 2] {
+            parts.push(part(inside, guest, "µs"));
+        }
+        let elsewhere = [("halted", halted), ("preempted", preempted)];
+        let there = elsewhere.iter().filter(|(_, of)| *of != [0.0; 2]);
+        parts.extend(there.map(|(what, of)| part(what, *of, "µs")));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,223 @@
+//! Call paths as a picture: each function below its caller, as wide as what both sides execute.
+
+use super::carried::Carried;
+use super::number;
+use super::view::{Flame, FlameBar};
+use ktax_model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
+use ktax_stats::tables::share_percent;
+
+/// What no path is above.
+const ALL: &str = "all";
+
+/// What is narrower than this on both sides, in percent of the row, and all below it, is not drawn,
+const NARROW_PERCENT: u64 = 1;
+/// unless its delta is more than layouts do, and at least this, in percent of the largest.
+const MOVED_PERCENT: f64 = 10.0;
+
+/// The paths of a row's Effect; nothing where it has none.
+pub fn flame(row: &Row, effect: &Effect) -> Option<Flame> {
+    let by = Carried::of(effect);
+    let whole = effect.counts()?;
+    (!effect.paths.is_empty()).then(|| {
+        flame_of(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
+    })?
+}
+
+/// What the numbers of paths are.
+#[derive(Debug, Clone, Copy)]
+pub struct PathScale {
+    /// What is counted.
+    pub by: Carried,
+    /// Operations in the Region.
+    pub ops: u64,
+    /// How far layouts lie apart, per operation.
+    pub spread: f64,
+}
+
+impl PathScale {
+    fn per_op(self, count: u64) -> f64 {
+        count as f64 / self.ops.max(1) as f64
+    }
+
+    fn delta(self, of: &Sides<u64>) -> f64 {
+        self.per_op(of.change) - self.per_op(of.base)
+    }
+
+    /// `+40.00 (12.00 → 52.00)`.
+    pub fn said(self, of: &Sides<u64>) -> String {
+        format!("{} ({})", number::delta(self.delta(of)), self.both(of))
+    }
+
+    fn both(self, of: &Sides<u64>) -> String {
+        let [base, change] = [of.base, of.change].map(|it| number::count(self.per_op(it)));
+        format!("{base} → {change}")
+    }
+}
+
+/// Those of these paths that are wide enough to be seen, or that moved much, below one that is the
+/// whole; nothing of what paths do not count.
+pub fn flame_of(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
+    let all = below_all(paths, whole);
+    let kept = drawn(&all, scale);
+    let own = own_of(&all, scale.by);
+    let own: Vec<Sides<u64>> = kept.iter().map(|at| own[*at].clone()).collect();
+    let paths: Vec<PathDelta> = kept.iter().map(|at| all[*at].clone()).collect();
+    // What is not drawn has its room in its caller's.
+    let places = places(&callers(&paths), &rooms(&own_of(&paths, scale.by)));
+    let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
+    let bar = |at: usize| {
+        let (path, place, delta) = (&paths[at], &places[at], scale.delta(&own[at]));
+        let of = scale.by.of_path(path)?;
+        let of_place = |count: u64| percent(count, place.room).min(100.0);
+        // What a layout does as well says nothing.
+        let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
+        Some(FlameBar {
+            name: path.function.clone(),
+            depth: path.depth as usize,
+            from: percent(place.from, places[0].room),
+            width: percent(place.room, places[0].room),
+            sides: Sides { base: of_place(of.base), change: of_place(of.change) },
+            moved,
+            said: said(path, of, scale),
+            own: (moved != 0.0).then(|| scale.said(&own[at])),
+        })
+    };
+    let bars: Vec<FlameBar> = (0..paths.len()).filter_map(bar).collect();
+    (bars.len() > 1).then_some(Flame { unit: scale.by.unit(), bars })
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    share_percent(part as f64, whole.max(1) as f64)
+}
+
+/// All paths below one that is the whole.
+fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
+    let root = PathDelta {
+        depth: 0,
+        function: ALL.to_owned(),
+        calls: Sides { base: 0, change: 0 },
+        instructions: whole.clone(),
+        rep_iterations: whole.clone(),
+        costly: Default::default(),
+        wait: whole,
+        idle: Sides::default(),
+    };
+    let below =
+        |path: &PathDelta| PathDelta { depth: path.depth.saturating_add(1), ..path.clone() };
+    [root].into_iter().chain(paths.iter().map(below)).collect()
+}
+
+/// Which of them have a bar: those that can be seen, and those that say why the row moved.
+fn drawn(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
+    let of = |path: &PathDelta| scale.by.of_path(path).cloned();
+    let widest = |of: &Sides<u64>| of.base.max(of.change);
+    let least = all.first().and_then(of).map_or(0, |it| widest(&it));
+    let least = least.saturating_mul(NARROW_PERCENT);
+    let delta = |of: &Sides<u64>| scale.delta(of).abs();
+    let most = all.iter().filter_map(of).map(|it| delta(&it)).fold(0.0, f64::max);
+    let is_drawn = |of: &Sides<u64>| {
+        let has_moved = delta(of) > scale.spread && delta(of) * 100.0 >= most * MOVED_PERCENT;
+        widest(of).saturating_mul(100) >= least || has_moved
+    };
+    kept(all, |path| of(path).is_some_and(|of| is_drawn(&of)))
+}
+
+/// What each executes without those of the list that it calls.
+fn own_of(paths: &[PathDelta], by: Carried) -> Vec<Sides<u64>> {
+    let of = |own: Own| if by == Carried::Rep { own.rep_iterations } else { own.instructions };
+    own(paths).into_iter().map(of).collect()
+}
+
+/// Where a path's place begins and how wide it is, in what is counted.
+struct Place {
+    from: u64,
+    room: u64,
+}
+
+/// Of the wider side.
+fn rooms(own: &[Sides<u64>]) -> Vec<u64> {
+    own.iter().map(|own| own.base.max(own.change)).collect()
+}
+
+/// Beside what each executes itself there is room for all that it calls: what only one side calls
+/// hides nothing of the other.
+fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Place> {
+    let mut rooms = own.to_vec();
+    // From the last on, so that each is whole before its caller gets it.
+    for (at, caller) in callers.iter().enumerate().rev() {
+        if let Some(caller) = caller {
+            rooms[*caller] = rooms[*caller].saturating_add(rooms[at]);
+        }
+    }
+    let mut next: Vec<u64> = vec![0; rooms.len()];
+    let mut places = Vec::with_capacity(rooms.len());
+    for (at, room) in rooms.iter().enumerate() {
+        let from = callers[at].map_or(0, |caller| next[caller]);
+        next[at] = from;
+        if let Some(caller) = callers[at] {
+            next[caller] = from.saturating_add(*room);
+        }
+        places.push(Place { from, room: *room });
+    }
+    places
+}
+
+/// `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
+fn said(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
+    let calls = match &path.calls {
+        Sides { base: 0, change: 0 } => String::new(),
+        Sides { base, change } if base == change => {
+            format!(", called {} times", number::count(scale.per_op(*base)))
+        }
+        calls => format!(", called {} times", scale.both(calls)),
+    };
+    scale.said(of) + &calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_has_the_colour_of_its_own_code_and_what_moved_is_never_too_narrow() {
+        let path = PathDelta::with_instructions;
+        let paths = [
+            path(0, "stat", 10_000, 10_044),
+            path(1, "alloc", 900, 940),
+            path(2, "memset", 0, 30),
+            path(2, "narrow", 20, 22),
+            path(1, "walk", 5000, 5003),
+        ];
+        let scale = PathScale { by: Carried::Instructions, ops: 1, spread: 5.0 };
+        let whole = Sides { base: 10_000, change: 10_044 };
+        let flame = flame_of(&paths, whole, scale).unwrap();
+        let said = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
+        let bars: Vec<_> = flame.bars.iter().map(said).collect();
+        let expected = [
+            ("all", 0.0, None),
+            ("stat", 0.0, None),
+            ("alloc", 8.0 / 30.0, Some("+8.00 (880.00 → 888.00)")),
+            ("memset", 1.0, Some("+30.00 (0 → 30.00)")),
+            ("walk", 0.0, None),
+        ];
+        let expected =
+            expected.map(|(name, moved, own)| (name.into(), moved, own.map(str::to_owned)));
+        assert_eq!(bars, expected);
+        // The room of what is not drawn is in its caller's.
+        let room = |at: usize| (flame.bars[at].width * 1e6).round();
+        assert!(room(2) > room(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
+    }
+
+    #[test]
+    fn everything_has_room_and_nothing_lies_on_another() {
+        // Of 0 the callees are 1 and 3, of 1 it is 2, and of 3 they are 4 and 5.
+        let callers = [None, Some(0), Some(1), Some(0), Some(3), Some(3)];
+        let places = places(&callers, &[20, 20, 40, 20, 40, 30]);
+        let seen: Vec<_> = places.iter().map(|it| (it.from, it.from + it.room)).collect();
+        assert_eq!(seen, [(0, 170), (0, 60), (0, 40), (60, 150), (60, 100), (100, 130)]);
+        for (at, caller) in callers.iter().enumerate() {
+            let Some(caller) = *caller else { continue };
+            assert!(seen[caller].0 <= seen[at].0 && seen[at].1 <= seen[caller].1, "{at}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
+
+use super::format::{Format, each};
+use super::text::{Page, command_lines, header, legend, of_what_is_shown, section};
+use crate::options::TextOptions;
+use crate::view::{Legend, Line, Section, Table, View};
+
+/// A mailer or a quotation may break longer lines.
+const WIDTH: u16 = 72;
+
+/// Rows whose functions are in a mail: those that changed most.
+const MOST_FUNCTIONS: usize = 4;
+
+/// What a patch's reader asks for: the answer, on what, the rows that say something, the functions
+/// that carry most, and how to measure it again.
+pub const FORMAT: Format = Format {
+    name: "mail",
+    file: None,
+    write: |report, _| Ok(write(&report.view())),
+    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
+};
+
+fn write(view: &View) -> String {
+    let page = Page::new(TextOptions { width: WIDTH, colour: false, ascii: true });
+    let said = |text: &str| page.paragraph(text);
+    let mut blocks = vec![said(&view.title), said(&view.headline)];
+    blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
+    let sections = sections(view);
+    blocks.extend(sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, &page)));
+    let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
+    blocks.push(warnings.collect());
+    blocks.push(legend(&of_what_is_shown(short_legend(view), &sections, &page), &page));
+    blocks.push(again(&view.again, &page));
+    blocks.retain(|block| !block.trim().is_empty());
+    blocks.join("\n")
+}
+
+/// Those that say something: of each table the rows that changed or have no answer, and the
+/// functions and call paths of the rows that changed most.
+fn sections(view: &View) -> Vec<Section> {
+    let functions = view.sections.iter().filter_map(|section| match section {
+        Section::Functions(functions) => Some(functions),
+        _ => None,
+    });
+    let mut sizes: Vec<f64> = functions.map(|functions| functions.size_percent).collect();
+    sizes.sort_by(|one, other| other.total_cmp(one));
+    let least = sizes.get(MOST_FUNCTIONS - 1).copied().unwrap_or(0.0);
+    let is_kept = |section: &&Section| match section {
+        Section::Functions(functions) => functions.size_percent >= least,
+        // What has a verdict, and not the background.
+        Section::AlsoChanged { changes, .. } => {
+            changes.iter().any(|it| it.verdict.verdict.is_some())
+        }
+        _ => true,
+    };
+    view.sections.iter().filter(is_kept).map(telling).collect()
+}
+
+/// What the numbers are, and the words that no reader can guess.
+fn short_legend(view: &View) -> Legend {
+    let Legend { mut sentences, mut terms } = view.shown_legend();
+    sentences.truncate(1);
+    terms.retain(|(term, _)| matches!(*term, "MDE %" | "(REP)"));
+    Legend { sentences, terms }
+}
+
+fn telling(section: &Section) -> Section {
+    match section {
+        Section::InWords(inner) => telling(inner),
+        Section::Table { title, table, notes } if has_verdicts(table) => {
+            let is_telling = |line: &&Line| {
+                let verdict = line.cells.iter().find_map(|cell| cell.verdict);
+                verdict.is_none_or(|verdict| verdict.is_change() || !verdict.is_answer())
+            };
+            let lines = table.lines.iter().filter(is_telling).cloned().collect();
+            let table = Table { lines, ..table.clone() };
+            Section::Table { title: title.clone(), table, notes: notes.clone() }
+        }
+        other => other.clone(),
+    }
+}
+
+fn has_verdicts(table: &Table) -> bool {
+    table.lines.iter().flat_map(|line| &line.cells).any(|cell| cell.verdict.is_some())
+}
+
+/// The command below what it does; empty where there is none.
+fn again(words: &[String], page: &Page) -> String {
+    match words.is_empty() {
+        true => String::new(),
+        false => format!("To measure it again:\n{}", command_lines(words, page)),
+    }
+}

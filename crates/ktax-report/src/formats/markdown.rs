@@ -1,0 +1,182 @@
+//! For a mail or a review, as GitHub renders it.
+
+use super::format::{Format, each};
+use crate::options::TextOptions;
+use crate::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
+use crate::view::{SideLine, Table, View};
+use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
+
+const FUNCTIONS: usize = 20;
+
+/// Tables, lists, and what carries a row folded away.
+pub const FORMAT: Format = Format {
+    name: "markdown",
+    file: Some("report.md"),
+    write: |report, options| Ok(spelled(write(&report.view()), options)),
+    several: |all, options| Ok(each(all, FORMAT, options)?.join("\n")),
+};
+
+/// The same in ASCII where nothing else can be shown. The bar that a dot becomes begins no cell.
+fn spelled(document: String, options: TextOptions) -> String {
+    match options.ascii {
+        true => ascii(&document.replace('·', "\\|")),
+        false => document,
+    }
+}
+
+/// Blocks with an empty line between them.
+fn write(view: &View) -> String {
+    let mut blocks = vec![format!("### {}\n", markdown(&view.title)), headline(view)];
+    if !view.sides.is_empty() {
+        blocks.push(sides(view));
+    }
+    if !view.how.is_empty() {
+        blocks.push(paragraph(&view.how));
+    }
+    blocks.extend(view.sections.iter().filter(|section| !section.is_wordless()).map(section));
+    let warnings = view.warnings.iter();
+    let warnings =
+        warnings.map(|it| format!("{} → {}", markdown(&it.fact), markdown(&it.next_step)));
+    blocks.push(list("Warnings:", warnings));
+    let legend = view.shown_legend();
+    blocks.push(paragraph(&legend.sentences.join(" ")));
+    let terms = legend.terms.iter();
+    blocks.push(list("", terms.map(|(term, meaning)| markdown(&format!("{term}: {meaning}")))));
+    blocks.retain(|block| !block.is_empty());
+    blocks.join("\n")
+}
+
+fn headline(view: &View) -> String {
+    match view.headline.as_str() {
+        "" => String::new(),
+        headline => format!("**{}**\n", markdown(headline)),
+    }
+}
+
+fn sides(view: &View) -> String {
+    let [what, beside] = view.side_heads;
+    let shown = if beside.is_empty() { 2 } else { 3 };
+    let mut text = table_line(&["side", what, beside][..shown]);
+    text += &format!("|{}\n", "---|".repeat(shown));
+    for SideLine { side, what, beside } in &view.sides {
+        text += &table_line(&[*side, &code(what), &code(beside)][..shown]);
+    }
+    text
+}
+
+fn section(part: &Section) -> String {
+    match part {
+        Section::Sentences(sentences) => list("", sentences.iter().map(|it| markdown(it))),
+        Section::Table { title, table: lines, notes } => {
+            let title = if title.is_empty() { String::new() } else { heading(title) };
+            let notes = notes.iter().map(|note| format!("\n{}", paragraph(note)));
+            title + &table(lines) + &notes.collect::<String>()
+        }
+        Section::Functions(carried) => functions(carried),
+        Section::AlsoChanged { title, changes } => list(title, changes.iter().map(change)),
+        Section::Notes { title, notes } => {
+            list(title, notes.iter().map(|it| format!("{}: {}", code(&it.row), markdown(&it.text))))
+        }
+        Section::Reasons { title, reasons } => list(title, reasons.iter().map(reason)),
+        Section::Items { title, items } => list(title, items.iter().map(|it| markdown(it))),
+        Section::InWords(inner) => section(inner),
+        Section::Command { sentence, command } => {
+            format!("{}\n{}", paragraph(sentence), block(command))
+        }
+        Section::Again { sentence, words } => {
+            format!("{}\n{}", paragraph(sentence), block(&shell_line(words)))
+        }
+        Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
+    }
+}
+
+/// A line of code; text that could end it is running text.
+fn block(command: &str) -> String {
+    match command.contains('`') {
+        true => paragraph(command),
+        false => format!("```\n{}\n```\n", escape(command)),
+    }
+}
+
+fn heading(title: &str) -> String {
+    format!("#### {}\n\n", markdown(title))
+}
+
+fn paragraph(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{}\n", markdown(text)) }
+}
+
+/// Items below what they are; nothing where there are none.
+fn list(title: &str, items: impl Iterator<Item = String>) -> String {
+    let items: String = items.map(|item| format!("- {item}\n")).collect();
+    match (title, items.as_str()) {
+        ("", _) | (_, "") => items,
+        (title, _) => format!("{}\n{items}", paragraph(title)),
+    }
+}
+
+fn table(table: &Table) -> String {
+    let heads: Vec<String> =
+        table.columns.iter().map(|column| markdown(&column.head_line())).collect();
+    let rule = table.columns.iter().map(|column| match column.kind {
+        Kind::Number => "--:",
+        _ => "---",
+    });
+    let mut text = table_line(&heads) + &format!("|{}|\n", rule.collect::<Vec<_>>().join("|"));
+    for line in &table.lines {
+        let cells = line.cells.iter().zip(&table.columns).map(cell);
+        text += &table_line(&cells.collect::<Vec<_>>());
+    }
+    text
+}
+
+fn cell((cell, column): (&Cell, &Column)) -> String {
+    match column.kind {
+        Kind::Row | Kind::Name => code(&cell.text),
+        Kind::Words | Kind::Number | Kind::Verdict => markdown(&cell.text),
+    }
+}
+
+fn table_line<T: AsRef<str>>(cells: &[T]) -> String {
+    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn functions(carried: &Functions) -> String {
+    let Functions { row, effect, operation, .. } = carried;
+    let [row, effect, operation] = [row, effect, operation].map(|text| html(text));
+    let summary = format!("{row}: {effect} per operation ({operation})");
+    let mut text = format!("<details><summary>{summary}</summary>\n\n");
+    text += "| delta | function | base → change | beside |\n|--:|---|--:|--:|\n";
+    for [delta, function, from_to, other] in carried.largest(FUNCTIONS) {
+        let [delta, from_to, other] = [delta, from_to, other].map(|cell| markdown(&cell));
+        text += &table_line(&[delta, code(&function), from_to, other]);
+    }
+    let paths = match carried.said_paths() {
+        said if said.is_empty() => said,
+        said => format!("\n{}", paragraph(&said)),
+    };
+    text + &paths + "\n</details>\n"
+}
+
+fn change(change: &MetricChange) -> String {
+    let MetricChange { row, metric, from_to, delta, percent, verdict } = change;
+    let [metric, from_to, delta, percent] =
+        [metric, from_to, delta, percent].map(|text| markdown(text));
+    let verdict = markdown(&verdict.text);
+    format!("{}, {metric}: {from_to}, {delta} ({percent} %), {verdict}", code(row))
+}
+
+fn reason(reason: &FailureReason) -> String {
+    let rows: Vec<String> = reason.rows.iter().map(|row| code(row)).collect();
+    let boots = match (reason.boots.as_str(), reason.name.as_str()) {
+        ("", _) => String::new(),
+        (boots, "") => format!("{}: ", markdown(boots)),
+        (boots, name) => format!("{} {}: ", markdown(boots), code(name)),
+    };
+    let next = match reason.next_step.as_str() {
+        "" => String::new(),
+        next => format!(" → {}", markdown(next)),
+    };
+    format!("{boots}{}: {}{next}", rows.join(", "), markdown(&reason.why))
+}

@@ -1,0 +1,258 @@
+//! Boots of an [`Engine`] that counts.
+
+use std::path::PathBuf;
+
+use super::measure::{Measured, measure};
+use crate::driver::{Boots, Made, ReadyBoot};
+use crate::files::with_missing;
+use ktax_engine::wire::{self, Hello};
+use ktax_engine::{Engine, Frozen, Request, Stop};
+use ktax_host::text::escape_byte_lines;
+use ktax_model::{
+    Boot, CountsPlan, Failure, Layout, Outcome, Region, Sample, Sides, Step, TracedCall,
+    UserProgram, Workload,
+};
+use ktax_program::{PackedModules, ProgramsAlone};
+
+/// What counts.
+pub struct CountsBoots<'a> {
+    /// What runs the Boots.
+    pub engine: &'a dyn Engine,
+    /// The Kernels' images.
+    pub images: Sides<PathBuf>,
+    /// The Kernels' modules.
+    pub modules: Sides<Option<PackedModules>>,
+    /// The Sides' programs, and what their guests are set up with.
+    pub programs: Sides<ProgramsAlone>,
+    /// The limit of virtual time for a Region.
+    pub virtual_s: u64,
+}
+
+/// A Boot that counts: one guest for all rows that are no programs, and one more for each program.
+struct CountsBoot<'a> {
+    boots: &'a CountsBoots<'a>,
+    plan: &'a CountsPlan,
+    step: Step,
+    /// The guest that is there from the beginning, and the program in it.
+    frozen: Box<dyn Frozen + 'a>,
+    program: Option<usize>,
+    workloads: &'a [Workload],
+    layout: &'a Layout,
+    /// With several CPUs: each row runs twice, and must execute the same.
+    is_repeated: bool,
+    /// Whether it has the first Layout of its Side.
+    is_first: bool,
+}
+
+impl Boots for CountsBoots<'_> {
+    type Plan = CountsPlan;
+    type Sample = Sample;
+
+    fn steps(plan: &CountsPlan) -> &[Step] {
+        &plan.steps
+    }
+
+    fn rows(plan: &CountsPlan) -> Vec<&str> {
+        plan.workloads.iter().map(|workload| workload.row.as_str()).collect()
+    }
+
+    fn script(&self, plan: &CountsPlan, step: &Step) -> String {
+        let script = |program| self.engine.script(&self.request(plan, step, program));
+        let first = script(first_program(plan));
+        match plan.programs.len() {
+            0 | 1 if plan.workloads.len() <= 1 => first,
+            _ => {
+                let rows = plan.programs.iter().map(UserProgram::row);
+                let others = rows.enumerate().map(|(place, row)| (row, script(Some(place))));
+                by_order(&first, others)
+            }
+        }
+    }
+
+    fn boot<'a>(
+        &'a self,
+        plan: &'a CountsPlan,
+        step: &Step,
+    ) -> Result<Box<dyn ReadyBoot<Sample> + 'a>, Stop> {
+        let program = first_program(plan);
+        let frozen = self.frozen(plan, step, program)?;
+        let (workloads, layout) = (&plan.workloads, &plan.layouts[step.layout]);
+        let is_repeated = plan.machine.cpus > 1 && step.layout == 0;
+        let is_first = step.layout == 0;
+        let (boots, step) = (self, step.clone());
+        Ok(Box::new(CountsBoot {
+            boots,
+            plan,
+            step,
+            frozen,
+            program,
+            workloads,
+            layout,
+            is_repeated,
+            is_first,
+        }))
+    }
+}
+
+/// The program in the guest that is booted first: that of the only row, else none, so that a
+/// program whose set-up fails takes no other row with it.
+fn first_program(plan: &CountsPlan) -> Option<usize> {
+    match plan.workloads.as_slice() {
+        [row] => plan.program_of(&row.row),
+        _ => None,
+    }
+}
+
+/// A script that boots the guest of the row whose order `$1` names.
+fn by_order(first: &str, others: impl Iterator<Item = (String, String)>) -> String {
+    let branch = |(row, script): (String, String)| format!("{row})\n{}\n;;\n", script.trim_end());
+    let others: String = others.map(branch).collect();
+    format!("#!/bin/sh\ncase \"${{1##*/}}\" in\n{others}*)\n{}\n;;\nesac\n", first.trim_end())
+}
+
+impl CountsBoots<'_> {
+    /// A guest with this program, or with none: of this kernel, and set up.
+    fn frozen(
+        &self,
+        plan: &CountsPlan,
+        step: &Step,
+        program: Option<usize>,
+    ) -> Result<Box<dyn Frozen + '_>, Stop> {
+        let frozen = self.engine.boot(&self.request(plan, step, program))?;
+        check_kernel(plan, step, frozen.hello())?;
+        match frozen.hello().failed.first() {
+            Some(message) => {
+                let modules = self.modules.get(step.side).as_ref();
+                let names = modules.map_or(&[][..], |modules| &modules.names);
+                Err(Failure::Refused { message: in_words(message, names) }.into())
+            }
+            None => Ok(frozen),
+        }
+    }
+
+    fn request(&self, plan: &CountsPlan, step: &Step, program: Option<usize>) -> Request {
+        let programs = self.programs.get(step.side);
+        Request {
+            image: self.images.get(step.side).clone(),
+            image_sha256: plan.kernels.get(step.side).sha256.clone(),
+            boot_line: plan.subjects.get(step.side).boot_line.clone(),
+            machine: plan.machine.clone(),
+            layout: plan.layouts[step.layout].clone(),
+            modules: self.modules.get(step.side).clone(),
+            beside: programs.beside.clone(),
+            program: program.and_then(|place| programs.programs.get(place)).cloned(),
+        }
+    }
+}
+
+impl ReadyBoot<Sample> for CountsBoot<'_> {
+    fn about(&self) -> Boot {
+        let Hello { release, build_id, ignored, busy, crc32c, is_unseeded, .. } =
+            self.frozen.hello().clone();
+        let release = Some(release);
+        Boot { release, build_id, ignored, busy, crc32c, is_unseeded, ..Boot::default() }
+    }
+
+    fn console(&self) -> Option<Vec<u8>> {
+        Some(self.frozen.console())
+    }
+
+    fn order(&self, row: usize) -> String {
+        wire::order(&self.workloads[row], self.layout)
+    }
+
+    /// A garbled answer is kept for whoever has to mend the workload.
+    fn run(&self, row: usize, order: &str) -> Result<Made<Sample>, Stop> {
+        let workload = &self.workloads[row];
+        let program = self.plan.program_of(&workload.row);
+        let own = match program == self.program {
+            true => None,
+            false => Some(self.boots.frozen(self.plan, &self.step, program)?),
+        };
+        let frozen = own.as_ref().unwrap_or(&self.frozen);
+        let run = || match workload.region {
+            Region::Marked => frozen.run(order),
+            Region::Boot => frozen.run_boot(order),
+        };
+        let answer = run()?;
+        // The profile has a hash of what each CPU executed when.
+        if self.is_repeated && run()?.profile != answer.profile {
+            return Ok(Made::failed(Failure::NotRepeated, Vec::new()));
+        }
+        // One layout is enough to see what a program prints; a failure is always kept.
+        let is_kept = |has_failed: bool| workload.is_users() && (has_failed || self.is_first);
+        let printed = |has_failed| is_kept(has_failed).then(|| wire::parse_printed(&answer.wire));
+        Ok(match measure(&answer, workload, self.boots.virtual_s) {
+            Ok(Measured { sample, profile }) => Made {
+                outcome: Outcome::Measured(sample),
+                profile: Some(profile),
+                garbled: None,
+                console: Vec::new(),
+                printed: printed(false),
+            },
+            Err(Failure::Program { message }) => {
+                let message = with_missing(message, &**frozen, workload, self.layout)?;
+                let failure = Failure::Program { message };
+                Made { printed: printed(true), ..Made::failed(failure, Vec::new()) }
+            }
+            Err(failure) => {
+                let is_garbled = matches!(failure, Failure::Garbled { .. });
+                let garbled = is_garbled.then(|| escape_byte_lines(&answer.wire));
+                Made { garbled, printed: printed(true), ..Made::failed(failure, Vec::new()) }
+            }
+        })
+    }
+}
+
+/// Runs a program once more at a Step, and says which system calls it made and what each gave it.
+///
+/// # Errors
+/// The guest or the host failed, or the user cancelled.
+pub fn traced(
+    boots: &CountsBoots<'_>,
+    plan: &CountsPlan,
+    step: &Step,
+    program: &Workload,
+) -> Result<Vec<TracedCall>, Stop> {
+    let mut workload = program.clone();
+    workload.params.insert("trace".to_owned(), 1);
+    let request = boots.request(plan, step, plan.program_of(&program.row));
+    let frozen = boots.engine.boot(&request)?;
+    let order = wire::order(&workload, &plan.layouts[step.layout]);
+    let answer = frozen.run(&order)?;
+    match wire::parse_trace(&answer.wire, &workload.program) {
+        Ok(Ok(calls)) => Ok(calls),
+        Ok(Err(message)) => Err(Failure::Program { message }.into()),
+        Err(error) => Err(Failure::Garbled { reason: error.to_string() }.into()),
+    }
+}
+
+/// What a guest says, which knows modules by their places, with their names:
+/// `to load module 1.parameters: Invalid argument`.
+fn in_words(said: &str, modules: &[String]) -> String {
+    let of_module = said.strip_prefix("to load module ").and_then(|rest| {
+        let (place, reason) = rest.split_once(".parameters: ")?;
+        Some((modules.get(place.parse::<usize>().ok()?)?, reason))
+    });
+    match of_module {
+        Some((name, reason)) => format!("the module {name} cannot be loaded: {reason}"),
+        None => format!("the guest failed {said}"),
+    }
+}
+
+/// The kernel that answers must be the one that was planned.
+fn check_kernel(plan: &CountsPlan, step: &Step, hello: &Hello) -> Result<(), Failure> {
+    let planned = plan.kernels.get(step.side);
+    let differs = |planned: &Option<String>, found: &Option<String>| match (planned, found) {
+        (Some(planned), Some(found)) => planned != found,
+        _ => false,
+    };
+    let (planned, found) = if differs(&planned.release, &Some(hello.release.clone())) {
+        (planned.release.clone(), hello.release.clone())
+    } else if differs(&planned.build_id, &hello.build_id) {
+        (planned.build_id.clone(), hello.build_id.clone().unwrap_or_default())
+    } else {
+        return Ok(());
+    };
+    Err(Failure::WrongKernel { planned: planned.unwrap_or_default(), found })
+}

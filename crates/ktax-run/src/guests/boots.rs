@@ -1,0 +1,52 @@
+//! Boots of a [`GuestEngine`]: hosts, in which each row runs a guest.
+
+use crate::driver::{Boots, Made, ReadyBoot};
+use ktax_engine::Stop;
+use ktax_exits::kvmhost::{GuestEngine, ReadyHost, Recorded};
+use ktax_model::{Boot, GuestSample, GuestsPlan, Outcome, Step};
+
+impl Boots for &dyn GuestEngine {
+    type Plan = GuestsPlan;
+    type Sample = GuestSample;
+
+    fn steps(plan: &GuestsPlan) -> &[Step] {
+        &plan.steps
+    }
+
+    fn rows(plan: &GuestsPlan) -> Vec<&str> {
+        plan.rows.iter().map(|row| row.row.as_str()).collect()
+    }
+
+    fn script(&self, plan: &GuestsPlan, step: &Step) -> String {
+        GuestEngine::script(*self, step.side, &plan.layouts[step.layout])
+    }
+
+    fn boot<'a>(
+        &'a self,
+        plan: &'a GuestsPlan,
+        step: &Step,
+    ) -> Result<Box<dyn ReadyBoot<GuestSample> + 'a>, Stop> {
+        Ok(Box::new(GuestEngine::boot(*self, step.side, &plan.layouts[step.layout])?))
+    }
+}
+
+impl ReadyBoot<GuestSample> for Box<dyn ReadyHost + '_> {
+    /// A host says nothing of its kernel: the plan has the image's hash.
+    fn about(&self) -> Boot {
+        Boot { busy: (**self).busy(), ..Boot::default() }
+    }
+
+    fn console(&self) -> Option<Vec<u8>> {
+        (**self).console()
+    }
+
+    fn order(&self, row: usize) -> String {
+        (**self).order(row)
+    }
+
+    fn run(&self, row: usize, _: &str) -> Result<Made<GuestSample>, Stop> {
+        let Recorded { run, signature, console } = (**self).run(row)?;
+        let outcome = Outcome::Measured(GuestSample { run, signature });
+        Ok(Made { outcome, profile: None, garbled: None, console, printed: None })
+    }
+}

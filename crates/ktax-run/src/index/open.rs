@@ -1,0 +1,167 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use super::error::{IndexError, Passed};
+use crate::store::Store;
+use ktax_host::disk::sha256;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// Of [`SCHEMA`]. It is part of the file's name, so that two versions of ktax do not take turns to
+/// make one file again.
+const VERSION: i32 = 2;
+
+/// `ktax`, by which `file` knows what it is.
+const APPLICATION_ID: i32 = 0x6b74_6178;
+
+/// Another ktax writes a batch in a small part of this.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The types of file systems that several machines share, as `linux/magic.h` has them: 9P, Ceph,
+/// CIFS and SMB, FUSE, GPFS, Lustre, NFS. Write-ahead logging needs the memory of one machine.
+const SHARED: [u32; 8] = [
+    0x0102_1997,
+    0x00c3_6400,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x6573_5546,
+    0x4750_4653,
+    0x0bd0_0bd0,
+    0x6969,
+];
+
+/// The index of a store.
+pub struct Index {
+    pub(super) db: Connection,
+    pub(super) store: Store,
+    path: Option<PathBuf>,
+}
+
+impl Index {
+    /// The index of a store, with all that the store has now; in memory where there can be no file
+    /// in `cache`. What could not be read is named; `note` is told where it takes a while.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn open(
+        cache: &Path,
+        store: &Store,
+        note: &dyn Fn(&str),
+    ) -> Result<(Index, Passed), IndexError> {
+        let path = file(cache, store.root());
+        let open = |db: rusqlite::Result<Connection>, path: Option<&Path>| {
+            let (store, path) = (store.clone(), path.map(Path::to_owned));
+            let db = db.map_err(failed(path.as_deref()))?;
+            let mut index = Index { db, store, path };
+            let passed = index.fill(note)?;
+            Ok((index, passed))
+        };
+        match open(on_disk(&path), Some(&path)) {
+            // Somebody else works with it for long: it is theirs, and whole.
+            Err(IndexError::Sqlite { reason, .. }) if is_busy(&reason) => {
+                return open(in_memory(), None);
+            }
+            Err(IndexError::Sqlite { .. }) => {}
+            opened => return opened,
+        }
+        // A damaged file is removed, once.
+        remove(&path);
+        match open(on_disk(&path), Some(&path)) {
+            Err(IndexError::Sqlite { .. }) => open(in_memory(), None),
+            opened => opened,
+        }
+    }
+
+    /// Its file; `None` where it is in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What SQLite says, with the file's path.
+    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
+        failed(self.path.as_deref())
+    }
+}
+
+fn failed(path: Option<&Path>) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
+    let path = path.map_or("in memory".to_owned(), |path| path.display().to_string());
+    move |reason| IndexError::Sqlite { path: path.clone(), reason }
+}
+
+/// Each store has one.
+fn file(cache: &Path, store: &Path) -> PathBuf {
+    let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
+    let name = sha256(store.as_os_str().as_encoded_bytes());
+    cache.join("index").join(format!("{}-{VERSION}.sqlite", &name[..16]))
+}
+
+fn on_disk(path: &Path) -> rusqlite::Result<Connection> {
+    let dir = path.parent().unwrap_or(path);
+    // Where this fails, so does what follows.
+    let _ = fs::create_dir_all(dir);
+    if !can_lock(dir) {
+        return Err(rusqlite::Error::InvalidPath(dir.to_owned()));
+    }
+    let mut db = Connection::open(path)?;
+    db.busy_timeout(PATIENCE)?;
+    let is_shared = rustix::fs::statfs(dir).is_ok_and(|it| SHARED.contains(&(it.f_type as u32)));
+    let journal = if is_shared { "TRUNCATE" } else { "WAL" };
+    db.pragma_update(None, "journal_mode", journal)?;
+    // What a crash loses is made again.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    make(&mut db)?;
+    Ok(db)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn in_memory() -> rusqlite::Result<Connection> {
+    let mut db = Connection::open_in_memory()?;
+    make(&mut db)?;
+    Ok(db)
+}
+
+/// Whether a file here can be locked. SQLite takes a file system without locks for a file that is
+/// in use, and waits.
+fn can_lock(dir: &Path) -> bool {
+    let probe = fs::File::options().write(true).create(true).truncate(false).open(dir.join("lock"));
+    let lock = |file| rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
+    match probe.as_ref().map(lock) {
+        Ok(Ok(()) | Err(Errno::AGAIN | Errno::ACCESS)) => true,
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
+/// Makes the tables of a new file, and refuses one of others.
+fn make(db: &mut Connection) -> rusqlite::Result<()> {
+    let made = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let number = |name| made.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    match (number("application_id")?, number("user_version")?) {
+        (APPLICATION_ID, VERSION) => {}
+        (0, 0) => {
+            made.execute_batch(SCHEMA)?;
+            made.pragma_update(None, "application_id", APPLICATION_ID)?;
+            made.pragma_update(None, "user_version", VERSION)?;
+        }
+        _ => return Err(rusqlite::Error::InvalidQuery),
+    }
+    made.commit()
+}
+
+/// With the files of write-ahead logging. What cannot be removed is not used.
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = fs::remove_file(PathBuf::from(name));
+    }
+}

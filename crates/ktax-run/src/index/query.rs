@@ -1,0 +1,416 @@
+//! What the index is asked.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Params, Row};
+
+use super::error::IndexError;
+use super::open::Index;
+use ktax_model::{Machine, Model};
+
+/// A kernel with a boot line of which the store has measurements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSubject {
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name: its release, else its build-id.
+    pub kernel: String,
+    /// Where it came from: `debian:NAME=VERSION`, or a path. Whoever measured one image may have
+    /// had it from several places.
+    pub sources: Vec<String>,
+    /// As it was asked for.
+    pub asked: Vec<String>,
+    /// The boot line.
+    pub boot_line: String,
+    /// Rows that were measured.
+    pub rows: usize,
+    /// When the newest was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A result that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResult {
+    /// The name of its file.
+    pub object: String,
+    /// `comparison`, `ledger`, `bisection`.
+    pub kind: String,
+    /// Its title; may be empty.
+    pub title: String,
+    /// Its answer in a sentence.
+    pub headline: String,
+    /// Its rows.
+    pub rows: Vec<String>,
+    /// The kernels that were compared.
+    pub kernels: Vec<String>,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+    /// The same as a day here: `2026-01-31`.
+    pub kept_on: String,
+    /// The same as a time of that day here: `14:03`.
+    pub kept_time: String,
+}
+
+/// A measurement of a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMeasurement {
+    /// The name of its file.
+    pub object: String,
+    /// What counts compare within: the same number is the same.
+    pub conditions: i64,
+    /// What was done: the same number is the same.
+    pub workload: i64,
+    /// The row's name.
+    pub row: String,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A measurement with what it was made by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMeasurement {
+    /// The name of its file.
+    pub object: String,
+    /// The row's name.
+    pub row: String,
+    /// SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name.
+    pub kernel: String,
+    /// The boot line.
+    pub boot_line: String,
+    /// QEMU's version.
+    pub qemu: String,
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// When it was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// Guest programs on a QEMU, and what they have measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instrument {
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// QEMU's version.
+    pub qemu: String,
+    /// The names of the files.
+    pub objects: Vec<String>,
+    /// Their size.
+    pub bytes: u64,
+    /// When the newest was kept, seconds since 1970.
+    pub kept_at: i64,
+}
+
+/// A measurement on the way of a row through kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPoint {
+    /// The measurement.
+    pub of: StoredMeasurement,
+    /// The subject: SHA-256 of the Kernel's image.
+    pub kernel_sha256: String,
+    /// The Kernel's name.
+    pub kernel: String,
+    /// The boot line.
+    pub boot_line: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Operations in one measurement.
+    pub ops: u64,
+    /// QEMU's version.
+    pub qemu: String,
+    /// SHA-256 of the guest programs.
+    pub guest: String,
+    /// The guest's memory and CPU model.
+    pub machine: Machine,
+    /// What the Layouts follow from.
+    pub seed: u64,
+    /// What the workload says it did, in each Layout.
+    pub signature: String,
+    /// The Metric in each Layout, of all operations.
+    pub raw: Vec<u64>,
+    /// What a difference has to be a share of to matter, in each Layout.
+    pub whole: Vec<u64>,
+    /// The kernel's modules that were loaded, each with its parameters.
+    pub modules: Vec<String>,
+    /// SHA-256 of the user's programs; empty where there were none.
+    pub programs: String,
+}
+
+impl Index {
+    /// Every subject, in no order.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn subjects(&self) -> Result<Vec<StoredSubject>, IndexError> {
+        const ALL: &str = "\
+            SELECT kernel.sha256, kernel.name, json_group_array(DISTINCT measurement.source), \
+              json_group_array(DISTINCT measurement.asked), subject.boot_line, \
+              count(DISTINCT workload.row), max(measurement.kept_at) \
+            FROM subject JOIN kernel ON kernel.id = subject.kernel \
+            JOIN measurement ON measurement.subject = subject.id \
+            JOIN workload ON workload.id = measurement.workload \
+            GROUP BY subject.id";
+        let texts = |json: String| -> Vec<String> {
+            let mut texts: Vec<String> = serde_json::from_str(&json).unwrap_or_default();
+            texts.sort();
+            texts
+        };
+        let mut subjects = self.all(ALL, (), |row| {
+            Ok(StoredSubject {
+                kernel_sha256: row.get(0)?,
+                kernel: row.get(1)?,
+                sources: texts(row.get(2)?),
+                asked: texts(row.get(3)?),
+                boot_line: row.get(4)?,
+                rows: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
+                kept_at: row.get(6)?,
+            })
+        })?;
+        // Also the names that results have for the same images.
+        const NAMES: &str = "SELECT DISTINCT kernel_sha256, asked, source FROM alias";
+        for [sha256, asked, source] in
+            self.all(NAMES, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?
+        {
+            let sha256: String = sha256;
+            for subject in subjects.iter_mut().filter(|it| it.kernel_sha256 == sha256) {
+                add(&mut subject.asked, &asked);
+                add(&mut subject.sources, &source);
+            }
+        }
+        Ok(subjects)
+    }
+
+    /// Every result, the newest first.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn results(&self) -> Result<Vec<StoredResult>, IndexError> {
+        const ALL: &str = "\
+            SELECT object, kind, title, headline, rows, kernels, kept_at, \
+              date(kept_at, 'unixepoch', 'localtime'), \
+              strftime('%H:%M', kept_at, 'unixepoch', 'localtime') \
+            FROM result ORDER BY kept_at DESC, object";
+        let lines = |text: String| text.lines().map(str::to_owned).collect();
+        self.all(ALL, (), |row| {
+            Ok(StoredResult {
+                object: row.get(0)?,
+                kind: row.get(1)?,
+                title: row.get(2)?,
+                headline: row.get(3)?,
+                rows: lines(row.get(4)?),
+                kernels: lines(row.get(5)?),
+                kept_at: row.get(6)?,
+                kept_on: row.get(7)?,
+                kept_time: row.get(8)?,
+            })
+        })
+    }
+
+    /// The name of every row.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn rows(&self) -> Result<Vec<String>, IndexError> {
+        self.all("SELECT DISTINCT row FROM workload ORDER BY row", (), |row| row.get(0))
+    }
+
+    /// Every measurement of a subject.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn measurements(
+        &self,
+        kernel_sha256: &str,
+        boot_line: &str,
+    ) -> Result<Vec<StoredMeasurement>, IndexError> {
+        const OF: &str = "\
+            SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
+              measurement.kept_at \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            WHERE kernel.sha256 = ?1 AND subject.boot_line = ?2 ORDER BY measurement.object";
+        self.all(OF, [kernel_sha256, boot_line], measurement)
+    }
+
+    /// Every measurement, by row, kernel and boot line.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn kept(&self) -> Result<Vec<KeptMeasurement>, IndexError> {
+        const ALL: &str = "\
+            SELECT measurement.object, workload.row, kernel.sha256, kernel.name, \
+              subject.boot_line, conditions.qemu, conditions.guest, measurement.kept_at \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            JOIN conditions ON conditions.id = measurement.conditions \
+            ORDER BY kernel.name, subject.boot_line, workload.row, measurement.object";
+        self.all(ALL, (), |row| {
+            Ok(KeptMeasurement {
+                object: row.get(0)?,
+                row: row.get(1)?,
+                kernel_sha256: row.get(2)?,
+                kernel: row.get(3)?,
+                boot_line: row.get(4)?,
+                qemu: row.get(5)?,
+                guest: row.get(6)?,
+                kept_at: row.get(7)?,
+            })
+        })
+    }
+
+    /// Guest programs and QEMUs, those that measured last first; sizes are not filled in.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn instruments(&self) -> Result<Vec<Instrument>, IndexError> {
+        let mut all: Vec<Instrument> = Vec::new();
+        for of in self.kept()? {
+            let is_it = |it: &&mut Instrument| it.guest == of.guest && it.qemu == of.qemu;
+            match all.iter_mut().find(is_it) {
+                Some(known) => {
+                    known.kept_at = known.kept_at.max(of.kept_at);
+                    known.objects.push(of.object);
+                }
+                None => all.push(Instrument {
+                    guest: of.guest,
+                    qemu: of.qemu,
+                    objects: vec![of.object],
+                    bytes: 0,
+                    kept_at: of.kept_at,
+                }),
+            }
+        }
+        all.sort_by_key(|it| (std::cmp::Reverse(it.kept_at), it.guest.clone()));
+        Ok(all)
+    }
+
+    /// The names of results that compare one of these kernels in one of these rows.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn results_of(
+        &self,
+        measured: &BTreeSet<(String, String)>,
+    ) -> Result<Vec<String>, IndexError> {
+        const ALL: &str = "\
+            SELECT DISTINCT result.object, alias.kernel_sha256, result.rows \
+            FROM result JOIN alias ON alias.result = result.id ORDER BY result.object";
+        let all: Vec<[String; 3]> =
+            self.all(ALL, (), |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        let is_of = |[_, sha256, rows]: &[String; 3]| {
+            rows.lines().any(|row| measured.contains(&(sha256.clone(), row.to_owned())))
+        };
+        let mut found: Vec<String> =
+            all.into_iter().filter(is_of).map(|[object, ..]| object).collect();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Every measurement of a row, or of all rows, with the values of a Metric.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn points(&self, row: Option<&str>, metric: &str) -> Result<Vec<StoredPoint>, IndexError> {
+        const OF: &str = "\
+            SELECT measurement.object, measurement.conditions, measurement.workload, workload.row, \
+              measurement.kept_at, kernel.sha256, kernel.name, subject.boot_line, \
+              workload.operation, workload.ops, conditions.qemu, conditions.guest, \
+              conditions.memory_mib, conditions.cpu, conditions.seed, measurement.signature, \
+              (SELECT coalesce(group_concat(raw, ' '), '') FROM (SELECT raw FROM value \
+                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
+              (SELECT coalesce(group_concat(whole, ' '), '') FROM (SELECT whole FROM value \
+                WHERE measurement = measurement.id AND metric = ?2 ORDER BY layout)), \
+              coalesce(json_extract(conditions.json, '$.key.modules'), '[]'), \
+              coalesce(json_extract(conditions.json, '$.key.programs'), ''), \
+              coalesce(json_extract(conditions.json, '$.key.cpus'), 1), \
+              json_extract(conditions.json, '$.key.quantum'), \
+              json_extract(conditions.json, '$.key.model') \
+            FROM measurement JOIN workload ON workload.id = measurement.workload \
+            JOIN subject ON subject.id = measurement.subject \
+            JOIN kernel ON kernel.id = subject.kernel \
+            JOIN conditions ON conditions.id = measurement.conditions \
+            WHERE ?1 IS NULL OR workload.row = ?1 ORDER BY measurement.object";
+        let counts = |text: String| text.split(' ').filter_map(|it| it.parse().ok()).collect();
+        self.all(OF, (row, metric), |row| {
+            Ok(StoredPoint {
+                of: measurement(row)?,
+                kernel_sha256: row.get(5)?,
+                kernel: row.get(6)?,
+                boot_line: row.get(7)?,
+                operation: row.get(8)?,
+                ops: u64::try_from(row.get::<_, i64>(9)?).unwrap_or(1),
+                qemu: row.get(10)?,
+                guest: row.get(11)?,
+                machine: Machine {
+                    memory_mib: row.get(12)?,
+                    cpu: row.get(13)?,
+                    cpus: row.get(20)?,
+                    quantum: row.get(21)?,
+                    model: model(row.get(22)?),
+                },
+                seed: row.get::<_, String>(14)?.parse().unwrap_or(0),
+                signature: row.get(15)?,
+                raw: counts(row.get(16)?),
+                whole: counts(row.get(17)?),
+                modules: serde_json::from_str(&row.get::<_, String>(18)?).unwrap_or_default(),
+                programs: row.get(19)?,
+            })
+        })
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        given: impl Params,
+        of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, IndexError> {
+        let mut query = self.db.prepare(sql).map_err(self.failed())?;
+        let rows = query.query_map(given, of).map_err(self.failed())?;
+        rows.collect::<rusqlite::Result<_>>().map_err(self.failed())
+    }
+}
+
+fn measurement(row: &Row<'_>) -> rusqlite::Result<StoredMeasurement> {
+    Ok(StoredMeasurement {
+        object: row.get(0)?,
+        conditions: row.get(1)?,
+        workload: row.get(2)?,
+        row: row.get(3)?,
+        kept_at: row.get(4)?,
+    })
+}
+
+/// Adds a name, in the order of names, unless it is there.
+fn add(names: &mut Vec<String>, name: &str) {
+    if let Err(place) = names.binary_search_by(|known| known.as_str().cmp(name)) {
+        names.insert(place, name.to_owned());
+    }
+}
+
+/// SQLite gives a name as it is, and a machine as JSON.
+fn model(text: Option<String>) -> Option<Model> {
+    let text = text?;
+    serde_json::from_str(&text).or_else(|_| serde_json::from_value(text.into())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ktax_model::MachineModel;
+
+    #[test]
+    fn a_model_is_a_name_or_a_machine() {
+        assert_eq!(model(None), None);
+        assert_eq!(model(Some("coherence".to_owned())), Some(Model::Coherence));
+        assert_eq!(model(Some("nothing".to_owned())), None);
+        let zen3 = include_str!("../../../../machines/zen3.toml");
+        let machine: MachineModel = toml::from_str(zen3).unwrap();
+        let (title, sources) = (String::new(), Vec::new());
+        let machine = Model::Machine(Box::new(MachineModel { title, sources, ..machine }));
+        let text = serde_json::to_string(&machine).unwrap();
+        assert_eq!(model(Some(text)), Some(machine));
+    }
+}

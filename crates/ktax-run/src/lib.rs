@@ -1,0 +1,38 @@
+//! Carries out a Plan, and puts each result on disk before the next one starts. A [`Driver`] boots
+//! what the Plan lists and judges what comes back. [`rundir`] is the only reader and writer of a
+//! run directory, [`store`] keeps measurements that are not made twice, and [`index`] finds them
+//! again. Whoever is killed goes on where the last whole file is.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use ktax_run::rundir::AnyRunDir;
+//!
+//! let run = AnyRunDir::open(Path::new("ktax-1"));
+//! assert!(run.is_ok());
+//! ```
+
+mod counts;
+mod driver;
+mod event;
+mod files;
+mod first;
+mod guests;
+pub mod index;
+mod missing;
+mod native;
+mod numbers;
+pub mod rundir;
+mod steps;
+pub mod store;
+mod suites;
+mod times;
+mod timing;
+
+pub use counts::{CountsBoots, traced};
+pub use driver::{Boots, Driver, Made, ReadyBoot};
+pub use event::{Ended, Event};
+pub use files::named_files;
+pub use native::run_natively;
+pub use times::{TimesDriver, TimesError};
+pub use timing::Timing;

@@ -1,0 +1,137 @@
+use std::path::{Path, PathBuf};
+
+use super::check;
+use super::error::{Result, RunDirError};
+use super::files::{damaged, read, read_json, read_versioned, to_json};
+use ktax_host::disk::{is_sha256, write_once};
+use ktax_model::{CampaignPlan, CampaignUnit, Identity};
+
+const PLAN: &str = "campaign.json";
+
+/// The directory of a campaign, which the machines share or have copies of.
+#[derive(Debug, Clone)]
+pub struct CampaignDir {
+    root: PathBuf,
+    plan: CampaignPlan,
+}
+
+impl CampaignDir {
+    /// One that is being made; [`CampaignDir::begin`] makes it a campaign.
+    pub fn at(root: &Path, plan: CampaignPlan) -> CampaignDir {
+        CampaignDir { root: root.to_owned(), plan }
+    }
+
+    /// Writes the plan: from now on it is a campaign.
+    ///
+    /// # Errors
+    /// It cannot be written, or somebody else was first.
+    pub fn begin(self) -> Result<CampaignDir> {
+        let path = self.root.join(PLAN);
+        match write_new(&path, &to_json(&self.plan))? {
+            true => CampaignDir::open(&self.root),
+            false => Err(RunDirError::Exists { path: self.root.display().to_string() }),
+        }
+    }
+
+    /// Opens an existing one.
+    ///
+    /// # Errors
+    /// There is no plan, or one that this ktax does not make.
+    pub fn open(root: &Path) -> Result<CampaignDir> {
+        let path = root.join(PLAN);
+        let none = || RunDirError::NoCampaign { path: root.display().to_string() };
+        let (plan, _): (CampaignPlan, _) = read_versioned(&path)?.ok_or_else(none)?;
+        check::campaign(&plan).map_err(|reason| damaged(&path, reason))?;
+        Ok(CampaignDir { root: root.to_owned(), plan })
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What was planned.
+    pub fn plan(&self) -> &CampaignPlan {
+        &self.plan
+    }
+
+    /// The store of what the shards have measured.
+    pub fn store(&self) -> PathBuf {
+        self.root.join("store")
+    }
+
+    /// The pages that are made of it.
+    pub fn site(&self) -> PathBuf {
+        self.root.join("site")
+    }
+
+    /// The run directory of a unit: while it is measured, and for good where something failed.
+    pub fn run_of(&self, unit: &CampaignUnit) -> PathBuf {
+        let first = unit.rows.first().copied().unwrap_or_default();
+        self.root.join("runs").join(format!("{:03}-{first:03}", unit.subject))
+    }
+
+    /// The run directory of a timed experiment.
+    pub fn timed(&self, name: &str) -> PathBuf {
+        self.root.join("timed").join(name)
+    }
+
+    /// The Kernel of a Subject; `None` where it is yet to be built.
+    ///
+    /// # Errors
+    /// What a build has left cannot be read.
+    pub fn kernel(&self, subject: usize) -> Result<Option<Identity>> {
+        match &self.plan.subjects[subject].kernel {
+            Some(kernel) => Ok(Some(kernel.clone())),
+            None => self.built(subject),
+        }
+    }
+
+    fn built(&self, subject: usize) -> Result<Option<Identity>> {
+        let path = self.built_path(subject);
+        let found: Option<Identity> = read_json(&path)?;
+        match &found {
+            Some(kernel) if !is_sha256(&kernel.sha256) => Err(damaged(&path, "no sha256")),
+            _ => Ok(found),
+        }
+    }
+
+    /// Records the Kernel that a Subject's source has become. Who comes second changes nothing.
+    ///
+    /// # Errors
+    /// The disk is full, or cannot be written.
+    pub fn write_kernel(&self, subject: usize, kernel: &Identity) -> Result<()> {
+        write_new(&self.built_path(subject), &to_json(kernel)).map(drop)
+    }
+
+    /// Where the image of a Kernel lies for the machines that have not fetched it.
+    pub fn image(&self, sha256: &str) -> PathBuf {
+        self.root.join("images").join(sha256)
+    }
+
+    /// Puts an image there.
+    ///
+    /// # Errors
+    /// The image cannot be read, or the disk is full.
+    pub fn write_image(&self, sha256: &str, from: &Path) -> Result<()> {
+        let to = self.image(sha256);
+        if to.exists() {
+            return Ok(());
+        }
+        match read(from)? {
+            Some(image) => write_new(&to, &image).map(drop),
+            None => Err(damaged(from, "it is gone")),
+        }
+    }
+
+    fn built_path(&self, subject: usize) -> PathBuf {
+        self.root.join("kernels").join(format!("{subject:03}.json"))
+    }
+}
+
+/// Writes a file that is never changed again; whether it was new.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+    let dir = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(dir).map_err(RunDirError::io("cannot create", dir))?;
+    write_once(path, bytes).map_err(RunDirError::io("cannot write", path))
+}

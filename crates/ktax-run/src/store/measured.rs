@@ -1,0 +1,132 @@
+//! Between a run directory and the store: a row of a Side is one measurement.
+
+use crate::rundir::{RunDir, RunDirError};
+use ktax_model::{
+    AskedGuest, Boot, CountsPlan, FORMAT, Identity, Measurand, MeasuredLayout, Measurement,
+    Outcome, Plan, Run, Side, Step, Subject, UserProgram, Workload,
+};
+
+/// A row of a Side of a Plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The Side.
+    pub side: Side,
+    /// What is measured.
+    pub of: Measurand,
+    /// The Kernel's names.
+    pub kernel: Identity,
+    /// What was asked for.
+    subject: Subject,
+    /// What both Sides' guests have.
+    guest: AskedGuest,
+    /// What the Layouts were drawn from.
+    seed: u64,
+    /// The Steps, in the order of the Layouts.
+    steps: Vec<Step>,
+}
+
+/// Every row of both Sides.
+pub fn groups(plan: &Plan<CountsPlan>) -> Vec<Group> {
+    let Plan { seed, method: plan, .. } = plan;
+    let of = |side: Side, workload: &Workload| {
+        let mut steps: Vec<Step> =
+            plan.steps.iter().filter(|step| step.side == side).cloned().collect();
+        steps.sort_by_key(|step| step.layout);
+        Group {
+            side,
+            of: Measurand {
+                kernel_sha256: plan.kernels.get(side).sha256.clone(),
+                boot_line: plan.subjects.get(side).boot_line.clone(),
+                machine: plan.machine.clone(),
+                key: plan.key_of(side, &workload.row),
+                workload: workload.clone(),
+                layouts: plan.layouts.clone(),
+            },
+            kernel: plan.kernels.get(side).clone(),
+            subject: plan.subjects.get(side).clone(),
+            guest: AskedGuest {
+                disk: plan.disk.clone(),
+                programs: plan.programs.iter().map(UserProgram::without_traced).collect(),
+                hooks: plan.hooks.clone(),
+                workloads_from: plan.workloads_from.clone(),
+            },
+            seed: *seed,
+            steps,
+        }
+    };
+    let sides = Side::BOTH.into_iter();
+    sides.flat_map(|side| plan.workloads.iter().map(move |it| of(side, it))).collect()
+}
+
+impl Group {
+    /// The row's name.
+    pub fn row(&self) -> &str {
+        &self.of.workload.row
+    }
+
+    /// Whether something of it is in the run directory already: a Run, or a Boot that failed.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn is_begun(&self, dir: &RunDir<CountsPlan>) -> Result<bool, RunDirError> {
+        for step in &self.steps {
+            let run: Option<Run> = dir.run(step, self.row())?;
+            let has_failed = dir.boot(step)?.is_some_and(|boot| boot.failure.is_some());
+            if run.is_some() || has_failed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What a run directory has measured of a row; `None` where a Layout is missing or failed, or where
+/// the host lost something of it.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn measured(
+    dir: &RunDir<CountsPlan>,
+    group: &Group,
+) -> Result<Option<Measurement>, RunDirError> {
+    let mut layouts = Vec::new();
+    for step in &group.steps {
+        let (boot, run) = (dir.boot(step)?, dir.run(step, group.row())?);
+        let (Some(boot), Some(Run { outcome: Outcome::Measured(sample), .. })) = (boot, run) else {
+            return Ok(None);
+        };
+        if boot.failure.is_some() {
+            return Ok(None);
+        }
+        // What the host lost says nothing of the guest.
+        let boot = Boot { lost: Vec::new(), ..boot };
+        layouts.push(MeasuredLayout {
+            boot,
+            sample,
+            profile: dir.profile_text(step, group.row())?,
+        });
+    }
+    let Group { of, kernel, subject, guest, seed, .. } = group.clone();
+    let measured = Measurement { format: FORMAT, of, kernel, subject, guest, seed, layouts };
+    Ok((!measured.layouts.is_empty()).then_some(measured))
+}
+
+/// Writes what the store has of a row into a run directory, as if it had been measured there.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn place_in(
+    dir: &RunDir<CountsPlan>,
+    group: &Group,
+    measurement: &Measurement,
+) -> Result<(), RunDirError> {
+    for (step, layout) in group.steps.iter().zip(&measurement.layouts) {
+        dir.prepare(step)?;
+        let (row, outcome) = (group.row().to_owned(), Outcome::Measured(layout.sample.clone()));
+        dir.write_run(step, &Run { row, outcome }, Some(&layout.profile))?;
+        if dir.boot(step)?.is_none() {
+            dir.write_boot(step, &layout.boot)?;
+        }
+    }
+    Ok(())
+}

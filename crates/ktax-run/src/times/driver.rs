@@ -1,0 +1,214 @@
+//! Runs timed pairs until whoever judges them has seen enough.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::event::Ended;
+use crate::first::at_most_twice;
+use crate::native::judge;
+use crate::rundir::{RunDir, RunDirError};
+use ktax_engine::{Booted, Cancel, Stop, Timed};
+use ktax_host::text::shell_path;
+use ktax_model::{
+    Blame, Failure, Noise, Side, Sides, TimedBlock, TimedBoot, TimedPair, TimedRun, TimedSubject,
+    TimesPlan, Workload,
+};
+use ktax_stats::timed::{Order, Slot};
+
+/// Everything that timed pairs need.
+pub struct TimesDriver<'a> {
+    /// Where results go.
+    pub dir: &'a RunDir<TimesPlan>,
+    /// What runs the Boots.
+    pub engine: &'a dyn Timed,
+    /// Raised when the user wants to stop.
+    pub cancel: &'a Cancel,
+    /// Whether another pair is wanted after these.
+    pub wants_more: &'a dyn Fn(&[TimedPair]) -> bool,
+    /// Whether a row was tried in these pairs and is not worth another try.
+    pub never_ran: &'a dyn Fn(&Workload, &[TimedPair]) -> bool,
+    /// Does its work while it watches what else the machine does.
+    pub watch: &'a dyn Fn(&mut dyn FnMut()) -> io::Result<Noise>,
+}
+
+/// Why it stopped early.
+#[derive(Debug, thiserror::Error)]
+pub enum TimesError {
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// A Boot failed as a whole: the next one would, too.
+    #[error("{failure}; {}", next_step(failure, console.as_deref()))]
+    Boot { failure: Failure, console: Option<PathBuf> },
+    /// What else the machine does is not known.
+    #[error("cannot read /proc/stat: {0}; mount /proc")]
+    Watch(io::Error),
+    /// The pairs on disk are not those that the Plan's seed draws.
+    #[error(
+        "pair {index} in {dir} was not run in the planned order; measure again into a new directory"
+    )]
+    Order { index: usize, dir: String },
+}
+
+impl TimesError {
+    /// Who can do something about it.
+    pub fn blame(&self) -> Blame {
+        match self {
+            TimesError::RunDir(error) => error.blame(),
+            TimesError::Boot { failure, .. } => failure.blame(),
+            TimesError::Watch(_) => Blame::Host,
+            TimesError::Order { .. } => Blame::User,
+        }
+    }
+}
+
+impl TimesDriver<'_> {
+    /// Goes on from the pairs that are there.
+    pub fn run(&self) -> Result<Ended, TimesError> {
+        self.dir.forget_console()?;
+        let mut pairs = self.dir.pairs()?;
+        for (index, slot) in Order::new(self.dir.plan().seed).enumerate() {
+            if let Some(pair) = pairs.get(index) {
+                if *pair != of_slot(pair, slot) {
+                    let dir = self.dir.root().display().to_string();
+                    return Err(TimesError::Order { index, dir });
+                }
+                continue;
+            }
+            if !(self.wants_more)(&pairs) {
+                break;
+            }
+            if self.cancel.is_cancelled() {
+                return Ok(Ended::Cancelled);
+            }
+            let rows: Vec<&Workload> = self
+                .dir
+                .plan()
+                .method
+                .workloads()
+                .filter(|row| !(self.never_ran)(row, &pairs))
+                .collect();
+            let Some(pair) = self.pair(index as u32, slot, &rows)? else {
+                return Ok(Ended::Cancelled);
+            };
+            self.dir.forget_comparison()?;
+            self.dir.write_pair(&pair)?;
+            pairs.push(pair);
+        }
+        Ok(Ended::Complete)
+    }
+
+    /// Adds a block: so many Boots of a Side, in the boot of this machine that has that name.
+    pub fn block(&self, side: Side, boot_id: String, boots: u32) -> Result<Ended, TimesError> {
+        self.dir.forget_console()?;
+        let subject = self.dir.plan().method.subjects.get(side);
+        let mut done = Ok(Vec::new());
+        // The running kernel has no console of its own.
+        let rows: Vec<&Workload> = self.dir.plan().method.workloads().collect();
+        let boot = || Ok(self.boot(subject, &rows)?.0);
+        let mut work = || done = (0..boots).map(|_| boot()).collect();
+        let noise = (self.watch)(&mut work).map_err(TimesError::Watch)?;
+        let Some(boots) = self.unless_stopped(done)? else { return Ok(Ended::Cancelled) };
+        let index = self.dir.blocks()?.len() as u32;
+        self.dir.forget_comparison()?;
+        self.dir.write_block(&TimedBlock { index, side, boot_id, boots, noise })?;
+        Ok(Ended::Complete)
+    }
+
+    /// `None` where the user stopped it.
+    fn unless_stopped<T>(&self, boots: Result<Vec<T>, Stop>) -> Result<Option<Vec<T>>, TimesError> {
+        match boots {
+            Ok(boots) => Ok(Some(boots)),
+            Err(Stop::Cancelled) => Ok(None),
+            // A failure while everything is being stopped may be the stopping's own.
+            Err(_) if self.cancel.is_cancelled() => Ok(None),
+            Err(Stop::Failed(failure, console)) => {
+                let console = self.dir.keep_console(&console)?;
+                Err(TimesError::Boot { failure, console })
+            }
+        }
+    }
+
+    /// One pair; `None` where the user stopped it.
+    fn pair(
+        &self,
+        index: u32,
+        slot: Slot,
+        rows: &[&Workload],
+    ) -> Result<Option<TimedPair>, TimesError> {
+        let subjects = &self.dir.plan().method.subjects;
+        let change = if slot.is_control { &subjects.base } else { &subjects.change };
+        let mut order = [&subjects.base, change];
+        if slot.change_first {
+            order.reverse();
+        }
+        let mut boots = Ok(Vec::new());
+        let mut work = || boots = order.iter().map(|it| self.boot(it, rows)).collect();
+        let noise = (self.watch)(&mut work).map_err(TimesError::Watch)?;
+        let Some(mut boots) = self.unless_stopped(boots)? else { return Ok(None) };
+        if slot.change_first {
+            boots.reverse();
+        }
+        let [(base, of_base), (change, of_change)] =
+            <[(TimedBoot, Vec<u8>); 2]>::try_from(boots).expect("two were asked for");
+        self.dir.keep_consoles(index, &Sides { base: of_base, change: of_change })?;
+        let Slot { is_control, change_first } = slot;
+        let boots = Sides { base, change };
+        Ok(Some(TimedPair { index, is_control, change_first, boots, noise }))
+    }
+
+    /// What a Boot came to, and the end of its console if something ended it early.
+    fn boot(
+        &self,
+        subject: &TimedSubject,
+        rows: &[&Workload],
+    ) -> Result<(TimedBoot, Vec<u8>), Stop> {
+        let times = self.dir.plan().method.loops as usize;
+        let loops: Vec<&Workload> =
+            rows.iter().flat_map(|row| std::iter::repeat_n(*row, times)).collect();
+        // Before its first loop: what is lost later is a failure of the rows that it did not run.
+        let boot = || self.engine.boot(subject, &loops);
+        let (booted, lost) = at_most_twice(self.cancel, |_| (), boot);
+        let Booted { facts, wires, console } = booted?;
+        let mut runs: BTreeMap<String, TimedRun> = BTreeMap::new();
+        for (workload, wire) in loops.into_iter().zip(wires) {
+            let run = runs.entry(workload.row.clone()).or_default();
+            match wire.and_then(|wire| judge(&wire, workload)) {
+                Ok(done) => {
+                    match done.values.get("nanoseconds") {
+                        Some(&ns) => run.loops_ns.push(ns as f64 / workload.ops as f64),
+                        None => run.failure = Some(Failure::Garbled { reason: "no time".into() }),
+                    }
+                    run.signature = done.signature;
+                }
+                Err(failure) => run.failure = Some(failure),
+            }
+        }
+        Ok((TimedBoot { facts, runs, lost }, console))
+    }
+}
+
+/// What to do next: these directories have no files but those that are named.
+fn next_step(failure: &Failure, console: Option<&Path>) -> String {
+    use Failure::{Flood, Garbled, Panic, QemuDied, QemuLost, RealTime, Silent, VirtualTime};
+    match (console, failure) {
+        // Nothing that the guest said is about it.
+        (_, QemuLost { .. }) => failure.next_step().into(),
+        (Some(path), _) => {
+            // The console is in the run directory itself.
+            let root = path.parent().unwrap_or(Path::new("."));
+            format!("read {}, then resume with `ktax run {}`", path.display(), shell_path(root))
+        }
+        (None, Panic { .. } | RealTime { .. } | VirtualTime { .. } | Silent { .. })
+        | (None, Garbled { .. } | Flood { .. } | QemuDied { .. }) => {
+            "its console is empty; `ktax doctor` says whether guests boot here".into()
+        }
+        (None, other) => other.next_step().into(),
+    }
+}
+
+/// The same pair, were it of this Slot.
+fn of_slot(pair: &TimedPair, slot: Slot) -> TimedPair {
+    let Slot { is_control, change_first } = slot;
+    TimedPair { is_control, change_first, ..pair.clone() }
+}
