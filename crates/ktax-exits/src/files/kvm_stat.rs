@@ -79,6 +79,8 @@ pub(super) fn is_one(text: &str) -> bool {
 pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
     let (mut tables, mut open): (Vec<ExitTable>, Option<Open>) = (Vec::new(), None);
     let (mut target, mut clock) = (String::new(), String::new());
+    // perf warns before its first table.
+    let mut lost_chunks = None;
     for (number, line) in lines(text) {
         let line = plain(line);
         let line = line.trim();
@@ -94,12 +96,22 @@ pub(super) fn read(text: &str) -> Result<Vec<ExitTable>, ExitsError> {
             tables.extend(open.take().map(|open| open.finish(Some(&total))).transpose()?);
         } else if let Some(lost) = line.strip_prefix("Lost events: ") {
             tables.last_mut().into_iter().for_each(|table| table.warnings.push(lost_events(lost)));
+        } else if let Some(chunks) = chunks_lost(line) {
+            lost_chunks = Some(chunks.to_owned());
         } else if let Some(open) = &mut open {
             open.add(number, line)?;
         }
     }
     tables.extend(open.map(|open| open.finish(None)).transpose()?);
+    if let Some(chunks) = lost_chunks {
+        tables.iter_mut().for_each(|table| table.warnings.push(lost_events(&chunks)));
+    }
     Ok(tables)
+}
+
+/// `Processed 10000 events and lost 3 chunks!`, on standard error.
+fn chunks_lost(line: &str) -> Option<&str> {
+    line.strip_prefix("Processed ")?.split_once(" events and lost ")?.1.strip_suffix(" chunks!")
 }
 
 fn lost_events(number: &str) -> Warning {

@@ -131,6 +131,16 @@ fn reasons_that_perf_does_not_know_are_numbers() {
     assert_eq!(sum, (7, Some(14_000), Some(1_000), Some(9_000)));
 }
 
+#[test]
+fn what_perf_lost_is_said_also_where_it_warns_before_the_table() {
+    let text = include_str!("../../../../tests/data/exits/perf-kvm-stat.txt");
+    let warned = format!(
+        "Warning:\nProcessed 10000 events and lost 3 chunks!\n\nCheck IO/CPU overload!\n\n{text}"
+    );
+    assert!(only(&warned).warnings[0].fact.contains("lost events 3 times"));
+    assert!(only(text).warnings.is_empty());
+}
+
 /// `perf kvm stat live` clears the terminal, and then prints the time.
 #[test]
 fn each_refresh_of_live_is_a_table() {

@@ -78,7 +78,9 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
         return Err(no_pairs(&lines, kind.architecture, kind.tool));
     }
     events.sort_by_key(|(_, _, ns, _)| *ns);
+    let (lost, is_more_lost) = lost_events(text);
     let mut fold = Fold::default();
+    fold.lost = lost;
     for (tid, name, ns, event) in events {
         fold.add(tid, name, ns, event);
     }
@@ -109,8 +111,38 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
             table.warnings.push(missing_returns(kind.tool));
         }
         table.warnings.extend(unreadable(table));
+        table.warnings.extend(is_more_lost.then(uncounted_losses));
     }
     Ok(tables)
+}
+
+/// How many events the trace says were lost, and whether it says elsewhere that some were and not
+/// how many: `CPU:1 [LOST 1234 EVENTS]` and `CPU:1 [EVENTS DROPPED]` of the kernel and of trace-cmd,
+/// `PERF_RECORD_LOST lost 1234` of `perf script --show-lost-events`.
+fn lost_events(text: &str) -> (u64, bool) {
+    let (mut lost, mut is_more_lost) = (0_u64, false);
+    for line in text.lines() {
+        let of_a_cpu =
+            line.trim_start().strip_prefix("CPU:").and_then(|rest| rest.split_once(" ["));
+        let number = match of_a_cpu {
+            Some((_, what)) if what.starts_with("EVENTS DROPPED]") => {
+                is_more_lost = true;
+                None
+            }
+            Some((_, what)) => what.strip_prefix("LOST "),
+            None => line.split_once(" PERF_RECORD_LOST lost ").map(|(_, number)| number),
+        };
+        let number = number.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        lost = lost.saturating_add(number.unwrap_or(0));
+    }
+    (lost, is_more_lost)
+}
+
+fn uncounted_losses() -> Warning {
+    Warning {
+        fact: "events were lost, and the trace does not say how many".to_owned(),
+        next_step: "record for a shorter time, or fewer vCPUs".to_owned(),
+    }
 }
 
 fn say_what_is_missing(table: &mut ExitTable, kind: &Kind) {

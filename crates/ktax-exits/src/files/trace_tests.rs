@@ -127,6 +127,39 @@ fn each_table_has_its_length_and_the_warnings_of_the_whole_recording() {
     assert!(facts.iter().all(|those| *those == facts[0]), "{facts:?}");
 }
 
+/// What the kernel and its tools write where a buffer was full; a program may have such a name.
+#[test]
+fn a_trace_says_what_it_lost() {
+    let read_with = |middle: &str| {
+        let trace = format!(
+            "q-1 [001] 10.000000: kvm_exit: vcpu 0 reason HLT rip 0x1\n{middle}\n\
+             q-1 [001] 10.000200: kvm_entry: vcpu 0, rip 0x1\n"
+        );
+        read(&trace, Per::Vm).unwrap().remove(0)
+    };
+    let is_uncounted = |table: &ExitTable| {
+        table.warnings.iter().any(|warning| warning.fact.contains("does not say how many"))
+    };
+    for (middle, lost, uncounted) in [
+        ("", 0, false),
+        ("CPU:1 [LOST 1234 EVENTS]", 1234, false),
+        ("CPU:1 [LOST 1 EVENTS]\nCPU:0 [LOST 2 EVENTS]", 3, false),
+        ("CPU:1 [EVENTS DROPPED]", 0, true),
+        ("q-1 [001] 10.000100: PERF_RECORD_LOST lost 7", 7, false),
+        (
+            "[LOST 5 EVENTS]-9 [001] 10.000100: sched_waking: comm=a pid=1 prio=1 target_cpu=000",
+            0,
+            false,
+        ),
+    ] {
+        let table = read_with(middle);
+        assert_eq!(table.account.as_ref().unwrap().lost, lost, "{middle}");
+        assert_eq!(is_uncounted(&table), uncounted, "{middle}");
+        let says = table.warnings.iter().any(|warning| warning.fact.contains("events were lost"));
+        assert_eq!(says, lost > 0 || uncounted, "{middle}");
+    }
+}
+
 /// One HLT of 100 ms, of which a trace without task switches cannot tell what it was.
 #[test]
 fn a_halt_is_unknown_without_task_switches_and_halted_with_them() {
