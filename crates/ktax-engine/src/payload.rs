@@ -12,11 +12,11 @@ use ktax_host::cache::Holder;
 use ktax_host::disk::{is_sha256, read_own, sha256_of_parts, write_atomically};
 use ktax_program::PackedPrograms;
 
-pub const GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
-pub const HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
+pub static GUEST: &[u8] = include_bytes!(env!("KTAX_GUEST"));
+pub static HELLO: &[u8] = include_bytes!(env!("KTAX_HELLO"));
 /// The guest without a kernel: `guest/self-test/`.
-const SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
-const PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
+static SELF_TEST: &[u8] = include_bytes!(env!("KTAX_SELF_TEST"));
+static PLUGIN: &[u8] = include_bytes!(env!("KTAX_PLUGIN"));
 
 /// The program that is the guest's user space.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use ktax_host::text::{escape, escape_path};
 use ktax_model::{Disk, UserProgram};
 
 /// The markers for scripts.
-const MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
+static MARK: &[u8] = include_bytes!(env!("KTAX_MARK"));
 
 const ARCHIVE: &str = "archive.cpio";
 const SYMBOLS: &str = "symbols";

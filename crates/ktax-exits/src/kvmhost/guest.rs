@@ -15,7 +15,7 @@ use ktax_model::{
 };
 
 /// The guest's first process: it runs one program between two marks, and switches the guest off.
-const INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
+static INIT: &[u8] = include_bytes!(env!("KTAX_VM_INIT"));
 
 /// A guest's machine.
 #[derive(Debug, Clone)]

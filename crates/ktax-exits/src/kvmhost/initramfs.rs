@@ -26,7 +26,7 @@ pub const GIVEN_MAX: u64 = 256 << 20;
 pub(super) const ORDER: &str = "/order.json";
 /// The program by which init freezes the machine and reads the order: `guest/vm/freeze.c`.
 pub(super) const FREEZE: &str = "/freeze";
-const FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE"));
+static FREEZE_PROGRAM: &[u8] = include_bytes!(env!("KTAX_FREEZE"));
 
 /// Where the build put that program; for tests that execute it here.
 #[doc(hidden)]
