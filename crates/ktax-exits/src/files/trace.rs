@@ -122,9 +122,8 @@ pub(super) fn read(text: &str, per: Per) -> Result<Vec<ExitTable>, ExitsError> {
 fn lost_events(text: &str) -> (u64, bool) {
     let (mut lost, mut is_more_lost) = (0_u64, false);
     for line in text.lines() {
-        let of_a_cpu =
-            line.trim_start().strip_prefix("CPU:").and_then(|rest| rest.split_once(" ["));
-        let number = match of_a_cpu {
+        let per_cpu = line.trim_start().strip_prefix("CPU:").and_then(|rest| rest.split_once(" ["));
+        let number = match per_cpu {
             Some((_, what)) if what.starts_with("EVENTS DROPPED]") => {
                 is_more_lost = true;
                 None
