@@ -13,16 +13,20 @@ const SEED: u64 = 1;
 const THRESHOLD_PERCENT: f64 = 0.1;
 
 /// The command that counts the same rows again; empty where no command line can ask for it.
-pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison) -> Vec<String> {
+pub fn counts_command(
+    rows: &[Row],
+    threshold_percent: f64,
+    counts: &CountsComparison,
+) -> Vec<String> {
     let Sides { base, change } = &counts.subjects;
     let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
     let measured = rows.iter().filter(|row| row.computed_from().is_none());
     let is_complete = measured.filter(|row| UserProgram::is_row(&row.row)).count() == users.len();
-    let users = asked(&users);
+    let users = written_programs(&users);
     let is_one_line = is_complete
         && users.len() <= 1
         && (counts.hooks.is_none() || users.is_empty())
-        && is_known(counts)
+        && is_archive_known(counts)
         && has_flags(&base.subject, &change.subject)
         && counts.key.model.as_ref().is_none_or(is_named);
     if !is_one_line {
@@ -34,12 +38,12 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
         let is_package = of.subject.kernel.starts_with("debian:");
         if is_package { of.kernel.source.clone() } else { of.subject.kernel.clone() }
     };
-    let mut words = Words::compare();
+    let mut words = CommandLine::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
     words.of_source(&base.subject, &change.subject);
     words.boot_lines(&base.subject.boot_line, &change.subject.boot_line);
-    words.settings("base", &base.subject);
-    words.settings("change", &change.subject);
+    words.side_settings("base", &base.subject);
+    words.side_settings("change", &change.subject);
     let is_same = base.subject == change.subject;
     words.0.extend(is_same.then(|| "--same".to_owned()));
     let machine = counts.key.shape();
@@ -57,7 +61,7 @@ pub fn of_counts(rows: &[Row], threshold_percent: f64, counts: &CountsComparison
 }
 
 /// The programs as the user wrote them, each once, with their sizes.
-fn asked<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
+fn written_programs<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
     let mut asked: Vec<(&UserProgram, &[u64])> = Vec::new();
     for program in users.iter().copied() {
         let of_sizes = program.size.as_ref().map(|size| (&size.program, &size.sizes[..]));
@@ -70,7 +74,7 @@ fn asked<'a>(users: &[&'a UserProgram]) -> Vec<(&'a UserProgram, &'a [u64])> {
 }
 
 /// Whether it is known what the guests unpacked: a store of older releases has only its hash.
-fn is_known(counts: &CountsComparison) -> bool {
+fn is_archive_known(counts: &CountsComparison) -> bool {
     let CountsComparison { key, subjects, disk, programs, hooks, .. } = counts;
     let Sides { base, change } = subjects;
     let has_own = base.subject.has_settings() || change.subject.has_settings();
@@ -89,7 +93,7 @@ fn is_named(model: &Model) -> bool {
 }
 
 /// Between two points of a line of a history; empty where a kernel is of no package.
-pub fn between_points(
+pub fn history_step_command(
     line: &HistoryLine,
     base: &HistoryPoint,
     change: &HistoryPoint,
@@ -99,7 +103,7 @@ pub fn between_points(
     let (Some(asked), Some((base_package, change_package))) = (&line.asked, packages) else {
         return Vec::new();
     };
-    let mut words = Words::compare();
+    let mut words = CommandLine::compare();
     words.kernels(base_package, change_package);
     words.boot_lines(&base.boot_line, &change.boot_line);
     words.machine(&asked.machine);
@@ -109,8 +113,8 @@ pub fn between_points(
 }
 
 /// What prints a line of a history from the store.
-pub fn of_history(history: &History, line: &HistoryLine) -> Vec<String> {
-    let mut words = Words(["ktax", "history", &line.row].map(str::to_owned).to_vec());
+pub fn history_command(history: &History, line: &HistoryLine) -> Vec<String> {
+    let mut words = CommandLine(["ktax", "history", &line.row].map(str::to_owned).to_vec());
     if let Some(function) = &history.function {
         words.option("--function", function);
     }
@@ -124,7 +128,7 @@ pub fn of_history(history: &History, line: &HistoryLine) -> Vec<String> {
 pub fn search_again(comparison: &Comparison) -> Vec<String> {
     let words = comparison
         .counts()
-        .map(|counts| of_counts(&comparison.rows, comparison.threshold_percent, counts));
+        .map(|counts| counts_command(&comparison.rows, comparison.threshold_percent, counts));
     let mut words = words.unwrap_or_default();
     if let Some(command) = words.get_mut(1) {
         *command = "bisect".to_owned();
@@ -134,7 +138,7 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
 }
 
 /// The command that times the same rows again; empty where no command line can ask for it.
-pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
+pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
     let users: Vec<&UserProgram> = plan.programs.iter().filter(|it| !it.defined).collect();
     let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
@@ -142,7 +146,7 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
     if of_users != users.len() || users.len() > 1 || !is_kvm {
         return Vec::new();
     }
-    let mut words = Words::compare();
+    let mut words = CommandLine::compare();
     words.option("--engine", &plan.engine);
     if plan.is_guest(Side::Change) {
         let kernel = |subject: &TimedSubject| subject.kernel.clone().unwrap_or_default();
@@ -168,7 +172,7 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
         words.unless(plan.machine.cpus == usual.cpus, "--cpus", plan.machine.cpus);
         plan.machine.cores.iter().for_each(|cores| words.option("--cores", cores));
     } else {
-        let set = |subject: &TimedSubject| settings(subject);
+        let set = |subject: &TimedSubject| kernel_settings(subject);
         set(base).into_iter().for_each(|setting| words.option("--base-set", setting));
         set(change).into_iter().for_each(|setting| words.option("--change-set", setting));
     }
@@ -188,7 +192,7 @@ pub fn of_times(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -
 }
 
 /// What of the running kernel is set: `thp=never`.
-fn settings(subject: &TimedSubject) -> Vec<String> {
+fn kernel_settings(subject: &TimedSubject) -> Vec<String> {
     let sysctl = subject.sysctl.iter().map(|(name, value)| format!("{name}={value}"));
     let named =
         [("thp", &subject.thp), ("governor", &subject.governor), ("kernel", &subject.kernel)];
@@ -198,11 +202,11 @@ fn settings(subject: &TimedSubject) -> Vec<String> {
     sysctl.chain(named.map(|(name, value)| format!("{name}={value}"))).chain(prefix).collect()
 }
 
-struct Words(Vec<String>);
+struct CommandLine(Vec<String>);
 
-impl Words {
-    fn compare() -> Words {
-        Words(["ktax", "compare"].map(str::to_owned).to_vec())
+impl CommandLine {
+    fn compare() -> CommandLine {
+        CommandLine(["ktax", "compare"].map(str::to_owned).to_vec())
     }
 
     fn option(&mut self, name: &str, value: impl ToString) {
@@ -239,7 +243,7 @@ impl Words {
     }
 
     /// What only this side's guest has.
-    fn settings(&mut self, side: &str, subject: &Subject) {
+    fn side_settings(&mut self, side: &str, subject: &Subject) {
         let flag = |name: &str| format!("--{side}-{name}");
         let Subject { sysctl, modules, disk, files, setup, .. } = subject;
         sysctl.iter().for_each(|(name, to)| self.option(&flag("set"), format!("{name}={to}")));

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::verdict;
 use ktax_model::{
     Effect, FunctionDelta, MAKESPAN, METRICS, Own, PathDelta, Row, SPIN_WAIT, Sides, TRANSFERS,
 };
-
-use super::verdict;
 use ktax_stats::tables::share_percent;
 
 /// What functions carry of an Effect.
@@ -141,7 +140,7 @@ pub fn carried_most(row: &Row) -> Option<String> {
     let first = effect.functions.first()?;
     let features = missing_features(row, effect);
     match features.is_empty() {
-        true => Some(format!("{} {:.0} %", first.function, share(row, effect, first))),
+        true => Some(format!("{} {:.0} %", first.function, effect_share(row, effect, first))),
         false => Some(format!("lack of {}", Vec::from_iter(features).join(", "))),
     }
 }
@@ -151,7 +150,7 @@ pub fn carried_most(row: &Row) -> Option<String> {
 pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
     let explains = |function: &FunctionDelta| {
         effect.lacking(&function.function).is_none()
-            && share(row, effect, function).abs() >= LITTLE_PERCENT
+            && effect_share(row, effect, function).abs() >= LITTLE_PERCENT
     };
     match effect.functions.iter().any(explains) {
         true => BTreeSet::new(),
@@ -160,6 +159,6 @@ pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
 }
 
 /// What a function carries of an Effect's delta, in percent.
-fn share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
+fn effect_share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
     share_percent(Carried::of(effect).delta(function, row), effect.delta)
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::number;
-use super::view::{Cell, FailureReason, MetricChange, Note, Section};
+use crate::number;
+use crate::view::{Cell, FailureReason, MetricChange, Note, Section};
 use ktax_model::{
     Costly, Effect, Failure, Metric, Row, RowFailure, Side, UserProgram, Verdict, WorkDifference,
     metric,
@@ -15,18 +15,18 @@ pub fn costly(rows: &[Row]) -> Section {
     // Starts of string instructions say less than their iterations, which have lines of their own.
     let is_wanted =
         |metric: &Metric| metric.costly.is_some_and(|kind| !Costly::STRINGS.contains(&kind));
-    let notes = lines(rows, is_wanted, both);
+    let notes = change_notes(rows, is_wanted, metric_from_to);
     Section::Notes { title: title.to_owned(), notes }
 }
 
 /// The Metric with what it was on either Side.
-fn both(effect: &Effect) -> String {
+fn metric_from_to(effect: &Effect) -> String {
     let [base, change] = [effect.base, effect.change].map(number::count);
     format!("{} {base} → {change}", effect.metric)
 }
 
 /// What changed of each row, in a line.
-fn lines(
+fn change_notes(
     rows: &[Row],
     is_wanted: fn(&Metric) -> bool,
     one: impl Fn(&Effect) -> String,
@@ -46,12 +46,12 @@ pub fn modelled(rows: &[Row], model: &str) -> Section {
         let percent = effect.percent.filter(|percent| *percent <= 1000.0);
         let percent = percent.map(|percent| number::percent(Some(percent)));
         let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
-        format!("{}{percent}", both(effect))
+        format!("{}{percent}", metric_from_to(effect))
     };
     let title = format!(
         "Counters of the model {model} that changed, per operation (no verdict rests on them):"
     );
-    Section::Notes { title, notes: lines(rows, |metric| metric.modelled.is_some(), one) }
+    Section::Notes { title, notes: change_notes(rows, |metric| metric.modelled.is_some(), one) }
 }
 
 /// The Metrics of the process beside the headline that changed.
@@ -116,7 +116,7 @@ pub fn different_work(rows: &[Row]) -> Section {
     let notes = differing.flat_map(|row| {
         let parts = row.reason.as_deref().unwrap_or_default().split("; ");
         let texts = parts.map(|text| with_next_step(row, text));
-        let texts = texts.chain(printed(row));
+        let texts = texts.chain(printed_lines(row));
         let texts = texts.chain(asked_for_other_work(row).then(|| OTHER_WORK.to_owned()));
         texts.map(|text| Note { row: row.row.clone(), text })
     });
@@ -152,7 +152,7 @@ pub fn operations(rows: &[Row]) -> Section {
 }
 
 /// The last lines that a program printed on both Sides, where they differ.
-fn printed(row: &Row) -> Vec<String> {
+fn printed_lines(row: &Row) -> Vec<String> {
     let Some(printed) = row.counts().and_then(|counts| counts.printed.as_ref()) else {
         return Vec::new();
     };
@@ -189,7 +189,7 @@ fn with_next_step(row: &Row, text: &str) -> String {
 }
 
 /// Which Boot failed; or all that were spared together, since one of their Side had failed.
-pub fn boot(failed: &RowFailure) -> (String, String) {
+pub fn failed_boot(failed: &RowFailure) -> (String, String) {
     match failed.failure {
         Failure::NotBooted { .. } => {
             (format!("other boots of the {}", failed.side.name()), String::new())
@@ -226,12 +226,12 @@ pub fn failures<'a>(
     }
     let title = "Failed, so not compared:".to_owned();
     let reasons =
-        failures.into_iter().fold(Vec::new(), |reasons, (reason, _)| with_boot(reasons, reason));
+        failures.into_iter().fold(Vec::new(), |reasons, (reason, _)| add_reason(reasons, reason));
     Section::Reasons { title, reasons }
 }
 
 /// Adds a reason; to one that says the same of other Boots, the name of its own.
-fn with_boot(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
+fn add_reason(mut reasons: Vec<FailureReason>, new: FailureReason) -> Vec<FailureReason> {
     let is_same = |known: &&mut FailureReason| {
         let are_named = known.boots.starts_with("boot") && new.boots == "boot";
         let says = (&known.rows, &known.why, &known.next_step);

@@ -1,7 +1,7 @@
 //! Cells of an Effect, whatever its Metric.
 
-use super::view::{Records, Value};
-use super::{changes, number};
+use crate::view::{Records, Value};
+use crate::{changes, number};
 use ktax_model::{CYCLES, Effect, Estimate, Metric, Row, Verdict, metric};
 use ktax_stats::tables::change_percent;
 
@@ -16,13 +16,13 @@ pub fn over_layouts(effect: &Effect) -> String {
 pub fn detectable(effect: &Effect) -> String {
     match effect.verdict {
         Verdict::DifferentWork | Verdict::Failed => String::new(),
-        verdict => detectable_of(effect.base, effect.detectable, verdict),
+        verdict => detectable_text(effect.base, effect.detectable, verdict),
     }
 }
 
 /// The MDE in percent of the base. Next to a verdict it is rounded as the delta is, so that it does
 /// not read as larger than that; without one it is rounded up.
-pub fn detectable_of(base: f64, detectable: Option<f64>, verdict: Verdict) -> String {
+pub fn detectable_text(base: f64, detectable: Option<f64>, verdict: Verdict) -> String {
     match (detectable, base) {
         (None, _) => "none".to_owned(),
         (Some(0.0), _) => "any".to_owned(),
@@ -75,32 +75,32 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     let mut records = Records::of(fixed.chain(numbered("base")).chain(numbered("change")));
     for row in rows {
         if row.effects().is_empty() {
-            records.push(line(row, None, &unit, layouts));
+            records.push(record_line(row, None, &unit, layouts));
         }
         for effect in row.effects() {
-            records.push(line(row, Some(effect), &unit, layouts));
+            records.push(record_line(row, Some(effect), &unit, layouts));
         }
         if let Some(estimate) = row.counts().and_then(|counts| counts.estimate.as_ref()) {
-            records.push(estimated(row, estimate, layouts));
+            records.push(estimate_line(row, estimate, layouts));
         }
     }
     records
 }
 
 /// What each line of a row begins with.
-fn names(row: &Row) -> Vec<Value> {
+fn row_names(row: &Row) -> Vec<Value> {
     vec![(&row.row).into(), (&row.operation).into(), row.ops.into(), row.verdict.text().into()]
 }
 
-fn line(
+fn record_line(
     row: &Row,
     effect: Option<&Effect>,
     unit: &impl Fn(&str) -> String,
     layouts: usize,
 ) -> Vec<Value> {
-    let mut cells = names(row);
+    let mut cells = row_names(row);
     match effect {
-        Some(effect) => cells.extend(numbers(effect, unit(&effect.metric))),
+        Some(effect) => cells.extend(effect_values(effect, unit(&effect.metric))),
         None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
     }
     cells.push(row.failed_boots().into());
@@ -111,8 +111,8 @@ fn line(
 }
 
 /// What a machine would take: an interval of the delta, and nothing else.
-fn estimated(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
-    let mut cells = names(row);
+fn estimate_line(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
+    let mut cells = row_names(row);
     cells.push("estimate".into());
     cells.push((&format!("{CYCLES} on {}", estimate.machine)).into());
     cells.resize(COLUMNS.len() + 2 * layouts, Value::Nothing);
@@ -123,7 +123,7 @@ fn estimated(row: &Row, estimate: &Estimate, layouts: usize) -> Vec<Value> {
     cells
 }
 
-fn numbers(effect: &Effect, unit: String) -> [Value; 12] {
+fn effect_values(effect: &Effect, unit: String) -> [Value; 12] {
     let verdict = match metric(&effect.metric).is_some_and(Metric::is_of_kind) {
         true => changes::more_or_less(effect),
         false => effect.verdict.text(),
@@ -146,9 +146,9 @@ fn numbers(effect: &Effect, unit: String) -> [Value; 12] {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+
+    use proptest::prelude::*;
 
     fn read(cell: &str) -> f64 {
         cell.replace(' ', "").replace("<0.01", "0").parse().unwrap()
@@ -163,18 +163,18 @@ mod tests {
         ) {
             let (near, far) = (base * delta, base * delta * (1.0 + by));
             let shown = number::percent(change_percent(base, base + far));
-            let mde = detectable_of(base, Some(near.max(1e-9)), Verdict::Slower);
+            let mde = detectable_text(base, Some(near.max(1e-9)), Verdict::Slower);
             prop_assert!(read(&mde) <= read(&shown), "{shown} slower, MDE {mde}");
             let shown = number::percent(change_percent(base, base + near));
-            let mde = detectable_of(base, Some(far.max(1e-9)), Verdict::NoDetectedChange);
+            let mde = detectable_text(base, Some(far.max(1e-9)), Verdict::NoDetectedChange);
             prop_assert!(read(&mde) >= read(&shown), "{shown} not detected, MDE {mde}");
         }
     }
 
     #[test]
     fn too_small_for_nothing_and_too_large_for_nothing_are_said() {
-        assert_eq!(detectable_of(100.0, Some(0.0), Verdict::NoDetectedChange), "any");
-        assert_eq!(detectable_of(100.0, None, Verdict::NoDetectedChange), "none");
-        assert_eq!(detectable_of(0.0, Some(3.0), Verdict::NoDetectedChange), "");
+        assert_eq!(detectable_text(100.0, Some(0.0), Verdict::NoDetectedChange), "any");
+        assert_eq!(detectable_text(100.0, None, Verdict::NoDetectedChange), "none");
+        assert_eq!(detectable_text(0.0, Some(3.0), Verdict::NoDetectedChange), "");
     }
 }

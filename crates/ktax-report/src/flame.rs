@@ -1,8 +1,8 @@
 //! Call paths as a picture: each function below its caller, as wide as what both sides execute.
 
-use super::carried::Carried;
-use super::number;
-use super::view::{Flame, FlameBar};
+use crate::carried::Carried;
+use crate::number;
+use crate::view::{Flame, FlameBar};
 use ktax_model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
 use ktax_stats::tables::share_percent;
 
@@ -15,11 +15,11 @@ const NARROW_PERCENT: u64 = 1;
 const MOVED_PERCENT: f64 = 10.0;
 
 /// The paths of a row's Effect; nothing where it has none.
-pub fn flame(row: &Row, effect: &Effect) -> Option<Flame> {
+pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
     let by = Carried::of(effect);
     let whole = effect.counts()?;
     (!effect.paths.is_empty()).then(|| {
-        flame_of(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
+        path_flame(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
     })?
 }
 
@@ -44,7 +44,7 @@ impl PathScale {
     }
 
     /// `+40.00 (12.00 → 52.00)`.
-    pub fn said(self, of: &Sides<u64>) -> String {
+    pub fn numbers(self, of: &Sides<u64>) -> String {
         format!("{} ({})", number::delta(self.delta(of)), self.both(of))
     }
 
@@ -56,14 +56,14 @@ impl PathScale {
 
 /// Those of these paths that are wide enough to be seen, or that moved much, below one that is the
 /// whole; nothing of what paths do not count.
-pub fn flame_of(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
+pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Option<Flame> {
     let all = below_all(paths, whole);
-    let kept = drawn(&all, scale);
-    let own = own_of(&all, scale.by);
+    let kept = drawn_paths(&all, scale);
+    let own = own_counts(&all, scale.by);
     let own: Vec<Sides<u64>> = kept.iter().map(|at| own[*at].clone()).collect();
     let paths: Vec<PathDelta> = kept.iter().map(|at| all[*at].clone()).collect();
     // What is not drawn has its room in its caller's.
-    let places = places(&callers(&paths), &rooms(&own_of(&paths, scale.by)));
+    let places = places(&callers(&paths), &wider_side(&own_counts(&paths, scale.by)));
     let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
     let bar = |at: usize| {
         let (path, place, delta) = (&paths[at], &places[at], scale.delta(&own[at]));
@@ -78,8 +78,8 @@ pub fn flame_of(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> Opt
             width: percent(place.room, places[0].room),
             sides: Sides { base: of_place(of.base), change: of_place(of.change) },
             moved,
-            said: said(path, of, scale),
-            own: (moved != 0.0).then(|| scale.said(&own[at])),
+            said: bar_numbers(path, of, scale),
+            own: (moved != 0.0).then(|| scale.numbers(&own[at])),
         })
     };
     let bars: Vec<FlameBar> = (0..paths.len()).filter_map(bar).collect();
@@ -108,7 +108,7 @@ fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
 }
 
 /// Which of them have a bar: those that can be seen, and those that say why the row moved.
-fn drawn(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
+fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
     let of = |path: &PathDelta| scale.by.of_path(path).cloned();
     let widest = |of: &Sides<u64>| of.base.max(of.change);
     let least = all.first().and_then(of).map_or(0, |it| widest(&it));
@@ -123,25 +123,25 @@ fn drawn(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
 }
 
 /// What each executes without those of the list that it calls.
-fn own_of(paths: &[PathDelta], by: Carried) -> Vec<Sides<u64>> {
+fn own_counts(paths: &[PathDelta], by: Carried) -> Vec<Sides<u64>> {
     let of = |own: Own| if by == Carried::Rep { own.rep_iterations } else { own.instructions };
     own(paths).into_iter().map(of).collect()
 }
 
 /// Where a path's place begins and how wide it is, in what is counted.
-struct Place {
+struct Room {
     from: u64,
     room: u64,
 }
 
 /// Of the wider side.
-fn rooms(own: &[Sides<u64>]) -> Vec<u64> {
+fn wider_side(own: &[Sides<u64>]) -> Vec<u64> {
     own.iter().map(|own| own.base.max(own.change)).collect()
 }
 
 /// Beside what each executes itself there is room for all that it calls: what only one side calls
 /// hides nothing of the other.
-fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Place> {
+fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
     let mut rooms = own.to_vec();
     // From the last on, so that each is whole before its caller gets it.
     for (at, caller) in callers.iter().enumerate().rev() {
@@ -157,13 +157,13 @@ fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Place> {
         if let Some(caller) = callers[at] {
             next[caller] = from.saturating_add(*room);
         }
-        places.push(Place { from, room: *room });
+        places.push(Room { from, room: *room });
     }
     places
 }
 
 /// `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
-fn said(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
+fn bar_numbers(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
     let calls = match &path.calls {
         Sides { base: 0, change: 0 } => String::new(),
         Sides { base, change } if base == change => {
@@ -171,7 +171,7 @@ fn said(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
         }
         calls => format!(", called {} times", scale.both(calls)),
     };
-    scale.said(of) + &calls
+    scale.numbers(of) + &calls
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
         ];
         let scale = PathScale { by: Carried::Instructions, ops: 1, spread: 5.0 };
         let whole = Sides { base: 10_000, change: 10_044 };
-        let flame = flame_of(&paths, whole, scale).unwrap();
+        let flame = path_flame(&paths, whole, scale).unwrap();
         let said = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
         let bars: Vec<_> = flame.bars.iter().map(said).collect();
         let expected = [

@@ -1,11 +1,119 @@
-//! Results of any kind, to be printed again.
+//! Saved results of every kind as reports; one row of a comparison explained; versions.
 
-use super::exits::{ExitDiff, ExitTables};
-use super::named::Named;
-use super::view::{Records, Report, View};
-use ktax_model::{Saved, SavedResult};
+use crate::counts::{changed_paths, kind_functions, row_costs};
+use crate::exits::{ExitDiff, ExitTables};
+use crate::formats::{Page, TextOptions};
+use crate::view::{Records, Report, Section, View};
+use crate::{counts, guests, times};
+use ktax_host::text::{shell_word, short_hashes};
+use ktax_model::{Comparison, ComparisonMethod, Identity, RowPaths, Saved, SavedResult, Side};
 
-fn with<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
+impl Report for Comparison {
+    fn view(&self) -> View {
+        match &self.method {
+            ComparisonMethod::Counts(method) => counts::view(self, method),
+            ComparisonMethod::Times(method) => times::view(self, method),
+            ComparisonMethod::Guests(method) => guests::view(self, method),
+        }
+    }
+
+    fn records(&self) -> Records {
+        match &self.method {
+            ComparisonMethod::Counts(_) => counts::records(self),
+            ComparisonMethod::Times(_) => times::records(self),
+            ComparisonMethod::Guests(method) => guests::records(self, method),
+        }
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Comparison(Box::new(self.clone()))
+    }
+}
+
+/// One row of a comparison, with everything that is known of it.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    comparison: Comparison,
+    /// Where the row goes; `None` where its profiles are not at hand.
+    paths: Option<RowPaths>,
+}
+
+const NO_PROFILES: &str = "This file has no profiles. To see where the row goes, changed or not, \
+                           explain it from its run directory:";
+
+impl Explained {
+    /// The row of that name; `None` where the comparison has none.
+    pub fn of(comparison: &Comparison, row: &str) -> Option<Explained> {
+        let mut alone = comparison.clone();
+        alone.rows.retain(|one| one.row == row);
+        // What follows from several rows together is not this one's.
+        match &mut alone.method {
+            ComparisonMethod::Counts(counts) => counts.growth.clear(),
+            ComparisonMethod::Times(times) => times.crossings.clear(),
+            ComparisonMethod::Guests(_) => {}
+        }
+        (!alone.rows.is_empty()).then_some(Explained { comparison: alone, paths: None })
+    }
+
+    /// The same with what its profiles say.
+    pub fn with_paths(self, paths: Option<RowPaths>) -> Explained {
+        Explained { paths, ..self }
+    }
+
+    /// The comparison with this row alone.
+    pub fn comparison(&self) -> &Comparison {
+        &self.comparison
+    }
+}
+
+impl Explained {
+    /// Where the row goes, or where that is found.
+    fn costs(&self) -> Vec<Section> {
+        let is_counted = self.comparison.rows.iter().any(|row| !row.effects().is_empty())
+            && self.comparison.counts().is_some();
+        match &self.paths {
+            Some(paths) => row_costs(paths),
+            None if is_counted => {
+                let rows = self.comparison.rows.iter();
+                let rows =
+                    rows.map(|row| format!("ktax report DIR --explain {}", shell_word(&row.row)));
+                let command =
+                    |command| Section::Command { sentence: NO_PROFILES.to_owned(), command };
+                rows.map(command).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Report for Explained {
+    fn view(&self) -> View {
+        let mut view = self.comparison.view();
+        for section in &mut view.sections {
+            if let Section::Functions(functions) = section {
+                functions.is_whole = true;
+            }
+        }
+        let is_functions = |section: &Section| matches!(section, Section::Functions(_));
+        let behind = view.sections.iter().rposition(is_functions);
+        let behind = behind.map_or(view.sections.len(), |at| at + 1);
+        let rows = &self.comparison.rows;
+        let changed = changed_paths(rows).chain(rows.iter().filter_map(kind_functions));
+        let all: Vec<Section> = changed.chain(self.costs()).collect();
+        view.sections.splice(behind..behind, all);
+        view
+    }
+
+    fn records(&self) -> Records {
+        self.comparison.records()
+    }
+
+    fn result(&self) -> SavedResult {
+        self.comparison.result()
+    }
+}
+
+fn with_report<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
     let name = &saved.name;
     match &saved.result {
         SavedResult::Comparison(comparison) => of(Named { name, report: &**comparison }),
@@ -23,11 +131,11 @@ fn with<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
 
 impl Report for Saved {
     fn view(&self) -> View {
-        with(self, |report| report.view())
+        with_report(self, |report| report.view())
     }
 
     fn records(&self) -> Records {
-        with(self, |report| report.records())
+        with_report(self, |report| report.records())
     }
 
     fn result(&self) -> SavedResult {
@@ -35,6 +143,76 @@ impl Report for Saved {
     }
 
     fn saved(&self) -> Saved {
-        with(self, |report| report.saved())
+        with_report(self, |report| report.saved())
     }
+}
+
+/// A report with a name that tells it from others beside it: a point of a sweep, a path.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    /// The name; empty where there are no others.
+    pub name: &'a str,
+    /// The report.
+    pub report: &'a dyn Report,
+}
+
+impl Report for Named<'_> {
+    fn view(&self) -> View {
+        let view = self.report.view();
+        match self.name {
+            "" => view,
+            name => View { title: format!("{}, {name}", view.title), ..view },
+        }
+    }
+
+    /// The first column has the name, where there is one.
+    fn records(&self) -> Records {
+        let mut records = self.report.records();
+        if !self.name.is_empty() {
+            records.header.insert(0, "name".to_owned());
+            records.lines.iter_mut().for_each(|line| line.insert(0, self.name.into()));
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        self.report.result()
+    }
+
+    fn saved(&self) -> Saved {
+        Saved { name: self.name.to_owned(), ..self.report.saved() }
+    }
+}
+
+/// The guest programs, QEMU and the kernels that a comparison of exact counts or of guests was made
+/// with, ending in a newline; `None` of other results.
+pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
+    let SavedResult::Comparison(comparison) = result else { return None };
+    let (key, kernels) = match &comparison.method {
+        ComparisonMethod::Counts(counts) => {
+            let of = |side: Side| (side.name(), &counts.subjects.get(side).kernel);
+            (&counts.key, Side::BOTH.map(of).to_vec())
+        }
+        ComparisonMethod::Guests(guests) => {
+            let plan = &guests.plan;
+            let of = |side: Side| Some((side.name(), plan.side(side)?.kernel.as_ref()?));
+            let sides = Side::BOTH.into_iter().filter_map(of);
+            (&plan.key, [("host", &plan.host_kernel)].into_iter().chain(sides).collect())
+        }
+        ComparisonMethod::Times(_) => return None,
+    };
+    let guest = ("guest", short_hashes(&key.guest));
+    let rows = [guest, ("QEMU", key.qemu.clone())];
+    let kernels = kernels.into_iter().map(|(name, identity)| (name, kernel_version(identity)));
+    let cells = rows.into_iter().chain(kernels).map(|(name, what)| [name.to_owned(), what]);
+    Some(Page::new(options).columns(&cells.collect::<Vec<_>>()))
+}
+
+/// A package's version stands in its source; the image is known by its hash alone.
+fn kernel_version(identity: &Identity) -> String {
+    let (source, image) = (&identity.source, short_hashes(&identity.sha256));
+    let release = identity.release.iter().map(|release| format!("{release}, "));
+    let date = identity.package_date.iter().map(|date| format!(", of {date}"));
+    let [release, date] = [release.collect::<String>(), date.collect()];
+    format!("{source}, {release}image {image}{date}")
 }

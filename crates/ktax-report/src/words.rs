@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::number;
+use crate::number;
 use ktax_host::text::counted;
 use ktax_model::{
     CONTENDED_QUANTUM, CountsComparison, Disk, Growth, GrowthPower, Key, QUANTUM, Row, UserProgram,
@@ -50,7 +50,7 @@ fn quantum(asked: Option<u32>) -> String {
 }
 
 /// The same with the disk, and the code that computes its checksums.
-pub fn of_counts(counts: &CountsComparison) -> String {
+pub fn counts_header(counts: &CountsComparison) -> String {
     let disk = counts.disk.as_ref().map(|disk| {
         let Disk { fs, mib, device, .. } = disk;
         match fs == Disk::OVERLAY {

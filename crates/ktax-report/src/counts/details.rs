@@ -1,22 +1,26 @@
-//! What is known of each row: its bridge, its layouts, everything that was counted.
+//! Details of each row of a page: the bridge from base to change, the layouts, all metrics.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::bridge::bridge;
-use super::functions::{functions, headline};
 use crate::carried::{Carried, carrying};
-use crate::flame::flame;
-use crate::view::{Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table};
+use crate::counts::functions::{change_summary, from_to, functions};
+use crate::flame::row_flame;
+use crate::view::{
+    BarKind, Bridge, BridgeBar, Cell, Dots, Kind, Line, Picture, RowDetail, Section, Table, telling,
+};
 use crate::{again, changes, effect, number, verdict};
-use ktax_model::{Comparison, CountsComparison, Effect, Metric, Row, Side, metric};
+use ktax_host::text::counted;
+use ktax_model::{
+    Comparison, CountsComparison, Effect, FunctionDelta, Metric, Row, Side, Sides, metric,
+};
 
-const HOW: &str = "A bar is what one function adds to the base or saves: the numbers add up from \
+const HOW_TO_READ: &str = "A bar is what one function adds to the base or saves: the numbers add up from \
                    base to change. A dashed bar is a function that only one side executes. Each \
                    layout moves code and data in memory: a line joins the two sides under one \
                    layout, and the thick one has the median delta.";
 
-const FLAME: &str = "Each function is below the one that calls it; what a function calls that \
+const HOW_TO_READ_FLAME: &str = "Each function is below the one that calls it; what a function calls that \
                      the compiler inlined on one side alone is below its caller. Its bars are as \
                      long as what it executes with all that it calls: the upper bar on the base, \
                      the lower one with the change. The lower bar is red where the function's \
@@ -29,7 +33,7 @@ const FLAME: &str = "Each function is below the one that calls it; what a functi
 
 /// A page with more rows says less of each: it has to stay small enough to be sent.
 const LARGE_ROWS: usize = 60;
-const LARGE: &str = "This page has more than 60 rows, so each has fewer functions and no layouts. \
+const LARGE_NOTE: &str = "This page has more than 60 rows, so each has fewer functions and no layouts. \
                      `ktax report FILE --explain ROW` prints all.";
 
 /// So many functions have a bar of their own.
@@ -39,7 +43,7 @@ const FUNCTIONS_OF_LARGE: usize = 3;
 /// So many rows, those that changed most, have a picture of their call paths.
 const FLAMES: usize = 8;
 
-const METRICS: [(&str, Kind); 8] = [
+const METRIC_COLUMNS: [(&str, Kind); 8] = [
     ("metric", Kind::Words),
     ("base", Kind::Number),
     ("change", Kind::Number),
@@ -52,11 +56,15 @@ const METRICS: [(&str, Kind); 8] = [
 
 /// One for each of these rows, in their order.
 pub fn details(comparison: &Comparison, counts: &CountsComparison, rows: &[&Row]) -> Section {
-    let with_flames = if is_large(comparison) { BTreeSet::new() } else { with_flames(rows) };
+    let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
-    let rows = rows.map(|(at, row)| detail(comparison, counts, row, with_flames.contains(&at)));
+    let rows = rows.map(|(at, row)| row_detail(comparison, counts, row, with_flames.contains(&at)));
     let rows = rows.collect();
-    let how = if is_large(comparison) { format!("{HOW} {LARGE}") } else { HOW.to_owned() };
+    let how = if is_large(comparison) {
+        format!("{HOW_TO_READ} {LARGE_NOTE}")
+    } else {
+        HOW_TO_READ.to_owned()
+    };
     Section::Rows { rows, how }
 }
 
@@ -65,7 +73,7 @@ fn is_large(comparison: &Comparison) -> bool {
 }
 
 /// The places of the rows that have a picture of their call paths: those that changed most.
-fn with_flames(rows: &[&Row]) -> BTreeSet<usize> {
+fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     let size = |at: &usize| {
         let changed = rows[*at].deciding().filter(|effect| effect.verdict.is_change());
         changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())
@@ -76,14 +84,14 @@ fn with_flames(rows: &[&Row]) -> BTreeSet<usize> {
     places.into_iter().take(FLAMES).collect()
 }
 
-fn detail(
+fn row_detail(
     comparison: &Comparison,
     counts: &CountsComparison,
     row: &Row,
     has_flame: bool,
 ) -> RowDetail {
     let deciding = row.deciding().or_else(|| row.effects().first());
-    let mut sections = vec![operation(row)];
+    let mut sections = vec![operation_sentence(row)];
     let is_large = is_large(comparison);
     let functions = if is_large { FUNCTIONS_OF_LARGE } else { FUNCTIONS };
     let bridge = deciding.and_then(|it| bridge(row, it, functions));
@@ -93,30 +101,31 @@ fn detail(
         how: String::new(),
     }));
     let carrying = carrying(row).filter(|_| has_flame);
-    sections.extend(carrying.and_then(|it| flame(row, it)).map(|flame| Section::Picture {
+    sections.extend(carrying.and_then(|it| row_flame(row, it)).map(|flame| Section::Picture {
         title: format!("From where it is called: {}", flame.unit),
         picture: Picture::Flame(flame),
-        how: FLAME.to_owned(),
+        how: HOW_TO_READ_FLAME.to_owned(),
     }));
-    sections.extend(call_paths(row));
-    sections.extend(deciding.filter(|_| !is_large).map(|it| dots(row, it)));
-    sections.push(metrics(row));
-    sections.extend(seen(row));
+    sections.extend(call_paths_sentence(row));
+    sections.extend(deciding.filter(|_| !is_large).map(|it| layout_dots(row, it)));
+    sections.push(metrics_table(row));
+    sections.extend(seen_by_guest(row));
     let alone = std::slice::from_ref(row);
     sections.push(changes::different_work(alone));
-    sections.push(changes::failures(alone, changes::boot, |failed| failed.failure.next_step()));
-    let again = || again::of_counts(alone, comparison.threshold_percent, counts);
+    sections
+        .push(changes::failures(alone, changes::failed_boot, |failed| failed.failure.next_step()));
+    let again = || again::counts_command(alone, comparison.threshold_percent, counts);
     RowDetail {
         row: row.row.clone(),
-        answer: deciding.map(headline).unwrap_or_default(),
-        verdict: verdict::of_row(row),
+        answer: deciding.map(change_summary).unwrap_or_default(),
+        verdict: verdict::cell(row),
         sections,
         again: if is_large { Vec::new() } else { again() },
     }
 }
 
 /// The call paths that carry most, in words; absent where none carries much.
-fn call_paths(row: &Row) -> Option<Section> {
+fn call_paths_sentence(row: &Row) -> Option<Section> {
     let said = functions(std::slice::from_ref(row)).find_map(|section| match section {
         Section::Functions(functions) => Some(functions.said_paths()),
         _ => None,
@@ -124,7 +133,7 @@ fn call_paths(row: &Row) -> Option<Section> {
     (!said.is_empty()).then(|| Section::Sentences(vec![format!("{said}.")]))
 }
 
-fn operation(row: &Row) -> Section {
+fn operation_sentence(row: &Row) -> Section {
     let ops = number::whole(row.ops as f64);
     let said = match row.ops {
         1 => format!("{}. One operation was measured: {}.", row.title, row.operation),
@@ -134,7 +143,7 @@ fn operation(row: &Row) -> Section {
 }
 
 /// The values by Layout, which the range and the MDE rest on.
-fn dots(row: &Row, effect: &Effect) -> Section {
+fn layout_dots(row: &Row, effect: &Effect) -> Section {
     let per_op = |count: &u64| *count as f64 / row.ops.max(1) as f64;
     let both = effect.samples.base.iter().zip(&effect.samples.change);
     let layouts = both.map(|(base, change)| (per_op(base), per_op(change))).collect();
@@ -158,7 +167,7 @@ fn only_value(effect: &Effect) -> Option<u64> {
 }
 
 /// Everything that was counted, also of interrupts and kernel threads, unless there was nothing.
-fn metrics(row: &Row) -> Section {
+fn metrics_table(row: &Row) -> Section {
     let is_there =
         |of: &&Effect| of.samples.base.iter().chain(&of.samples.change).any(|it| *it > 0);
     let line = |of: &Effect| {
@@ -184,13 +193,13 @@ fn metrics(row: &Row) -> Section {
     };
     Section::Table {
         title: "All that was counted, per operation".to_owned(),
-        table: Table::of(METRICS).with(row.effects().iter().filter(is_there).map(line)),
+        table: Table::of(METRIC_COLUMNS).with(row.effects().iter().filter(is_there).map(line)),
         notes: Vec::new(),
     }
 }
 
 /// What each Side's guest saw beside its work, where that differs.
-fn seen(row: &Row) -> Option<Section> {
+fn seen_by_guest(row: &Row) -> Option<Section> {
     let seen = row.counts()?.seen.as_ref()?;
     let names = seen.base.keys().chain(seen.change.keys()).collect::<BTreeSet<_>>();
     if seen.base == seen.change {
@@ -209,4 +218,165 @@ fn seen(row: &Row) -> Option<Section> {
         table: Table::of(columns).with(names.into_iter().map(line)),
         notes: Vec::new(),
     })
+}
+
+/// What the counts of a region are rounded to, per operation: printed values are multiples of it.
+struct Grain {
+    ops: i128,
+    decimals: u32,
+}
+
+impl Grain {
+    /// Whole numbers of one operation, otherwise hundredths; more where the delta is small.
+    fn of(ops: u64, delta: f64) -> Grain {
+        let decimals = match (ops, delta.abs()) {
+            (0 | 1, _) => 0,
+            (_, delta) if delta < 0.1 => 4,
+            _ => 2,
+        };
+        Grain { ops: i128::from(ops.max(1)), decimals }
+    }
+
+    /// The multiple nearest to a count of a whole region.
+    fn round(&self, count: i128) -> i128 {
+        (count * 10_i128.pow(self.decimals) * 2 + self.ops).div_euclid(self.ops * 2)
+    }
+
+    fn per_op(&self, count: i128) -> f64 {
+        count as f64 / self.ops as f64
+    }
+
+    fn shown(&self, multiple: i128, is_delta: bool) -> String {
+        if is_delta && multiple == 0 {
+            return "0".to_owned();
+        }
+        let value = multiple as f64 / 10_f64.powi(self.decimals as i32);
+        number::with_decimals(value, self.decimals as usize, is_delta)
+    }
+}
+
+/// The Effect that decided: the largest functions, so many, and all others as one. Nothing where no
+/// functions are known.
+///
+/// A bar's number is the difference of two rounded sums, so that the numbers add up whatever the
+/// rounding does to one of them.
+fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
+    let by = Carried::of(effect);
+    let Sides { base, change } = effect.counts()?;
+    let [base, change] = [base, change].map(i128::from);
+    let carried: i128 = effect.functions.iter().map(|one| carried_count(one, by)).sum();
+    if effect.functions.is_empty() || base + carried != change {
+        return None;
+    }
+    let grain = Grain::of(row.ops, effect.delta);
+    let mut bars = vec![side_bar("base", base, base, &grain)];
+    let mut at = base;
+    for part in bar_parts(effect, by, row, most) {
+        let (from, to) = (at, at + part.carries);
+        at = to;
+        bars.push(BridgeBar {
+            name: part.name,
+            kind: part.kind,
+            span: (grain.per_op(from - base), grain.per_op(to - base)),
+            shown: grain.shown(grain.round(to) - grain.round(from), true),
+            from_to: part.from_to,
+            other: if part.other == 0.0 { String::new() } else { number::delta(part.other) },
+        });
+    }
+    bars.push(side_bar("change", change, base, &grain));
+    Some(Bridge { unit: by.unit(), other: by.other().short(), bars })
+}
+
+fn side_bar(name: &str, count: i128, base: i128, grain: &Grain) -> BridgeBar {
+    BridgeBar {
+        name: name.to_owned(),
+        kind: BarKind::Side,
+        span: (0.0, grain.per_op(count - base)),
+        shown: grain.shown(grain.round(count), false),
+        from_to: String::new(),
+        other: String::new(),
+    }
+}
+
+/// A bar before it has its place.
+struct BarPart {
+    name: String,
+    kind: BarKind,
+    /// The region's count, change minus base.
+    carries: i128,
+    from_to: String,
+    other: f64,
+}
+
+/// The largest functions, and all others as one.
+fn bar_parts(effect: &Effect, by: Carried, row: &Row, most: usize) -> Vec<BarPart> {
+    let beside = |one: &FunctionDelta| by.other().delta(one, row);
+    let part = |one: &FunctionDelta| BarPart {
+        name: one.function.clone(),
+        kind: bar_kind(one, by),
+        carries: carried_count(one, by),
+        from_to: from_to(one, by, row.ops),
+        other: beside(one),
+    };
+    let deltas = effect.functions.iter().map(|one| [carried_count(one, by) as f64, beside(one)]);
+    let telling = telling(&deltas.collect::<Vec<_>>());
+    let (shown, others) = effect.functions.split_at(most.min(telling));
+    let rest = (!others.is_empty()).then(|| BarPart {
+        name: format!("… {}", counted(others.len(), "more function")),
+        kind: BarKind::Both,
+        carries: others.iter().map(|one| carried_count(one, by)).sum(),
+        from_to: String::new(),
+        other: others.iter().map(beside).sum(),
+    });
+    shown.iter().map(part).chain(rest).collect()
+}
+
+fn carried_count(function: &FunctionDelta, by: Carried) -> i128 {
+    let of = by.counts(function);
+    i128::from(of.change) - i128::from(of.base)
+}
+
+/// Whether both Sides execute it.
+fn bar_kind(function: &FunctionDelta, by: Carried) -> BarKind {
+    match (by.counts(function).base, by.counts(function).change) {
+        (0, 1..) => BarKind::New,
+        (1.., 0) => BarKind::Gone,
+        _ => BarKind::Both,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the counts and the number of operations.
+        #[test]
+        fn printed_bars_add_up(
+            ops in 1..100_000_u64, base in 0..1_i128 << 50,
+            steps in prop::collection::vec(-1_i128 << 40..1_i128 << 40, 0..20)
+        ) {
+            let grain = Grain { ops: i128::from(ops), decimals: 2 };
+            let (mut at, mut sum) = (base, grain.round(base));
+            for step in steps {
+                sum += grain.round(at + step) - grain.round(at);
+                at += step;
+            }
+            prop_assert_eq!(sum, grain.round(at));
+        }
+    }
+
+    #[test]
+    fn counts_are_rounded_to_the_nearest() {
+        let grain = Grain { ops: 3, decimals: 2 };
+        assert_eq!(
+            [0, 1, 2, 3, -1, -2].map(|count| grain.round(count)),
+            [0, 33, 67, 100, -33, -67]
+        );
+        assert_eq!(grain.shown(-123_456, true), "-1 234.56");
+        assert_eq!(grain.shown(123_456, false), "1 234.56");
+        assert_eq!(grain.shown(0, true), "0");
+    }
 }

@@ -1,16 +1,21 @@
-use super::paths::most;
-use crate::carried::{Carried, carrying};
-use crate::view::{FunctionLine, Functions, Section};
+//! Functions that carry the differences: of a row, over all rows, and by costly instruction.
+
+use std::collections::BTreeMap;
+
+use crate::carried::{Carried, carrying, missing_features};
+use crate::counts::paths::largest_paths;
+use crate::view::{Cell, FunctionLine, Functions, Kind, Line, Note, Section, Table};
 use crate::{effect, number};
-use ktax_model::{AWAITED, Effect, FunctionDelta, MAKESPAN, Row, Sides};
+use ktax_host::text::counted;
+use ktax_model::{AWAITED, Effect, FunctionDelta, MAKESPAN, Metric, Msr, Row, Sides, metric};
 
 /// For every changed row the functions that carry the difference.
 pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
-    changed.map(|(row, effect)| Section::Functions(functions_of(row, effect)))
+    changed.map(|(row, effect)| Section::Functions(row_functions(row, effect)))
 }
 
-fn functions_of(row: &Row, effect: &Effect) -> Functions {
+fn row_functions(row: &Row, effect: &Effect) -> Functions {
     let carried = Carried::of(effect);
     let line = |function: &FunctionDelta| {
         let [delta, other] = [carried, carried.other()].map(|it| it.delta(function, row));
@@ -19,29 +24,29 @@ fn functions_of(row: &Row, effect: &Effect) -> Functions {
     };
     Functions {
         row: row.row.clone(),
-        effect: headline(effect),
+        effect: change_summary(effect),
         size_percent: effect.percent.map_or(f64::INFINITY, f64::abs),
         operation: row.operation.clone(),
         other: carried.other().short(),
         is_whole: false,
         lines: effect.functions.iter().map(line).collect(),
-        paths: most(effect, row.ops),
+        paths: largest_paths(effect, row.ops),
     }
 }
 
 /// The counts that decide, per operation: `25.00 → 168.00`.
 pub fn from_to(function: &FunctionDelta, carried: Carried, ops: u64) -> String {
-    both(carried.counts(function), ops)
+    counts_from_to(carried.counts(function), ops)
 }
 
 /// Counts of both Sides, per operation.
-pub fn both(counts: &Sides<u64>, ops: u64) -> String {
+fn counts_from_to(counts: &Sides<u64>, ops: u64) -> String {
     let per_op = |count: u64| number::count(count as f64 / ops.max(1) as f64);
     format!("{} → {}", per_op(counts.base), per_op(counts.change))
 }
 
 /// `+404.00 instructions (+1.22 %, the same in every layout)`.
-pub fn headline(of: &Effect) -> String {
+pub fn change_summary(of: &Effect) -> String {
     let (least, most) = of.delta_range;
     let layouts = if least == most {
         "the same in every layout".to_owned()
@@ -55,4 +60,166 @@ pub fn headline(of: &Effect) -> String {
         _ => Carried::of(of).unit(),
     };
     format!("{delta} {unit} ({percent} %, {layouts})")
+}
+
+/// So many functions are shown; the rows below have all of theirs.
+const OVERALL_FUNCTIONS: usize = 5;
+
+/// What carries less in every row, in percent of its base, is 0.00 % there.
+const LEAST_PERCENT: f64 = 0.005;
+
+/// A function in a changed row: the row, and what it carries there in percent of the row's base.
+type RowShare<'a> = (&'a str, f64);
+
+const OVERALL_MEANING: &str = "mean %: what the function carries in percent of a row's base, averaged over \
+                       all changed rows";
+const OVERALL_REP_MEANING: &str =
+    "; with (REP), in percent of REP iterations, over the rows that they decided";
+
+const OVERALL_COLUMNS: [(&str, Kind); 5] = [
+    ("mean %", Kind::Number),
+    ("function", Kind::Name),
+    ("rows", Kind::Number),
+    ("largest %", Kind::Number),
+    ("in", Kind::Row),
+];
+
+/// The functions that carry most over all changed rows together. Operations differ from row to row,
+/// so what is added up is in percent of each row's base. Where REP iterations decided, those are
+/// the base; such functions come last. A row alone says it itself.
+pub fn overall(rows: &[Row]) -> Option<Section> {
+    let mut functions: BTreeMap<(&str, Carried), Vec<RowShare<'_>>> = BTreeMap::new();
+    let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
+    // What CPUs waited, or passed to each other, may be many times what it was.
+    let is_work = |by: Carried| matches!(by, Carried::Instructions | Carried::Rep);
+    let changed = changed.filter(|(_, effect)| is_work(Carried::of(effect)));
+    let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
+    let mut counts: BTreeMap<Carried, u32> = BTreeMap::new();
+    for (row, effect) in changed {
+        let by = Carried::of(effect);
+        *counts.entry(by).or_default() += 1;
+        // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
+        if !missing_features(row, effect).is_empty() {
+            continue;
+        }
+        let of_kernels = |delta: &&FunctionDelta| effect.lacking(&delta.function).is_none();
+        for function in effect.functions.iter().filter(of_kernels) {
+            let delta = by.delta(function, row);
+            let part = (row.row.as_str(), delta / effect.base * 100.0);
+            functions.entry((&function.function, by)).or_default().push(part);
+        }
+    }
+    functions.retain(|_, parts| parts.iter().any(|(_, percent)| percent.abs() >= LEAST_PERCENT));
+    let count = counts.values().sum::<u32>();
+    if count < 2 || functions.is_empty() {
+        return None;
+    }
+    let sum = |parts: &[RowShare<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
+    let mut all: Vec<_> = functions.into_iter().collect();
+    all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
+    let of_kind =
+        |by: Carried| all.iter().filter(move |((_, of), _)| *of == by).take(OVERALL_FUNCTIONS);
+    let lines = [Carried::Instructions, Carried::Rep].into_iter().flat_map(of_kind).map(
+        |((function, by), parts)| {
+            let size = |percent: f64| percent.abs();
+            let (row, largest) = parts
+                .iter()
+                .max_by(|(_, one), (_, other)| size(*one).total_cmp(&size(*other)))
+                .expect("a function is there because a row has it");
+            let mean = number::percent(Some(sum(parts) / f64::from(counts[by])));
+            let name = format!("{function}{}", by.mark());
+            let largest = number::percent(Some(*largest));
+            Line::of(
+                [mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from),
+            )
+        },
+    );
+    let lines: Vec<Line> = lines.collect();
+    Some(Section::Table {
+        title: format!(
+            "Functions that carry most over {}:",
+            counted(count as usize, "changed row")
+        ),
+        table: Table { gives_way: vec![vec![3, 4]], wraps: 1, ..Table::of(OVERALL_COLUMNS) }
+            .with(lines),
+        notes: vec![format!(
+            "{OVERALL_MEANING}{}.",
+            if counts.contains_key(&Carried::Rep) { OVERALL_REP_MEANING } else { "" }
+        )],
+    })
+}
+
+/// So many functions of each.
+const MOST_FUNCTIONS: usize = 8;
+
+/// A line for each that changed, the largest difference first; nothing of a row without any.
+pub fn kind_functions(row: &Row) -> Option<Section> {
+    let is_wanted = |effect: &&Effect| {
+        effect.verdict.is_change() && metric(&effect.metric).is_some_and(Metric::is_of_kind)
+    };
+    let note = |effect: &Effect| Note {
+        row: effect.metric.clone(),
+        text: functions_text(effect, row.ops),
+    };
+    let notes: Vec<Note> = row.effects().iter().filter(is_wanted).map(note).collect();
+    let title = "Functions that carry these changes, per operation:";
+    (!notes.is_empty()).then_some(Section::Notes { title: title.to_owned(), notes })
+}
+
+fn functions_text(effect: &Effect, ops: u64) -> String {
+    let one = |function: &FunctionDelta| {
+        let counts = counts_from_to(kind_counts(function)?, ops);
+        Some(format!("{} {counts}{}", function.function, registers_text(&function.msrs, ops)))
+    };
+    shortened(effect.functions.iter().filter_map(one).collect(), MOST_FUNCTIONS)
+}
+
+/// The first ones, and how many more there are.
+fn shortened(mut all: Vec<String>, most: usize) -> String {
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    all.extend((more > 0).then(|| format!("… {more} more")));
+    all.join(", ")
+}
+
+/// Of the kind that the Effect is of: a function has no other.
+fn kind_counts(function: &FunctionDelta) -> Option<&Sides<u64>> {
+    function.costly.values().chain(function.modelled.values()).next()
+}
+
+/// So many registers of a function.
+const MOST_REGISTERS: usize = 4;
+
+/// ` (register 0xc0000102)`, or those that differ with their counts; nothing where none is known.
+fn registers_text(msrs: &BTreeMap<Msr, Sides<u64>>, ops: u64) -> String {
+    if let (1, Some((msr, _))) = (msrs.len(), msrs.first_key_value()) {
+        return format!(" (register {msr})");
+    }
+    let mut differing: Vec<(&Msr, &Sides<u64>)> =
+        msrs.iter().filter(|(_, counts)| counts.base != counts.change).collect();
+    if differing.is_empty() {
+        return String::new();
+    }
+    differing.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.abs_diff(counts.change)));
+    let one = |(msr, counts): (&Msr, &Sides<u64>)| format!("{msr} {}", counts_from_to(counts, ops));
+    let all = differing.into_iter().map(one).collect();
+    format!(" (registers {})", shortened(all, MOST_REGISTERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_register_is_named_and_those_of_several_that_differ_have_their_counts() {
+        let counts = |base, change| Sides { base, change };
+        let one = [(Msr(0xc000_0102), counts(0, 20))].into();
+        let two = [(Msr(0x1b), counts(5, 10)), (Msr(0x6e0), counts(10, 0))];
+        let two = two.into_iter().chain([(Msr(0x1c), counts(7, 7))]).collect();
+        let many = (0..9).map(|at| (Msr(at), counts(10, 20))).collect();
+        let text = [BTreeMap::new(), one, two, many].map(|msrs| registers_text(&msrs, 10));
+        assert_eq!(text[..2], ["", " (register 0xc0000102)"]);
+        assert_eq!(text[2], " (registers 0x6e0 1.00 → 0, 0x1b 0.50 → 1.00)");
+        assert!(text[3].ends_with("0x3 1.00 → 2.00, … 5 more)"), "{}", text[3]);
+    }
 }

@@ -1,16 +1,19 @@
-//! From where the functions were called that carry a delta.
+//! Tables of call paths: those that carry a delta, and where a whole row goes.
 
-use super::branches::branches;
+use std::collections::BTreeMap;
+
 use crate::carried::{Carried, carrying};
 use crate::number;
-use crate::view::{Kind, Line, PathLine, Section, Table};
+use crate::view::{Cell, Kind, Line, PathLine, Section, Table};
+use ktax_host::text::counted;
 use ktax_model::{
-    Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, Sides, callers, stack, without_below,
+    Context, Effect, LITTLE_OF_DELTA_PERCENT, PathDelta, Row, RowPaths, Side, Sides, callers, own,
+    stack, without_below,
 };
 use ktax_stats::tables::share_percent;
 
 /// The second is what decides beside instructions.
-fn columns(by: Carried) -> [(&'static str, Kind); 5] {
+fn path_columns(by: Carried) -> [(&'static str, Kind); 5] {
     let second = if by == Carried::Wait { "delta spin-wait" } else { "delta REP" };
     [
         ("delta insn", Kind::Number),
@@ -21,30 +24,30 @@ fn columns(by: Carried) -> [(&'static str, Kind); 5] {
     ]
 }
 
-const MEANING: &str = "The function above called it; where that called several, a line leads to \
+const PATHS_MEANING: &str = "The function above called it; where that called several, a line leads to \
                        each. A delta, per operation, is that of the function and of all that it \
                        called. What is less than 1 % of the row's delta is left out. Where the \
                        compiler inlined a function on one side alone, what it calls is below its \
                        caller on both.";
 
 /// One table for each changed row.
-pub fn paths(rows: &[Row]) -> impl Iterator<Item = Section> {
+pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
-    let changed = changed.map(|(row, effect)| (row, Carried::of(effect), moved(effect)));
+    let changed = changed.map(|(row, effect)| (row, Carried::of(effect), moved_paths(effect)));
     changed.filter(|(.., paths)| !paths.is_empty()).map(|(row, by, paths)| {
         let lines = paths.iter().zip(branches(&paths));
-        let lines = lines.map(|(path, branch)| line(path, &branch, by, row.ops));
+        let lines = lines.map(|(path, branch)| path_line(path, &branch, by, row.ops));
         let gives_way = vec![vec![if by == Carried::Wait { 0 } else { 1 }], vec![2]];
         Section::Table {
             title: format!("Call paths of {} that changed:", row.row),
-            table: Table { gives_way, ..Table::of(columns(by)) }.with(lines),
-            notes: vec![MEANING.to_owned()],
+            table: Table { gives_way, ..Table::of(path_columns(by)) }.with(lines),
+            notes: vec![PATHS_MEANING.to_owned()],
         }
     })
 }
 
 /// The paths whose delta is worth a line.
-fn moved(effect: &Effect) -> Vec<PathDelta> {
+fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
     let carried = Carried::of(effect);
     let size = |path: &PathDelta| {
         carried.of_path(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
@@ -57,12 +60,12 @@ fn moved(effect: &Effect) -> Vec<PathDelta> {
 /// A place that carries less of the row's delta, in percent, says little of it.
 const MUCH_PERCENT: f64 = 20.0;
 /// So many are named, by so many functions.
-const MOST: usize = 2;
-const FUNCTIONS: usize = 3;
+const MOST_PATHS: usize = 2;
+const NAMED_FUNCTIONS: usize = 3;
 
 /// The places that carry most, each without those below it that carry much themselves. Those that
 /// differ because the CPU lacks a feature stand last.
-pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
+pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
     let carried = Carried::of(effect);
     let Some(all) = effect.counts() else { return Vec::new() };
     let delta = |of: &Sides<u64>| of.change as f64 - of.base as f64;
@@ -82,7 +85,7 @@ pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
         let by_share = share(rest[*other]).total_cmp(&share(rest[*one]));
         is_last(one).cmp(&is_last(other)).then(by_share)
     });
-    places.truncate(MOST);
+    places.truncate(MOST_PATHS);
     let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
     let line = |(at, stack): (&usize, &Vec<&str>)| PathLine {
         path: named(stack, &stacks),
@@ -95,7 +98,7 @@ pub fn most(effect: &Effect, ops: u64) -> Vec<PathLine> {
 
 /// The last functions of a stack, and before them the one that tells it from another with the same.
 fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
-    let last = |stack: &[&str]| stack[stack.len().saturating_sub(FUNCTIONS)..].join(" → ");
+    let last = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
     let (shown, twins) =
         (last(stack), all.iter().filter(|it| *it != stack && last(it) == last(stack)));
     let apart = |twin: &Vec<&str>| stack.iter().zip(twin).position(|(one, other)| one != other);
@@ -105,7 +108,7 @@ fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     }
 }
 
-fn line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
+fn path_line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
     let per_op = |count: u64| count as f64 / ops.max(1) as f64;
     let delta = |of: &Sides<u64>| match per_op(of.change) - per_op(of.base) {
         0.0 => String::new(),
@@ -120,9 +123,176 @@ fn line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
     ])
 }
 
+/// A function with a smaller share of the row on both sides, in percent, is summed up with others.
+const LEAST_OF_FUNCTION: f64 = 0.5;
+/// A path with a smaller share on both sides, in percent, is left out with all below it.
+const LEAST_OF_PATH: f64 = 1.0;
+/// Below this share of the instructions, in percent, REP iterations and waits have no tables.
+const LEAST_OF_OTHERS: f64 = 1.0;
+
+const COST_PATHS_MEANING: &str = "The function above called it; where that called several, a line leads to \
+                        each. A count has that of all that it called. What has less than 1 % of \
+                        the row on both sides is left out.";
+
+/// The tables of functions and of call paths: of instructions, and of REP iterations and of what
+/// CPUs wait for each other where that is much.
+pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
+    let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
+    let of_context = |context: &Context| {
+        let paths_of = all(context);
+        let insn = top_counts(Carried::Instructions, paths_of);
+        let is_much = |by: &Carried| {
+            let counts = top_counts(*by, paths_of);
+            let share = |side: Side| share_of(*counts.get(side), *insn.get(side));
+            Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_OTHERS)
+        };
+        let others = [Carried::Rep, Carried::Wait].into_iter().filter(is_much);
+        let tables = [Carried::Instructions].into_iter().chain(others);
+        let tables = tables.map(|by| Costs { row: paths, context: *context, paths: paths_of, by });
+        tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
+    };
+    let decides = |context: &&Context| context.decides() && !all(context).is_empty();
+    Context::ALL.iter().filter(decides).flat_map(of_context).collect()
+}
+
+/// What one context of a row counted.
+struct Costs<'a> {
+    row: &'a RowPaths,
+    context: Context,
+    paths: &'a [PathDelta],
+    by: Carried,
+}
+
+fn top_counts(by: Carried, paths: &[PathDelta]) -> Sides<u64> {
+    let top = paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.of_path(path));
+    top.fold(Sides::default(), |sum, counts| sum_counts(&sum, counts))
+}
+
+fn sum_counts(one: &Sides<u64>, other: &Sides<u64>) -> Sides<u64> {
+    Sides::of(|side| one.get(side).saturating_add(*other.get(side)))
+}
+
+fn share_of(of: u64, whole: u64) -> f64 {
+    share_percent(of as f64, whole.max(1) as f64)
+}
+
+impl Costs<'_> {
+    fn title(&self, what: &str) -> String {
+        let RowPaths { row, operation, .. } = self.row;
+        let whose = match self.context {
+            Context::Process => String::new(),
+            other => format!(" of {}", other.words()),
+        };
+        format!("Where {row} goes, {} per operation ({operation}){whose}, {what}:", self.by.unit())
+    }
+
+    fn columns(&self, more: &[(&str, Kind)]) -> Table {
+        let unit = self.by.head();
+        let heads = [format!("base {unit}"), format!("change {unit}")];
+        let shares = [("base %", Kind::Number), ("change %", Kind::Number)];
+        let counts = heads.iter().map(|head| (head.as_str(), Kind::Number));
+        let gives_way = vec![vec![2], vec![0]];
+        Table { gives_way, ..Table::of(counts.chain(shares).chain(more.iter().copied())) }
+    }
+
+    fn cells(&self, counts: &Sides<u64>) -> [Cell; 4] {
+        let whole = top_counts(self.by, self.paths);
+        let per_op = |side| number::count(*counts.get(side) as f64 / self.row.ops.max(1) as f64);
+        let of_whole = |side: Side| {
+            number::with_decimals(share_of(*counts.get(side), *whole.get(side)), 2, false)
+        };
+        let [base, change] = Side::BOTH;
+        [per_op(base), per_op(change), of_whole(base), of_whole(change)].map(Cell::from)
+    }
+
+    fn is_at_least(&self, counts: &Sides<u64>, percent: f64) -> bool {
+        let whole = top_counts(self.by, self.paths);
+        Side::BOTH.into_iter().any(|side| share_of(*counts.get(side), *whole.get(side)) >= percent)
+    }
+
+    /// What each function executes itself; the lines add up to the row.
+    fn functions(&self) -> Section {
+        let mut functions: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
+        for (path, own) in self.paths.iter().zip(own(self.paths)) {
+            let sum = functions.entry(&path.function).or_default();
+            *sum = sum_counts(sum, self.by.of_own(&own));
+        }
+        functions.retain(|_, counts| *counts != Sides::default());
+        let is_large = |counts: &Sides<u64>| self.is_at_least(counts, LEAST_OF_FUNCTION);
+        let (mut large, small): (Vec<_>, Vec<_>) =
+            functions.into_iter().partition(|(_, counts)| is_large(counts));
+        // Stable: those that have as much stay in the order of their names.
+        large.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.max(counts.change)));
+        let line =
+            |name: String, counts: &Sides<u64>| Line::of(self.cells(counts)).and(Cell::from(name));
+        let rest = small.iter().fold(Sides::default(), |sum, (_, counts)| sum_counts(&sum, counts));
+        let name = format!("… {}", counted(small.len(), "more function"));
+        let rest = (!small.is_empty()).then(|| line(name, &rest));
+        let lines = large.iter().map(|(name, counts)| line((*name).to_owned(), counts));
+        Section::Table {
+            title: self.title("by function"),
+            table: self.columns(&[("function", Kind::Name)]).with(lines.chain(rest)),
+            notes: Vec::new(),
+        }
+    }
+
+    /// What each function executes with all that it calls, below its callers.
+    fn paths(&self) -> Section {
+        let is_wide = |path: &PathDelta| {
+            self.by.of_path(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
+        };
+        let kept = without_below(self.paths, is_wide);
+        let none = Sides::default();
+        let line = |(path, branch): (&PathDelta, String)| {
+            let calls = path.calls.change as f64 / self.row.ops.max(1) as f64;
+            let line = Line::of(self.cells(self.by.of_path(path).unwrap_or(&none)));
+            let last = Cell::from(format!("{branch}{}", path.function));
+            // Calls of user mode, and those of thunks, are not followed.
+            let calls = if calls > 0.0 { number::count(calls) } else { String::new() };
+            line.and(Cell::from(calls)).and(last)
+        };
+        let lines: Vec<Line> = kept.iter().zip(branches(&kept)).map(line).collect();
+        let columns = [("change calls", Kind::Number), ("function", Kind::Name)];
+        let mut table = self.columns(&columns).with(lines);
+        table.gives_way.insert(0, vec![4]);
+        Section::Table {
+            title: self.title("by call path"),
+            table,
+            notes: vec![COST_PATHS_MEANING.to_owned()],
+        }
+    }
+}
+
+/// What stands before each function: one that is its caller's only one stands right below it, and
+/// to each of several a line leads. So a chain of calls takes no width.
+fn branches(paths: &[PathDelta]) -> Vec<String> {
+    let callers = callers(paths);
+    let place = |caller: Option<usize>| caller.map_or(0, |at| at + 1);
+    // How many are still to come below each, and below all at first.
+    let mut to_come = vec![0; paths.len() + 1];
+    callers.iter().for_each(|caller| to_come[place(*caller)] += 1);
+    let is_alone: Vec<bool> = to_come.iter().map(|count| *count == 1).collect();
+    // What stands before the functions that each calls.
+    let mut below = vec![String::new(); paths.len() + 1];
+    let mut branches = Vec::with_capacity(paths.len());
+    for (at, caller) in callers.iter().enumerate() {
+        let caller = place(*caller);
+        to_come[caller] -= 1;
+        let (here, next) = match (is_alone[caller], to_come[caller]) {
+            (true, _) => ("", ""),
+            (false, 0) => ("└ ", "  "),
+            (false, _) => ("├ ", "│ "),
+        };
+        below[at + 1] = format!("{}{next}", below[caller]);
+        branches.push(format!("{}{here}", below[caller]));
+    }
+    branches
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use std::collections::BTreeMap;
 
     use ktax_model::{Context, FunctionDelta, Verdict};
@@ -158,7 +328,7 @@ mod tests {
             (2, "other", 50, 55),
             (1, "walk", 500, 500),
         ]);
-        let found = most(&effect, 10);
+        let found = largest_paths(&effect, 10);
         let said: Vec<(&str, f64, f64)> =
             found.iter().map(|it| (it.path.as_str(), it.delta, it.share_percent)).collect();
         assert_eq!(said, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
@@ -183,7 +353,7 @@ mod tests {
             modelled: BTreeMap::new(),
         };
         let named = |effect: &Effect| {
-            let found = most(effect, 1).into_iter();
+            let found = largest_paths(effect, 1).into_iter();
             found.map(|place| (place.path, place.lacking)).collect::<Vec<_>>()
         };
         let slow = "stat → memset_orig".to_owned();
@@ -204,5 +374,26 @@ mod tests {
         assert_eq!(named(&one, &all[..1]), "alloc → memset → erms");
         // One is below the other's end.
         assert_eq!(named(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
+    }
+
+    fn of(depths: &[u32]) -> Vec<String> {
+        let path = |depth: &u32| PathDelta::with_instructions(*depth, "f", 0, 0);
+        branches(&depths.iter().map(path).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_line_leads_to_each_of_several_and_to_none_that_is_alone() {
+        let drawn = of(&[0, 1, 2, 3, 3, 4, 2, 3]);
+        assert_eq!(drawn, ["", "", "├ ", "│ ├ ", "│ └ ", "│   ", "└ ", "  "]);
+        // Several that nothing calls.
+        assert_eq!(of(&[0, 1, 0]), ["├ ", "│ ", "└ "]);
+        // The end of a chain and what comes next below its caller's caller.
+        assert_eq!(of(&[0, 1, 2, 1]), ["", "├ ", "│ ", "└ "]);
+    }
+
+    #[test]
+    fn a_list_that_ktax_did_not_write_is_no_panic() {
+        assert_eq!(of(&[7, 4_000_000_000, 0]), ["├ ", "│ ", "└ "]);
+        assert_eq!(of(&[]), [""; 0]);
     }
 }

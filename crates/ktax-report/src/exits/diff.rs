@@ -1,11 +1,11 @@
-use super::bars::bars;
-use super::headline::headline_of_diff;
-use super::reasons::{both, reasons};
-use super::scale::Scale;
-use super::sections::{title, warnings};
+//! Two exit tables, compared reason by reason.
+
+use crate::exits::headline::diff_headline;
+use crate::exits::tables::{bars, reason_table, without_columns};
+use crate::exits::{title, warnings};
 use crate::number;
-use crate::view::{Legend, Records, Report, Section, SideLine, View};
-use ktax_model::{ExitPair, ExitTable, SavedResult};
+use crate::view::{Legend, Line, Records, Report, Section, SideLine, Table, View};
+use ktax_model::{ExitPair, ExitRow, ExitTable, SavedResult};
 use ktax_stats::tables::change_percent;
 
 /// Two exit tables, reason by reason.
@@ -18,14 +18,14 @@ impl ExitDiff<'_> {
     }
 }
 
-fn title_of(base: &ExitTable, change: &ExitTable) -> String {
+fn diff_title(base: &ExitTable, change: &ExitTable) -> String {
     let is_timed = base.is_timed() && change.is_timed();
     let by = if is_timed { "time" } else { "count" };
     format!("Exits by reason, largest change in {by} first")
 }
 
 /// What the numbers are, and how to get the others.
-fn scaled(pair: &ExitPair, scale: Scale) -> String {
+fn scale_sentence(pair: &ExitPair, scale: Scale) -> String {
     match scale {
         Scale::Seconds([base, change]) => format!(
             "Times and counts are normalised: they are for each second of the recording. The base \
@@ -53,16 +53,16 @@ impl Report for ExitDiff<'_> {
         let sides = vec![side("base", base), side("change", change)];
         let has_lengths = sides.iter().any(|side| !side.beside.is_empty());
         View {
-            title: title_of(base, change),
-            headline: headline_of_diff(base, change, scale),
+            title: diff_title(base, change),
+            headline: diff_headline(base, change, scale),
             sides,
             side_heads: ["exits of", if has_lengths { "recorded" } else { "" }],
             sections: vec![
                 bars([("base".to_owned(), base), ("change".to_owned(), change)]),
                 Section::Table {
                     title: String::new(),
-                    table: reasons(base, change, scale),
-                    notes: vec![scaled(self.0, scale)],
+                    table: reasons_table(base, change, scale),
+                    notes: vec![scale_sentence(self.0, scale)],
                 },
             ],
             warnings: warnings([base, change]),
@@ -88,7 +88,7 @@ impl Report for ExitDiff<'_> {
         let ExitPair { base, change, .. } = self.0;
         let (scale, lengths) = (self.scale(), [base.elapsed_ns, change.elapsed_ns]);
         let mut records = Records::of(columns);
-        for (reason, base, change) in both(base, change, scale) {
+        for (reason, base, change) in reason_pairs(base, change, scale) {
             let percent = base.1.zip(change.1).and_then(|(base, change)| {
                 let [base, change] = scale.apply([base as f64, change as f64]);
                 change_percent(base, change)
@@ -110,4 +110,123 @@ impl Report for ExitDiff<'_> {
     fn result(&self) -> SavedResult {
         SavedResult::ExitDiff(Box::new(self.0.clone()))
     }
+}
+
+/// What two recordings are compared by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scale {
+    /// Counts and times as they are.
+    Totals,
+    /// For each second, of which the base and the change have so many.
+    Seconds([f64; 2]),
+}
+
+impl Scale {
+    /// Seconds where both tables say how long was recorded, unless totals are wanted.
+    pub fn of(base: &ExitTable, change: &ExitTable, totals: bool) -> Scale {
+        match base.elapsed_s().zip(change.elapsed_s()) {
+            Some((base, change)) if !totals => Scale::Seconds([base, change]),
+            _ => Scale::Totals,
+        }
+    }
+
+    /// Counts or times of the base and of the change.
+    pub fn apply(self, values: [f64; 2]) -> [f64; 2] {
+        match self {
+            Scale::Totals => values,
+            Scale::Seconds([base, change]) => [values[0] / base, values[1] / change],
+        }
+    }
+
+    /// A blank and the unit of what was a number of these: ` µs/s`; nothing where there is none.
+    pub fn unit(self, of: &str) -> String {
+        let per = if self == Scale::Totals { "" } else { "/s" };
+        let unit = format!("{of}{per}");
+        if unit.is_empty() { unit } else { format!(" {unit}") }
+    }
+}
+
+/// How often, and how long together, ns, where that was measured.
+type CountAndSum = (u64, Option<u64>);
+
+/// A reason in the base and in the change.
+type ReasonPair<'a> = (&'a str, CountAndSum, CountAndSum);
+
+/// How long a reason took, ns: KVM's statistics say it of halts alone.
+pub fn reason_time_ns(table: &ExitTable, reason: &str) -> Option<u64> {
+    let row = table.row(reason);
+    let is_measured = table.is_timed() || row.is_some_and(ExitRow::is_timed);
+    is_measured.then(|| row.map_or(0, ExitRow::time_ns))
+}
+
+/// Every reason that is in one of the tables, the one whose time changed most first; without times,
+/// the one whose count did.
+fn reason_pairs<'a>(
+    base: &'a ExitTable,
+    change: &'a ExitTable,
+    scale: Scale,
+) -> Vec<ReasonPair<'a>> {
+    let only_there = change.rows.iter().filter(|row| base.row(&row.reason).is_none());
+    let names = base.rows.iter().chain(only_there).map(|row| row.reason.as_str());
+    let of = |table: &ExitTable, reason: &str| -> CountAndSum {
+        (table.row(reason).map_or(0, |row| row.count), reason_time_ns(table, reason))
+    };
+    let mut rows: Vec<ReasonPair<'a>> =
+        names.map(|reason| (reason, of(base, reason), of(change, reason))).collect();
+    rows.retain(|(_, base, change)| base.0 > 0 || change.0 > 0);
+    let moved = |(_, base, change): &ReasonPair<'_>| {
+        let far = |values: [u64; 2]| {
+            let [base, change] = scale.apply(values.map(|value| value as f64));
+            (base - change).abs()
+        };
+        let time = base.1.zip(change.1).map_or(0.0, |(base, change)| far([base, change]));
+        (time, far([base.0, change.0]))
+    };
+    let by_move = |one: &ReasonPair<'_>, other: &ReasonPair<'_>| {
+        let ((time, count), (other_time, other_count)) = (moved(one), moved(other));
+        other_time.total_cmp(&time).then(other_count.total_cmp(&count))
+    };
+    rows.sort_by(by_move);
+    rows
+}
+
+/// Reason by reason, and all together: the time, which decides, and how often.
+pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Table {
+    let shown = if scale == Scale::Totals { number::whole } else { number::measured };
+    let columns = |values: [Option<f64>; 2]| {
+        let [Some(base), Some(change)] = values else {
+            let [base, change] = scale.apply(values.map(Option::unwrap_or_default));
+            let only = |value: Option<f64>, scaled| value.map_or(String::new(), |_| shown(scaled));
+            return [only(values[0], base), only(values[1], change), String::new()];
+        };
+        let [base, change] = scale.apply([base, change]);
+        [shown(base), shown(change), number::percent(change_percent(base, change))]
+    };
+    let cells = |(name, base, change): ReasonPair<'_>| {
+        let times = columns([base.1, change.1].map(|ns| Some(ns? as f64 / number::US)));
+        let counts = columns([base.0, change.0].map(|count| Some(count as f64)));
+        Line::of([name.to_owned()].into_iter().chain(times).chain(counts))
+    };
+    // Each exit is followed by a stay in the guest, which is no second exit.
+    let whole = |table: &ExitTable| (table.exits(), table.is_timed().then(|| table.sum_ns()));
+    let all = ("all", whole(base), whole(change));
+    let [time, count] = [scale.unit("µs"), scale.unit("")];
+    let count = if count.is_empty() { " count".to_owned() } else { count };
+    let heads = [
+        format!("base{time}"),
+        format!("change{time}"),
+        "time delta %".to_owned(),
+        format!("base{count}"),
+        format!("change{count}"),
+        "count delta %".to_owned(),
+    ];
+    // How often is behind the delta of it; the base is last to go.
+    let gives_way = vec![vec![4, 5], vec![6], vec![1]];
+    let rows: Vec<ReasonPair<'_>> =
+        reason_pairs(base, change, scale).into_iter().chain([all]).collect();
+    let has_times = rows.iter().any(|(_, base, change)| base.1.or(change.1).is_some());
+    let lines = rows.into_iter().map(cells);
+    let heads = reason_table(&heads.each_ref().map(String::as_str));
+    let table = Table { gives_way, ..heads }.with(lines);
+    if has_times { table } else { without_columns(&table, &[1, 2, 3]) }
 }

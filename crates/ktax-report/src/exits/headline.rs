@@ -1,4 +1,6 @@
-use super::scale::Scale;
+//! The answer of exit tables in one sentence.
+
+use crate::exits::diff::Scale;
 use crate::number;
 use ktax_model::{ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable};
 use ktax_stats::tables::{change_percent, share_percent};
@@ -8,7 +10,7 @@ const NAMED: usize = 3;
 
 /// The time of all vCPUs, ns; of several tables the sums.
 #[derive(Default)]
-struct Time<'a> {
+struct VcpuTime<'a> {
     /// By exit reason, without time in which the vCPU waited or may have waited.
     exits: Vec<(&'a str, u64)>,
     guest: u64,
@@ -18,10 +20,10 @@ struct Time<'a> {
     unknown: Vec<(&'a str, u64)>,
 }
 
-impl<'a> Time<'a> {
+impl<'a> VcpuTime<'a> {
     /// Halted and preempted time stays that of its row where one of the tables does not know it.
-    fn of(tables: &[&'a ExitTable], knows_halts: bool) -> Time<'a> {
-        let mut time = Time::default();
+    fn of(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
+        let mut time = VcpuTime::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
         rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
         for parts in [&mut time.exits, &mut time.unknown] {
@@ -82,17 +84,17 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
     let tables = whole_vm(&all);
     let has = |part: fn(&ExitRow) -> bool| tables.iter().any(|table| table.rows.iter().any(part));
     let answer = if !tables.iter().any(|table| table.is_timed()) {
-        most_frequent(tables)
+        frequent_reasons(tables)
     } else if has(|row| row.is_guest) {
-        shares(tables)
+        time_shares(tables)
     } else {
-        totals(tables)
+        exit_totals(tables)
     };
-    [answer].into_iter().chain(not_recorded(tables)).collect::<Vec<_>>().join("; ")
+    [answer].into_iter().chain(missing_events(tables)).collect::<Vec<_>>().join("; ")
 }
 
 /// Each kind of events that were not recorded, what that means, and how to record them.
-fn not_recorded(tables: &[&ExitTable]) -> Vec<String> {
+fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for missing in tables.iter().flat_map(|table| &table.missing) {
         let what = match missing.events {
@@ -112,31 +114,31 @@ fn not_recorded(tables: &[&ExitTable]) -> Vec<String> {
 }
 
 /// The time in exits where there is none in the guest, of which it could be a share.
-fn totals(tables: &[&ExitTable]) -> String {
-    let time = Time::of(tables, false);
+fn exit_totals(tables: &[&ExitTable]) -> String {
+    let time = VcpuTime::of(tables, false);
     let all = time.exits_ns();
     let share =
         |(name, ns): &(&str, u64)| format!("{:.2} % {name}", share_percent(*ns as f64, all as f64));
     let named: Vec<String> = time.exits.iter().take(NAMED).map(share).collect();
     format!(
         "{} took {} µs, halts included: {}; {}",
-        noun(tables),
+        counted_noun(tables),
         number::whole(all as f64 / number::US),
         named.join(", "),
-        often(tables)
+        exit_rate(tables)
     )
 }
 
 /// What a row counts.
-fn noun(tables: &[&ExitTable]) -> &'static str {
+fn counted_noun(tables: &[&ExitTable]) -> &'static str {
     let are_accesses = tables.iter().any(|table| table.rows_are == ExitRows::Accesses);
     if are_accesses { "accesses" } else { "exits" }
 }
 
 /// Each part's share of the time of the vCPUs.
-fn shares(tables: &[&ExitTable]) -> String {
+fn time_shares(tables: &[&ExitTable]) -> String {
     let knows_parts = tables.iter().all(|table| has_parts(table));
-    let time = Time::of(tables, knows_parts);
+    let time = VcpuTime::of(tables, knows_parts);
     let all_ns = time.all_ns();
     let share = |ns: u64| format!("{:.2} %", share_percent(ns as f64, all_ns));
     let named = |parts: &[(&str, u64)]| -> String {
@@ -147,7 +149,7 @@ fn shares(tables: &[&ExitTable]) -> String {
     let unknown = format!("unknown or halted ({})", unknown.join(", "));
     let mut elsewhere = [
         ("halted", time.halted),
-        (inside(tables), time.guest),
+        (guest_words(tables), time.guest),
         ("preempted", time.preempted),
         (&unknown, time.unknown_ns()),
     ];
@@ -161,7 +163,7 @@ fn shares(tables: &[&ExitTable]) -> String {
     if tables.iter().any(|table| table.rows_are == ExitRows::Phases) {
         said += ", by phase";
     }
-    for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", often(tables))] {
+    for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", exit_rate(tables))] {
         if !part.is_empty() {
             said += &format!("{before}{part}");
         }
@@ -175,7 +177,7 @@ fn has_parts(table: &ExitTable) -> bool {
 }
 
 /// `KVM_RUN` is the guest and what the kernel does for it.
-fn inside(tables: &[&ExitTable]) -> &'static str {
+fn guest_words(tables: &[&ExitTable]) -> &'static str {
     let is_of_calls = tables.iter().any(|table| table.row("KVM_RUN").is_some());
     let has_switches = !tables.iter().any(|table| table.lacks(ExitEvents::Scheduling));
     match (is_of_calls, has_switches) {
@@ -186,7 +188,7 @@ fn inside(tables: &[&ExitTable]) -> &'static str {
 }
 
 /// The reasons by count; nothing where nothing was counted.
-fn most_frequent(tables: &[&ExitTable]) -> String {
+fn frequent_reasons(tables: &[&ExitTable]) -> String {
     let all: f64 = tables.iter().map(|table| table.exits() as f64).sum();
     if all == 0.0 {
         return String::new();
@@ -198,19 +200,19 @@ fn most_frequent(tables: &[&ExitTable]) -> String {
         |row: &&ExitRow| format!("{:.2} % {}", share_percent(row.count as f64, all), row.reason);
     let named: Vec<String> = rows.iter().take(NAMED).map(share).collect();
     let colon = if named.is_empty() { "" } else { ": " };
-    format!("{}{colon}{}", often(tables), named.join(", "))
+    format!("{}{colon}{}", exit_rate(tables), named.join(", "))
 }
 
 /// The rate of one recording; of several the number of exits.
-fn often(tables: &[&ExitTable]) -> String {
+fn exit_rate(tables: &[&ExitTable]) -> String {
     let exits = tables.iter().map(|table| table.exits() as f64).sum::<f64>();
     match tables {
         [ExitTable { elapsed_ns: Some(ns @ 1..), .. }] => {
             let seconds = *ns as f64 / 1e9;
             format!("{} exits/s in {} s", number::whole(exits / seconds), number::measured(seconds))
         }
-        _ if exits == 1.0 && noun(tables) == "exits" => "1 exit".to_owned(),
-        _ => format!("{} {}", number::whole(exits), noun(tables)),
+        _ if exits == 1.0 && counted_noun(tables) == "exits" => "1 exit".to_owned(),
+        _ => format!("{} {}", number::whole(exits), counted_noun(tables)),
     }
 }
 
@@ -227,7 +229,7 @@ const WITH_HALTS: &str = "time in exits, halts included,";
 
 /// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s), …`: all times
 /// together are those of the table.
-pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
+pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
     let part = |what: &str, of: [f64; 2], unit: &str| {
         let [base, change] = scale.apply(of);
         let percent = number::percent(change_percent(base, change));
@@ -238,11 +240,12 @@ pub fn headline_of_diff(base: &ExitTable, change: &ExitTable, scale: Scale) -> S
     let exits = sides.map(|table| table.exits() as f64);
     let knows_halts =
         sides.iter().all(|table| has_parts(table) && !table.lacks(ExitEvents::Scheduling));
-    let times = sides.map(|table| Time::of(&[table], knows_halts));
-    let of = |part: fn(&Time) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
+    let times = sides.map(|table| VcpuTime::of(&[table], knows_halts));
+    let of =
+        |part: fn(&VcpuTime) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
     let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
     let [halted, preempted] = [of(|time| time.halted), of(|time| time.preempted)];
-    let inside = inside(&sides);
+    let inside = guest_words(&sides);
     let mut parts = vec![part("exits", exits, "")];
     // KVM's statistics know neither.
     if sides.iter().all(|table| table.is_timed()) {

@@ -1,13 +1,16 @@
-//! What is printed of an exit table.
+//! The text of exit tables: their numbers, KVM's statistics, pages of every width.
 
-use super::{ExitDiff, ExitTables};
+use crate::exits::ExitTables;
+use crate::exits::diff::ExitDiff;
+use crate::exits::tables::{Classic, exits_classic};
+use crate::formats::{TEXT, TextOptions, render};
 use crate::view::Report;
-use crate::{TEXT, TextOptions, render};
 use ktax_model::{
-    ExitAccount, ExitPair, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost, Warning,
+    ExitAccount, ExitCounter, ExitPair, ExitParts, ExitRow, ExitTable, OpenExit, RecorderCost,
+    Warning,
 };
 
-pub(super) fn text(report: &dyn Report) -> String {
+fn text(report: &dyn Report) -> String {
     render(report, TEXT, TextOptions::default()).unwrap()
 }
 
@@ -137,7 +140,7 @@ fn recorded(of: &str, exits: u64, elapsed_s: u64) -> ExitTable {
     }
 }
 
-pub(super) fn line<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+fn line<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().collect()
 }
@@ -237,4 +240,191 @@ fn a_legend_says_whose_time_kvm_run_has() {
     assert!(legend(&table).ends_with(" in the guest"));
     table.rows[1].reason = "KVM_RUN".into();
     assert!(legend(&table).ends_with(" the guest, and the kernel for it"), "{}", legend(&table));
+}
+
+/// KVM's statistics: all exits, a reason, what is no exit, and halts with their time.
+fn counted(counts: &[(&str, u64, Option<ExitCounter>, u64)]) -> ExitTable {
+    let row = |(reason, count, counter, sum_ns): &(&str, u64, Option<ExitCounter>, u64)| ExitRow {
+        reason: (*reason).to_owned(),
+        count: *count,
+        counter: *counter,
+        sum_ns: Some(*sum_ns),
+        ..ExitRow::default()
+    };
+    ExitTable {
+        of: "vm".into(),
+        source: "KVM's statistics".into(),
+        rows: counts.iter().map(row).collect(),
+        elapsed_ns: Some(1_000_000_000),
+        ..ExitTable::default()
+    }
+}
+
+const ALL: Option<ExitCounter> = Some(ExitCounter::AllExits);
+const OTHER: Option<ExitCounter> = Some(ExitCounter::Other);
+
+#[test]
+fn shares_are_of_the_exits_that_kvm_counted() {
+    let emulated = ("insn_emulation", 122_440, OTHER, 0);
+    let io = ("io_exits", 30_000, None, 0);
+    let table = counted(&[("exits", 40_000, ALL, 0), emulated, io, ("halt_wait", 7, OTHER, 9_000)]);
+    let shown = text(&ExitTables(std::slice::from_ref(&table)));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = shown.lines().map(words).collect();
+    for line in [
+        "40 000 exits/s in 1.000 s: 75.00 % io_exits",
+        "io_exits 30 000 75.00 30 000",
+        "exits 40 000 40 000",
+        "insn_emulation 122 440 122 440",
+        "halt_wait 100.00 9 7 7.000 1.286",
+    ] {
+        assert!(lines.iter().any(|said| said == line), "{line}\n{shown}");
+    }
+    assert!(lines.join(" ").contains("A row without count % is a counter of KVM"), "{shown}");
+    // Without one reason or one time there are no columns for them.
+    let shown = text(&ExitTables(&[counted(&[("exits", 40_000, ALL, 0), emulated])]));
+    assert!(shown.contains("40 000 exits/s in 1.000 s\n"), "{shown}");
+    assert_eq!(line(&shown, "reason"), ["reason", "count", "/s"], "{shown}");
+}
+
+/// Neither 0 nor NaN stands for a time that nobody took.
+#[test]
+fn what_was_not_measured_is_left_out() {
+    let emulated = ("insn_emulation", 122_440, OTHER, 0);
+    let table = counted(&[("exits", 40_000, ALL, 0), emulated]);
+    let long = exits_classic(&table, Classic::Long);
+    let words: Vec<&str> = long.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(words, ["insn_emulation:", "122440", "-", "-", "-", "-", "-", "-"], "{long}");
+    assert!(long.starts_with("sum of time -\n"), "{long}");
+    let short = exits_classic(&table, Classic::Short);
+    assert!(short.starts_with("sum of time -\n") && short.ends_with("-\n"), "{short}");
+
+    let change = counted(&[("exits", 10_000, ALL, 0), ("io_exits", 9_000, None, 0), emulated]);
+    let shown = text(&ExitDiff(&ExitPair { base: table, change, totals: false }));
+    assert!(shown.contains("\nexits -75.00 % (40 000 → 10 000 /s)\n"), "{shown}");
+    assert!(shown.contains("largest change in count first"), "{shown}");
+    assert_eq!(line(&shown, "all"), ["all", "40", "000", "10", "000", "-75.00"], "{shown}");
+    assert_eq!(line(&shown, "insn"), ["insn_emulation", "122", "440", "122", "440", "0"]);
+
+    let halts = [("exits", 40_000, ALL, 0), ("halt_wait", 7, OTHER, 9_000)];
+    let pair = ExitPair { base: counted(&halts), change: counted(&halts), totals: false };
+    let shown = text(&ExitDiff(&pair));
+    let halted = ["halt_wait", "9.000", "9.000", "0", "7.000", "7.000", "0"];
+    assert_eq!(line(&shown, "halt_wait"), halted, "{shown}");
+    assert_eq!(line(&shown, "exits  "), ["exits", "40", "000", "40", "000", "0"], "{shown}");
+}
+
+/// The longest of VMX, SVM, KVM_RUN and riscv.
+const LONG: [&str; 5] = [
+    "EXTERNAL_INTERRUPT",
+    "TPR_BELOW_THRESHOLD",
+    "avic_unaccelerated_access",
+    "KVM_EXIT_INTERNAL_ERROR",
+    "environment call from VS-mode",
+];
+
+/// A minute of four vCPUs.
+fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
+    let row = |reason: &str, number: u64| {
+        let quantile = |ns| has_quantiles.then_some(ns);
+        let part = |share: u64| 1_234_567_000 * share * number;
+        ExitRow {
+            reason: reason.to_owned(),
+            is_guest: reason == "TIMEINGUEST",
+            count: 1_000_585 * number,
+            least_ns: Some(1_240),
+            most_ns: Some(264_827_000),
+            sum_ns: Some(part(10)),
+            squares_ns2: Some(1 << 80),
+            p50_ns: quantile(2_694),
+            p99_ns: quantile(2_115_000),
+            parts: Some(ExitParts {
+                kernel_ns: part(4),
+                user_ns: part(3),
+                halted_ns: Some(part(2)),
+                preempted_ns: Some(part(1)),
+                unknown_ns: 0,
+            }),
+            counter: None,
+        }
+    };
+    let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));
+    let (of, source, rows) = (String::new(), "a test".to_owned(), rows.collect());
+    let elapsed_ns = Some(60_000_000_000);
+    ExitTable { of, source, rows, elapsed_ns, ..ExitTable::default() }
+}
+
+fn text_of_width(report: &dyn Report, width: u16) -> String {
+    render(report, TEXT, TextOptions { width, ..TextOptions::default() }).unwrap()
+}
+
+fn exits(table: &ExitTable, width: u16) -> String {
+    text_of_width(&ExitTables(std::slice::from_ref(table)), width)
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap()
+}
+
+#[test]
+fn a_reason_is_on_one_line_at_any_width() {
+    for width in 60..=100 {
+        for reason in LONG {
+            let table = table(&[reason], true);
+            let pair = ExitPair { base: table.clone(), change: table.clone(), totals: false };
+            for text in [exits(&table, width), text_of_width(&ExitDiff(&pair), width)] {
+                let line = format!("\n{reason}  ");
+                let there = text.matches(&line).count();
+                assert_eq!(there, text.matches("\nTIMEINGUEST  ").count(), "{width}\n{text}");
+                assert!(there > 0, "{width}\n{text}");
+                assert!(width < 80 || widest(&text) <= width.into(), "{width}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_go_in_their_order_and_are_named() {
+    for has_quantiles in [true, false] {
+        let all = ["stddev", "min", "p50", "max", "avg"];
+        let of_source = |name: &&&str| has_quantiles || **name != "p50";
+        let may_go: Vec<&str> = all.iter().filter(of_source).copied().collect();
+        let mut seen = Vec::new();
+        for width in 60..=100 {
+            let text = exits(&table(&LONG[2..3], has_quantiles), width);
+            // Units stand on the lower of two lines.
+            let (header, _) = text.split_once("\nreason").unwrap();
+            let header = header.lines().next_back().unwrap();
+            let is_shown = |name: &&&str| header.contains(**name);
+            let gone: Vec<&str> = may_go.iter().filter(|name| !is_shown(name)).copied().collect();
+            assert_eq!(gone, may_go[..gone.len()], "{width}\n{text}");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let notes = words.join(" ");
+            let note = format!("Omitted to fit {width} columns: ");
+            let first = notes.split_once(&note).map(|(_, rest)| rest.split_once(';').unwrap().0);
+            assert_eq!(first.is_some(), !gone.is_empty() || !text.contains(" guest "), "{text}");
+            for name in &gone {
+                assert!(first.is_some_and(|note| note.contains(name)), "{width} {name}\n{text}");
+            }
+            assert_eq!(notes.matches("--json has all.").count(), notes.matches(&note).count());
+            seen.push(gone.len());
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(seen.len() > 2, "{seen:?}");
+    }
+}
+
+#[test]
+fn what_fits_is_whole() {
+    let text = exits(&table(&["npf"], true), 120);
+    assert!(!text.contains("Omitted") && text.contains(" p50 "), "{text}");
+}
+
+/// Files come from anywhere: a line is at most twice as long as it should be.
+#[test]
+fn a_name_without_an_end_wraps() {
+    let endless = "x".repeat(10_000);
+    let text = exits(&table(&[&endless], true), 80);
+    assert!(widest(&text) <= 160, "{}", widest(&text));
 }

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::export::{Export, sides};
-use super::stacks::{count, has_times, kinds, stacks};
+use crate::exports::{Export, costly_kinds, has_times, kind_count, sides, stacks};
 use ktax_model::{Costly, RowPaths, Side, Sides};
 
 pub(super) const EXPORT: Export = Export {
@@ -35,7 +34,7 @@ struct Calls {
 /// There are no lines: all is in line 0, and the file is the Context.
 fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let sides = sides(side);
-    let costly = kinds(paths);
+    let costly = costly_kinds(paths);
     let events: Vec<String> = sides
         .iter()
         .flat_map(|of| events(side.is_none(), *of, has_times(paths), &costly))
@@ -85,7 +84,7 @@ fn nodes<'a>(
     for stack in stacks(paths) {
         let counts = |of: [&Sides<u64>; 4], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
             let of_side = |side: &Side| {
-                let costly = costly.iter().map(|kind| count(more, *kind, *side));
+                let costly = costly.iter().map(|kind| kind_count(more, *kind, *side));
                 let counts = of.map(|counts| *counts.get(*side)).into_iter().take(most);
                 counts.chain(costly).collect::<Vec<_>>()
             };

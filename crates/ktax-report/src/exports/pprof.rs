@@ -7,8 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
-use super::export::{Export, sides};
-use super::stacks::{Stack, TIMES, count, has_times, kinds, stacks};
+use crate::exports::{Export, Stack, TIMES, costly_kinds, has_times, kind_count, sides, stacks};
 use ktax_model::{Costly, RowPaths, Side, Sides};
 
 pub(super) const EXPORT: Export = Export {
@@ -87,7 +86,7 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let sides = sides(side);
     let mut strings = Strings::default();
     strings.place("");
-    let costly = kinds(paths);
+    let costly = costly_kinds(paths);
     let kinds = [INSTRUCTIONS, "rep-iterations", "calls"].into_iter();
     let counted = Counted { sides: &sides, has_times: has_times(paths), costly: &costly };
     let times: &[&str] = if counted.has_times { &["spin-wait", "idle"] } else { &[] };
@@ -105,7 +104,8 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
         .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
         .collect();
     let mut functions = BTreeMap::new();
-    let sample = stacks(paths).map(|stack| sample(&stack, &counted, &mut functions)).collect();
+    let sample =
+        stacks(paths).map(|stack| stack_sample(&stack, &counted, &mut functions)).collect();
     let comment = format!("{}, all operations of the region", paths.row);
     let comment = vec![strings.place(&comment)];
     let location = |id: &u64| Location { id: *id, line: vec![Line { function_id: *id }] };
@@ -125,7 +125,7 @@ struct Counted<'a> {
     costly: &'a [Costly],
 }
 
-fn sample<'a>(
+fn stack_sample<'a>(
     stack: &Stack<'a>,
     counted: &Counted<'_>,
     functions: &mut BTreeMap<&'a str, u64>,
@@ -141,7 +141,7 @@ fn sample<'a>(
     let counts: Vec<&Sides<u64>> = counts.into_iter().chain(times).collect();
     let values = |side: &Side| {
         let counts = counts.iter().map(|count| *count.get(*side));
-        let costly = counted.costly.iter().map(|kind| count(&own.costly, *kind, *side));
+        let costly = counted.costly.iter().map(|kind| kind_count(&own.costly, *kind, *side));
         let counts = counts.chain(costly);
         counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX)).collect::<Vec<_>>()
     };

@@ -1,8 +1,7 @@
 //! For the body of a patch's mail: plain ASCII, lines that no mailer breaks.
 
-use super::format::{Format, each};
-use super::text::{Page, command_lines, header, legend, of_what_is_shown, section};
-use crate::options::TextOptions;
+use crate::formats::text::{command_lines, header, legend, section, shown_terms};
+use crate::formats::{Format, Page, TextOptions, each};
 use crate::view::{Legend, Line, Section, Table, View};
 
 /// A mailer or a quotation may break longer lines.
@@ -25,19 +24,19 @@ fn write(view: &View) -> String {
     let said = |text: &str| page.paragraph(text);
     let mut blocks = vec![said(&view.title), said(&view.headline)];
     blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
-    let sections = sections(view);
+    let sections = telling_sections(view);
     blocks.extend(sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, &page)));
     let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
     blocks.push(warnings.collect());
-    blocks.push(legend(&of_what_is_shown(short_legend(view), &sections, &page), &page));
-    blocks.push(again(&view.again, &page));
+    blocks.push(legend(&shown_terms(short_legend(view), &sections, &page), &page));
+    blocks.push(again_block(&view.again, &page));
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n")
 }
 
 /// Those that say something: of each table the rows that changed or have no answer, and the
 /// functions and call paths of the rows that changed most.
-fn sections(view: &View) -> Vec<Section> {
+fn telling_sections(view: &View) -> Vec<Section> {
     let functions = view.sections.iter().filter_map(|section| match section {
         Section::Functions(functions) => Some(functions),
         _ => None,
@@ -53,7 +52,7 @@ fn sections(view: &View) -> Vec<Section> {
         }
         _ => true,
     };
-    view.sections.iter().filter(is_kept).map(telling).collect()
+    view.sections.iter().filter(is_kept).map(telling_lines).collect()
 }
 
 /// What the numbers are, and the words that no reader can guess.
@@ -64,9 +63,9 @@ fn short_legend(view: &View) -> Legend {
     Legend { sentences, terms }
 }
 
-fn telling(section: &Section) -> Section {
+fn telling_lines(section: &Section) -> Section {
     match section {
-        Section::InWords(inner) => telling(inner),
+        Section::InWords(inner) => telling_lines(inner),
         Section::Table { title, table, notes } if has_verdicts(table) => {
             let is_telling = |line: &&Line| {
                 let verdict = line.cells.iter().find_map(|cell| cell.verdict);
@@ -85,7 +84,7 @@ fn has_verdicts(table: &Table) -> bool {
 }
 
 /// The command below what it does; empty where there is none.
-fn again(words: &[String], page: &Page) -> String {
+fn again_block(words: &[String], page: &Page) -> String {
     match words.is_empty() {
         true => String::new(),
         false => format!("To measure it again:\n{}", command_lines(words, page)),

@@ -1,9 +1,9 @@
 //! For a mail or a review, as GitHub renders it.
 
-use super::format::{Format, each};
-use crate::options::TextOptions;
-use crate::view::{Cell, Column, FailureReason, Functions, Kind, MetricChange, Section};
-use crate::view::{SideLine, Table, View};
+use crate::formats::{Format, TextOptions, each};
+use crate::view::{
+    Cell, Column, FailureReason, Functions, Kind, MetricChange, Section, SideLine, Table, View,
+};
 use ktax_host::text::{ascii, code, escape, html, markdown, shell_line};
 
 const FUNCTIONS: usize = 20;
@@ -28,7 +28,7 @@ fn spelled(document: String, options: TextOptions) -> String {
 fn write(view: &View) -> String {
     let mut blocks = vec![format!("### {}\n", markdown(&view.title)), headline(view)];
     if !view.sides.is_empty() {
-        blocks.push(sides(view));
+        blocks.push(sides_table(view));
     }
     if !view.how.is_empty() {
         blocks.push(paragraph(&view.how));
@@ -53,7 +53,7 @@ fn headline(view: &View) -> String {
     }
 }
 
-fn sides(view: &View) -> String {
+fn sides_table(view: &View) -> String {
     let [what, beside] = view.side_heads;
     let shown = if beside.is_empty() { 2 } else { 3 };
     let mut text = table_line(&["side", what, beside][..shown]);
@@ -70,28 +70,28 @@ fn section(part: &Section) -> String {
         Section::Table { title, table: lines, notes } => {
             let title = if title.is_empty() { String::new() } else { heading(title) };
             let notes = notes.iter().map(|note| format!("\n{}", paragraph(note)));
-            title + &table(lines) + &notes.collect::<String>()
+            title + &table_block(lines) + &notes.collect::<String>()
         }
-        Section::Functions(carried) => functions(carried),
-        Section::AlsoChanged { title, changes } => list(title, changes.iter().map(change)),
+        Section::Functions(carried) => functions_block(carried),
+        Section::AlsoChanged { title, changes } => list(title, changes.iter().map(change_item)),
         Section::Notes { title, notes } => {
             list(title, notes.iter().map(|it| format!("{}: {}", code(&it.row), markdown(&it.text))))
         }
-        Section::Reasons { title, reasons } => list(title, reasons.iter().map(reason)),
+        Section::Reasons { title, reasons } => list(title, reasons.iter().map(reason_item)),
         Section::Items { title, items } => list(title, items.iter().map(|it| markdown(it))),
         Section::InWords(inner) => section(inner),
         Section::Command { sentence, command } => {
-            format!("{}\n{}", paragraph(sentence), block(command))
+            format!("{}\n{}", paragraph(sentence), code_block(command))
         }
         Section::Again { sentence, words } => {
-            format!("{}\n{}", paragraph(sentence), block(&shell_line(words)))
+            format!("{}\n{}", paragraph(sentence), code_block(&shell_line(words)))
         }
         Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. } => String::new(),
     }
 }
 
 /// A line of code; text that could end it is running text.
-fn block(command: &str) -> String {
+fn code_block(command: &str) -> String {
     match command.contains('`') {
         true => paragraph(command),
         false => format!("```\n{}\n```\n", escape(command)),
@@ -115,7 +115,7 @@ fn list(title: &str, items: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn table(table: &Table) -> String {
+fn table_block(table: &Table) -> String {
     let heads: Vec<String> =
         table.columns.iter().map(|column| markdown(&column.head_line())).collect();
     let rule = table.columns.iter().map(|column| match column.kind {
@@ -124,13 +124,13 @@ fn table(table: &Table) -> String {
     });
     let mut text = table_line(&heads) + &format!("|{}|\n", rule.collect::<Vec<_>>().join("|"));
     for line in &table.lines {
-        let cells = line.cells.iter().zip(&table.columns).map(cell);
+        let cells = line.cells.iter().zip(&table.columns).map(cell_text);
         text += &table_line(&cells.collect::<Vec<_>>());
     }
     text
 }
 
-fn cell((cell, column): (&Cell, &Column)) -> String {
+fn cell_text((cell, column): (&Cell, &Column)) -> String {
     match column.kind {
         Kind::Row | Kind::Name => code(&cell.text),
         Kind::Words | Kind::Number | Kind::Verdict => markdown(&cell.text),
@@ -142,7 +142,7 @@ fn table_line<T: AsRef<str>>(cells: &[T]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn functions(carried: &Functions) -> String {
+fn functions_block(carried: &Functions) -> String {
     let Functions { row, effect, operation, .. } = carried;
     let [row, effect, operation] = [row, effect, operation].map(|text| html(text));
     let summary = format!("{row}: {effect} per operation ({operation})");
@@ -159,7 +159,7 @@ fn functions(carried: &Functions) -> String {
     text + &paths + "\n</details>\n"
 }
 
-fn change(change: &MetricChange) -> String {
+fn change_item(change: &MetricChange) -> String {
     let MetricChange { row, metric, from_to, delta, percent, verdict } = change;
     let [metric, from_to, delta, percent] =
         [metric, from_to, delta, percent].map(|text| markdown(text));
@@ -167,7 +167,7 @@ fn change(change: &MetricChange) -> String {
     format!("{}, {metric}: {from_to}, {delta} ({percent} %), {verdict}", code(row))
 }
 
-fn reason(reason: &FailureReason) -> String {
+fn reason_item(reason: &FailureReason) -> String {
     let rows: Vec<String> = reason.rows.iter().map(|row| code(row)).collect();
     let boots = match (reason.boots.as_str(), reason.name.as_str()) {
         ("", _) => String::new(),

@@ -1,7 +1,8 @@
-//! Where the cost of a line steps, by how much, and which functions carry it.
+//! Steps of a line: where they are, by how much, which functions carry them, how they are drawn.
 
 use crate::number;
-use ktax_model::{AgainstBefore, History, HistoryLine, HistoryPoint, Verdict};
+use crate::view::{KernelLevel, KernelPoint, Levels, Picture, Section};
+use ktax_model::{AgainstBefore, History, HistoryLine, HistoryPoint, Verdict, metric};
 
 /// A place of a line at which the cost steps.
 #[derive(Clone, Copy)]
@@ -128,9 +129,105 @@ pub fn short<'a>(line: &HistoryLine, kernel: &'a str) -> &'a str {
     without.filter(|_| !flavour.is_empty()).unwrap_or(kernel)
 }
 
+/// What a row costs over kernels.
+pub fn levels_picture(history: &History, lines: &[HistoryLine]) -> Section {
+    let mut kernels: Vec<(usize, String)> = lines
+        .iter()
+        .flat_map(|line| {
+            let name = |point: &HistoryPoint| short(line, &point.kernel).to_owned();
+            line.points.iter().map(move |point| (point.place, name(point)))
+        })
+        .collect();
+    kernels.sort();
+    kernels.dedup_by_key(|(place, _)| *place);
+    let place =
+        |wanted: usize| kernels.iter().position(|(place, _)| *place == wanted).unwrap_or_default();
+    let level = |line: &HistoryLine| KernelLevel {
+        points: line
+            .points
+            .iter()
+            .map(|point| {
+                let step = steps(line).find(|step| step.point.place == point.place);
+                KernelPoint {
+                    place: place(point.place),
+                    cost: point.cost(line.ops),
+                    step: step.map(|step| step.verdict),
+                    label: step.map(|step| step_label(&step)).unwrap_or_default(),
+                    hover: point_hover(line, point, step),
+                }
+            })
+            .collect(),
+    };
+    let levels = lines.iter().map(level).collect();
+    let breaks = match lines.len() {
+        1 => "",
+        _ => " Where a line ends, another QEMU, guest or machine begins: the lines do not compare.",
+    };
+    Section::Picture {
+        title: format!("{} over kernels", lines[0].row),
+        picture: Picture::Levels(Levels {
+            unit: metric(&history.metric).map_or("", |metric| metric.unit),
+            levels,
+            kernels: kernels.into_iter().map(|(_, kernel)| kernel).collect(),
+        }),
+        how: format!("Each dot is a kernel; a mark with a name is a step.{breaks}"),
+    }
+}
+
+/// `6.1.0-50 +1.22 %`.
+fn step_label(step: &CostStep<'_>) -> String {
+    format!("{} {}", short(step.line, &step.point.kernel), step.shown_percent())
+}
+
+/// `6.1.0-50: 330.03, +0.31 % to the kernel before, MDE 0.10 %; do_statx +8.00`.
+fn point_hover(line: &HistoryLine, point: &HistoryPoint, step: Option<CostStep<'_>>) -> String {
+    let cost = number::count(point.cost(line.ops));
+    let mut text = format!("{}: {cost}", short(line, &point.kernel));
+    if let Some(AgainstBefore { percent, detectable_percent, .. }) = &point.before {
+        text += &format!(", {} % to the kernel before", number::percent(*percent));
+        if let Some(least) = detectable_percent {
+            text += &format!(", MDE {} %", number::limit(*least));
+        }
+    }
+    match step.map(|step| step.carried_by(2)).filter(|functions| !functions.is_empty()) {
+        Some(functions) => format!("{text}; {functions}"),
+        None => text,
+    }
+}
+
+/// From the least cost of a line to its largest.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The change in percent of the least cost that has full height, where no larger one is there: what
+/// layouts move would fill the whole height otherwise.
+const FULL_PERCENT: f64 = 2.0;
+
+/// As many as a table has room for: of a longer line the newest.
+const MOST: usize = 20;
+
+/// A bar for each point, from the least cost of the line up.
+pub fn sparkline(line: &HistoryLine) -> String {
+    let costs: Vec<f64> = shown(line).map(|index| line.points[index].cost(line.ops)).collect();
+    let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let full = (most - least).max(least * FULL_PERCENT / 100.0);
+    let bar = |cost: &f64| {
+        let share = if full > 0.0 { (cost - least) / full } else { 0.0 };
+        BARS[(share * (BARS.len() - 1) as f64).round() as usize]
+    };
+    let begins = if line.points.len() > MOST { "…" } else { "" };
+    begins.chars().chain(costs.iter().map(bar)).collect()
+}
+
+fn shown(line: &HistoryLine) -> impl Iterator<Item = usize> + '_ {
+    line.points.len().saturating_sub(MOST)..line.points.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use ktax_model::HistoryPoint;
 
     #[test]
     fn a_series_is_the_first_two_numbers() {
@@ -144,5 +241,43 @@ mod tests {
         ] {
             assert_eq!(series(kernel), found, "{kernel}");
         }
+    }
+
+    fn line(costs: &[u64]) -> HistoryLine {
+        let point = |(place, cost): (usize, &u64)| HistoryPoint {
+            place,
+            name: String::new(),
+            kernel: String::new(),
+            package: None,
+            boot_line: String::new(),
+            tags: Vec::new(),
+            values: vec![*cost],
+            against: None,
+            before: None,
+            functions: Vec::new(),
+        };
+        HistoryLine {
+            row: String::new(),
+            operation: String::new(),
+            ops: 1,
+            lineage: String::new(),
+            measured: String::new(),
+            asked: None,
+            points: costs.iter().enumerate().map(point).collect(),
+        }
+    }
+
+    #[test]
+    fn the_least_is_lowest_and_the_most_highest() {
+        assert_eq!(sparkline(&line(&[10, 10, 17, 24])), "▁▁▅█");
+        assert_eq!(sparkline(&line(&[5, 5])), "▁▁");
+        // A wiggle of 0.1 % is flat, and a step of 2 % has full height.
+        assert_eq!(sparkline(&line(&[10_000, 10_010, 10_000])), "▁▁▁");
+        assert_eq!(sparkline(&line(&[10_000, 10_200, 10_010])), "▁█▁");
+        assert_eq!(sparkline(&line(&[])), "");
+        let long: Vec<u64> = (0..100).collect();
+        let drawn = sparkline(&line(&long));
+        assert!(drawn.starts_with("…▁") && drawn.ends_with('█'));
+        assert_eq!(drawn.chars().count(), MOST + 1);
     }
 }

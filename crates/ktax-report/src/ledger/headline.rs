@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use super::matrix::{self, is_change};
+use crate::ledger::tables;
+use crate::ledger::tables::is_change;
 use crate::number;
 use ktax_host::text::counted;
 use ktax_model::{
@@ -11,7 +12,7 @@ use ktax_stats::exact::MIN_LAYOUTS;
 /// What most readers want to know, before any table: who costs most and where, who costs nothing,
 /// what all cost together, and whether that is the sum.
 pub fn headline(ledger: &LedgerTable) -> Vec<String> {
-    let names = matrix::names(ledger);
+    let names = tables::additions(ledger);
     let any = |name: &str, of: fn(&LedgerCosts) -> bool| {
         entries(ledger, name).any(|(_, entry)| entry.costs.as_ref().is_some_and(of))
     };
@@ -22,9 +23,9 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
         true => names.first(),
         false => slower.first(),
     };
-    let unit = Unit::of(ledger);
+    let unit = RankUnit::of(ledger);
     if let Some((name, (row, costs))) =
-        dearest_of.and_then(|name| Some((name, most(entries(ledger, name))?)))
+        dearest_of.and_then(|name| Some((name, largest_cost(entries(ledger, name))?)))
     {
         if costs.rank() > Some(0.0) {
             found += &format!(" {name} costs most: {}.", unit.cost(costs, row, true));
@@ -52,13 +53,13 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
 }
 
 /// The addition that makes a row faster than any other does.
-fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &Unit) -> Option<String> {
+fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &RankUnit) -> Option<String> {
     let faster = |name: &&str| {
         let is_faster = |(_, entry): &(&str, &LedgerEntry)| {
             let is_faster = |costs: &LedgerCosts| costs.any(|verdict| verdict == Verdict::Faster);
             entry.costs.as_ref().is_some_and(|costs| is_faster(costs) && costs.rank() < Some(0.0))
         };
-        let (row, costs) = least(entries(ledger, name).filter(is_faster))?;
+        let (row, costs) = smallest_cost(entries(ledger, name).filter(is_faster))?;
         Some((name.to_string(), row, costs))
     };
     let (name, row, costs) = names.iter().filter_map(faster).min_by(|a, b| by_rank(a.2, b.2))?;
@@ -67,7 +68,7 @@ fn saves_most(ledger: &LedgerTable, names: &[&str], unit: &Unit) -> Option<Strin
 
 /// The additions whose estimates lack something: they may belong above others, or below them.
 fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
-    let machine = matrix::machine(ledger)?;
+    let machine = tables::estimated_machine(ledger)?;
     let lacking = |is_lacking: fn(f64) -> bool, what: &str| {
         let lacks = |name: &&str| {
             let costs = entries(ledger, name).filter_map(|(_, entry)| entry.costs.as_ref());
@@ -90,35 +91,35 @@ fn left_out(ledger: &LedgerTable, names: &[&str]) -> Option<String> {
 }
 
 /// In what the additions are ranked.
-enum Unit {
+enum RankUnit {
     /// Cycles of this CPU.
     Cycles(String),
     /// What is counted or timed.
     Measured(&'static str),
 }
 
-impl Unit {
-    fn of(ledger: &LedgerTable) -> Unit {
-        match (matrix::machine(ledger), &ledger.method) {
-            (Some(estimate), _) => Unit::Cycles(estimate.cpu.clone()),
-            (None, LedgerMethod::Counts { .. }) => Unit::Measured("instructions"),
-            (None, LedgerMethod::Guests(_)) => Unit::Measured("time"),
+impl RankUnit {
+    fn of(ledger: &LedgerTable) -> RankUnit {
+        match (tables::estimated_machine(ledger), &ledger.method) {
+            (Some(estimate), _) => RankUnit::Cycles(estimate.cpu.clone()),
+            (None, LedgerMethod::Counts { .. }) => RankUnit::Measured("instructions"),
+            (None, LedgerMethod::Guests(_)) => RankUnit::Measured("time"),
         }
     }
 
     /// `an estimated 3.1 to 5.2 % of stat's cycles on AMD EPYC`.
     fn cost(&self, costs: &LedgerCosts, row: &str, names_machine: bool) -> String {
         match (self, costs.estimated_percent()) {
-            (Unit::Cycles(cpu), Some(ends)) => {
+            (RankUnit::Cycles(cpu), Some(ends)) => {
                 let cpu = if names_machine { format!(" on {cpu}") } else { String::new() };
                 let (bound, ends) = bounded(ends, costs.open_end());
                 format!("{bound}an estimated {} % of {row}'s cycles{cpu}", between(ends))
             }
-            (Unit::Cycles(_), None) => {
+            (RankUnit::Cycles(_), None) => {
                 let percent = number::percent(costs.all.percent);
                 format!("{percent} % of {row}'s instructions, of which no cycles are known")
             }
-            (Unit::Measured(what), _) => {
+            (RankUnit::Measured(what), _) => {
                 format!("{} % of {row}'s {what}", number::percent(costs.all.percent))
             }
         }
@@ -192,8 +193,9 @@ fn together(ledger: &LedgerTable) -> Option<String> {
     let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
     let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
     rows().next()?;
-    let unit = Unit::of(ledger);
-    let said = match (most(changed.iter().copied()), least(changed.iter().copied())) {
+    let unit = RankUnit::of(ledger);
+    let said = match (largest_cost(changed.iter().copied()), smallest_cost(changed.iter().copied()))
+    {
         (Some((row, most)), _) if most.rank() > Some(0.0) => {
             let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
             format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
@@ -237,20 +239,22 @@ fn entries<'a>(
 }
 
 /// The largest cost, and the row that has it.
-fn most<'a>(
+fn largest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {
-    entries.filter_map(ranked).max_by(|a, b| by_rank(a.1, b.1))
+    entries.filter_map(ranked_costs).max_by(|a, b| by_rank(a.1, b.1))
 }
 
 /// The smallest.
-fn least<'a>(
+fn smallest_cost<'a>(
     entries: impl Iterator<Item = (&'a str, &'a LedgerEntry)>,
 ) -> Option<(&'a str, &'a LedgerCosts)> {
-    entries.filter_map(ranked).min_by(|a, b| by_rank(a.1, b.1))
+    entries.filter_map(ranked_costs).min_by(|a, b| by_rank(a.1, b.1))
 }
 
-fn ranked<'a>((row, entry): (&'a str, &'a LedgerEntry)) -> Option<(&'a str, &'a LedgerCosts)> {
+fn ranked_costs<'a>(
+    (row, entry): (&'a str, &'a LedgerEntry),
+) -> Option<(&'a str, &'a LedgerCosts)> {
     let costs = entry.costs.as_ref()?;
     costs.rank().map(|_| (row, costs))
 }

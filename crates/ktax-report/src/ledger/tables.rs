@@ -1,10 +1,137 @@
-use crate::view::{Cell, Kind, Line, Section, Table};
+//! Tables of a ledger: all additions by workload, and one table for each workload.
+
+use crate::view::{Cell, Kind, Line, Section, Table, Value};
 use crate::{effect, number, verdict, words};
-use ktax_model::{LedgerCost, LedgerEntry, LedgerInteraction, LedgerRow, METRICS, Verdict};
+use ktax_model::{
+    Estimate, LedgerCost, LedgerCosts, LedgerEntry, LedgerExits, LedgerInteraction, LedgerMethod,
+    LedgerRow, LedgerTable, LowHigh, METRICS, OpenEnd, TIME, Verdict,
+};
 
-use super::matrix;
+/// What the matrix has in every place, where a machine's cycles are estimated.
+pub const CYCLES_TITLE: &str = "estimated cycles %";
 
-const COLUMNS: [(&str, Kind); 7] = [
+/// Before an estimate that lacks instructions which the machine's file does not know.
+pub const AT_LEAST: &str = "≥";
+
+/// The same where the change has fewer of them.
+pub const AT_MOST: &str = "≤";
+
+/// Behind an estimate that lacks some that come on top, and others that are saved.
+pub const LEFT_OUT: &str = " *";
+
+/// The same, where they are not.
+pub const INSTRUCTIONS_TITLE: &str = "instructions %";
+
+/// The same of guests.
+pub const TIME_TITLE: &str = "time %";
+
+/// What the additions are ranked by.
+fn matrix_title(ledger: &LedgerTable) -> &'static str {
+    match &ledger.method {
+        LedgerMethod::Guests(_) => TIME_TITLE,
+        LedgerMethod::Counts { .. } if estimated_machine(ledger).is_some() => CYCLES_TITLE,
+        LedgerMethod::Counts { .. } => INSTRUCTIONS_TITLE,
+    }
+}
+
+/// The machine whose cycles are estimated in percent.
+pub fn estimated_machine(ledger: &LedgerTable) -> Option<&Estimate> {
+    let entries = ledger.rows.iter().flat_map(|row| row.entries.iter().chain(&row.together));
+    let costs = entries.filter_map(|entry| entry.costs.as_ref());
+    costs.filter_map(|costs| costs.estimate.as_ref()).find(|estimate| estimate.percent.is_some())
+}
+
+/// Whether counts or the time say that it changes the row.
+pub fn is_change(costs: &LedgerCosts) -> bool {
+    costs.any(Verdict::is_change) || !costs.costly.is_empty()
+}
+
+/// Nothing that a verdict calls a change.
+const NO_CHANGE: &str = "-";
+
+/// The additions, by what they cost where they cost most, in percent.
+pub fn additions(ledger: &LedgerTable) -> Vec<&str> {
+    let Some(first) = ledger.rows.first() else { return Vec::new() };
+    let mut names: Vec<&str> = first.entries.iter().map(|entry| &*entry.name).collect();
+    names.sort_by(|a, b| largest_percent(ledger, b).total_cmp(&largest_percent(ledger, a)));
+    names
+}
+
+/// The largest cost of an addition over the Workloads, in percent.
+fn largest_percent(ledger: &LedgerTable, name: &str) -> f64 {
+    let of_row = |entry: &LedgerEntry| entry.costs.as_ref()?.rank();
+    let entries = ledger.rows.iter().flat_map(|row| &row.entries);
+    let named = entries.filter(|entry| entry.name == name);
+    named.filter_map(of_row).fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// What each addition costs each Workload; nothing of one Workload, whose table says it.
+pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
+    let workload = |row: &str| (row.replacen(':', ":\n", 1), Kind::Number);
+    let heads: Vec<(String, Kind)> = [("added".to_owned(), Kind::Name)]
+        .into_iter()
+        .chain(ledger.rows.iter().map(|row| workload(&row.row)))
+        .collect();
+    let line = |name: &str| {
+        let of =
+            |entries: &[LedgerEntry]| entries.iter().find(|it| it.name == name).map(matrix_cell);
+        let cells = ledger.rows.iter().map(|row| of(&row.entries).unwrap_or_default());
+        Line::of([Cell::from(name)].into_iter().chain(cells))
+    };
+    let together = ledger.rows.iter().any(|row| row.together.is_some()).then(|| {
+        let cells = ledger.rows.iter().map(|row| row.together.as_ref().map(matrix_cell));
+        Line::of([Cell::from("together")].into_iter().chain(cells.map(Option::unwrap_or_default)))
+    });
+    let lines = additions(ledger).into_iter().map(line).chain(together);
+    let table = Table::of(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
+    (ledger.rows.len() > 1).then(|| Section::Table {
+        title: matrix_title(ledger).to_owned(),
+        table: Table { splits: true, ..table },
+        notes: Vec::new(),
+    })
+}
+
+/// The percent; a word where there is none.
+fn matrix_cell(entry: &LedgerEntry) -> Cell {
+    let changes = entry.costs.as_ref().is_some_and(is_change);
+    let text = match (&entry.costs, entry.verdict) {
+        (_, Verdict::DifferentWork) => "different".to_owned(),
+        (None, _) | (_, Verdict::Failed) => "failed".to_owned(),
+        (Some(costs), Verdict::TooFewBoots) => ranked_percent(costs),
+        (Some(costs), _) if changes => ranked_percent(costs),
+        (Some(_), _) => NO_CHANGE.to_owned(),
+    };
+    let percent = entry.costs.as_ref().filter(|_| changes).and_then(LedgerCosts::rank);
+    Cell { shade: percent.map_or(0, shade_step), ..Cell::from(text) }
+}
+
+/// What the additions are ranked by: an interval of cycles, or one number that was counted.
+fn ranked_percent(costs: &LedgerCosts) -> String {
+    match costs.estimated_percent() {
+        Some([low, high]) => interval_text([low, high], costs.open_end()),
+        None => number::percent(costs.all.percent),
+    }
+}
+
+/// An interval, or the only end that is known.
+fn interval_text([low, high]: LowHigh, open: OpenEnd) -> String {
+    let between = |low, high| number::percent_range(Some(low), Some(high));
+    match open {
+        OpenEnd::Neither => between(low, high),
+        OpenEnd::Upper => format!("{AT_LEAST}{}", between(low, low)),
+        OpenEnd::Lower => format!("{AT_MOST}{}", between(high, high)),
+        OpenEnd::Both => format!("{}{LEFT_OUT}", between(low, high)),
+    }
+}
+
+/// A step for each of 0.1, 1, 5 and 20 %.
+fn shade_step(percent: f64) -> i8 {
+    let steps = [0.1, 1.0, 5.0, 20.0].iter().filter(|limit| percent.abs() >= **limit).count() as i8;
+    let steps = steps.max(1);
+    if percent < 0.0 { -steps } else { steps }
+}
+
+const COUNTS_COLUMNS: [(&str, Kind); 7] = [
     ("added", Kind::Words),
     ("cycles %", Kind::Number),
     ("delta insn", Kind::Number),
@@ -15,10 +142,10 @@ const COLUMNS: [(&str, Kind); 7] = [
 ];
 
 /// One Workload: the additions, the most expensive first, then all together.
-pub fn section(row: &LedgerRow) -> Section {
+pub fn counts_section(row: &LedgerRow) -> Section {
     let entries = || row.entries.iter().chain(&row.together);
-    let table = Table::of(COLUMNS).with(entries().map(line));
-    let has_rep = entries().any(|entry| rep(entry).is_some_and(|rep| rep.delta != 0.0));
+    let table = Table::of(COUNTS_COLUMNS).with(entries().map(counts_line));
+    let has_rep = entries().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
     let has_cycles = entries()
         .any(|entry| entry.costs.as_ref().is_some_and(|costs| costs.estimated_percent().is_some()));
     let table = match (has_cycles, has_rep) {
@@ -27,18 +154,21 @@ pub fn section(row: &LedgerRow) -> Section {
         (false, true) => Table { gives_way: vec![vec![2], vec![3]], ..table.without(&[1]) },
         (false, false) => Table { gives_way: vec![vec![3]], ..table.without(&[1, 5]) },
     };
-    let costly = entries().filter_map(costly).collect::<Vec<_>>();
+    let costly = entries().filter_map(costly_note).collect::<Vec<_>>();
     let costly = (!costly.is_empty())
         .then(|| format!("Costly instructions per operation: {}.", costly.join("; ")));
     Section::Table {
         title: format!("{}, {} instructions", row.row, number::count(row.base)),
         table,
-        notes: costly.into_iter().chain(row.interactions.iter().filter_map(interaction)).collect(),
+        notes: costly
+            .into_iter()
+            .chain(row.interactions.iter().filter_map(counts_interaction))
+            .collect(),
     }
 }
 
 /// `pti cr3-write +2.00`; nothing of an addition that changes none.
-fn costly(entry: &LedgerEntry) -> Option<String> {
+fn costly_note(entry: &LedgerEntry) -> Option<String> {
     let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed)?;
     let deltas = costs.costly.iter().map(|(kind, delta)| (kind.name().to_owned(), *delta));
     let deltas = words::deltas(&deltas.collect());
@@ -51,29 +181,29 @@ fn costly(entry: &LedgerEntry) -> Option<String> {
 }
 
 /// One addition; nothing but the verdict where it was not measured.
-fn line(entry: &LedgerEntry) -> Line {
+fn counts_line(entry: &LedgerEntry) -> Line {
     let measured = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
     let both = measured.and_then(|costs| Some((costs, costs.metric(METRICS[0].name)?)));
     let cells = both.map_or_else(Default::default, |(costs, instructions)| {
         let LedgerCost { base, delta, percent, detectable, verdict } = instructions;
         [
-            matrix::percent(costs),
+            ranked_percent(costs),
             number::delta(*delta),
             number::percent(*percent),
-            effect::detectable_of(*base, *detectable, *verdict),
-            rep(entry).map(|rep| number::delta(rep.delta)).unwrap_or_default(),
+            effect::detectable_text(*base, *detectable, *verdict),
+            rep_cost(entry).map(|rep| number::delta(rep.delta)).unwrap_or_default(),
         ]
     });
-    let rep = rep(entry).map(|rep| rep.verdict);
-    let verdict: Cell = verdict::of_both(entry.verdict, &entry.decided_by, rep);
+    let rep = rep_cost(entry).map(|rep| rep.verdict);
+    let verdict: Cell = verdict::decided_cell(entry.verdict, &entry.decided_by, rep);
     Line::of([entry.name.clone()].into_iter().chain(cells)).and(verdict)
 }
 
-fn rep(entry: &LedgerEntry) -> Option<&LedgerCost> {
+fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
     entry.costs.as_ref()?.metric(verdict::REP)
 }
 
-fn interaction(one: &LedgerInteraction) -> Option<String> {
+fn counts_interaction(one: &LedgerInteraction) -> Option<String> {
     let what = if one.metric == verdict::REP { "REP iterations" } else { "instructions" };
     let (by, percent) =
         (number::count(one.beyond.delta.abs()), number::percent(one.beyond.percent));
@@ -84,4 +214,149 @@ fn interaction(one: &LedgerInteraction) -> Option<String> {
              are not independent."
         )
     })
+}
+
+const GUESTS_COLUMNS: [(&str, Kind); 5] = [
+    ("added", Kind::Words),
+    ("delta %", Kind::Number),
+    ("MDE %", Kind::Number),
+    ("verdict", Kind::Verdict),
+    ("exits", Kind::Number),
+];
+
+/// The columns of [`guests_record`], and two that only some lines have.
+pub const GUESTS_FIELDS: [&str; 12] = [
+    "workload",
+    "added",
+    "base_ns",
+    "delta_ns",
+    "percent",
+    "detectable_ns",
+    "verdict",
+    "exits_base",
+    "exits_change",
+    "exits_by_reason",
+    "interaction_ns",
+    "why",
+];
+
+/// One row: what each addition does to the time, and how many exits of each reason it adds.
+pub fn guests_section(row: &LedgerRow) -> Section {
+    let reasons = moved_reasons(row);
+    let columns =
+        GUESTS_COLUMNS.into_iter().chain(reasons.iter().map(|name| (*name, Kind::Number)));
+    let lines = row.entries.iter().chain(&row.together).map(|entry| guests_line(entry, &reasons));
+    Section::Table {
+        title: format!("{}, {} µs", row.row, number::measured(row.base / number::US)),
+        table: Table { splits: true, ..Table::of(columns).with(lines) },
+        notes: row.interactions.iter().filter_map(guests_interaction).collect(),
+    }
+}
+
+/// The reasons of which any addition changes the count, the one that changes most first.
+fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
+    let entries = row.entries.iter().chain(&row.together);
+    let all = entries.filter_map(|entry| entry.costs.as_ref()).flat_map(|costs| &costs.exits);
+    let mut most: Vec<(&str, u64)> = Vec::new();
+    for exits in all {
+        let moved = exits.base.abs_diff(exits.change);
+        match most.iter_mut().find(|(reason, _)| *reason == exits.reason) {
+            Some((_, known)) => *known = moved.max(*known),
+            None => most.push((&exits.reason, moved)),
+        }
+    }
+    most.retain(|(_, moved)| *moved > 0);
+    most.sort_by_key(|(_, moved)| std::cmp::Reverse(*moved));
+    most.into_iter().map(|(reason, _)| reason).collect()
+}
+
+/// One addition; nothing but the verdict where it was not measured.
+fn guests_line(entry: &LedgerEntry, reasons: &[&str]) -> Line {
+    let Some(costs) = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed) else {
+        let nothing = [entry.name.clone(), String::new(), String::new()].map(Cell::from);
+        return Line::of(nothing).and(Cell::verdict(entry.verdict, ""));
+    };
+    let LedgerCost { base, percent, detectable, verdict, .. } = &costs.all;
+    let detectable = effect::detectable_text(*base, *detectable, *verdict);
+    let counts = reasons.iter().map(|reason| {
+        let exits = costs.exits.iter().find(|exits| exits.reason == *reason);
+        exits.map_or_else(|| signed_count(0), |exits| signed_count(exits_delta(exits)))
+    });
+    let all = signed_count(costs.exits.iter().map(exits_delta).sum());
+    let before = [entry.name.clone(), number::percent(*percent), detectable].map(Cell::from);
+    let verdict = Cell::verdict(entry.verdict, "");
+    Line::of(before.into_iter().chain([verdict, all.into()]).chain(counts.map(Cell::from)))
+}
+
+fn exits_delta(exits: &LedgerExits) -> i64 {
+    let by = i64::try_from(exits.change.abs_diff(exits.base)).unwrap_or(i64::MAX);
+    if exits.change < exits.base { -by } else { by }
+}
+
+/// `+1 204`, `-3`, `0`.
+fn signed_count(count: i64) -> String {
+    let sign = match count {
+        0 => "",
+        1.. => "+",
+        ..0 => "-",
+    };
+    format!("{sign}{}", number::whole(count.unsigned_abs() as f64))
+}
+
+fn guests_interaction(one: &LedgerInteraction) -> Option<String> {
+    let (by, percent) = (
+        number::measured(one.beyond.delta.abs() / number::US),
+        number::percent(one.beyond.percent),
+    );
+    let than = if one.beyond.delta < 0.0 { "less" } else { "more" };
+    one.beyond.verdict.is_change().then(|| {
+        format!(
+            "Together they take {by} µs {than} than the sum of what each takes ({percent} %): they \
+             are not independent."
+        )
+    })
+}
+
+/// One place of the matrix.
+pub fn guests_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
+    let costs = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed);
+    let time = costs.and_then(|costs| costs.metric(TIME));
+    let sum = |count: fn(&LedgerExits) -> u64| {
+        Value::from(costs.map(|costs| costs.exits.iter().map(count).sum::<u64>()))
+    };
+    let by_reason = costs.map(|costs| {
+        let one = |exits: &LedgerExits| format!("{}:{:+}", exits.reason, exits_delta(exits));
+        costs.exits.iter().map(one).collect::<Vec<_>>().join(" ")
+    });
+    vec![
+        (&row.row).into(),
+        (&entry.name).into(),
+        time.map(|it| it.base).into(),
+        time.map(|it| it.delta).into(),
+        time.and_then(|it| it.percent).into(),
+        time.and_then(|it| it.detectable).into(),
+        entry.verdict.text().into(),
+        sum(|exits| exits.base),
+        sum(|exits| exits.change),
+        by_reason.as_deref().into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load of CR3 that was not timed comes on top, so the upper end says nothing.
+    #[test]
+    fn an_estimate_that_lacks_instructions_has_one_end() {
+        for (open, text) in [
+            (OpenEnd::Neither, "+2.43…2.57"),
+            (OpenEnd::Upper, "≥+2.43"),
+            (OpenEnd::Lower, "≤+2.57"),
+            (OpenEnd::Both, "+2.43…2.57 *"),
+        ] {
+            assert_eq!(interval_text([2.43, 2.57], open), text);
+        }
+        assert_eq!(interval_text([59.6, 75.3], OpenEnd::Upper), "≥+59.6");
+    }
 }

@@ -1,7 +1,7 @@
 //! Pictures as plain data: what is drawn, and how large, but not how it looks. Each number of a
 //! picture also stands as text, in the picture's own lines or in a table of the page.
 
-use super::table::Cell;
+use crate::view::Cell;
 use ktax_model::{PairRatio, Ratio, Sides, Verdict};
 
 /// What a page can draw.

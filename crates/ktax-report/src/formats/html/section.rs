@@ -1,12 +1,14 @@
+//! The parts of an article: sections, tables, folded rows, figures.
+
 use maud::{Markup, html};
 
-use super::picture::picture;
-use super::spot::Spot;
-use super::table::{name, table};
-use super::text::t;
-use super::verdict::class;
-use crate::view::{FailureReason, Functions, Kind, Line, MetricChange, RowDetail, Section, Table};
+use crate::formats::html::{Spot, svg, t};
+use crate::view::{
+    Cell, Column, FailureReason, Functions, Kind, Line, MetricChange, Picture, RowDetail, Section,
+    Table,
+};
 use ktax_host::text::shell_line;
+use ktax_model::Verdict;
 
 /// So many functions of a row, where it has no bridge.
 const FUNCTIONS: usize = 20;
@@ -20,7 +22,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
                 (table(title.trim_end_matches(':'), lines, spot))
                 @for note in notes { p.note { (t(note)) } }
             },
-            Section::Functions(carried) => (functions(carried, spot)),
+            Section::Functions(carried) => (functions_table(carried, spot)),
             Section::AlsoChanged { title, changes } => {
                 (table(title.trim_end_matches(':'), &MetricChange::table(changes), spot))
             },
@@ -30,7 +32,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
             },
             Section::Reasons { title, reasons } => {
                 p { (t(title)) }
-                ul { @for one in reasons { li { (reason(one)) } } }
+                ul { @for one in reasons { li { (reason_item(one)) } } }
             },
             Section::Items { title, items } => {
                 p { (t(title)) }
@@ -50,7 +52,7 @@ pub fn section(part: &Section, spot: Spot) -> Markup {
             },
             // The picture before it has the same.
             Section::InWords(_) => {},
-            Section::Rows { rows, how } => (details(rows, how, spot)),
+            Section::Rows { rows, how } => (row_details(rows, how, spot)),
             Section::Folded { summary, sections } => details.again {
                 summary { (t(summary)) }
                 @for one in sections { (section(one, spot)) }
@@ -65,7 +67,7 @@ pub fn command(words: &[String]) -> Markup {
 }
 
 /// The functions of a row without a bridge.
-fn functions(carried: &Functions, spot: Spot) -> Markup {
+fn functions_table(carried: &Functions, spot: Spot) -> Markup {
     let Functions { row, effect, operation, .. } = carried;
     let title = format!("{row}: {effect} per operation ({operation})");
     let columns = [
@@ -78,7 +80,7 @@ fn functions(carried: &Functions, spot: Spot) -> Markup {
     table(&title, &Table::of(columns).with(lines), spot)
 }
 
-fn reason(reason: &FailureReason) -> Markup {
+fn reason_item(reason: &FailureReason) -> Markup {
     html! {
         @if !reason.boots.is_empty() {
             (t(&reason.boots))
@@ -95,17 +97,17 @@ fn reason(reason: &FailureReason) -> Markup {
 }
 
 /// Each row folded away, to be opened by a click, by a link to it, or before the page is printed.
-fn details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
+fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
     html! {
         (spot.heading("Each row"))
         p.note { (t(how)) }
         @for (at, row) in rows.iter().enumerate() {
-            details.row id=(spot.id(at)) data-v=[row.verdict.verdict.map(class)] {
+            details.row id=(spot.id(at)) data-v=[row.verdict.verdict.map(verdict_class)] {
                 summary {
                     span.name { (name(&row.row)) }
                     span.answer { (t(&row.answer)) }
                     @if let Some(verdict) = row.verdict.verdict {
-                        span.v.(class(verdict)) { (t(&row.verdict.text)) }
+                        span.v.(verdict_class(verdict)) { (t(&row.verdict.text)) }
                     }
                 }
                 @for one in row.sections.iter().filter(|one| !one.is_empty()) {
@@ -116,6 +118,141 @@ fn details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
                     (command(&row.again))
                 }
             }
+        }
+    }
+}
+
+/// A table with its caption, which a narrow page scrolls sideways by itself. Lines that lead to the
+/// details of a row link to them; such a table leaves out on a narrow page what gives way, for the
+/// details have it.
+fn table(title: &str, table: &Table, spot: Spot) -> Markup {
+    let leads = table.lines.iter().any(|line| line.leads_to.is_some());
+    let mut gives_way = if leads { table.gives_way.concat() } else { Vec::new() };
+    gives_way.retain(|column| table.columns[*column].kind != Kind::Verdict);
+    html! {
+        div.wide tabindex="0" {
+            table.sortable[table.lines.len() > 2 && table.has_header()] {
+                @if !title.is_empty() { caption { (t(title)) } }
+                @if table.has_header() {
+                    thead { tr { @for (index, column) in table.columns.iter().enumerate() {
+                        (head_cell(column, gives_way.contains(&index)))
+                    } } }
+                }
+                tbody { @for one in &table.lines { (table_line(one, table, &gives_way, spot)) } }
+            }
+        }
+    }
+}
+
+fn head_cell(column: &Column, is_dense: bool) -> Markup {
+    let text = column.head_line();
+    html! {
+        @match text.is_empty() {
+            true => td {},
+            false => th.dense[is_dense].l[column.kind != Kind::Number] { (t(&text)) },
+        }
+    }
+}
+
+fn table_line(line: &Line, table: &Table, gives_way: &[usize], spot: Spot) -> Markup {
+    let found = line.cells.iter().find_map(|cell| cell.verdict);
+    let link = line.leads_to.map(|row| format!("#{}", spot.id(row)));
+    html! {
+        tr class=[line.is_part.then_some("part")] data-v=[found.map(verdict_class)] {
+            @for (index, (cell, column)) in line.cells.iter().zip(&table.columns).enumerate() {
+                @let link = link.as_deref().filter(|_| index == 0);
+                (table_cell(cell, column, index == 0, gives_way.contains(&index), link))
+            }
+        }
+    }
+}
+
+fn table_cell(
+    cell: &Cell,
+    column: &Column,
+    is_first: bool,
+    is_dense: bool,
+    link: Option<&str>,
+) -> Markup {
+    let is_name = is_first && matches!(column.kind, Kind::Row | Kind::Name | Kind::Words);
+    html! {
+        @match column.kind {
+            _ if is_name => th.one[column.kind == Kind::Name] scope="row" {
+                @match link {
+                    Some(link) => a href=(link) { (name(&cell.text)) },
+                    None => (name(&cell.text)),
+                }
+            },
+            Kind::Row | Kind::Name => td.l.one[column.kind == Kind::Name].dense[is_dense] {
+                (name(&cell.text))
+            },
+            Kind::Words => td.l.dense[is_dense] { (t(&cell.text)) },
+            Kind::Number => td class=[shade_class(cell.shade)].dense[is_dense] { (t(&cell.text)) },
+            Kind::Verdict => (verdict_cell(cell)),
+        }
+    }
+}
+
+/// Draws a name, which may be broken where its parameters are, and before a distribution's suffix.
+pub fn name(text: &str) -> Markup {
+    let parts = text.split_inclusive([':', ',', '+']).enumerate();
+    html! { @for (at, part) in parts { @if at > 0 { wbr; } (t(part)) } }
+}
+
+/// The class that repeats a number as a colour.
+fn shade_class(shade: i8) -> Option<&'static str> {
+    Some(match shade {
+        ..=-3 => "c3",
+        -2 => "c2",
+        -1 => "c1",
+        0 => return None,
+        1 => "h1",
+        2 => "h2",
+        3 => "h3",
+        4.. => "h4",
+    })
+}
+
+/// The name of a verdict's class, its mark and its value in the filter. The style has a shape for
+/// each: no reader needs the colour.
+pub fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::BelowThreshold => "below",
+        Verdict::NoDetectedChange => "none",
+        Verdict::TooFewBoots | Verdict::Inconclusive => "unsure",
+        Verdict::DifferentWork | Verdict::Failed => "failed",
+        Verdict::OneSide => "alone",
+    }
+}
+
+/// A cell with word and colour; the style puts the shape before it.
+pub fn verdict_cell(cell: &Cell) -> Markup {
+    html! {
+        @match cell.verdict {
+            Some(verdict) => td.v.(verdict_class(verdict)) { (t(&cell.text)) },
+            None => td.l { (t(&cell.text)) },
+        }
+    }
+}
+
+/// A figure with what helps to read it.
+fn picture(title: &str, picture: &Picture, how: &str, spot: Spot) -> Markup {
+    html! {
+        figure {
+            @match picture {
+                Picture::Forest(forest) => (svg::forest(title, forest, spot)),
+                Picture::Bridge(bridge) => (svg::bridge(title, bridge)),
+                Picture::Flame(flame) => (svg::flame(title, flame, None)),
+                Picture::Dots(dots) => (svg::dots(dots)),
+                Picture::Curves(curves) => (svg::curves(title, curves)),
+                Picture::Trail(trail) => (svg::trail(title, trail)),
+                Picture::Bars(bars) => (svg::bars(title, bars)),
+                Picture::Levels(levels) => (svg::levels(title, levels)),
+                Picture::Steps(steps) => (svg::steps(title, steps)),
+            }
+            @if !how.is_empty() { figcaption { (t(how)) } }
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Tables and paragraphs of a width; comfy-table measures, wraps and aligns.
+//! Tables and paragraphs of a given width; comfy-table measures, wraps and aligns.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use crate::options::TextOptions;
+use crate::formats::TextOptions;
 use ktax_host::text::{ascii, escape};
 use ktax_model::Verdict;
 
@@ -168,7 +168,7 @@ impl Break {
             Break::Nowhere => name.to_owned(),
             Break::Colon => name.replacen(':', ":\n  ", 1),
             Break::Commas => match name.split_once(':') {
-                Some((workload, params)) => format!("{workload}:{}", packed(params)),
+                Some((workload, params)) => format!("{workload}:{}", pack_parameters(params)),
                 None => name.to_owned(),
             },
         }
@@ -178,7 +178,7 @@ impl Break {
 /// Parameters on lines of about this many columns, or of one parameter.
 const PARAMS: usize = 24;
 
-fn packed(params: &str) -> String {
+fn pack_parameters(params: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for param in params.split_inclusive(',') {
         match lines.last_mut().filter(|line| line.len() + param.len() <= PARAMS) {

@@ -1,20 +1,22 @@
-use maud::{Markup, html};
+//! The flame graph of two sides, in a page and as a file of its own.
 
-use super::super::text::t;
-use super::axis::percent;
+use maud::{Markup, PreEscaped, html};
+
+use crate::formats::html::svg::percent;
+use crate::formats::html::{shortened, t};
 use crate::view::{Flame, FlameBar};
 
 /// Of one function, with the gap below it.
-const ROW: usize = 26;
+const ROW_HEIGHT: usize = 26;
 
 /// Of its name, which stands above the bars of both sides: no edge of a bar runs through it.
-const NAME: usize = 14;
+const NAME_HEIGHT: usize = 14;
 
 /// Of the bar of one side.
-const HALF: usize = 5;
+const SIDE_HEIGHT: usize = 5;
 
 /// A name is not drawn in less room, in percent of the picture.
-const NAMED: f64 = 2.5;
+const NAMED_PERCENT: f64 = 2.5;
 
 /// So many strengths has each of the two colours.
 const STRENGTHS: f64 = 5.0;
@@ -23,27 +25,27 @@ const STRENGTHS: f64 = 5.0;
 /// In a picture of its own it begins at `top`.
 pub fn flame(title: &str, flame: &Flame, top: Option<usize>) -> Markup {
     html! {
-        svg.flame y=[top] width="100%" height=(height(flame)) role="img" {
+        svg.flame y=[top] width="100%" height=(flame_height(flame)) role="img" {
             title { (t(title)) }
-            @for bar in &flame.bars { (drawn(bar)) }
+            @for bar in &flame.bars { (draw_bar(bar)) }
         }
     }
 }
 
 /// How high it is, in pixels.
-pub fn height(flame: &Flame) -> usize {
-    flame.bars.iter().map(|bar| (bar.depth + 1) * ROW).max().unwrap_or_default()
+fn flame_height(flame: &Flame) -> usize {
+    flame.bars.iter().map(|bar| (bar.depth + 1) * ROW_HEIGHT).max().unwrap_or_default()
 }
 
-fn drawn(bar: &FlameBar) -> Markup {
+fn draw_bar(bar: &FlameBar) -> Markup {
     // The side that has more, so that code that is gone has a colour, too.
     let (above, below) = match bar.moved < 0.0 {
         true => (strength(bar.moved), "same".to_owned()),
         false => ("then".to_owned(), strength(bar.moved)),
     };
     html! {
-        svg x=(percent(bar.from)) y=(bar.depth * ROW) width=(percent(bar.width))
-            height=(NAME + 2 * HALF) {
+        svg x=(percent(bar.from)) y=(bar.depth * ROW_HEIGHT) width=(percent(bar.width))
+            height=(NAME_HEIGHT + 2 * SIDE_HEIGHT) {
             title {
                 (t(&bar.name)) ": " (t(&bar.said))
                 @if let Some(own) = &bar.own { "; its own code " (t(own)) }
@@ -51,7 +53,7 @@ fn drawn(bar: &FlameBar) -> Markup {
             // The style places them below the name, one below the other.
             rect class=(above) width=(percent(bar.sides.base)) {}
             rect class=(below) width=(percent(bar.sides.change)) {}
-            @if bar.width >= NAMED { text x="3" y="11" { (t(&bar.name)) } }
+            @if bar.width >= NAMED_PERCENT { text x="3" y="11" { (t(&bar.name)) } }
         }
     }
 }
@@ -64,6 +66,52 @@ fn strength(moved: f64) -> String {
         more if more > 0.0 => format!("more{strength}"),
         _ => format!("less{strength}"),
     }
+}
+
+const STYLE: &str = concat!(include_str!("../theme.css"), include_str!("../flame.css"));
+const SCRIPT: &str = concat!(include_str!("../flame.js"), include_str!("../flame-file.js"));
+
+/// Above the picture are two lines, and two are below.
+const TOP: usize = 52;
+const BOTTOM: usize = 48;
+
+/// So many functions are named below it.
+const MOST_FUNCTIONS: usize = 3;
+
+/// Text is at least as high as in a page.
+const FILE_STYLE: &str = "svg{background:var(--bg)}text{font:13px system-ui,sans-serif;fill:var(--fg)}\
+                    .soft{fill:var(--soft)}#find{cursor:pointer;text-decoration:underline}";
+
+/// An image in SVG that loads nothing, with what it shows in two lines and how to read it. A
+/// browser that runs its script zooms and finds; nothing needs that.
+pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
+    let height = TOP + flame_height(picture) + BOTTOM;
+    let markup = html! {
+        svg xmlns="http://www.w3.org/2000/svg" width="1200" height=(height) {
+            style { (PreEscaped(FILE_STYLE)) (PreEscaped(STYLE)) }
+            (text_line("8", 20, "", lines[0]))
+            (text_line("8", 40, "soft", lines[1]))
+            text #find x="1192" y="20" text-anchor="end" {}
+            (flame(lines[0], picture, Some(TOP)))
+            (text_line("8", height - 29, "", &largest_functions(picture)))
+            (text_line("8", height - 9, "soft", how))
+            script { (PreEscaped("<![CDATA[\n")) (PreEscaped(SCRIPT)) (PreEscaped("]]>")) }
+        }
+    };
+    shortened(markup.into_string()) + "\n"
+}
+
+/// The functions whose own code differs most, also where a bar has no room for a name.
+fn largest_functions(picture: &Flame) -> String {
+    let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|it| it.moved != 0.0).collect();
+    coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));
+    let said = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
+    let said: Vec<String> = coloured.iter().take(MOST_FUNCTIONS).map(said).collect();
+    if said.is_empty() { String::new() } else { format!("largest: {}", said.join(", ")) }
+}
+
+fn text_line(x: &str, y: usize, class: &str, text: &str) -> Markup {
+    html! { text x=(x) y=(y) class=[Some(class).filter(|it| !it.is_empty())] { (t(text)) } }
 }
 
 #[cfg(test)]

@@ -1,0 +1,334 @@
+//! A search for the elements of a chain that carry a difference, as a report.
+
+use crate::view::{Kind, Line, Picture, Records, Report, Section, Steps, Table, View};
+use crate::{again, number, verdict, words};
+use ktax_host::text::{counted_as, escape};
+use ktax_model::{
+    Bisection, Carrier, Chain, Comparison, Element, Point, SavedResult, Verdict, metric,
+};
+
+/// `2 of 16 commits carry 98.0 % of +25.50 instructions (getppid): 700000000000 78.4 %, …`; one
+/// that was not told apart from its neighbours stands for them.
+fn headline(bisection: &Bisection, found: &[Carrier]) -> String {
+    let ends = bisection.ends().filter(|_| bisection.found.is_some());
+    let Some((base, change)) = ends else {
+        return format!(
+            "The search is not finished: {} of {} points are known.",
+            bisection.points.len(),
+            bisection.elements.len() + 1
+        );
+    };
+    let (delta, all) = (change - base, elements(bisection.chain, bisection.elements.len()));
+    let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
+    let whole = format!("{} {unit} ({})", number::delta(delta), bisection.row);
+    let share = |percent: f64| format!("{percent:.1} %");
+    let named = |carrier: &Carrier| {
+        let element = bisection.elements.get(carrier.at.checked_sub(1)?)?;
+        let others = match carrier.at - carrier.after - 1 {
+            0 => String::new(),
+            1 => " or the one before it".to_owned(),
+            others => format!(" or one of the {others} before it"),
+        };
+        let carried = share(carrier.share_percent);
+        Some(format!("{}{others} {carried}", element_name(bisection, element)))
+    };
+    let carriers: Vec<String> = found.iter().filter_map(named).collect();
+    match carriers.len() {
+        0 => format!(
+            "None of {all} carries at least {} of {whole}: the difference is spread over them.",
+            number::count(bisection.negligible)
+        ),
+        count => {
+            let sum = share(found.iter().map(|carrier| carrier.share_percent).sum());
+            let verb = if count == 1 { "carries" } else { "carry" };
+            format!("{count} of {all} {verb} {sum} of {whole}: {}", carriers.join(", "))
+        }
+    }
+}
+
+fn whole_difference(bisection: &Bisection) -> Option<String> {
+    let (base, change) = bisection.ends()?;
+    let unit = metric(&bisection.metric).map_or("", |metric| metric.unit);
+    let delta = change - base;
+    let percent = (base != 0.0).then(|| delta / base * 100.0);
+    Some(format!(
+        "{}: {} → {} {unit} per operation, {} ({} %), over {}.",
+        bisection.row,
+        number::count(base),
+        number::count(change),
+        number::delta(delta),
+        number::percent(percent),
+        elements(bisection.chain, bisection.elements.len()),
+    ))
+}
+
+/// The cost along the chain, as far as it was measured.
+fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
+    let cost = |(at, point): (&usize, &Point)| match point {
+        Point::Cost(cost) => Some((*at, *cost)),
+        Point::Skipped(_) => None,
+    };
+    let is_skipped =
+        |(at, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*at);
+    let carrier = |one: &Carrier| {
+        let element = bisection.elements.get(one.at.checked_sub(1)?)?;
+        Some((one.at, element_name(bisection, element)))
+    };
+    let elements = bisection.chain.words().1;
+    Section::Picture {
+        title: format!("Cost of one operation along the {elements}"),
+        picture: Picture::Steps(Steps {
+            unit: metric(&bisection.metric).map_or("", |metric| metric.unit),
+            elements,
+            last: bisection.elements.len(),
+            points: bisection.points.iter().filter_map(cost).collect(),
+            skipped: bisection.points.iter().filter_map(is_skipped).collect(),
+            carriers: found.iter().filter_map(carrier).collect(),
+        }),
+        how: format!(
+            "Each mark is a measured point: the base with so many {elements}. A cross could not \
+             be measured. Where the cost steps, the picture names what carries the step."
+        ),
+    }
+}
+
+fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
+    let delta = format!("delta\n{}", words::unit(&bisection.metric));
+    let columns = [
+        (delta.trim_end(), Kind::Number),
+        ("share %", Kind::Number),
+        (bisection.chain.words().0, Kind::Name),
+        ("", Kind::Words),
+    ];
+    let lines = found.iter().flat_map(|carrier| carrier_lines(bisection, carrier));
+    Table { wraps: 3, ..Table::of(columns) }.with(lines)
+}
+
+/// A line for each element: one, or those that could not be told apart.
+fn carrier_lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
+    let line = |(at, element): (usize, &Element)| {
+        let [delta, share] = match at {
+            0 => [number::delta(carrier.delta), format!("{:.1}", carrier.share_percent)],
+            _ => ["or".to_owned(), "one of".to_owned()],
+        };
+        Line::of([delta, share, element_name(bisection, element), element.title.clone()])
+    };
+    let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
+    elements.iter().rev().enumerate().map(line).collect()
+}
+
+/// What the found ones leave, and how many places were measured for it.
+fn rest_sentence(bisection: &Bisection, found: &[Carrier]) -> Option<String> {
+    let (base, change) = bisection.ends()?;
+    let left = change - base - found.iter().map(|carrier| carrier.delta).sum::<f64>();
+    let costs = bisection.points.values().filter(|point| matches!(point, Point::Cost(_))).count();
+    let others = if found.is_empty() { "All" } else { "All other" };
+    Some(format!(
+        "{others} {} together: {}. {costs} of {} points were measured, each once. Differences of \
+         up to {} were not searched.",
+        bisection.chain.words().1,
+        number::delta(left),
+        bisection.elements.len() + 1,
+        number::count(bisection.negligible),
+    ))
+}
+
+fn unfinished_sentence(bisection: &Bisection) -> Option<String> {
+    let more = "The search is not finished; `ktax bisect run DIR` resumes it.";
+    bisection.found.is_none().then(|| more.to_owned())
+}
+
+/// What to do where nothing carries enough.
+fn spread_sentence(bisection: &Bisection) -> Option<String> {
+    let several = bisection.chain.words().1;
+    bisection.found.as_ref()?.is_empty().then(|| {
+        format!(
+            "To search further, start again with fewer {several} between base and change: of a \
+             smaller difference smaller shares are searched."
+        )
+    })
+}
+
+/// What to do about a merge.
+fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
+    let element = |carrier: &Carrier| bisection.elements.get(carrier.at.checked_sub(1)?);
+    let merge = found.iter().filter_map(element).find(|element| element.is_merge);
+    let (sentence, command) = match merge.map(|element| element_name(bisection, element)) {
+        None => Default::default(),
+        Some(id) => (
+            format!(
+                "{id} is a merge. To search the commits that it merges, run `ktax bisect start` \
+                 with"
+            ),
+            format!("--base git:$(git merge-base {id}^1 {id}^2) --change git:{id}^2"),
+        ),
+    };
+    Section::Command { sentence, command }
+}
+
+fn skipped_elements(bisection: &Bisection) -> Vec<String> {
+    let skipped = bisection.points.iter().filter_map(|(at, point)| match point {
+        Point::Skipped(why) => Some((bisection.elements.get(at.checked_sub(1)?)?, why)),
+        Point::Cost(_) => None,
+    });
+    skipped.map(|(element, why)| format!("{}: {why}", element_name(bisection, element))).collect()
+}
+
+/// How much of a commit's id is shown.
+const ID_LENGTH: usize = 12;
+
+/// What an element is called.
+fn element_name(bisection: &Bisection, element: &Element) -> String {
+    match bisection.chain {
+        Chain::Commits => element.name.chars().take(ID_LENGTH).collect(),
+        Chain::Patches => element.name.rsplit('/').next().unwrap_or_default().to_owned(),
+        Chain::Options | Chain::Parameters => element.name.clone(),
+    }
+}
+
+/// How many elements: `1 commit`, `2 commits`.
+pub fn elements(chain: Chain, count: usize) -> String {
+    let (one, several) = chain.words();
+    counted_as(count, one, several)
+}
+
+/// One place of the chain, while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
+pub fn place(bisection: &Bisection, place: usize) -> String {
+    let element = place.checked_sub(1).and_then(|at| bisection.elements.get(at));
+    let said = element
+        .map_or(String::new(), |one| format!("{} {}", element_name(bisection, one), one.title));
+    escape(format!("{place} of {}, {said}", bisection.elements.len()).trim_end())
+}
+
+const COLUMNS: [&str; 8] =
+    ["point", "element", "title", "row", "metric", "cost", "delta", "share_percent"];
+
+impl Report for Bisection {
+    /// The elements that carry the difference, the largest first; what is left; what was skipped.
+    fn view(&self) -> View {
+        let found = self.found.as_deref().unwrap_or_default();
+        View {
+            title: self.title.clone(),
+            headline: headline(self, found),
+            how: whole_difference(self).unwrap_or_default(),
+            again: self.again.clone(),
+            sections: vec![
+                steps_picture(self, found),
+                Section::table(carriers_table(self, found)),
+                Section::Sentences(rest_sentence(self, found).into_iter().collect()),
+                Section::Sentences(unfinished_sentence(self).into_iter().collect()),
+                Section::Sentences(spread_sentence(self).into_iter().collect()),
+                merge_command(self, found),
+                Section::Items {
+                    title: format!("These {} could not be measured:", self.chain.words().1),
+                    items: skipped_elements(self),
+                },
+            ],
+            ..View::default()
+        }
+    }
+
+    /// One line for each place of the chain, the base first: what it costs where that was measured, and
+    /// what its element carries.
+    fn records(&self) -> Records {
+        let mut records = Records::of(COLUMNS.into_iter().chain(["skipped"]));
+        for place in 0..=self.elements.len() {
+            let element = place.checked_sub(1).and_then(|at| self.elements.get(at));
+            let skipped = match self.points.get(&place) {
+                Some(Point::Skipped(why)) => Some(why),
+                _ => None,
+            };
+            let carries = |carrier: &&Carrier| (carrier.after + 1..=carrier.at).contains(&place);
+            let carrier = self.found.iter().flatten().find(carries);
+            records.push([
+                place.into(),
+                element.map(|element| &element.name).into(),
+                element.map(|element| &element.title).into(),
+                (&self.row).into(),
+                (&self.metric).into(),
+                self.cost(place).into(),
+                carrier.map(|carrier| carrier.delta).into(),
+                carrier.map(|carrier| carrier.share_percent).into(),
+                skipped.into(),
+            ]);
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Bisection(Box::new(self.clone()))
+    }
+}
+
+/// Base against change, between which there is nothing to search for.
+#[derive(Debug, Clone)]
+pub struct NothingToSearch {
+    comparison: Comparison,
+    /// `3 parameters`; empty where nobody counted them.
+    between: String,
+}
+
+impl NothingToSearch {
+    /// Of a comparison of one row that is neither slower nor faster. `between` says how many
+    /// elements base and change differ in: `3 parameters`.
+    pub fn of(comparison: Comparison, between: String) -> NothingToSearch {
+        NothingToSearch { comparison, between }
+    }
+
+    /// Base against change.
+    pub fn comparison(&self) -> &Comparison {
+        &self.comparison
+    }
+
+    /// What would have been searched, and how to go on.
+    fn next(&self) -> String {
+        let between = match self.between.as_str() {
+            "" => String::new(),
+            between => format!("Base and change differ in {between}. "),
+        };
+        let next = match self.why() {
+            Some(_) => "Mend that, and type the same command with a new --out.",
+            None => {
+                "To find a row that is slower or faster, run `ktax compare` with the same base and \
+                 change and without -w. Then search with this row."
+            }
+        };
+        format!("{between}A search follows a row that is slower or faster. {next}")
+    }
+
+    /// Why there is no answer, if there is none.
+    fn why(&self) -> Option<&'static str> {
+        let verdict = self.comparison.rows.first().map(|row| row.verdict);
+        match verdict? {
+            Verdict::Slower | Verdict::Faster => None,
+            Verdict::NoDetectedChange | Verdict::BelowThreshold => None,
+            Verdict::Failed => Some("a side failed"),
+            Verdict::DifferentWork => Some("base and change did different work"),
+            Verdict::TooFewBoots | Verdict::Inconclusive | Verdict::OneSide => {
+                Some("the comparison has no answer")
+            }
+        }
+    }
+}
+
+impl Report for NothingToSearch {
+    fn view(&self) -> View {
+        let mut view = self.comparison.view();
+        let rows = verdict::headline(&self.comparison.rows);
+        view.headline = match self.why() {
+            Some(why) => format!("Nothing was searched, because {why}. {rows}."),
+            None => format!("There is nothing to search for. {rows}."),
+        };
+        view.sections.push(Section::Sentences(vec![self.next()]));
+        view.again = again::search_again(&self.comparison);
+        view
+    }
+
+    fn records(&self) -> Records {
+        self.comparison.records()
+    }
+
+    fn result(&self) -> SavedResult {
+        self.comparison.result()
+    }
+}

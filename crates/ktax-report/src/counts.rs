@@ -1,0 +1,241 @@
+//! Comparisons of exactly counted instructions, as a report.
+
+mod cpus;
+mod details;
+mod functions;
+mod paths;
+mod waits;
+
+pub use functions::kind_functions;
+pub use paths::{changed_paths, row_costs};
+
+use std::collections::BTreeMap;
+
+use crate::carried::carried_most;
+use crate::counts::cpus::{awaited, coherence, cpu_times, scalability};
+use crate::counts::details::details;
+use crate::counts::functions::{functions, overall};
+use crate::counts::waits::{sleepers, takers, waits};
+use crate::view::{Cell, Kind, Legend, Line, Note, Records, Section, SideLine, Table, View};
+use crate::{again, changes, effect, number, pictures, verdict, words};
+use ktax_host::text::short_hashes;
+use ktax_model::{
+    AWAITED, CYCLES, Comparison, CountsComparison, Estimate, Identity, LowHigh, Model, Row, Side,
+    Sides, TRANSFERS, metric,
+};
+
+/// All rows at once, what carries most, the table, each row, then how costs grow, what carries each
+/// change, and what else changed or failed.
+pub fn view(comparison: &Comparison, counts: &CountsComparison) -> View {
+    let rows = &comparison.rows;
+    let growth = counts.growth.iter().map(words::growth).collect();
+    let by_size = pictures::by_size(rows);
+    let threshold = comparison.threshold_percent;
+    let mut sections = vec![pictures::forest(&by_size, threshold, pictures::LAYOUTS)];
+    sections.extend(overall(rows));
+    sections.push(Section::InWords(Box::new(Section::table(rows_table(rows)))));
+    sections.extend(awaited(rows));
+    sections.extend(scalability(rows));
+    sections.extend(cpu_times(rows, counts));
+    sections.extend(waits(rows, counts));
+    sections.extend(takers(rows));
+    sections.extend(sleepers(rows));
+    sections.extend(coherence(rows));
+    sections.push(details(comparison, counts, &by_size));
+    sections.extend(pictures::family_curves(rows, "instructions", &[]));
+    sections.push(Section::Sentences(growth));
+    sections.extend(functions(rows));
+    sections.push(changes::costly(rows));
+    let model = counts.key.model.as_ref().and_then(Model::machine);
+    sections.extend(model.map(|model| changes::modelled(rows, &model.name)));
+    sections.extend(estimates(rows));
+    sections.push(changes::also_changed(rows));
+    sections.push(changes::background(rows));
+    sections.push(changes::operations(rows));
+    sections.push(changes::different_work(rows));
+    sections.push(changes::program_work(rows));
+    sections
+        .push(changes::failures(rows, changes::failed_boot, |failed| failed.failure.next_step()));
+    View {
+        title: comparison.title.clone(),
+        headline: verdict::headline(&comparison.rows),
+        sides: sides(counts),
+        side_heads: side_heads(counts),
+        how: words::counts_header(counts),
+        measured_by: format!("guest {}", short_hashes(&counts.key.guest)),
+        again: again::counts_command(rows, comparison.threshold_percent, counts),
+        sections,
+        warnings: comparison.warnings.clone(),
+        legend: legend(comparison, counts),
+    }
+}
+
+/// What stands beside a side's name; a side may have more than a boot line.
+fn side_heads(counts: &CountsComparison) -> [&'static str; 2] {
+    let Sides { base, change } = &counts.subjects;
+    match base.subject.has_settings() || change.subject.has_settings() {
+        true => ["kernel", "boot line and settings"],
+        false => ["kernel", "boot line"],
+    }
+}
+
+const OF_ONE_CPU: &str =
+    "insn: instructions per operation in process context, counted exactly; they are not time.";
+const OF_SEVERAL_CPUS: &str = "insn: makespan per operation, in instructions: how long several \
+                               CPUs need for it if each instruction takes the same time; counted \
+                               exactly.";
+
+/// What the numbers are.
+fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
+    let is_by_rep = |row| verdict::is_by_rep(row) && row.verdict.is_change();
+    let rep = comparison.rows.iter().any(is_by_rep).then_some(words::BY_REP);
+    let is_by_threads = |row| verdict::is_by(row, AWAITED) && row.verdict.is_change();
+    let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
+    let insn = if counts.key.cpus > 1 { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
+    let numbers = [insn, "base, change and delta are of the layout with the median delta."];
+    Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
+        .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
+        .with(rep)
+        .with(threads)
+}
+
+/// One line for each row and Metric, with all samples. A model's unit has its name.
+pub fn records(comparison: &Comparison) -> Records {
+    let model = comparison.counts().and_then(|counts| counts.key.model.as_ref());
+    effect::records(&comparison.rows, |name| {
+        let Some(metric) = metric(name) else { return String::new() };
+        let is_modelled = metric.modelled.is_some() || metric.name == TRANSFERS;
+        match model.filter(|_| is_modelled) {
+            Some(model) => format!("{} (model {})", metric.unit, model.name()),
+            None => metric.unit.to_owned(),
+        }
+    })
+}
+
+/// What was compared.
+pub fn sides(counts: &CountsComparison) -> Vec<SideLine> {
+    let line = |side: Side| SideLine {
+        side: side.name(),
+        what: kernel_name(counts, side),
+        beside: counts.subjects.get(side).subject.beside_kernel(),
+    };
+    Side::BOTH.map(line).to_vec()
+}
+
+/// A side's Kernel; with its revision, or a piece of its hash, where the two have one name and are
+/// not the same.
+fn kernel_name(counts: &CountsComparison, side: Side) -> String {
+    let identity = |side| -> &Identity { &counts.subjects.get(side).kernel };
+    let (base, change, own) = (identity(Side::Base), identity(Side::Change), identity(side));
+    if base.name() != change.name() || base.sha256 == change.sha256 {
+        return short_hashes(own.name());
+    }
+    match counts.subjects.get(side).subject.revision() {
+        Some(revision) => format!("{} (git {revision})", own.name()),
+        None => {
+            let start: String = own.sha256.chars().take(12).collect();
+            format!("{} (sha256 {start})", own.name())
+        }
+    }
+}
+
+const COLUMNS: [(&str, Kind); 9] = [
+    ("workload", Kind::Row),
+    ("base insn", Kind::Number),
+    ("change insn", Kind::Number),
+    ("delta insn", Kind::Number),
+    ("delta %", Kind::Number),
+    ("range %", Kind::Number),
+    ("MDE %", Kind::Number),
+    ("carried most by", Kind::Words),
+    ("verdict", Kind::Verdict),
+];
+
+/// The function that carries most of a row's change.
+const CARRIED: usize = 7;
+
+/// One line for each row, in the Plan's order.
+///
+/// Only a wide page has the function that carries most, which stands below with all others. Where
+/// it is narrow these give way: the change, which is base plus delta; the range, which a changed
+/// row says again with its functions; the MDE; the base.
+fn rows_table(rows: &[Row]) -> Table {
+    let gives_way = [CARRIED, 2, 5, 6, 1].map(|column| vec![column]).to_vec();
+    let table = Table { gives_way, extra: vec![CARRIED], ..Table::of(COLUMNS) };
+    let table = table.with(rows.iter().map(row_line));
+    match rows.iter().any(|row| carried_most(row).is_some()) {
+        true => table,
+        false => table.without_extra(),
+    }
+}
+
+fn row_line(row: &Row) -> Line {
+    let cells = match row.effects().first() {
+        None => <[String; 6]>::default(),
+        Some(of) => [
+            number::count(of.base),
+            number::count(of.change),
+            number::delta(of.delta),
+            number::percent(of.percent),
+            effect::over_layouts(of),
+            effect::detectable(of),
+        ],
+    };
+    let cells =
+        [row.row.clone()].into_iter().chain(cells).chain([carried_most(row).unwrap_or_default()]);
+    Line::of(cells.map(Cell::from)).and(verdict::cell(row))
+}
+
+/// A line for each row whose estimate says anything; each machine has lines of its own.
+fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
+    let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
+    for row in rows {
+        let Some(estimate) = row.counts().and_then(|it| it.estimate.as_ref()) else { continue };
+        let note = estimate_text(estimate).map(|text| Note { row: row.row.clone(), text });
+        machines.entry(estimate_title(estimate)).or_default().extend(note);
+    }
+    machines.into_iter().map(|(title, notes)| Section::Notes { title, notes })
+}
+
+fn estimate_title(estimate: &Estimate) -> String {
+    let Estimate { machine, cpu, base, .. } = estimate;
+    let what = match base {
+        Some(_) => "What the change adds to an operation",
+        None => "What costly instructions and string iterations add to an operation",
+    };
+    format!(
+        "{what}, in {CYCLES}: estimated for {cpu} ({machine}), not measured (no verdict rests on \
+         it):"
+    )
+}
+
+/// `between +380 and +420 (+2.1…2.4 %)`; nothing of a row without any difference. What is not in it
+/// comes first: it may be the larger part.
+fn estimate_text(estimate: &Estimate) -> Option<String> {
+    let Estimate { base, delta, percent, left_out, .. } = estimate;
+    if *delta == [0.0; 2] && left_out.is_empty() {
+        return None;
+    }
+    let without = match left_out.is_empty() {
+        true => String::new(),
+        false => format!("without {}, not timed there: ", words::deltas(left_out)),
+    };
+    let percent = percent.map(|[low, high]| number::percent_range(Some(low), Some(high)));
+    let percent = percent.map_or(String::new(), |percent| format!(" ({percent} %)"));
+    let of_base = base.map(|[low, high]| {
+        format!("; the base takes {}…{}", number::measured(low), number::measured(high))
+    });
+    let of_base = of_base.unwrap_or_default();
+    Some(match delta {
+        [0.0, 0.0] => format!("{without}nothing else"),
+        _ => format!("{without}{}{percent}{of_base}", between(*delta)),
+    })
+}
+
+fn between([low, high]: LowHigh) -> String {
+    let signed = |value: f64| {
+        let sign = if value > 0.0 { "+" } else { "" };
+        format!("{sign}{}", number::measured(value))
+    };
+    format!("between {} and {}", signed(low), signed(high))
+}

@@ -1,0 +1,323 @@
+//! Exit tables: where virtual machines' time went.
+
+mod diff;
+mod headline;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use diff::{ExitDiff, Scale, reasons_table};
+pub use headline::headline;
+pub use tables::{Classic, bars, exits_classic};
+
+use std::cmp::Reverse;
+
+use crate::exits::diff::reason_time_ns;
+use crate::exits::tables::{parts_table, times_table};
+use crate::number;
+use crate::view::{Legend, Records, Report, Section, Value, View};
+use ktax_host::text::counted;
+use ktax_model::{
+    ExitCounter, ExitEvents, ExitParts, ExitRow, ExitRows, ExitTable, RecorderCost, SavedResult,
+    Warning,
+};
+use ktax_stats::tables::share_percent;
+
+/// The exit tables of a recording or of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct ExitTables<'a>(pub &'a [ExitTable]);
+
+impl Report for ExitTables<'_> {
+    fn view(&self) -> View {
+        let drawn = bars(self.0.iter().map(|table| (title(table), table)));
+        let (title, mut all) = match self.0 {
+            [one] => (title(one), sections("", one)),
+            several => {
+                let all = several.iter().flat_map(|table| sections(&title(table), table));
+                (counted(several.len(), "exit table"), all.collect::<Vec<_>>())
+            }
+        };
+        all.insert(0, drawn);
+        all.push(remarks(self.0));
+        View {
+            title,
+            headline: headline(self.0),
+            sections: all,
+            warnings: warnings(self.0),
+            legend: legend(self.0),
+            ..View::default()
+        }
+    }
+
+    /// One line for each reason of each table.
+    fn records(&self) -> Records {
+        let mut records = Records::of(COLUMNS);
+        for table in self.0 {
+            for row in &table.rows {
+                records.push(record_line(table, row));
+            }
+        }
+        records
+    }
+
+    fn result(&self) -> SavedResult {
+        SavedResult::Exits(self.0.to_vec())
+    }
+}
+
+/// What the table is of, and who counted.
+pub fn title(table: &ExitTable) -> String {
+    match table.of.is_empty() {
+        true => table.source.clone(),
+        false => format!("{} ({})", table.of, table.source),
+    }
+}
+
+/// What the columns of the second table are.
+const PART_TERMS: [(&str, &str); 6] = [
+    ("guest", "in the guest"),
+    ("kernel", "in the kernel, on a CPU"),
+    ("VMM", "in the VMM"),
+    ("halted", "asleep in the kernel"),
+    ("preempted", "ready to run, without a CPU"),
+    (
+        "unknown or halted",
+        "in the kernel, where the vCPU may sleep: task switches were not recorded",
+    ),
+];
+
+/// The columns that the tables have. Of calls of KVM_RUN nobody knows how much of their time was
+/// the guest's.
+fn part_terms(table: &ExitTable) -> Vec<(&'static str, &'static str)> {
+    let mut parts = PART_TERMS;
+    let has_switches = !table.lacks(ExitEvents::Scheduling);
+    let is_of_calls = table.row("KVM_RUN").is_some();
+    match (is_of_calls, has_switches) {
+        (true, true) => {
+            parts[0].1 = "in KVM_RUN, on a CPU: the guest, and the kernel for it";
+            parts[1].1 = "in the kernel, on a CPU, outside KVM_RUN";
+        }
+        (true, false) => {
+            parts[0].1 = "in KVM_RUN: the guest, the kernel for it, and halts";
+            parts[1].1 = "in the kernel, running or waiting, outside KVM_RUN";
+        }
+        (false, true) => {}
+        (false, false) => parts[1].1 = "in the kernel, running or waiting for a page or a CPU",
+    }
+    let is_unknown = |name: &str| match has_switches {
+        true => name == PART_TERMS[5].0,
+        false => name == PART_TERMS[3].0 || name == PART_TERMS[4].0,
+    };
+    parts.into_iter().filter(|(name, _)| !is_unknown(name)).collect()
+}
+
+/// How often and how long, the reason that took most time first, counters last; where that time
+/// went; whether it adds up.
+pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
+    let mut rows: Vec<&ExitRow> = table.rows.iter().filter(|row| row.count > 0).collect();
+    let first = |row: &&ExitRow| (row.counter, Reverse(row.time_ns()));
+    // What is not timed is ordered by how often it was.
+    let untimed = |row: &&ExitRow| Reverse(if row.is_timed() { 0 } else { row.count });
+    rows.sort_by_key(|row| (first(row), untimed(row)));
+    if rows.is_empty() {
+        let none = "No exits were recorded.";
+        let said = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
+        return vec![Section::Sentences(vec![said])];
+    }
+    let (title, notes) = (title.to_owned(), Vec::new());
+    let mut all = vec![Section::Table { title, table: times_table(&rows, table), notes }];
+    if has_parts(table) {
+        all.push(Section::table(parts_table(&rows, table)));
+    }
+    all.extend(account_sentence(table).map(|sentence| Section::Sentences(vec![sentence])));
+    all
+}
+
+/// What recorders say of themselves, which stands once on a page.
+pub fn remarks<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Section {
+    Section::Sentences(recorder_sentence(tables).into_iter().collect())
+}
+
+/// The warnings of all tables, each once.
+pub fn warnings<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for warning in tables.into_iter().flat_map(|table| &table.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    warnings
+}
+
+fn has_parts(table: &ExitTable) -> bool {
+    table.rows.iter().any(|row| row.count > 0 && row.parts.is_some())
+}
+
+/// What the rows and columns are.
+pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
+    let tables: Vec<&ExitTable> = tables.into_iter().collect();
+    let timed = tables.iter().find(|table| table.is_timed() && table.sum_ns() > 0);
+    let Some(first) = timed else { return counter_legend(&tables) };
+    let parts = tables.iter().any(|table| has_parts(table)).then(|| part_terms(first));
+    let count = (first.rows_are != ExitRows::Phases).then_some(COUNT);
+    Legend::of([MICROSECONDS].into_iter().chain(row_meaning(first)))
+        .with([SUM])
+        .with(count)
+        .with(rate_term(&tables))
+        .with(parts.into_iter().flatten())
+}
+
+/// What a row is.
+fn row_meaning(table: &ExitTable) -> Vec<&'static str> {
+    let has_guest = table.rows.iter().any(|row| row.is_guest);
+    match table.rows_are {
+        ExitRows::Phases => vec![
+            "A row is a phase of KVM's work for the vCPU, and no reason: each exit passes through \
+             several phases.",
+            "Exits are counted once, in the phase guest_exit (on POWER8 rm_intr).",
+        ],
+        ExitRows::Accesses => vec![
+            "A row is one address, port, register or call: the time from the guest's access to the \
+             next entry.",
+            NO_GUEST,
+        ],
+        ExitRows::Reasons if table.row("KVM_RUN").is_some() => vec![
+            "A row is the time from KVM_RUN's return for this reason to its next call; KVM_RUN \
+             itself is the guest's time and the kernel's.",
+        ],
+        ExitRows::Reasons if has_guest => vec![EXIT_AND_GUEST],
+        ExitRows::Reasons => vec![EXIT_ALONE, NO_GUEST],
+    }
+}
+
+const EXIT_AND_GUEST: &str = "A row is the time from an exit for this reason to the next entry; \
+                              the guest's row is the time from an entry to the next exit.";
+const EXIT_ALONE: &str = "A row is the time from an exit for this reason to the next entry.";
+const NO_GUEST: &str = "The file has no time in the guest, so sum % is a share of the time outside \
+                        the guest.";
+const MICROSECONDS: &str = "Times are in microseconds (µs).";
+const SUM: (&str, &str) = ("sum %", "share of the time of all rows");
+const COUNT: (&str, &str) = ("count %", "share of all exits");
+
+fn rate_term(tables: &[&ExitTable]) -> Option<(&'static str, &'static str)> {
+    let has_rates = tables.iter().any(|table| table.elapsed_s().is_some());
+    has_rates.then_some(("rate /s", "count for each second of the recording"))
+}
+
+/// Of KVM's statistics, which have counts and perhaps the time of halts.
+fn counter_legend(tables: &[&ExitTable]) -> Legend {
+    let rows = || tables.iter().flat_map(|table| &table.rows).filter(|row| row.count > 0);
+    if !rows().any(|row| row.counter.is_some()) {
+        let counts = rows().any(ExitRow::is_reason).then_some(COUNT);
+        let rates = rate_term(tables).filter(|_| counts.is_some());
+        return Legend::default().with(counts).with(rates);
+    }
+    let has_times = rows().any(ExitRow::is_timed);
+    let times = has_times.then_some(MICROSECONDS);
+    let counters = "A row without count % is a counter of KVM, and no reason for an exit.";
+    Legend::of(times.into_iter().chain([counters]))
+        .with(has_times.then_some(SUM))
+        .with(rows().any(ExitRow::is_reason).then_some(COUNT))
+        .with(rate_term(tables))
+}
+
+/// Whether a table adds up; nothing where nobody kept account.
+fn account_sentence(table: &ExitTable) -> Option<String> {
+    let account = table.account.as_ref().filter(|account| account.wall_ns > 0)?;
+    let us = |ns: f64| number::whole(ns / number::US);
+    let open_ns = account.open_ns();
+    let missing_ns = account.wall_ns as f64 - table.sum_ns() as f64 - open_ns as f64;
+    let mut text = format!(
+        "vCPU wall time {} µs = rows {}",
+        us(account.wall_ns as f64),
+        us(table.sum_ns() as f64)
+    );
+    if !account.open.is_empty() {
+        let mut reasons: Vec<&str> = account.open.iter().map(|open| open.reason.as_str()).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        text += &format!(" + {} in open exits ({})", us(open_ns as f64), reasons.join(", "));
+    }
+    let percent = share_percent(missing_ns, account.wall_ns as f64);
+    Some(text + &format!(" + {} missing ({percent:.2} %).", us(missing_ns)))
+}
+
+/// What a recorder says of itself: once, however many tables of its recording there are, and from
+/// the least to the most where there are several recordings.
+fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Option<String> {
+    let accounts: Vec<_> = tables.into_iter().filter_map(|table| table.account.as_ref()).collect();
+    let lost = count_range(accounts.iter().map(|account| account.lost))?;
+    let mut text = format!("Events lost: {lost}.");
+    let missed = accounts.iter().map(|account| account.missed_switches);
+    if missed.clone().any(|missed| missed > 0) {
+        let missed = count_range(missed).unwrap_or_default();
+        text += &format!(
+            " ktax missed {missed} task switches or wakeups of this machine. If one was a vCPU's, \
+             time may be in another part of its row."
+        );
+    }
+    let costs: Vec<&RecorderCost> = accounts.iter().filter_map(|it| it.recorder.as_ref()).collect();
+    let at_exits = count_range(costs.iter().map(|cost| cost.exit_ns));
+    let at_switches = count_range(costs.iter().map(|cost| cost.switch_ns));
+    if let Some((exit, switch)) = at_exits.zip(at_switches) {
+        text += &format!(
+            " The recorder took {exit} ns for each exit, and {switch} ns for each task switch or \
+             wakeup of this machine. The times include this, and what the kernel takes to call \
+             the recorder."
+        );
+    }
+    Some(text)
+}
+
+/// `411`, or `408 to 411`.
+fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let [least, most] = [values.clone().min()?, values.max()?].map(|it| number::whole(it as f64));
+    Some(if least == most { least } else { format!("{least} to {most}") })
+}
+
+const COLUMNS: [&str; 19] = [
+    "of",
+    "source",
+    "reason",
+    "is_guest",
+    "count",
+    "sum_ns",
+    "min_ns",
+    "max_ns",
+    "p50_ns",
+    "p99_ns",
+    "squares_ns2",
+    "kernel_ns",
+    "user_ns",
+    "halted_ns",
+    "preempted_ns",
+    "unknown_ns",
+    "lost_events",
+    "elapsed_ns",
+    "counter",
+];
+
+fn record_line(table: &ExitTable, row: &ExitRow) -> [Value; 19] {
+    let part = |part: fn(&ExitParts) -> Option<u64>| Value::from(row.parts.as_ref().and_then(part));
+    [
+        (&table.of).into(),
+        (&table.source).into(),
+        (&row.reason).into(),
+        row.is_guest.into(),
+        row.count.into(),
+        reason_time_ns(table, &row.reason).into(),
+        row.least_ns.into(),
+        row.most_ns.into(),
+        row.p50_ns.into(),
+        row.p99_ns.into(),
+        row.squares_ns2.map(|squares| squares.to_string()).as_ref().into(),
+        part(|parts| Some(parts.kernel_ns)),
+        part(|parts| Some(parts.user_ns)),
+        part(|parts| parts.halted_ns),
+        part(|parts| parts.preempted_ns),
+        part(|parts| Some(parts.unknown_ns)),
+        table.account.as_ref().map(|account| account.lost).into(),
+        table.elapsed_ns.into(),
+        row.counter.map(ExitCounter::name).into(),
+    ]
+}

@@ -1,0 +1,327 @@
+//! Call paths of a row in forms that other programs read. Names of functions have letters, digits
+//! and `_.$[]+-` alone.
+//!
+//! A new form is a constant of type [`Export`] and an entry of [`EXPORTS`].
+
+mod callgrind;
+mod pprof;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::carried::Carried;
+use crate::flame::{PathScale, path_flame};
+use crate::formats::flame_file;
+use crate::verdict::REP;
+use crate::view::Flame;
+use ktax_model::{Context, Costly, Own, PathDelta, RowPaths, Side, Sides, callers, own, stack};
+use ktax_stats::tables::share_percent;
+
+/// All forms.
+pub const EXPORTS: [Export; 5] = [FOLDED, pprof::EXPORT, callgrind::EXPORT, LKP, SVG];
+
+/// A form in which call paths are written.
+#[derive(Clone, Copy)]
+pub struct Export {
+    /// What `--paths` calls it.
+    pub name: &'static str,
+    /// Who reads it, for the help.
+    pub about: &'static str,
+    /// Whether what an inlined function calls is below its caller, to be compared with the other
+    /// Side; else it is as it was called.
+    pub is_compared: bool,
+    /// Whether it is of instructions alone, also where REP iterations decide the row.
+    pub(super) is_of_instructions: bool,
+    /// Whether it can be of one Side alone; a picture cannot.
+    pub has_sides: bool,
+    /// Of one Side, or of both.
+    pub(super) write: fn(&RowPaths, Option<Side>) -> Vec<u8>,
+}
+
+impl std::fmt::Debug for Export {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Export {
+    /// All paths of a row, of one Side or of both.
+    pub fn of(self, paths: &RowPaths, side: Option<Side>) -> Vec<u8> {
+        (self.write)(paths, side)
+    }
+
+    /// What decides the row and is not in it.
+    pub fn remark(self, paths: &RowPaths) -> Option<&'static str> {
+        (self.is_of_instructions && paths.metric == REP).then_some(
+            "REP iterations decide this row, and these are instructions; --paths pprof has both",
+        )
+    }
+}
+
+/// The Sides that were asked for.
+pub(super) fn sides(side: Option<Side>) -> Vec<Side> {
+    side.map_or(Side::BOTH.to_vec(), |side| vec![side])
+}
+
+/// A function where it is called, and what it executes there itself.
+pub(super) struct Stack<'a> {
+    /// Its Context first, the function last.
+    pub functions: Vec<&'a str>,
+    pub path: &'a PathDelta,
+    pub own: Own,
+}
+
+/// All of a row, a caller before all that it calls.
+pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
+    paths.contexts.iter().flat_map(|(context, paths)| {
+        let callers = callers(paths);
+        paths.iter().zip(own(paths)).enumerate().map(move |(at, (path, own))| {
+            let below = stack(paths, &callers, at);
+            let functions = [context_name(*context)].into_iter().chain(below).collect();
+            Stack { functions, path, own }
+        })
+    })
+}
+
+/// The kinds of costly instructions that the row executed.
+pub(super) fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
+    let all = paths.contexts.values().flatten().flat_map(|path| path.costly.keys().copied());
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// How many of them, each Side.
+pub(super) fn kind_count(of: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
+    of.get(&kind).map_or(0, |counts| *counts.get(side))
+}
+
+/// One of the counts of a function.
+type CountOf = fn(&Own) -> &Sides<u64>;
+
+/// What stands below a function for its time that is no instruction. No symbol has such a name.
+pub(super) const TIMES: [(&str, CountOf); 2] =
+    [("[spin-wait]", |own| &own.wait), ("[idle]", |own| &own.idle)];
+
+/// Whether CPUs wait for each other anywhere, or processes have left them idle.
+pub(super) fn has_times(paths: &RowPaths) -> bool {
+    let is_time =
+        |path: &PathDelta| [&path.wait, &path.idle].into_iter().any(|it| *it != Sides::default());
+    paths.contexts.values().flatten().any(is_time)
+}
+
+/// What stands for a Context above all that it executes. No symbol has such a name.
+fn context_name(context: Context) -> &'static str {
+    match context {
+        Context::Process => "[process]",
+        Context::Interrupt => "[interrupt]",
+        Context::Kthread => "[kthread]",
+        Context::Awaited => "[awaited]",
+    }
+}
+
+const FOLDED: Export = Export {
+    name: "folded",
+    about: "a line for each stack with its instructions, for flame graphs",
+    is_compared: false,
+    is_of_instructions: true,
+    has_sides: true,
+    write: |paths, side| write_folded(paths, side).into_bytes(),
+};
+
+fn write_folded(paths: &RowPaths, side: Option<Side>) -> String {
+    let sides = sides(side);
+    let mut text = String::new();
+    for stack in stacks(paths) {
+        let times = TIMES.map(|(name, time)| (Some(name), time(&stack.own)));
+        for (below, counts) in [(None, &stack.own.instructions)].into_iter().chain(times) {
+            let counts: Vec<u64> = sides.iter().map(|side| *counts.get(*side)).collect();
+            if counts.iter().any(|count| *count > 0) {
+                let functions: Vec<&str> = stack.functions.iter().copied().chain(below).collect();
+                text += &functions.join(";");
+                text.extend(counts.iter().map(|count| format!(" {count}")));
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+const SVG: Export = Export {
+    name: "svg",
+    about: "a picture of both sides: a differential flame graph",
+    is_compared: true,
+    is_of_instructions: false,
+    has_sides: false,
+    write: |paths, _| write_svg(paths).into_bytes(),
+};
+
+const SVG_HOW: &str = "upper bar: base, blue where the function's own code executed more there; \
+                   lower bar: change, red where it executes more; grey: layouts differ by as much";
+
+/// Of the process alone: interrupts are not what the row costs.
+fn write_svg(paths: &RowPaths) -> String {
+    let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
+    let by = Carried::of_metric(&paths.metric);
+    let mut whole = Sides { base: 0, change: 0 };
+    for of in of_process.iter().filter(|it| it.depth == 0).filter_map(|it| by.of_path(it)) {
+        whole.base += of.base;
+        whole.change += of.change;
+    }
+    let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
+    let said =
+        format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&whole));
+    let none = Flame { unit: by.unit(), bars: Vec::new() };
+    let flame = path_flame(of_process, whole, scale).unwrap_or(none);
+    flame_file([&paths.row, &said], SVG_HOW, &flame)
+}
+
+const LKP: Export = Export {
+    name: "lkp",
+    about: "shares in percent, as in the mails of the 0-day robot",
+    is_compared: false,
+    is_of_instructions: true,
+    has_sides: true,
+    write: |paths, side| write_lkp(paths, side).into_bytes(),
+};
+
+/// The robot's rows have so many functions of a stack.
+const LKP_LEVELS: usize = 5;
+
+/// They begin at this share, and here so do the differences, in points.
+const LKP_LEAST_PERCENT: f64 = 0.05;
+
+const LKP_HEAD: &str = "      base          points      change\n\
+                    --------------------------------------\n";
+
+fn write_lkp(paths: &RowPaths, side: Option<Side>) -> String {
+    let mut rows = LkpRows::default();
+    stacks(paths).for_each(|stack| rows.add(&stack));
+    let mut text = format!("{}: {}\n\n", paths.row, paths.operation);
+    text += if side.is_none() { LKP_HEAD } else { "" };
+    for (kind, of_kind) in
+        [("calltrace", &rows.stacks), ("children", &rows.children), ("self", &rows.own)]
+    {
+        let mut shares: Vec<(&str, Sides<f64>)> =
+            of_kind.iter().map(|(name, counts)| (name.as_str(), rows.shares(counts))).collect();
+        let weight = |share: &Sides<f64>| match side {
+            Some(side) => *share.get(side),
+            None => share.change - share.base,
+        };
+        shares.retain(|(_, share)| weight(share).abs() >= LKP_LEAST_PERCENT);
+        shares.sort_by(|(_, one), (_, other)| weight(one).total_cmp(&weight(other)));
+        for (name, share) in shares {
+            text += &match side {
+                Some(_) => format!("{:>10.2}", weight(&share)),
+                None => {
+                    let Sides { base, change } = share;
+                    format!("{base:>10.2} {:>+15.2} {change:>11.2}", change - base)
+                }
+            };
+            text += &format!("        ktax-profile.{kind}.instructions.{name}\n");
+        }
+    }
+    text
+}
+
+/// Instructions of a region by what the rows name.
+#[derive(Default)]
+struct LkpRows {
+    all: [u64; 2],
+    /// A function and those above it, with all below it.
+    stacks: BTreeMap<String, [u64; 2]>,
+    /// A function, with all below it.
+    children: BTreeMap<String, [u64; 2]>,
+    own: BTreeMap<String, [u64; 2]>,
+}
+
+impl LkpRows {
+    fn add(&mut self, stack: &Stack<'_>) {
+        let own = Side::BOTH.map(|side| *stack.own.instructions.get(side));
+        // The first is the Context.
+        let functions = &stack.functions[1..];
+        // A function that calls itself, and the same functions once more, have it once.
+        let shown = |at: usize| &functions[at.saturating_sub(LKP_LEVELS - 1)..=at];
+        for shown in (0..functions.len()).map(shown).collect::<BTreeSet<_>>() {
+            let shown: Vec<&str> = shown.iter().rev().copied().collect();
+            add_counts(self.stacks.entry(shown.join(".")).or_default(), own);
+        }
+        for function in functions.iter().collect::<BTreeSet<_>>() {
+            add_counts(self.children.entry((*function).to_owned()).or_default(), own);
+        }
+        let function = functions[functions.len() - 1];
+        add_counts(self.own.entry(function.to_owned()).or_default(), own);
+        add_counts(&mut self.all, own);
+    }
+
+    fn shares(&self, counts: &[u64; 2]) -> Sides<f64> {
+        let [base, change] =
+            [0, 1].map(|at| share_percent(counts[at] as f64, self.all[at].max(1) as f64));
+        Sides { base, change }
+    }
+}
+
+fn add_counts(to: &mut [u64; 2], counts: [u64; 2]) {
+    to.iter_mut().zip(counts).for_each(|(to, count)| *to = to.saturating_add(count));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use ktax_model::{Context, METRICS, PathDelta, RowPaths, Side, Sides};
+
+    /// Two functions wait for a lock, and a process leaves its CPU idle in the first.
+    fn waits() -> RowPaths {
+        let both = |count: u64| Sides { base: count, change: 2 * count };
+        let path = |depth: u32, function: &str, wait: u64, idle: u64| PathDelta {
+            wait: both(wait),
+            idle: both(idle),
+            ..PathDelta::with_instructions(depth, function, 100 - u64::from(depth), 90)
+        };
+        let paths =
+            vec![path(0, "entry", 50, 7), path(1, "alloc_fd", 30, 7), path(1, "close_fd", 20, 0)];
+        RowPaths {
+            row: "dup".to_owned(),
+            ops: 1,
+            operation: "one".to_owned(),
+            metric: METRICS[0].name.to_owned(),
+            spread: 0.0,
+            contexts: [(Context::Process, paths)].into(),
+        }
+    }
+
+    #[test]
+    fn what_cpus_wait_is_below_who_takes_the_lock() {
+        let folded = String::from_utf8(FOLDED.of(&waits(), None)).unwrap();
+        for line in [
+            "[process];entry;alloc_fd;[spin-wait] 30 60",
+            "[process];entry;alloc_fd;[idle] 7 14",
+            "[process];entry;close_fd;[spin-wait] 20 40",
+        ] {
+            assert!(folded.lines().any(|found| found == line), "{line}: {folded}");
+        }
+        // A caller waits only in what it calls.
+        assert_eq!(folded.matches("[spin-wait]").count(), 2, "{folded}");
+        let callgrind =
+            String::from_utf8(callgrind::EXPORT.of(&waits(), Some(Side::Base))).unwrap();
+        assert!(callgrind.contains("events: Instructions RepIterations SpinWait Idle\n"));
+        assert!(callgrind.contains("cfn=alloc_fd\ncalls=1 0\n0 99 0 30 7\n"), "{callgrind}");
+    }
+
+    #[test]
+    fn a_form_without_what_decides_the_row_says_so() {
+        let of = |metric: &str| {
+            let paths = RowPaths {
+                row: "stat".to_owned(),
+                ops: 1,
+                operation: "one".to_owned(),
+                metric: metric.to_owned(),
+                spread: 0.0,
+                contexts: Default::default(),
+            };
+            EXPORTS.map(|form| (form.name, form.remark(&paths).is_some()))
+        };
+        assert!(of(METRICS[0].name).iter().all(|(_, is_said)| !is_said));
+        let said: Vec<&str> =
+            of("rep-iterations").iter().filter(|it| it.1).map(|it| it.0).collect();
+        assert_eq!(said, ["folded", "lkp"]);
+    }
+}

@@ -1,0 +1,371 @@
+//! A page for a browser: one file that needs no network and no script, and is the archive of what
+//! it shows.
+//!
+//! Text goes through [`t`], which is the only way from outside into the page.
+
+#[cfg(test)]
+mod contrast;
+mod section;
+mod svg;
+
+pub use svg::flame_file;
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
+use thiserror::Error;
+
+use crate::formats::html::section::{command, section};
+use crate::formats::html::svg::marks;
+use crate::formats::{Format, ReportError};
+use crate::pictures::sweep;
+use crate::view::{Legend, Report, Section, SideLine, View};
+use ktax_host::disk::sha256_base64;
+use ktax_host::text::escape;
+use ktax_model::Saved;
+
+/// Opens in any browser, prints on paper.
+pub const FORMAT: Format = Format {
+    name: "html",
+    file: Some("report.html"),
+    write: |report, _| document(&[report]),
+    several: |all, _| document(all),
+};
+
+const STYLE: &str = concat!(
+    include_str!("html/theme.css"),
+    include_str!("html/style.css"),
+    include_str!("html/flame.css")
+);
+const SCRIPT: &str = concat!(include_str!("html/flame.js"), include_str!("html/script.js"));
+
+/// The whole page. The same reports give the same bytes: it has no date, and nothing of the
+/// machine or the locale.
+fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
+    let title = match reports {
+        [one] => one.view().title,
+        several => format!("{} results of ktax", several.len()),
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (page_head(&title, &format!("script-src 'sha256-{}'; ", sha256_base64(SCRIPT))))
+            body {
+                (marks())
+                (tools())
+                main {
+                    @for one in sweep(reports) { (section(&one, Spot::of_article(0))) }
+                    @for (at, report) in reports.iter().enumerate() {
+                    (article(*report, at + 1))
+                    }
+                }
+                footer {
+                    p { "This page has all its numbers in it: " code { "ktax report FILE" }
+                        " prints them, and " code { "ktax report --json FILE" }
+                        " is for programs." }
+                }
+                script type="application/gzip" id="data" { (PreEscaped(embedded(reports)?)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Ok(shortened(page.into_string()) + "\n")
+}
+
+/// The same page with the elements of pictures closed in the short way of SVG: a tenth less.
+pub fn shortened(page: String) -> String {
+    let leaves = ["circle", "line", "rect", "use", "path"];
+    leaves.iter().fold(page, |page, leaf| page.replace(&format!("></{leaf}>"), "/>"))
+}
+
+/// Nothing is loaded, and no other script runs than those that `scripts` allows.
+fn page_head(title: &str, scripts: &str) -> Markup {
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action \
+         'none'"
+    );
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta name="generator" content=(concat!("ktax ", env!("CARGO_PKG_VERSION")));
+            title { (t(title)) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// What needs the script, which shows it.
+fn tools() -> Markup {
+    html! {
+        nav #tools hidden aria-label="Rows" {
+            label { "Find " input #find type="search" placeholder="row or function" ; }
+            label { "Show "
+                select #only {
+                    option value="" { "every verdict" }
+                    option value="slower" { "▶ slower" }
+                    option value="faster" { "◀ faster" }
+                    option value="below" { "◆ below the threshold" }
+                    option value="none" { "● no detected change" }
+                    option value="unsure" { "○ too few boots, inconclusive" }
+                    option value="failed" { "✕ failed, different work" }
+                }
+            }
+            button #all type="button" { "Open all rows" }
+            button #keys type="button" { "Keys" }
+            span #count role="status" {}
+        }
+        dialog #help aria-label="Keys" {
+            dl {
+                dt { "/" } dd { "find" }
+                dt { "j, k" } dd { "next and previous row" }
+                dt { "Enter" } dd { "open or close the row" }
+                dt { "Esc" } dd { "leave this list" }
+            }
+            form method="dialog" { button { "Close" } }
+        }
+    }
+}
+
+/// One report: the answer, the pictures and tables behind it, and how to read them.
+fn article(report: &dyn Report, number: usize) -> Markup {
+    let view = report.view();
+    let spot = Spot::of_article(number);
+    let has_rows = view.sections.iter().any(|it| matches!(it, Section::Rows { .. }));
+    // What folded rows have need not stand twice.
+    let is_twice = |it: &Section| has_rows && matches!(it, Section::Functions(_));
+    let is_shown = |it: &&Section| !it.is_empty() && !is_twice(it);
+    html! {
+        article {
+            header {
+                h1 { (t(&view.title)) }
+                @if !view.headline.is_empty() { p.headline { (t(&view.headline)) } }
+                (sides_table(&view))
+                @if !view.how.is_empty() { p.note {
+                    (t(&view.how))
+                    @if !view.measured_by.is_empty() { " · " (t(&view.measured_by)) }
+                } }
+            }
+            @for one in view.sections.iter().filter(is_shown) { (section(one, spot)) }
+            @if !view.warnings.is_empty() {
+                (spot.heading("Warnings"))
+                ul { @for one in &view.warnings {
+                    li { (t(&one.fact)) " → " (t(&one.next_step)) }
+                } }
+            }
+            (legend_part(&view.shown_legend(), spot))
+            @if !view.again.is_empty() {
+                (spot.heading("To measure it again"))
+                (command(&view.again))
+            }
+        }
+    }
+}
+
+/// What was compared.
+fn sides_table(view: &View) -> Markup {
+    let [what, beside] = view.side_heads;
+    html! {
+        @if !view.sides.is_empty() {
+            div.wide tabindex="0" {
+                table {
+                    thead { tr {
+                        th.l { "side" }
+                        th.l { (what) }
+                        @if !beside.is_empty() { th.l { (beside) } }
+                    } }
+                    tbody { @for SideLine { side, what, beside: more } in &view.sides { tr {
+                        th scope="row" { (side) }
+                        td.l { code { (t(what)) } }
+                        @if !beside.is_empty() { td.l { code { (t(more)) } } }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+fn legend_part(legend: &Legend, spot: Spot) -> Markup {
+    html! {
+        @if !legend.sentences.is_empty() || !legend.terms.is_empty() {
+            (spot.heading("How to read it"))
+            @if !legend.sentences.is_empty() { p { (t(&legend.sentences.join(" "))) } }
+            @if !legend.terms.is_empty() {
+                dl { @for (term, meaning) in &legend.terms {
+                    dt { (t(term)) } dd { (t(meaning)) }
+                } }
+            }
+        }
+    }
+}
+
+/// A page of a site, as the site's first page lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its file, relative to the first page.
+    pub file: String,
+    /// What it is: a title, or the name of a row.
+    pub title: String,
+    /// What it says, in a sentence.
+    pub answer: String,
+    /// What else tells it from others: a day, a sparkline.
+    pub beside: String,
+}
+
+/// What the first page of a site has, and no other page.
+pub const SITE_MARK: &str = "<body id=\"site\">";
+
+/// The first page of a site: the newest result, the histories, all results.
+pub fn site_index(results: &[Listed], histories: &[Listed]) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (page_head("Results of ktax", ""))
+            body #site { main { article {
+                header {
+                    h1 { "Results of ktax" }
+                    @match results.first() {
+                        Some(newest) => {
+                            p.headline {
+                                a href=(newest.file) { (t(&newest.title)) } ": " (t(&newest.answer))
+                            }
+                        }
+                        None => p.headline { "No result is kept yet." },
+                    }
+                }
+                @if !histories.is_empty() {
+                    h2 { "Rows over kernels" }
+                    (pages_table(histories, ["row", "cost over kernels", "what changed"]))
+                }
+                @if !results.is_empty() {
+                    h2 { "Results" }
+                    (pages_table(results, ["result", "kept on", "answer"]))
+                }
+            } } }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+fn pages_table(pages: &[Listed], heads: [&str; 3]) -> Markup {
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { @for head in heads { th.l { (head) } } } }
+            tbody { @for page in pages { tr {
+                th scope="row" { a href=(page.file) { (t(&page.title)) } }
+                td.l { (t(&page.beside)) }
+                td.l { (t(&page.answer)) }
+            } } }
+        } }
+    }
+}
+
+/// Where on a page something stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Spot {
+    /// Which article, from 1.
+    article: usize,
+    /// How deep below its title.
+    depth: usize,
+}
+
+impl Spot {
+    /// Below the title of an article, the first of which is 1.
+    pub fn of_article(article: usize) -> Spot {
+        Spot { article, depth: 0 }
+    }
+
+    /// A heading below the article's title.
+    pub fn heading(self, text: &str) -> Markup {
+        html! {
+            @match self.depth {
+                0 => h2 { (t(text)) },
+                _ => h3 { (t(text)) },
+            }
+        }
+    }
+
+    /// What links name a row by.
+    pub fn id(self, row: usize) -> String {
+        format!("r{}-{}", self.article, row + 1)
+    }
+
+    /// Within a row.
+    pub fn inner(self) -> Spot {
+        Spot { depth: self.depth + 1, ..self }
+    }
+}
+
+/// Text from outside: what could reorder a line or hide in it is made visible, and markup is none.
+pub struct Text<'a>(&'a str);
+
+/// Text as it may stand in a page.
+pub fn t(text: &str) -> Text<'_> {
+    Text(text)
+}
+
+impl Render for Text<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = Escaper::new(buffer).write_str(&escape(self.0));
+    }
+}
+
+// The messages say what the fields are.
+
+/// What stands before and behind the data of a page.
+const START: &str = "<script type=\"application/gzip\" id=\"data\">";
+const END: &str = "</script>";
+
+/// Why a page cannot be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PageError {
+    #[error("it is a page of ktax without its data, which stands at its end")]
+    NoData,
+    #[error("the data at its end is damaged")]
+    Damaged,
+    #[error("the data at its end has more than {0} bytes")]
+    TooLarge(u64),
+}
+
+/// The results as `--json` prints them, without its line feeds: compressed, in letters and digits.
+fn embedded(reports: &[&dyn Report]) -> Result<String, ReportError> {
+    let all: Vec<Saved> = reports.iter().map(|report| report.saved()).collect();
+    let json = match all.as_slice() {
+        [one] => serde_json::to_string(one)?,
+        several => serde_json::to_string(several)?,
+    };
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory cannot fail.
+    let bytes = gzip.write_all(json.as_bytes()).and_then(|()| gzip.finish()).unwrap_or_default();
+    Ok(STANDARD.encode(bytes))
+}
+
+/// The JSON within a page; `None` if the text is none of ktax's pages. No more than so many bytes
+/// are unpacked.
+///
+/// # Errors
+/// It is such a page, and its data is missing, damaged or too large.
+pub fn results_of_page(text: &str, most: u64) -> Result<Option<String>, PageError> {
+    if !text.starts_with("<!DOCTYPE html>") || !text.contains("content=\"ktax ") {
+        return Ok(None);
+    }
+    let start = text.rfind(START).ok_or(PageError::NoData)? + START.len();
+    let length = text[start..].find(END).ok_or(PageError::NoData)?;
+    let bytes = STANDARD.decode(&text[start..start + length]).map_err(|_| PageError::Damaged)?;
+    let mut json = String::new();
+    let mut limited = GzDecoder::new(bytes.as_slice()).take(most + 1);
+    limited.read_to_string(&mut json).map_err(|_| PageError::Damaged)?;
+    match json.len() as u64 > most {
+        true => Err(PageError::TooLarge(most)),
+        false => Ok(Some(json)),
+    }
+}

@@ -1,0 +1,277 @@
+//! Pictures in SVG. Lengths across are in percent of the width, so that a picture fits a phone, a
+//! screen and a sheet of paper without being scaled; heights are in pixels.
+//!
+//! Here: marks, axes, and the frame that all pictures with two axes share.
+
+mod flame;
+mod plots;
+mod rows;
+
+pub use flame::{flame, flame_file};
+pub use plots::{curves, levels, steps, trail};
+pub use rows::{bars, bridge, dots, forest};
+
+use maud::{Markup, html};
+
+use crate::formats::html::t;
+use crate::number;
+
+/// A mark and its outline, around 0.
+const MARKS: [(&str, &str); 7] = [
+    ("slower", "M-4-5L6 0L-4 5z"),
+    ("faster", "M4-5L-6 0L4 5z"),
+    ("below", "M0-5L5 0L0 5L-5 0z"),
+    ("none", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0"),
+    ("unsure", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0"),
+    ("failed", "M-4-4L4 4M4-4L-4 4"),
+    ("alone", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0"),
+];
+
+/// All marks and the ends of lines, invisible until they are used.
+pub fn marks() -> Markup {
+    html! {
+        svg.marks width="0" height="0" aria-hidden="true" {
+            defs {
+                @for (end, class) in [("from", "base"), ("to", "change")] {
+                    marker id=(end) markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8"
+                        refX="4" refY="4" { circle.(class) cx="4" cy="4" r="4" {} }
+                }
+                @for (name, path) in MARKS {
+                    path id={ "m-" (name) } class={ "m " (name) } d=(path) {}
+                }
+            }
+        }
+    }
+}
+
+/// A mark at a place: across in percent, down in pixels.
+pub fn mark(name: &str, x: &str, y: impl std::fmt::Display) -> Markup {
+    html! { use href={ "#m-" (name) } x=(x) y=(y.to_string()) {} }
+}
+
+/// Pixels above the frame and below it, where the labels of the axis across are.
+const ABOVE: f64 = 26.0;
+const BELOW: f64 = 34.0;
+
+/// A value of an axis: whole where it is, as parameters are.
+pub fn label(value: f64) -> String {
+    let is_whole = value == libm::trunc(value) && value.abs() < 1e9;
+    if is_whole { number::whole(value) } else { number::measured(value) }
+}
+
+/// A length down, for SVG.
+pub fn pixels(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// A frame with two axes.
+pub struct Plot {
+    /// Across.
+    pub x: Axis,
+    /// Up.
+    pub y: Axis,
+    /// Pixels of the frame.
+    pub height: f64,
+}
+
+impl Plot {
+    /// A place in the frame: across in percent, down in pixels.
+    pub fn at(&self, x: f64, y: f64) -> (String, String) {
+        (self.x.percent(x), pixels(self.down(y)))
+    }
+
+    /// How far down a value is, pixels.
+    pub fn down(&self, y: f64) -> f64 {
+        ABOVE + self.height - self.y.at(y) / 100.0 * self.height
+    }
+
+    /// A line from one point to another.
+    pub fn line(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+        let ((x1, y1), (x2, y2)) = (self.at(from.0, from.1), self.at(to.0, to.1));
+        html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
+    }
+
+    /// The way from one point to another as a step: across first.
+    pub fn step(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+        let corner = (to.0, from.1);
+        html! { (self.line(class, from, corner)) (self.line(class, corner, to)) }
+    }
+
+    /// A line over the whole height.
+    pub fn upright(&self, class: &str, x: f64) -> Markup {
+        let x = self.x.percent(x);
+        html! { line.(class) x1=(x) x2=(x) y1=(ABOVE) y2=(ABOVE + self.height) {} }
+    }
+
+    /// The picture: what is in the frame, with the axes around it.
+    pub fn draw(&self, title: &str, labels: [&str; 2], inside: &Markup) -> Markup {
+        let ticks = self.x.ticks().into_iter().map(|tick| (tick, label(tick), "mid"));
+        self.draw_over(title, labels, &ticks.collect::<Vec<_>>(), inside)
+    }
+
+    /// The same with these ticks across: their places, names, and how the names lie.
+    pub fn draw_over(
+        &self,
+        title: &str,
+        labels: [&str; 2],
+        ticks: &[(f64, String, &str)],
+        inside: &Markup,
+    ) -> Markup {
+        let [across, up] = labels;
+        let bottom = ABOVE + self.height;
+        html! {
+            svg.plot width="100%" height=(bottom + BELOW) role="img" {
+                title { (t(title)) }
+                @for tick in self.y.ticks() {
+                    @let down = pixels(self.down(tick));
+                    line.grid x1="0" x2="100%" y1=(down) y2=(down) {}
+                    text.tick x="0" y=(down) dy="-3" { (label(tick)) }
+                }
+                @for (tick, name, lies) in ticks {
+                    (self.upright("grid", *tick))
+                    text.tick.(*lies) x=(self.x.percent(*tick)) y=(bottom + 13.0) { (t(name)) }
+                }
+                text.label x="0" y="10" { (t(up)) }
+                text.label.end x="100%" y=(bottom + 29.0) { (t(across)) }
+                (inside)
+            }
+        }
+    }
+}
+
+/// The empty room at both ends of an axis, percent.
+const MARGIN: f64 = 3.0;
+
+/// How values are spread over an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Spread {
+    /// Evenly.
+    Linear,
+    /// By their logarithm; values are above 0.
+    Log,
+    /// Evenly up to this size, by their logarithm beyond, on both sides of 0.
+    Symlog(f64),
+}
+
+/// An axis from one value to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
+    spread: Spread,
+    ends: (f64, f64),
+}
+
+impl Axis {
+    /// An axis that has all of these values.
+    pub fn of(spread: Spread, values: impl IntoIterator<Item = f64>) -> Axis {
+        let finite = values.into_iter().filter(|value| value.is_finite());
+        let at = finite.map(|value| scaled(spread, value));
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        let ends = at.fold(none, |(low, high), at| (low.min(at), high.max(at)));
+        let ends = match ends {
+            (low, high) if low > high => (0.0, 1.0),
+            (low, high) if low == high => (low - 0.5, high + 0.5),
+            ends => ends,
+        };
+        Axis { spread, ends }
+    }
+
+    /// Where a value is, from 0 to 100.
+    pub fn at(&self, value: f64) -> f64 {
+        let (low, high) = self.ends;
+        let share = (scaled(self.spread, value) - low) / (high - low);
+        MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
+    }
+
+    /// The same as SVG has it: `12.34%`.
+    pub fn percent(&self, value: f64) -> String {
+        percent(self.at(value))
+    }
+
+    /// Round values, few enough to be labelled.
+    pub fn ticks(&self) -> Vec<f64> {
+        let (low, high) = self.ends;
+        match self.spread {
+            Spread::Linear => linear_ticks(low, high),
+            Spread::Log => power_ticks(low, high),
+            Spread::Symlog(limit) => {
+                let is_on = |value: &f64| (low..=high).contains(&scaled(self.spread, *value));
+                let of = |digits: &[f64]| symmetric_values(limit, digits).filter(is_on).collect();
+                let powers: Vec<f64> = of(&[1.0]);
+                let mut ticks = if powers.len() > 4 { powers } else { of(&[1.0, 2.0, 5.0]) };
+                ticks.sort_by(f64::total_cmp);
+                ticks
+            }
+        }
+    }
+}
+
+/// A length across, for SVG.
+pub fn percent(value: f64) -> String {
+    let text = format!("{value:.2}");
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn scaled(spread: Spread, value: f64) -> f64 {
+    match spread {
+        Spread::Linear => value,
+        Spread::Log => libm::log10(value.max(f64::MIN_POSITIVE)),
+        Spread::Symlog(limit) => libm::log1p(value.abs() / limit).copysign(value),
+    }
+}
+
+/// 0, and on both sides these digits times powers of ten, from about a limit on.
+fn symmetric_values(limit: f64, digits: &[f64]) -> impl Iterator<Item = f64> {
+    let start = libm::floor(libm::log10(limit)) as i32;
+    let powers = (start..start + 12).map(|power| libm::pow(10.0, f64::from(power)));
+    let sizes = powers.flat_map(move |power| digits.iter().map(move |digit| digit * power));
+    sizes.flat_map(|size| [size, -size]).chain([0.0])
+}
+
+/// Steps of 1, 2 or 5 times a power of ten.
+fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
+    let rough = (high - low) / 4.0;
+    let power = libm::pow(10.0, libm::floor(libm::log10(rough)));
+    let step = [1.0, 2.0, 5.0, 10.0].map(|it| it * power).into_iter().find(|it| *it >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    let first = (low / step).ceil() as i64;
+    let last = (high / step).floor() as i64;
+    (first..=last).take(9).map(|at| at as f64 * step).collect()
+}
+
+fn power_ticks(low: f64, high: f64) -> Vec<f64> {
+    let (first, last) = (low.ceil() as i32, high.floor() as i32);
+    let powers: Vec<f64> = (first..=last).take(9).map(|power| 10_f64.powi(power)).collect();
+    match powers.len() {
+        0 | 1 => vec![libm::pow(10.0, low), libm::pow(10.0, high)],
+        _ => powers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_all_its_values_and_round_ticks() {
+        let axis = Axis::of(Spread::Linear, [0.0, 100.0]);
+        assert_eq!([0.0, 50.0, 100.0, 1e9].map(|it| axis.percent(it)), ["3%", "50%", "97%", "97%"]);
+        assert_eq!(axis.ticks(), [0.0, 50.0, 100.0]);
+        let axis = Axis::of(Spread::Log, [1.0, 10_000.0]);
+        assert_eq!(axis.percent(100.0), "50%");
+        assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0, 10_000.0]);
+        let axis = Axis::of(Spread::Symlog(0.1), [-1.0, 1.0, 24.0]);
+        assert_eq!(axis.ticks(), [-1.0, -0.1, 0.0, 0.1, 1.0, 10.0]);
+        assert!(axis.at(-0.5) < axis.at(0.0) && axis.at(0.01) > axis.at(0.0));
+    }
+
+    #[test]
+    fn what_is_no_number_breaks_no_axis() {
+        for values in [vec![], vec![f64::NAN], vec![5.0], vec![0.0, 0.0], vec![f64::INFINITY]] {
+            for spread in [Spread::Linear, Spread::Log, Spread::Symlog(0.1)] {
+                let axis = Axis::of(spread, values.clone());
+                assert!((0.0..=100.0).contains(&axis.at(5.0)), "{values:?}");
+                assert!(axis.ticks().len() < 30, "{values:?}");
+            }
+        }
+    }
+}

@@ -1,5 +1,0 @@
-//! A workload on the running kernel.
-
-mod records;
-mod report;
-mod view;

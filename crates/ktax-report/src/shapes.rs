@@ -1,0 +1,439 @@
+//! A [`Comparison`] in the shape of a published table, to lay beside it.
+
+use std::collections::BTreeMap;
+
+use crate::formats::{Page, TextOptions, published_table};
+use crate::view::{Kind, Line, Section, SideLine, Table};
+use crate::{counts, number, verdict, words};
+use ktax_model::{
+    Comparison, ComparisonMethod, Effect, MachineModel, NativeRow, NativeTable, Row, Side, family,
+};
+use ktax_stats::tables::{change_percent, mean, median, percent_change};
+
+/// Whose shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The three tables of the LSM paper of 2002, with the rows of lmbench's summary that it
+    /// leaves out below.
+    Lmbench,
+    /// The performance counters of the PARAVIRT mail of 2009.
+    Counters,
+    /// The fork test of the shared page tables of 2002.
+    Pages,
+}
+
+impl Shape {
+    /// The table, ending in a newline, and below it which rows it has no place for; what the
+    /// Comparison has no rows for is left out.
+    pub fn render(self, comparison: &Comparison, options: TextOptions) -> String {
+        let table = match self {
+            Shape::Lmbench => render_lmbench(comparison, options),
+            Shape::Counters => render_counters(comparison, options),
+            Shape::Pages => render_pages(comparison, options),
+        };
+        let rows = comparison.rows.iter().filter(|row| !self.has(comparison, row));
+        let omitted: Vec<&str> = rows.map(|row| row.row.as_str()).collect();
+        if omitted.is_empty() {
+            return table;
+        }
+        let said = format!(
+            "Omitted, because these tables have no place for them: {}. To print all rows, type \
+             `ktax report` without --layout.",
+            omitted.join(", ")
+        );
+        table + "\n" + &Page::new(options).paragraph(&said)
+    }
+
+    /// Whether a row has a place.
+    fn has(self, comparison: &Comparison, row: &Row) -> bool {
+        match self {
+            Shape::Lmbench => has_lmbench_row(comparison, row),
+            Shape::Counters => true,
+            Shape::Pages => has_page_row(comparison, row),
+        }
+    }
+}
+
+/// For each family of rows that differ in `pages` alone: the overhead, and what is above it.
+fn render_pages(comparison: &Comparison, options: TextOptions) -> String {
+    let overheads = comparison.rows.iter().filter(|row| row.params.get("pages") == Some(&0));
+    let page = Page::new(options);
+    let mut text = page.paragraph(&comparison.title);
+    if overheads.clone().next().is_none() {
+        let missing = "No row has pages=0, what a process costs without extra pages: compare \
+                       with `-w fork-pages`, or with `-w fork-pages:pages=0` and other sizes.";
+        return text + "\n" + &page.paragraph(missing);
+    }
+    for overhead in overheads {
+        text += &pages_table(comparison, overhead, options);
+    }
+    text
+}
+
+/// Whether a row is in one of the tables: with pages beside a row without, both measured.
+fn has_page_row(comparison: &Comparison, row: &Row) -> bool {
+    let title = family(&row.row, "pages");
+    let is_overhead = |row: &&Row| row.params.get("pages") == Some(&0);
+    let overheads = comparison.rows.iter().filter(is_overhead);
+    let none = overheads.filter(|one| family(&one.row, "pages") == title);
+    let is_shown = |none: &Row| {
+        let effect = none.effects().first();
+        effect.is_some_and(|none| {
+            row.params.get("pages") == Some(&0) || pages_cells(row, none).is_some()
+        })
+    };
+    none.into_iter().any(is_shown)
+}
+
+fn pages_table(comparison: &Comparison, overhead: &Row, options: TextOptions) -> String {
+    let Some(none) = overhead.effects().first() else { return String::new() };
+    let (base, change) = (number::count(none.base), number::count(none.change));
+    let title = family(&overhead.row, "pages");
+    let mut text = format!(
+        "\n{}: overhead for creating one process: {base} instructions in base, \
+         {change} in change\n\n",
+        Page::new(options).escape(&title)
+    );
+    let sized = comparison.rows.iter().filter(|row| family(&row.row, "pages") == title);
+    let rows = sized.filter_map(|row| pages_cells(row, none));
+    let header =
+        ["pages", "base\nabove overhead", "per page", "change\nabove overhead", "per page"];
+    text += &published_table(&header, rows.collect(), 0..header.len(), options);
+    let growth = comparison.counts().map(|counts| &counts.growth);
+    for growth in growth.into_iter().flatten().filter(|growth| growth.family == title) {
+        text += &format!("\n{}", Page::new(options).paragraph(&words::growth(growth)));
+    }
+    text
+}
+
+fn pages_cells(row: &Row, none: &Effect) -> Option<Vec<String>> {
+    let effect = row.effects().first()?;
+    let pages = *row.params.get("pages").filter(|pages| **pages > 0)? as f64;
+    let mut cells = vec![number::count(pages)];
+    for above in [effect.base - none.base, effect.change - none.change] {
+        cells.extend([number::delta(above), number::delta(above / pages)]);
+    }
+    Some(cells)
+}
+
+/// A counter: its name, its unit, and how it is called in the guest's values, which are as many
+/// times larger.
+struct Counter {
+    name: &'static str,
+    value: &'static str,
+    divisor: f64,
+    /// Why the exact engine has none.
+    not_exact: &'static str,
+}
+
+const fn counter(
+    name: &'static str,
+    value: &'static str,
+    divisor: f64,
+    not_exact: &'static str,
+) -> Counter {
+    Counter { name, value, divisor, not_exact }
+}
+
+/// In the published order.
+const COUNTERS: [Counter; 9] = [
+    counter("task clock (msecs)", "task-clock-ns", 1e6, "instructions are not time"),
+    counter("CPU migrations", "cpu-migrations", 1.0, "there is one CPU"),
+    counter("context switches", "context-switches", 1.0, "the guest did not say"),
+    counter("page faults", "page-faults", 1.0, "the guest did not say"),
+    counter("CPU cycles", "cycles", 1.0, "QEMU executes instructions, not cycles"),
+    counter("instructions", "instructions", 1.0, "the row failed"),
+    counter("cache references", "cache-references", 1.0, "QEMU has no caches; --model models some"),
+    counter("cache misses", "cache-misses", 1.0, "QEMU has no caches; --model models some"),
+    counter("time elapsed (msecs)", "nanoseconds", 1e6, "instructions are not time"),
+];
+
+/// Behind them, what only the model of a machine counts.
+const MODEL_COUNTERS: [Counter; 4] = [
+    counter("L1 icache misses", "l1i-misses", 1.0, ""),
+    counter("dTLB misses", "dtlb-misses", 1.0, ""),
+    counter("branches", "branches", 1.0, ""),
+    counter("branch misses", "branch-misses", 1.0, ""),
+];
+
+/// Why a model has no misses of the last cache.
+const TOO_SHORT: &str = "(the region is too short for the model)";
+
+/// What its Metrics are called.
+const MODEL_PREFIX: &str = "model-";
+
+type Values = BTreeMap<String, f64>;
+
+/// One table for each row: base, change, what it is, and by how much it changed.
+fn render_counters(comparison: &Comparison, options: TextOptions) -> String {
+    let header = ["base", "change", "", "counter", ""];
+    let model = modelled_machine(comparison);
+    let section = |row: &Row| {
+        let values = Side::BOTH.map(|side| side_values(row, side));
+        let is_modelled = |counter: &Counter| row.effect(&metric_name(counter)).is_some();
+        let why = |counter: &Counter, is_counted: bool| match model {
+            Some(model) if is_modelled(counter) => format!("(model {})", model.name),
+            Some(_) if counter.value == "cache-misses" => TOO_SHORT.to_owned(),
+            _ if is_counted => String::new(),
+            _ => format!("({})", counter.not_exact),
+        };
+        let title = Page::new(options).paragraph(&counters_title(&row.row));
+        let more = MODEL_COUNTERS.iter().filter(|counter| is_modelled(counter));
+        let lines = counter_lines(COUNTERS.iter().chain(more), &values, why);
+        let table = published_table(&header, lines, 0..3, options);
+        format!("\n{title}\n{table}")
+    };
+    comparison.rows.iter().map(section).collect()
+}
+
+/// The machine that was modelled, if any was.
+fn modelled_machine(comparison: &Comparison) -> Option<&MachineModel> {
+    match &comparison.method {
+        ComparisonMethod::Counts(counts) => counts.key.model.as_ref()?.machine(),
+        _ => None,
+    }
+}
+
+fn metric_name(counter: &Counter) -> String {
+    format!("{MODEL_PREFIX}{}", counter.value)
+}
+
+/// What one Side counted in the whole Region.
+fn side_values(row: &Row, side: Side) -> Values {
+    let seen = row
+        .counts()
+        .and_then(|counts| Some(counts.seen.as_ref()?.get(side).clone()))
+        .unwrap_or_default();
+    let mut values: Values = seen.into_iter().map(|(name, value)| (name, value as f64)).collect();
+    if let Some(effect) = row.effects().first() {
+        let per_op = if side == Side::Base { effect.base } else { effect.change };
+        values.insert("instructions".to_owned(), per_op * row.ops as f64);
+    }
+    for effect in row.effects() {
+        if let (Some(name), Some(counts)) =
+            (effect.metric.strip_prefix(MODEL_PREFIX), effect.counts())
+        {
+            values.insert(name.to_owned(), *counts.get(side) as f64);
+        }
+    }
+    values
+}
+
+/// Whether the run was made with `--counters`: each counter has a value then, or a reason.
+fn is_counted(row: &NativeRow) -> bool {
+    let has_clock = row.samples.iter().any(|sample| sample.values.contains_key("task-clock-ns"));
+    has_clock || !row.uncounted.is_empty()
+}
+
+/// What the counters said of native rows that were counted: the medians over their Samples.
+pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
+    let section = |row: &NativeRow| {
+        let why = |counter: &Counter, is_counted: bool| match row.uncounted.get(counter.value) {
+            _ if is_counted => String::new(),
+            Some(reason) => format!("({reason})"),
+            None => "(the run did not say)".to_owned(),
+        };
+        let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
+        let lines = counter_lines(COUNTERS.iter(), &[medians(row)], why).into_iter().map(Line::of);
+        let table = Table { wraps: 2, ..Table::of(columns) }.with(lines);
+        Section::Table { title: counters_title(&row.workload.row), table, notes: Vec::new() }
+    };
+    table.rows.iter().filter(|row| is_counted(row)).map(section)
+}
+
+fn counters_title(row: &str) -> String {
+    format!("Performance counter stats for '{row}'")
+}
+
+fn medians(row: &NativeRow) -> Values {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, value) in row.samples.iter().flat_map(|sample| &sample.values) {
+        all.entry(name.clone()).or_default().push(*value as f64);
+    }
+    all.into_iter().filter_map(|(name, values)| Some((name, median(&values)?))).collect()
+}
+
+/// The values, of two by how much they differ, the counter, and why a value is missing or whose it
+/// is.
+fn counter_lines<'a>(
+    counters: impl Iterator<Item = &'a Counter>,
+    values: &[Values],
+    why: impl Fn(&Counter, bool) -> String,
+) -> Vec<Vec<String>> {
+    let line = |counter: &Counter| {
+        let value =
+            |values: &Values| values.get(counter.value).map(|value| value / counter.divisor);
+        let found: Vec<Option<f64>> = values.iter().map(value).collect();
+        let mut cells: Vec<String> = found.iter().map(|value| value_cell(*value)).collect();
+        if let [base, change] = found.as_slice() {
+            cells.push(change_cell(*base, *change));
+        }
+        cells.push(counter.name.to_owned());
+        let counted = found.iter().all(Option::is_some);
+        cells.push(why(counter, counted));
+        cells
+    };
+    counters.map(line).collect()
+}
+
+fn value_cell(value: Option<f64>) -> String {
+    match value {
+        None => "not counted here".to_owned(),
+        Some(value) if value.fract() == 0.0 => number::whole(value),
+        Some(value) => number::measured(value),
+    }
+}
+
+/// The change in percent of the base, where it says something.
+fn change_cell(base: Option<f64>, change: Option<f64>) -> String {
+    match base.zip(change).and_then(|(base, change)| change_percent(base, change)) {
+        Some(percent) => format!("{}%", number::percent(Some(percent))),
+        None => String::new(),
+    }
+}
+
+/// A line: its name in the published table, and the rows whose mean it is.
+type PublishedLine = (&'static str, &'static [&'static str]);
+
+/// Title, what is better, and lines in the published order.
+const LMBENCH_TABLES: &[(&str, &[PublishedLine])] = &[
+    (
+        "Process tests, instructions per operation, smaller is better",
+        &[
+            ("null call", &["getppid"]),
+            ("null I/O", &["read-1", "write-1"]),
+            ("stat", &["stat"]),
+            ("open/close", &["open-close"]),
+            ("select TCP", &["select-tcp"]),
+            ("sig inst", &["signal-install"]),
+            ("sig handl", &["signal-handle"]),
+            ("fork proc", &["fork-exit"]),
+            ("exec proc", &["fork-exec"]),
+            ("sh proc", &["sh"]),
+        ],
+    ),
+    (
+        "File and VM system, instructions per operation, smaller is better",
+        &[
+            ("0K file create", &["file-create:bytes=0"]),
+            ("0K file delete", &["file-delete:bytes=0"]),
+            ("10K file create", &["file-create:bytes=10240"]),
+            ("10K file delete", &["file-delete:bytes=10240"]),
+            ("mmap latency", &["mmap-latency"]),
+            ("prot fault", &["protection-fault"]),
+            ("page fault", &["page-fault-file"]),
+        ],
+    ),
+    (
+        "Local communication and memory, instructions per KiB, smaller is better",
+        &[
+            ("pipe", &["bw-pipe"]),
+            ("AF Unix", &["bw-unix"]),
+            ("TCP", &["bw-tcp"]),
+            ("file reread", &["file-reread"]),
+            ("mmap reread", &["mmap-reread"]),
+            ("bcopy (libc)", &["bcopy-libc"]),
+            ("bcopy (hand)", &["bcopy-hand"]),
+            ("mem read", &["mem-read"]),
+            ("mem write", &["mem-write"]),
+        ],
+    ),
+    (
+        "Context switching, instructions per switch, smaller is better",
+        &[
+            ("2p/0K", &["context-switch:kib=0,processes=2"]),
+            ("2p/16K", &["context-switch:kib=16,processes=2"]),
+            ("2p/64K", &["context-switch:kib=64,processes=2"]),
+            ("8p/16K", &["context-switch:kib=16,processes=8"]),
+            ("8p/64K", &["context-switch:kib=64,processes=8"]),
+            ("16p/16K", &["context-switch:kib=16,processes=16"]),
+            ("16p/64K", &["context-switch:kib=64,processes=16"]),
+        ],
+    ),
+    (
+        "Local communication latencies, instructions per round trip, smaller is better",
+        &[
+            ("Pipe", &["pipe"]),
+            ("AF UNIX", &["af-unix"]),
+            ("UDP", &["udp"]),
+            ("TCP", &["tcp"]),
+            ("TCP conn", &["tcp-connect"]),
+        ],
+    ),
+    (
+        "Not in the published tables, instructions per operation, smaller is better",
+        &[
+            ("fstat", &["fstat"]),
+            ("select file", &["select-file"]),
+            ("page fault, anonymous", &["page-fault"]),
+            ("page fault, huge", &["page-fault-thp"]),
+            ("page fault, file, one page", &["page-fault-file-1"]),
+            ("page fault, copy on write", &["page-fault-cow"]),
+        ],
+    ),
+];
+
+/// The published tables, with the verdicts that they did not have.
+fn render_lmbench(comparison: &Comparison, options: TextOptions) -> String {
+    let page = Page::new(options);
+    let mut text = page.paragraph(&format!("LMBench-style microbenchmarks: {}", comparison.title));
+    if let Some(counts) = comparison.counts() {
+        for SideLine { side, what, beside } in counts::sides(counts) {
+            text += &page.paragraph(&format!("{side}: {what} {beside}"));
+        }
+        text += &page.paragraph(&words::counts_header(counts));
+    }
+    for (title, lines) in LMBENCH_TABLES {
+        let rows: Vec<Vec<String>> =
+            lines.iter().filter_map(|line| lmbench_cells(comparison, line)).collect();
+        if !rows.is_empty() {
+            let header = ["Test Type", "base", "change", "% Overhead\nwith change", "verdict"];
+            let table = published_table(&header, rows, 1..4, options);
+            text += &format!("\n{title}:\n{table}");
+        }
+    }
+    text + "\n" + &page.paragraph("Modelled on LMBench; not LMBench's own results.")
+}
+
+/// Whether a row is in one of the lines; a mean of several rows needs all of them.
+fn has_lmbench_row(comparison: &Comparison, row: &Row) -> bool {
+    let mut lines = LMBENCH_TABLES.iter().flat_map(|(_, lines)| *lines);
+    lines.any(|(_, names)| names.contains(&&*row.row) && line_rows(comparison, names).is_some())
+}
+
+/// The rows of a line, if the Comparison has them all.
+fn line_rows<'a>(comparison: &'a Comparison, names: &[&str]) -> Option<Vec<&'a Row>> {
+    let of_row = |name: &&str| comparison.rows.iter().find(|row| row.row == *name);
+    names.iter().map(of_row).collect()
+}
+
+fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Option<Vec<String>> {
+    let rows = line_rows(comparison, names)?;
+    let headlines: Vec<&Effect> = rows.iter().filter_map(|row| row.effects().first()).collect();
+    let mut verdicts: Vec<String> = rows.iter().map(|row| verdict::cell(row).text).collect();
+    verdicts.dedup();
+    let verdict = verdicts.join(" / ");
+    if headlines.len() < rows.len() {
+        return Some(vec![
+            (*name).to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+            verdict,
+        ]);
+    }
+    let mean_of = |of: fn(&Effect) -> f64| {
+        mean(&headlines.iter().map(|effect| of(effect)).collect::<Vec<f64>>())
+    };
+    let (base, change) = (mean_of(|effect| effect.base)?, mean_of(|effect| effect.change)?);
+    // Instructions: less is better, as of the times in the original's tables.
+    let overhead = (base != 0.0).then(|| percent_change(base, change));
+    let percent = number::percent(overhead);
+    Some(vec![
+        (*name).to_owned(),
+        number::count(base),
+        number::count(change),
+        percent + "%",
+        verdict,
+    ])
+}

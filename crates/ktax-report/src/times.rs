@@ -1,0 +1,382 @@
+//! Comparisons of times of pairs, as a report.
+
+use crate::view::{
+    Cell, FailureReason, Kind, Legend, Line, Note, Picture, Records, RowDetail, Section, SideLine,
+    Table, Trail, Value, View,
+};
+use crate::{again, changes, number, pictures, verdict, words};
+use ktax_host::text::counted;
+use ktax_model::{
+    Comparison, Crossing, Facts, Ratio, Row, Side, Sides, TimedSubject, TimesComparison,
+    TimesEvidence, fact,
+};
+
+/// The table, then why rows have no answer, what failed, and how good the measurement was.
+pub fn view(comparison: &Comparison, times: &TimesComparison) -> View {
+    let rows = comparison.rows.iter().filter_map(|row| Some((row, row.times()?)));
+    let rows: Vec<TimedRow<'_>> = rows.collect();
+    let failures = changes::failures(
+        &comparison.rows,
+        |failed| match failed.boots {
+            1 => (format!("1 boot of the {}", failed.side.name()), String::new()),
+            boots => (format!("{boots} boots of the {}", failed.side.name()), String::new()),
+        },
+        |failed| failed.failure.next_step_of_times(times.plan.is_guest(failed.side)),
+    );
+    let by_size = pictures::by_size(&comparison.rows);
+    let timed = by_size.iter().filter_map(|row| Some((*row, row.times()?)));
+    let timed: Vec<TimedRow<'_>> = timed.collect();
+    let mut sections = vec![
+        pictures::forest(&by_size, comparison.threshold_percent, pictures::INTERVAL),
+        Section::table(rows_table(&rows)),
+        details(comparison, times, &timed),
+    ];
+    sections.extend(pictures::family_curves(&comparison.rows, "ns", &times.crossings));
+    sections.extend([
+        unfit_sentences(times),
+        bare_metal_speed(&rows, times),
+        crossing_sentences(times),
+        unanswered_rows(&rows, times),
+        failures,
+        controls_table(&rows),
+    ]);
+    View {
+        title: comparison.title.clone(),
+        headline: verdict::headline(&comparison.rows),
+        sides: sides(times),
+        side_heads: ["kernel", "what it is"],
+        how: how_measured(times),
+        measured_by: String::new(),
+        again: again::times_command(&comparison.rows, comparison.threshold_percent, times),
+        sections,
+        warnings: comparison.warnings.clone(),
+        legend: legend(comparison, &rows),
+    }
+}
+
+/// What the columns are.
+fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
+    let threshold = comparison.threshold_percent;
+    let family = |headline| rows.iter().filter(|(row, _)| row.headline == headline).count();
+    let secondary = match family(false) {
+        0 => String::new(),
+        rows => format!("; Benjamini-Hochberg-corrected over {}", counted(rows, "secondary row")),
+    };
+    let verdict = format!(
+        "slower or faster: by at least {threshold} %, and significant at 5 % (Holm-corrected over \
+         {}{secondary})",
+        counted(family(true), "row")
+    );
+    let mde = words::MDE;
+    let terms = [
+        ("base, change", "median over the boots; each boot counts as the median of its loops"),
+        ("ratio", "change over base (Hodges-Lehmann estimate), with its signed-rank interval"),
+    ];
+    let all = ["Times are per operation.".to_owned()].into_iter();
+    Legend::of(all.chain(words::programs(&comparison.rows))).with(terms).with([
+        (
+            "MDE %",
+            format!("{mde}: the smallest change that nine of ten such runs would have found"),
+        ),
+        ("verdict", verdict),
+        ("A/A ratio", "base against base; 1 on a fair machine".to_owned()),
+        (
+            "between boots",
+            "share of the base's variance that lies between boots, not between the loops of one; \
+             if it is near 0, more loops help as much as more pairs"
+                .to_owned(),
+        ),
+    ])
+}
+
+/// What was compared.
+fn sides(times: &TimesComparison) -> Vec<SideLine> {
+    let line = |side: Side| SideLine {
+        side: side.name(),
+        what: times.facts.get(side).get(fact::KERNEL).cloned().unwrap_or_default(),
+        beside: subject_words(times.plan.subjects.get(side)),
+    };
+    Side::BOTH.map(line).to_vec()
+}
+
+/// What makes a Side what it is.
+fn subject_words(subject: &TimedSubject) -> String {
+    if subject.bare_metal {
+        return "bare metal".to_owned();
+    }
+    let mut words: Vec<String> = subject.kernel.iter().cloned().collect();
+    words.extend((!subject.boot_line.is_empty()).then(|| subject.boot_line.clone()));
+    words.extend(subject.sysctl.iter().map(|(name, value)| format!("{name}={value}")));
+    words.extend(subject.thp.iter().map(|thp| format!("thp={thp}")));
+    words.extend(subject.governor.iter().map(|governor| format!("governor={governor}")));
+    if !subject.prefix.is_empty() {
+        let prefix = shlex::try_join(subject.prefix.iter().map(String::as_str));
+        words.push(format!("prefix={}", prefix.unwrap_or_else(|_| subject.prefix.join(" "))));
+    }
+    if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
+}
+
+/// How it was measured.
+fn how_measured(times: &TimesComparison) -> String {
+    let engine = &times.plan.engine;
+    let loops = counted(times.plan.loops as usize, "loop");
+    let pairs = counted(times.pairs, "pair");
+    let controls = counted(times.controls, "A/A pair");
+    let machine = machine_words(&times.facts);
+    match times.plan.is_in_blocks() {
+        true => format!(
+            "{engine} · {pairs} and {controls} of blocks, one block in each boot of this machine \
+             · {loops} in each process{machine}"
+        ),
+        false => format!(
+            "{engine} · {pairs} and {controls} of fresh boots, in randomized order (seed {}) · \
+             {loops} in each boot{machine}",
+            times.seed
+        ),
+    }
+}
+
+/// The machine, of guests the one they run on: what is the same on both Sides and changes times.
+fn machine_words(facts: &Sides<Facts>) -> String {
+    let Sides { base, change } = facts;
+    let said = |facts: &Facts, name: &str| {
+        facts.get(&fact::of_machine(name)).or_else(|| facts.get(name)).cloned()
+    };
+    let named =
+        [fact::CPU, fact::GOVERNOR, fact::THP, fact::CLOCK].into_iter().filter_map(|name| {
+            let value = said(base, name).filter(|it| said(change, name).as_ref() == Some(it))?;
+            Some(if name == fact::CPU { value } else { format!("{name} {value}") })
+        });
+    named.map(|fact| format!(" · {fact}")).collect()
+}
+
+const TABLE_COLUMNS: [(&str, Kind); 7] = [
+    ("workload", Kind::Row),
+    ("base ns", Kind::Number),
+    ("change ns", Kind::Number),
+    ("ratio\n(95 %)", Kind::Number),
+    ("pairs", Kind::Number),
+    ("MDE %", Kind::Number),
+    ("verdict", Kind::Verdict),
+];
+
+/// One line for each row; those that do not decide belong to those above them.
+fn rows_table(rows: &[(&Row, &TimesEvidence)]) -> Table {
+    // The times give way: the ratio is the answer.
+    let gives_way = vec![vec![4], vec![5], vec![1, 2]];
+    Table { gives_way, ..Table::of(TABLE_COLUMNS) }
+        .with(rows.iter().map(|(row, times)| row_line(row, times)))
+}
+
+fn row_line(row: &Row, times: &TimesEvidence) -> Line {
+    let ns = |side: Side| times.ns.get(side).map(number::measured).unwrap_or_default();
+    let cells = [
+        row.row.clone(),
+        ns(Side::Base),
+        ns(Side::Change),
+        times.ratio.map(shown_ratio).unwrap_or_default(),
+        times.pairs.to_string(),
+        times.detectable_percent.map(number::limit).unwrap_or_default(),
+    ];
+    let line = Line::of(cells).and(Cell::verdict(row.verdict, ""));
+    Line { is_part: !row.headline, ..line }
+}
+
+/// `1.028 (1.024…1.032)`
+fn shown_ratio(ratio: Ratio) -> String {
+    let high = ratio.high.map_or("∞".to_owned(), |high| format!("{high:.3}"));
+    format!("{:.3} ({:.3}…{high})", ratio.estimate, ratio.low)
+}
+
+const HOW_TO_READ: &str = "Each mark is one pair, in the order of time: filled ones are change over \
+                     base, hollow ones are A/A pairs, base over base. The band is the interval of \
+                     the ratio. A dashed line marks where the results so far were tested. A drift \
+                     of the machine shows as a slope of the hollow marks.";
+
+/// One for each row, in the Plan's order.
+fn details(comparison: &Comparison, times: &TimesComparison, rows: &[TimedRow<'_>]) -> Section {
+    let rows = rows.iter().map(|row| row_detail(comparison, times, row)).collect();
+    Section::Rows { rows, how: HOW_TO_READ.to_owned() }
+}
+
+fn row_detail(
+    comparison: &Comparison,
+    times: &TimesComparison,
+    (row, evidence): &TimedRow<'_>,
+) -> RowDetail {
+    let trail =
+        Trail { pairs: evidence.series.clone(), looks: times.looks.clone(), ratio: evidence.ratio };
+    let mut said = vec![format!("{}. One operation: {}.", row.title, row.operation)];
+    said.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
+    RowDetail {
+        row: row.row.clone(),
+        answer: evidence.ratio.map(|it| format!("ratio {}", shown_ratio(it))).unwrap_or_default(),
+        verdict: Cell::verdict(row.verdict, ""),
+        sections: vec![
+            Section::Sentences(said),
+            Section::Picture {
+                title: "Pairs in the order of time".to_owned(),
+                picture: Picture::Trail(trail),
+                how: String::new(),
+            },
+            pair_numbers(evidence),
+        ],
+        again: again::times_command(
+            std::slice::from_ref(*row),
+            comparison.threshold_percent,
+            times,
+        ),
+    }
+}
+
+fn pair_numbers(times: &TimesEvidence) -> Section {
+    let line = |name: &str, value: String| Line::of([name.to_owned(), value]);
+    let control = times.control.map(|control| {
+        let pairs = counted(control.pairs, "A/A pair");
+        line("base over base", format!("{} over {pairs}", shown_ratio(control.ratio)))
+    });
+    let p = format!("{:.4} (corrected over {})", times.p_adjusted, counted(times.family, "row"));
+    let lines = [line("p", p)].into_iter().chain(control);
+    Section::table(Table::of([("", Kind::Words), ("", Kind::Words)]).with(lines))
+}
+
+/// A row with what its pairs say.
+type TimedRow<'a> = (&'a Row, &'a TimesEvidence);
+
+/// Why there are no verdicts at all, or fewer than one might expect.
+fn unfit_sentences(times: &TimesComparison) -> Section {
+    let blocks = times.plan.is_in_blocks().then(|| {
+        "Blocks give less certainty than pairs of boots: whatever else changed between two boots \
+         of this machine looks like the change, and more processes in a boot do not help. A \
+         verdict needs 10 pairs of neighbouring blocks and 8 A/A pairs: 36 boots, in the order \
+         that `ktax run` asks for."
+            .to_owned()
+    });
+    Section::Sentences(times.unfit.iter().cloned().chain(blocks).collect())
+}
+
+/// Why single rows have no answer, each reason once.
+fn unanswered_rows(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
+    let mut reasons: Vec<FailureReason> = Vec::new();
+    for (row, _) in rows.iter().filter(|(row, _)| row.reason != times.unfit) {
+        let Some(reason) = &row.reason else { continue };
+        let why = format!("{}: {reason}", row.verdict.text());
+        match reasons.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.rows.push(row.row.clone()),
+            None => {
+                reasons.push(FailureReason {
+                    rows: vec![row.row.clone()],
+                    why,
+                    ..FailureReason::default()
+                });
+            }
+        }
+    }
+    Section::Reasons { title: "Rows without an answer:".to_owned(), reasons }
+}
+
+/// What guests keep of bare metal's speed, in percent of it: the inverse of the ratio.
+fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
+    let note = |(row, times): &TimedRow<'_>| {
+        let Ratio { estimate, low, high } = times.ratio?;
+        let [most, least] = [low, high.unwrap_or(f64::INFINITY)].map(|ratio| 100.0 / ratio);
+        let text = format!("{:.1} % ({least:.1}…{most:.1})", 100.0 / estimate);
+        Some(Note { row: row.row.clone(), text })
+    };
+    let has_guest = times.plan.subjects.base.bare_metal;
+    let answered = rows.iter().filter(|(row, _)| has_guest && row.verdict.is_answer());
+    let title = "The guest's speed, in percent of bare metal's:".to_owned();
+    Section::Notes { title, notes: answered.filter_map(note).collect() }
+}
+
+/// Where curves cross.
+fn crossing_sentences(times: &TimesComparison) -> Section {
+    let sentence = |crossing: &Crossing| {
+        let Crossing { family, parameter, between: (from, to), at, ratios, certain } = crossing;
+        let certain = match certain {
+            true => "",
+            false => " This may be chance: not both ratios differ from 1 by more than noise.",
+        };
+        format!(
+            "{family}: the curves cross at about {parameter}={}. The ratio is {} at \
+             {parameter}={from}, and {} at {parameter}={to}.{certain}",
+            number::measured(*at),
+            shown_ratio(ratios.0),
+            shown_ratio(ratios.1),
+        )
+    };
+    Section::Sentences(times.crossings.iter().map(sentence).collect())
+}
+
+/// How fair the machine is, and where its noise is.
+fn controls_table(rows: &[TimedRow<'_>]) -> Section {
+    let columns = [
+        ("workload", Kind::Row),
+        ("A/A ratio\n(99 %)", Kind::Number),
+        ("between boots\n%", Kind::Number),
+    ];
+    let line = |(row, times): &TimedRow<'_>| {
+        let control = times.control.map(|control| shown_ratio(control.ratio));
+        let between = times.between_boots_percent.map(|percent| format!("{percent:.0}"));
+        let is_known = control.is_some() || between.is_some();
+        let cells = [row.row.clone(), control.unwrap_or_default(), between.unwrap_or_default()];
+        is_known.then(|| Line { is_part: !row.headline, ..Line::of(cells) })
+    };
+    Section::Table {
+        title: "How fair and how noisy the machine was".to_owned(),
+        table: Table::of(columns).with(rows.iter().filter_map(line)),
+        notes: Vec::new(),
+    }
+}
+
+const RECORD_COLUMNS: [&str; 16] = [
+    "workload",
+    "operation",
+    "headline",
+    "verdict",
+    "base_ns",
+    "change_ns",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "pairs",
+    "family",
+    "p_adjusted",
+    "detectable_percent",
+    "controls",
+    "why",
+    "failures",
+];
+
+/// Unrounded, one line for each row.
+pub fn records(comparison: &Comparison) -> Records {
+    let mut records = Records::of(RECORD_COLUMNS);
+    for row in &comparison.rows {
+        if let Some(times) = row.times() {
+            records.push(record_line(row, times));
+        }
+    }
+    records
+}
+
+fn record_line(row: &Row, times: &TimesEvidence) -> [Value; 16] {
+    let ratio = |part: fn(Ratio) -> Option<f64>| Value::from(times.ratio.and_then(part));
+    [
+        (&row.row).into(),
+        (&row.operation).into(),
+        row.headline.into(),
+        row.verdict.text().into(),
+        times.ns.base.into(),
+        times.ns.change.into(),
+        ratio(|it| Some(it.estimate)),
+        ratio(|it| Some(it.low)),
+        ratio(|it| it.high),
+        times.pairs.into(),
+        times.family.into(),
+        times.p_adjusted.into(),
+        times.detectable_percent.into(),
+        times.control.map_or(0, |control| control.pairs).into(),
+        row.reason.as_deref().unwrap_or_default().into(),
+        row.failed_boots().into(),
+    ]
+}

@@ -1,0 +1,518 @@
+//! The content of a page, whatever its format: plain data that says what each part is.
+//!
+//! Text is as it came. Each format escapes it in its own way.
+
+mod picture;
+mod table;
+
+pub use picture::{
+    Bar, BarKind, Bridge, BridgeBar, Curves, Dots, Flame, FlameBar, Forest, ForestLine,
+    KernelLevel, KernelPoint, Levels, Picture, SideCurve, Steps, Trail,
+};
+pub use table::{Cell, Column, Kind, Line, Table};
+
+use crate::number;
+use ktax_host::text::counted;
+use ktax_model::{FORMAT, Saved, SavedResult, Warning};
+
+/// What a page shows, in the order in which it is read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    /// One line.
+    pub title: String,
+    /// The answer in a sentence; empty where there is none.
+    pub headline: String,
+    /// What was compared; empty where nothing was.
+    pub sides: Vec<SideLine>,
+    /// What [`SideLine::what`] and [`SideLine::beside`] are: `kernel`, `boot line`. The second is
+    /// empty where there is nothing beside.
+    pub side_heads: [&'static str; 2],
+    /// How it was measured; empty where that needs no words.
+    pub how: String,
+    /// The programs that measured it, for pages that outlive a release; empty where they do not
+    /// matter.
+    pub measured_by: String,
+    /// The words of the command line that measures the same again; empty where no one does.
+    pub again: Vec<String>,
+    /// The answer first, then what is behind it.
+    pub sections: Vec<Section>,
+    /// Facts to know.
+    pub warnings: Vec<Warning>,
+    /// What the numbers and the columns are.
+    pub legend: Legend,
+}
+
+impl View {
+    /// The legend of a page that has something to explain: not of a table whose rows all failed.
+    pub fn shown_legend(&self) -> Legend {
+        let tables = || self.sections.iter().filter_map(Section::as_table);
+        match tables().next().is_none() || tables().any(Table::has_numbers) {
+            true => self.legend.clone(),
+            false => Legend::default(),
+        }
+    }
+}
+
+/// What stands at the end of a page, for whoever sees such a page for the first time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Legend {
+    /// What all numbers are.
+    pub sentences: Vec<String>,
+    /// Words of the page, such as the head of a column, with what each means.
+    pub terms: Vec<(&'static str, String)>,
+}
+
+impl Legend {
+    /// Sentences alone.
+    pub fn of<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Legend {
+        Legend { sentences: sentences.into_iter().map(Into::into).collect(), terms: Vec::new() }
+    }
+
+    /// The same with these words.
+    pub fn with<T: Into<String>>(
+        mut self,
+        terms: impl IntoIterator<Item = (&'static str, T)>,
+    ) -> Legend {
+        self.terms.extend(terms.into_iter().map(|(term, meaning)| (term, meaning.into())));
+        self
+    }
+}
+
+/// One of the things that were compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SideLine {
+    /// `base` or `change`.
+    pub side: &'static str,
+    /// What it is: a kernel, a command.
+    pub what: String,
+    /// What it has beside that.
+    pub beside: String,
+}
+
+/// A result that can be shown in every format.
+pub trait Report {
+    /// What people see.
+    fn view(&self) -> View;
+
+    /// What programs that read tables get.
+    fn records(&self) -> Records;
+
+    /// Everything.
+    fn result(&self) -> SavedResult;
+
+    /// The same as it is kept on disk, with its answer in a sentence.
+    fn saved(&self) -> Saved {
+        let headline = self.view().headline;
+        Saved { format: FORMAT, name: String::new(), headline, dir: None, result: self.result() }
+    }
+}
+
+/// Unrounded lines for programs that read tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Records {
+    /// The columns.
+    pub header: Vec<String>,
+    /// One value for each column.
+    pub lines: Vec<Vec<Value>>,
+}
+
+/// What stands in a place of [`Records`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// There is none.
+    Nothing,
+    /// A text, which may be from outside.
+    Text(String),
+    /// A count.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Records {
+    /// No lines yet.
+    pub fn of<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
+        Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
+    }
+
+    /// Adds a line; what it lacks at its end is nothing.
+    pub fn push(&mut self, line: impl IntoIterator<Item = Value>) {
+        let mut line: Vec<Value> = line.into_iter().collect();
+        line.resize(self.header.len(), Value::Nothing);
+        self.lines.push(line);
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Value {
+        Value::Text(text.clone())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Count(count)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Value {
+        Value::Count(count as u64)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Value {
+        Value::Flag(flag)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Nothing, Into::into)
+    }
+}
+
+/// A part of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Section {
+    /// Sentences, a paragraph each.
+    Sentences(Vec<String>),
+    /// A table below its title, which may be empty, and above notes on it.
+    Table {
+        /// What it is of.
+        title: String,
+        /// The table.
+        table: Table,
+        /// Sentences on it.
+        notes: Vec<String>,
+    },
+    /// The functions that carry a row's delta.
+    Functions(Functions),
+    /// Metrics that changed beside the headline.
+    AlsoChanged {
+        /// What they are.
+        title: String,
+        /// One for each row and Metric.
+        changes: Vec<MetricChange>,
+    },
+    /// What is to be said of single rows.
+    Notes {
+        /// What they say.
+        title: String,
+        /// One for each.
+        notes: Vec<Note>,
+    },
+    /// Rows without an answer, by the reason for it.
+    Reasons {
+        /// What follows from them.
+        title: String,
+        /// One for each reason.
+        reasons: Vec<FailureReason>,
+    },
+    /// A list.
+    Items {
+        /// What it is of.
+        title: String,
+        /// One for each.
+        items: Vec<String>,
+    },
+    /// What formats without pictures show where others draw one.
+    InWords(Box<Section>),
+    /// A picture, in formats that can draw.
+    Picture {
+        /// What it shows.
+        title: String,
+        /// The picture.
+        picture: Picture,
+        /// How to read it.
+        how: String,
+    },
+    /// What is known of each row, in formats that can fold it away; others have [`Functions`].
+    Rows {
+        /// One for each.
+        rows: Vec<RowDetail>,
+        /// How to read the pictures of them all.
+        how: String,
+    },
+    /// Parts for who looks closer, in formats that can fold them away; others leave them out.
+    Folded {
+        /// What is folded away.
+        summary: String,
+        /// The parts.
+        sections: Vec<Section>,
+    },
+    /// A shell's line to be copied as it is.
+    Command {
+        /// What it does.
+        sentence: String,
+        /// The line.
+        command: String,
+    },
+    /// A command that measures or shows more: each format quotes its words, and breaks the line
+    /// where it is too wide.
+    Again {
+        /// What it does.
+        sentence: String,
+        /// The words.
+        words: Vec<String>,
+    },
+}
+
+/// A Metric of a row that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricChange {
+    /// The row.
+    pub row: String,
+    /// The Metric.
+    pub metric: String,
+    /// From what to what.
+    pub from_to: String,
+    /// By how much.
+    pub delta: String,
+    /// By how much in percent.
+    pub percent: String,
+    /// The Metric's Verdict.
+    pub verdict: Cell,
+}
+
+/// What is to be said of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The row.
+    pub row: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// Why rows have no answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailureReason {
+    /// The boots that failed: `boot`, `boots`, `12 boots of the change`; empty where it is of none.
+    pub boots: String,
+    /// The boot's name, or those of `boots`; empty where they are counted.
+    pub name: String,
+    /// The rows.
+    pub rows: Vec<String>,
+    /// Why.
+    pub why: String,
+    /// What to do; empty where that is said already.
+    pub next_step: String,
+}
+
+/// What is known of one row, for who looks closer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowDetail {
+    /// The row.
+    pub row: String,
+    /// Its answer in some words: `+404.00 instructions (+1.22 %)`.
+    pub answer: String,
+    /// What follows.
+    pub verdict: Cell,
+    /// What is behind it.
+    pub sections: Vec<Section>,
+    /// The words of the command line that measures this row again; empty where no one does.
+    pub again: Vec<String>,
+}
+
+impl Section {
+    /// A table without title and notes.
+    pub fn table(table: Table) -> Section {
+        Section::Table { title: String::new(), table, notes: Vec::new() }
+    }
+
+    /// The table, if it is one and has lines.
+    pub fn as_table(&self) -> Option<&Table> {
+        match self {
+            Section::Table { table, .. } if !table.lines.is_empty() => Some(table),
+            Section::InWords(section) => section.as_table(),
+            _ => None,
+        }
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Section::Sentences(sentences) => sentences.is_empty(),
+            Section::Table { table, .. } => table.lines.is_empty(),
+            Section::Functions(functions) => functions.lines.is_empty(),
+            Section::AlsoChanged { changes, .. } => changes.is_empty(),
+            Section::Notes { notes, .. } => notes.is_empty(),
+            Section::Reasons { reasons, .. } => reasons.is_empty(),
+            Section::Items { items, .. } => items.is_empty(),
+            Section::InWords(section) => section.is_empty(),
+            Section::Picture { picture, .. } => picture.is_empty(),
+            Section::Rows { rows, .. } => rows.is_empty(),
+            Section::Folded { sections, .. } => sections.iter().all(Section::is_empty),
+            Section::Command { command, .. } => command.is_empty(),
+            Section::Again { words, .. } => words.is_empty(),
+        }
+    }
+
+    /// Whether a format of words alone has nothing to show of it.
+    pub fn is_wordless(&self) -> bool {
+        let is_for_pages =
+            matches!(self, Section::Picture { .. } | Section::Rows { .. } | Section::Folded { .. });
+        self.is_empty() || is_for_pages
+    }
+}
+
+impl MetricChange {
+    /// All of them as a table.
+    pub fn table(changes: &[MetricChange]) -> Table {
+        const COLUMNS: [(&str, Kind); 6] = [
+            ("workload", Kind::Row),
+            ("metric", Kind::Words),
+            ("base →\nchange", Kind::Number),
+            ("delta", Kind::Number),
+            ("delta %", Kind::Number),
+            ("verdict", Kind::Verdict),
+        ];
+        let lines = changes.iter().map(|it| {
+            let words = [&it.row, &it.metric, &it.from_to, &it.delta, &it.percent];
+            Line::of(words.map(String::as_str)).and(it.verdict.clone())
+        });
+        Table { gives_way: vec![vec![2]], ..Table::of(COLUMNS) }.with(lines)
+    }
+}
+
+/// The functions that carry a row's delta.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Functions {
+    /// The row.
+    pub row: String,
+    /// What it changed by: `+404.00 instructions (+1.22 %, the same in every layout)`.
+    pub effect: String,
+    /// The same in percent of the base, without its sign; infinite where the base is 0.
+    pub size_percent: f64,
+    /// What one operation is.
+    pub operation: String,
+    /// What [`FunctionLine::other`] counts.
+    pub other: &'static str,
+    /// Whether all of them are shown, however many.
+    pub is_whole: bool,
+    /// The largest first.
+    pub lines: Vec<FunctionLine>,
+    /// The call paths that carry most, if they are known.
+    pub paths: Vec<PathLine>,
+}
+
+/// A place in the kernel that carries much of a row's delta.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathLine {
+    /// The last of the functions that lead there: `vfs_open → do_dentry_open → security_file_open`.
+    pub path: String,
+    /// Its delta per operation, with all that it calls.
+    pub delta: f64,
+    /// That in percent of the row's.
+    pub share_percent: f64,
+    /// The feature that the CPU lacks, for which one Side alone goes there; `None` of most places.
+    pub lacking: Option<&'static str>,
+}
+
+/// What one function contributes, per operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionLine {
+    /// Its symbol.
+    pub function: String,
+    /// Change minus base of what the effect counts.
+    pub delta: f64,
+    /// From what to what: `25.00 → 168.00`.
+    pub from_to: String,
+    /// Change minus base of what else it counts.
+    pub other: f64,
+}
+
+/// What is less than this share of the largest delta is noise beside it.
+const NOISE_SHARE: f64 = 0.01;
+
+/// How many functions say something, of which these are the delta and what else changed, the
+/// largest delta first: up to the last that is no noise beside the largest of either, and at least
+/// one.
+pub fn telling(functions: &[[f64; 2]]) -> usize {
+    let largest =
+        [0, 1].map(|kind| functions.iter().map(|deltas| deltas[kind].abs()).fold(0.0, f64::max));
+    let is_telling = |deltas: &[f64; 2]| {
+        deltas
+            .iter()
+            .zip(largest)
+            .any(|(delta, most)| *delta != 0.0 && delta.abs() >= most * NOISE_SHARE)
+    };
+    let last = functions.iter().rposition(is_telling);
+    last.map_or(functions.len().min(1), |last| last + 1)
+}
+
+impl Functions {
+    /// The delta, the function, from what to what, and what else changed: at most so many lines,
+    /// none of a function that carries next to nothing, and one for all others together. All
+    /// functions where all are to be shown.
+    pub fn largest(&self, most: usize) -> Vec<[String; 4]> {
+        let deltas: Vec<[f64; 2]> =
+            self.lines.iter().map(|line| [line.delta, line.other]).collect();
+        let most = if self.is_whole { usize::MAX } else { most.min(telling(&deltas)) };
+        let (shown, others) = self.lines.split_at(self.lines.len().min(most));
+        let line = |line: &FunctionLine| {
+            let (delta, other) = (number::delta(line.delta), self.other(line.other));
+            [delta, line.function.clone(), line.from_to.clone(), other]
+        };
+        let sum = |of: fn(&FunctionLine) -> f64| others.iter().map(of).sum::<f64>();
+        let rest = (!others.is_empty()).then(|| {
+            let name = format!("… {}", counted(others.len(), "more function"));
+            let (delta, other) = (sum(|line| line.delta), sum(|line| line.other));
+            [number::delta(delta), name, String::new(), self.other(other)]
+        });
+        shown.iter().map(line).chain(rest).collect()
+    }
+
+    /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`; empty where none
+    /// carries much.
+    pub fn said_paths(&self) -> String {
+        let one = |line: &PathLine| {
+            let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
+            let why = line.lacking.map(|feature| format!(", as the CPU lacks {feature}"));
+            format!("{} {delta} ({share} %{})", line.path, why.unwrap_or_default())
+        };
+        let all: Vec<String> = self.paths.iter().map(one).collect();
+        match all.is_empty() {
+            true => String::new(),
+            false => format!("Call paths that carry most: {}", all.join(", ")),
+        }
+    }
+
+    fn other(&self, value: f64) -> String {
+        match value {
+            0.0 => String::new(),
+            value => format!("{} {}", self.other, number::delta(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_carry_next_to_nothing_are_left_out() {
+        assert_eq!(telling(&[]), 0);
+        assert_eq!(telling(&[[0.0, 0.0]]), 1);
+        assert_eq!(telling(&[[-120.0, 0.0], [45.0, 0.0], [-0.003, 0.0], [0.003, 0.0]]), 2);
+        // What else changed much is no noise.
+        assert_eq!(telling(&[[-120.0, 0.0], [0.0, 4096.0], [0.003, 1.0]]), 2);
+        // A single function is shown, however small it is.
+        assert_eq!(telling(&[[0.003, 0.0]]), 1);
+    }
+}
