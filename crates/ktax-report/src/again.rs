@@ -19,7 +19,8 @@ pub fn counts_command(
     counts: &CountsComparison,
 ) -> Vec<String> {
     let Sides { base, change } = &counts.subjects;
-    let users: Vec<&UserProgram> = counts.programs.iter().filter(|it| !it.defined).collect();
+    let users: Vec<&UserProgram> =
+        counts.programs.iter().filter(|program| !program.defined).collect();
     let measured = rows.iter().filter(|row| row.computed_from().is_none());
     let is_complete = measured.filter(|row| UserProgram::is_row(&row.row)).count() == users.len();
     let users = written_programs(&users);
@@ -33,10 +34,10 @@ pub fn counts_command(
         return Vec::new();
     }
     let kernel = |side: Side| {
-        let of = counts.subjects.get(side);
+        let subject = counts.subjects.get(side);
         // A package's name may be another version tomorrow.
-        let is_package = of.subject.kernel.starts_with("debian:");
-        if is_package { of.kernel.source.clone() } else { of.subject.kernel.clone() }
+        let is_package = subject.subject.kernel.starts_with("debian:");
+        if is_package { subject.kernel.source.clone() } else { subject.subject.kernel.clone() }
     };
     let mut words = CommandLine::compare();
     words.kernels(kernel(Side::Base), kernel(Side::Change));
@@ -83,7 +84,7 @@ fn is_archive_known(counts: &CountsComparison) -> bool {
 
 /// Whether flags can ask for the sources of both Kernels: some flags set both Sides.
 fn has_flags(base: &Subject, change: &Subject) -> bool {
-    let is_shared = |of: fn(&Subject) -> &Option<String>| of(base) == of(change);
+    let is_shared = |value: fn(&Subject) -> &Option<String>| value(base) == value(change);
     is_shared(|subject| &subject.start_config) && is_shared(|subject| &subject.tree)
 }
 
@@ -140,7 +141,8 @@ pub fn search_again(comparison: &Comparison) -> Vec<String> {
 /// The command that times the same rows again; empty where no command line can ask for it.
 pub fn times_command(rows: &[Row], threshold_percent: f64, times: &TimesComparison) -> Vec<String> {
     let (plan, Sides { base, change }) = (&times.plan, &times.plan.subjects);
-    let users: Vec<&UserProgram> = plan.programs.iter().filter(|it| !it.defined).collect();
+    let users: Vec<&UserProgram> =
+        plan.programs.iter().filter(|program| !program.defined).collect();
     let of_users = rows.iter().filter(|row| UserProgram::is_row(&row.row)).count();
     let is_kvm = plan.machine.accelerator == TimedMachine::default().accelerator;
     if of_users != users.len() || users.len() > 1 || !is_kvm {

@@ -64,12 +64,12 @@ fn whole_difference(bisection: &Bisection) -> Option<String> {
 
 /// The cost along the chain, as far as it was measured.
 fn steps_picture(bisection: &Bisection, found: &[Carrier]) -> Section {
-    let cost = |(at, point): (&usize, &Point)| match point {
-        Point::Cost(cost) => Some((*at, *cost)),
+    let cost = |(place, point): (&usize, &Point)| match point {
+        Point::Cost(cost) => Some((*place, *cost)),
         Point::Skipped(_) => None,
     };
     let is_skipped =
-        |(at, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*at);
+        |(place, point): (&usize, &Point)| matches!(point, Point::Skipped(_)).then_some(*place);
     let carrier = |one: &Carrier| {
         let element = bisection.elements.get(one.at.checked_sub(1)?)?;
         Some((one.at, element_name(bisection, element)))
@@ -101,17 +101,17 @@ fn carriers_table(bisection: &Bisection, found: &[Carrier]) -> Table {
         ("", Kind::Words),
     ];
     let lines = found.iter().flat_map(|carrier| carrier_lines(bisection, carrier));
-    Table { wraps: 3, ..Table::of(columns) }.with(lines)
+    Table { wraps: 3, ..Table::new(columns) }.with(lines)
 }
 
 /// A line for each element: one, or those that could not be told apart.
 fn carrier_lines(bisection: &Bisection, carrier: &Carrier) -> Vec<Line> {
-    let line = |(at, element): (usize, &Element)| {
-        let [delta, share] = match at {
+    let line = |(index, element): (usize, &Element)| {
+        let [delta, share] = match index {
             0 => [number::delta(carrier.delta), format!("{:.1}", carrier.share_percent)],
             _ => ["or".to_owned(), "one of".to_owned()],
         };
-        Line::of([delta, share, element_name(bisection, element), element.title.clone()])
+        Line::new([delta, share, element_name(bisection, element), element.title.clone()])
     };
     let elements = bisection.elements.get(carrier.after..carrier.at).unwrap_or_default();
     elements.iter().rev().enumerate().map(line).collect()
@@ -167,8 +167,8 @@ fn merge_command(bisection: &Bisection, found: &[Carrier]) -> Section {
 }
 
 fn skipped_elements(bisection: &Bisection) -> Vec<String> {
-    let skipped = bisection.points.iter().filter_map(|(at, point)| match point {
-        Point::Skipped(why) => Some((bisection.elements.get(at.checked_sub(1)?)?, why)),
+    let skipped = bisection.points.iter().filter_map(|(place, point)| match point {
+        Point::Skipped(why) => Some((bisection.elements.get(place.checked_sub(1)?)?, why)),
         Point::Cost(_) => None,
     });
     skipped.map(|(element, why)| format!("{}: {why}", element_name(bisection, element))).collect()
@@ -194,10 +194,10 @@ pub fn elements(chain: Chain, count: usize) -> String {
 
 /// One place of the chain, while it is measured: `4 of 16, 1a2b3c4d5e6f sys: a subject`.
 pub fn place(bisection: &Bisection, place: usize) -> String {
-    let element = place.checked_sub(1).and_then(|at| bisection.elements.get(at));
-    let said = element
+    let element = place.checked_sub(1).and_then(|index| bisection.elements.get(index));
+    let shown = element
         .map_or(String::new(), |one| format!("{} {}", element_name(bisection, one), one.title));
-    escape(format!("{place} of {}, {said}", bisection.elements.len()).trim_end())
+    escape(format!("{place} of {}, {shown}", bisection.elements.len()).trim_end())
 }
 
 const COLUMNS: [&str; 8] =
@@ -231,9 +231,9 @@ impl Report for Bisection {
     /// One line for each place of the chain, the base first: what it costs where that was measured, and
     /// what its element carries.
     fn records(&self) -> Records {
-        let mut records = Records::of(COLUMNS.into_iter().chain(["skipped"]));
+        let mut records = Records::new(COLUMNS.into_iter().chain(["skipped"]));
         for place in 0..=self.elements.len() {
-            let element = place.checked_sub(1).and_then(|at| self.elements.get(at));
+            let element = place.checked_sub(1).and_then(|index| self.elements.get(index));
             let skipped = match self.points.get(&place) {
                 Some(Point::Skipped(why)) => Some(why),
                 _ => None,

@@ -57,24 +57,24 @@ fn constants_section(machine: &str, fit: &CalibrationFit) -> Section {
 fn costs_table(
     title: String,
     what: &str,
-    of: impl IntoIterator<Item = (&'static str, LowHigh)>,
+    costs: impl IntoIterator<Item = (&'static str, LowHigh)>,
 ) -> Section {
     let columns = [(what, Kind::Name), ("low", Kind::Number), ("high", Kind::Number)];
     let line = |(name, [low, high]): (&str, LowHigh)| {
-        Line::of([name.to_owned(), measured(low), measured(high)])
+        Line::new([name.to_owned(), measured(low), measured(high)])
     };
-    let table = Table::of(columns).with(of.into_iter().map(line));
+    let table = Table::new(columns).with(costs.into_iter().map(line));
     Section::Table { title, table, notes: Vec::new() }
 }
 
 /// So many rows.
 const SHOWN_ROWS: usize = 10;
 
-fn worst_rows(of: &CalibrationTable) -> Section {
+fn worst_rows(table: &CalibrationTable) -> Section {
     let wrong = |row: &&CalibrationRow| {
         row.predicted.map_or(0.0, |[low, high]| (row.cycles / (low * high).sqrt()).ln().abs())
     };
-    let mut worst: Vec<&CalibrationRow> = of.rows.iter().collect();
+    let mut worst: Vec<&CalibrationRow> = table.rows.iter().collect();
     worst.sort_by(|one, other| wrong(other).total_cmp(&wrong(one)));
     let columns = [
         ("row", Kind::Row),
@@ -84,15 +84,15 @@ fn worst_rows(of: &CalibrationTable) -> Section {
     ];
     let lines = worst.into_iter().take(SHOWN_ROWS).map(|row| {
         let [low, high] = row.predicted.unwrap_or_default();
-        Line::of([row.row.clone(), measured(row.cycles), measured(low), measured(high)])
+        Line::new([row.row.clone(), measured(row.cycles), measured(low), measured(high)])
     });
     let title = format!(
         "An operation takes so many {CYCLES} ({}; low and high as the other programs predict; the \
          {} that are predicted worst):",
-        of.machine,
-        SHOWN_ROWS.min(of.rows.len())
+        table.machine,
+        SHOWN_ROWS.min(table.rows.len())
     );
-    Section::Table { title, table: Table::of(columns).with(lines), notes: Vec::new() }
+    Section::Table { title, table: Table::new(columns).with(lines), notes: Vec::new() }
 }
 
 const COLUMNS: [&str; 7] = ["machine", "kind", "of", "unit", "low", "high", "measured"];
@@ -122,7 +122,7 @@ impl Report for CalibrationTable {
                 calibration.cpu, self.model
             ),
             sections,
-            legend: Legend::of([format!(
+            legend: Legend::new([format!(
                 "Use it: ktax compare --machine {machine}, or ktax report --machine {machine} for what \
                  was counted already."
             )]),
@@ -133,7 +133,7 @@ impl Report for CalibrationTable {
     /// One line for each costly instruction, each constant and each row; a row's interval is what it
     /// should have taken by a fit to the other groups.
     fn records(&self) -> Records {
-        let mut records = Records::of(COLUMNS.map(str::to_owned));
+        let mut records = Records::new(COLUMNS.map(str::to_owned));
         let calibration = &self.calibration;
         let mut line = |kind: &'static str, name: &str, [low, high]: [f64; 2], measured: Value| {
             let machine = Value::from(&self.machine);
@@ -183,7 +183,8 @@ fn validation_headline(validation: &Validation) -> String {
         _ => format!("sign right in {} that changed by 5 % or more", share(validation.signs)),
     };
     let correlation = validation.rank_correlation;
-    let correlation = correlation.map_or(String::new(), |it| format!(", rank correlation {it:.2}"));
+    let correlation = correlation
+        .map_or(String::new(), |correlation| format!(", rank correlation {correlation:.2}"));
     format!(
         "{} rows lie in what was estimated, {signs}{correlation}, median error {} %",
         share(validation.covered),
@@ -205,7 +206,7 @@ fn validation_table(rows: &[ValidatedRow]) -> Table {
             [Some(from), Some(to)] => percent_range(Some(from), Some(to)),
             _ => "unknown".to_owned(),
         };
-        Line::of([
+        Line::new([
             row.row.clone(),
             percent_range(Some(low), Some(high)),
             percent(Some(row.measured_percent)),
@@ -213,7 +214,7 @@ fn validation_table(rows: &[ValidatedRow]) -> Table {
             if row.is_covered { "" } else { "outside" }.to_owned(),
         ])
     };
-    Table::of(columns).with(rows.iter().map(line))
+    Table::new(columns).with(rows.iter().map(line))
 }
 
 fn validation_legend() -> Legend {
@@ -275,7 +276,7 @@ impl Report for Validation {
 
     /// One line for each row.
     fn records(&self) -> Records {
-        let mut records = Records::of(VALIDATION_COLUMNS.map(str::to_owned));
+        let mut records = Records::new(VALIDATION_COLUMNS.map(str::to_owned));
         for row in &self.rows {
             let ([low, high], [from, to]) = (row.predicted_percent, row.measured_interval);
             let machine = Value::from(&self.machine);

@@ -10,7 +10,7 @@ use ktax_stats::tables::share_percent;
 
 /// What functions carry of an Effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Carried {
+pub enum CountKind {
     /// What they execute.
     Instructions,
     /// How often they repeat string instructions.
@@ -21,48 +21,48 @@ pub enum Carried {
     Transfers,
 }
 
-impl Carried {
+impl CountKind {
     /// Of this Effect.
-    pub fn of(effect: &Effect) -> Carried {
-        Carried::of_metric(&effect.metric)
+    pub fn from_effect(effect: &Effect) -> CountKind {
+        CountKind::from_metric(&effect.metric)
     }
 
     /// Of this Metric.
-    pub fn of_metric(metric: &str) -> Carried {
+    pub fn from_metric(metric: &str) -> CountKind {
         match metric {
-            verdict::REP => Carried::Rep,
-            SPIN_WAIT => Carried::Wait,
-            TRANSFERS => Carried::Transfers,
-            _ => Carried::Instructions,
+            verdict::REP => CountKind::Rep,
+            SPIN_WAIT => CountKind::Wait,
+            TRANSFERS => CountKind::Transfers,
+            _ => CountKind::Instructions,
         }
     }
 
     /// A function's count in the Region, each Side.
     pub fn counts(self, function: &FunctionDelta) -> &Sides<u64> {
         match self {
-            Carried::Instructions => &function.instructions,
-            Carried::Rep => &function.rep_iterations,
-            Carried::Wait => &function.wait,
-            Carried::Transfers => &function.transfers,
+            CountKind::Instructions => &function.instructions,
+            CountKind::Rep => &function.rep_iterations,
+            CountKind::Wait => &function.wait,
+            CountKind::Transfers => &function.transfers,
         }
     }
 
     /// A path's count with all below it; `None` of what paths do not have.
-    pub fn of_path(self, path: &PathDelta) -> Option<&Sides<u64>> {
+    pub fn path_counts(self, path: &PathDelta) -> Option<&Sides<u64>> {
         match self {
-            Carried::Instructions => Some(&path.instructions),
-            Carried::Rep => Some(&path.rep_iterations),
-            Carried::Wait => Some(&path.wait),
-            Carried::Transfers => None,
+            CountKind::Instructions => Some(&path.instructions),
+            CountKind::Rep => Some(&path.rep_iterations),
+            CountKind::Wait => Some(&path.wait),
+            CountKind::Transfers => None,
         }
     }
 
     /// What a path has itself, without those below it; nothing of what paths do not have.
-    pub fn of_own(self, own: &Own) -> &Sides<u64> {
+    pub fn own_counts(self, own: &Own) -> &Sides<u64> {
         match self {
-            Carried::Rep => &own.rep_iterations,
-            Carried::Wait => &own.wait,
-            Carried::Instructions | Carried::Transfers => &own.instructions,
+            CountKind::Rep => &own.rep_iterations,
+            CountKind::Wait => &own.wait,
+            CountKind::Instructions | CountKind::Transfers => &own.instructions,
         }
     }
 
@@ -73,27 +73,27 @@ impl Carried {
     }
 
     /// What is shown beside it.
-    pub fn other(self) -> Carried {
+    pub fn other(self) -> CountKind {
         match self {
-            Carried::Instructions => Carried::Rep,
-            _ => Carried::Instructions,
+            CountKind::Instructions => CountKind::Rep,
+            _ => CountKind::Instructions,
         }
     }
 
     /// What is counted.
     pub fn unit(self) -> &'static str {
         match self {
-            Carried::Instructions => "instructions",
-            Carried::Rep => "REP iterations",
-            Carried::Wait => "instructions of spin-wait",
-            Carried::Transfers => "model transfers",
+            CountKind::Instructions => "instructions",
+            CountKind::Rep => "REP iterations",
+            CountKind::Wait => "instructions of spin-wait",
+            CountKind::Transfers => "model transfers",
         }
     }
 
     /// The same in the head of a column.
     pub fn head(self) -> &'static str {
         match self {
-            Carried::Instructions => "insn",
+            CountKind::Instructions => "insn",
             other => other.short(),
         }
     }
@@ -101,17 +101,17 @@ impl Carried {
     /// The same where there is little room.
     pub fn short(self) -> &'static str {
         match self {
-            Carried::Instructions => "instructions",
-            Carried::Rep => "REP",
-            Carried::Wait => "spin-wait",
-            Carried::Transfers => "transfers",
+            CountKind::Instructions => "instructions",
+            CountKind::Rep => "REP",
+            CountKind::Wait => "spin-wait",
+            CountKind::Transfers => "transfers",
         }
     }
 
     /// What is written behind a function; nothing of instructions.
     pub fn mark(self) -> String {
         match self {
-            Carried::Instructions => String::new(),
+            CountKind::Instructions => String::new(),
             other => format!(" ({})", other.short()),
         }
     }
@@ -160,5 +160,5 @@ pub fn missing_features(row: &Row, effect: &Effect) -> BTreeSet<&'static str> {
 
 /// What a function carries of an Effect's delta, in percent.
 fn effect_share(row: &Row, effect: &Effect, function: &FunctionDelta) -> f64 {
-    share_percent(Carried::of(effect).delta(function, row), effect.delta)
+    share_percent(CountKind::from_effect(effect).delta(function, row), effect.delta)
 }

@@ -93,7 +93,8 @@ fn changed(
     rows: &[Row],
     is_wanted: impl Fn(&Metric) -> bool,
 ) -> impl Iterator<Item = (&Row, &Effect)> {
-    let effects = rows.iter().flat_map(|row| row.effects().iter().skip(1).map(move |it| (row, it)));
+    let effects =
+        rows.iter().flat_map(|row| row.effects().iter().skip(1).map(move |effect| (row, effect)));
     effects.filter(move |(_, effect)| {
         effect.verdict.is_change() && metric(&effect.metric).is_some_and(&is_wanted)
     })

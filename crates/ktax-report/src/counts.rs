@@ -93,7 +93,7 @@ fn legend(comparison: &Comparison, counts: &CountsComparison) -> Legend {
     let threads = comparison.rows.iter().any(is_by_threads).then_some(words::BY_AWAITED);
     let insn = if counts.key.cpus > 1 { OF_SEVERAL_CPUS } else { OF_ONE_CPU };
     let numbers = [insn, "base, change and delta are of the layout with the median delta."];
-    Legend::of(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
+    Legend::new(numbers.map(str::to_owned).into_iter().chain(words::programs(&comparison.rows)))
         .with(words::over_layouts(comparison.threshold_percent, counts.layouts))
         .with(rep)
         .with(threads)
@@ -161,7 +161,7 @@ const CARRIED: usize = 7;
 /// row says again with its functions; the MDE; the base.
 fn rows_table(rows: &[Row]) -> Table {
     let gives_way = [CARRIED, 2, 5, 6, 1].map(|column| vec![column]).to_vec();
-    let table = Table { gives_way, extra: vec![CARRIED], ..Table::of(COLUMNS) };
+    let table = Table { gives_way, extra: vec![CARRIED], ..Table::new(COLUMNS) };
     let table = table.with(rows.iter().map(row_line));
     match rows.iter().any(|row| carried_most(row).is_some()) {
         true => table,
@@ -172,25 +172,27 @@ fn rows_table(rows: &[Row]) -> Table {
 fn row_line(row: &Row) -> Line {
     let cells = match row.effects().first() {
         None => <[String; 6]>::default(),
-        Some(of) => [
-            number::count(of.base),
-            number::count(of.change),
-            number::delta(of.delta),
-            number::percent(of.percent),
-            effect::over_layouts(of),
-            effect::detectable(of),
+        Some(effect) => [
+            number::count(effect.base),
+            number::count(effect.change),
+            number::delta(effect.delta),
+            number::percent(effect.percent),
+            effect::over_layouts(effect),
+            effect::detectable(effect),
         ],
     };
     let cells =
         [row.row.clone()].into_iter().chain(cells).chain([carried_most(row).unwrap_or_default()]);
-    Line::of(cells.map(Cell::from)).and(verdict::cell(row))
+    Line::new(cells.map(Cell::from)).and(verdict::cell(row))
 }
 
 /// A line for each row whose estimate says anything; each machine has lines of its own.
 fn estimates(rows: &[Row]) -> impl Iterator<Item = Section> {
     let mut machines: BTreeMap<String, Vec<Note>> = BTreeMap::new();
     for row in rows {
-        let Some(estimate) = row.counts().and_then(|it| it.estimate.as_ref()) else { continue };
+        let Some(estimate) = row.counts().and_then(|counts| counts.estimate.as_ref()) else {
+            continue;
+        };
         let note = estimate_text(estimate).map(|text| Note { row: row.row.clone(), text });
         machines.entry(estimate_title(estimate)).or_default().extend(note);
     }

@@ -72,7 +72,7 @@ pub fn records(rows: &[Row], unit: impl Fn(&str) -> String) -> Records {
     let layouts = rows.iter().map(samples).max().unwrap_or(0);
     let numbered = |side: &'static str| (0..layouts).map(move |i| format!("{side}_{i}"));
     let fixed = COLUMNS.into_iter().map(str::to_owned);
-    let mut records = Records::of(fixed.chain(numbered("base")).chain(numbered("change")));
+    let mut records = Records::new(fixed.chain(numbered("base")).chain(numbered("change")));
     for row in rows {
         if row.effects().is_empty() {
             records.push(record_line(row, None, &unit, layouts));
@@ -104,7 +104,9 @@ fn record_line(
         None => cells.resize(COLUMNS.len() - 1, Value::Nothing),
     }
     cells.push(row.failed_boots().into());
-    for samples in effect.map(|it| [&it.samples.base, &it.samples.change]).into_iter().flatten() {
+    for samples in
+        effect.map(|effect| [&effect.samples.base, &effect.samples.change]).into_iter().flatten()
+    {
         cells.extend((0..layouts).map(|i| Value::from(samples.get(i).copied())));
     }
     cells

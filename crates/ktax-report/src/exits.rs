@@ -51,7 +51,7 @@ impl Report for ExitTables<'_> {
 
     /// One line for each reason of each table.
     fn records(&self) -> Records {
-        let mut records = Records::of(COLUMNS);
+        let mut records = Records::new(COLUMNS);
         for table in self.0 {
             for row in &table.rows {
                 records.push(record_line(table, row));
@@ -121,8 +121,8 @@ pub fn sections(title: &str, table: &ExitTable) -> Vec<Section> {
     rows.sort_by_key(|row| (first(row), untimed(row)));
     if rows.is_empty() {
         let none = "No exits were recorded.";
-        let said = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
-        return vec![Section::Sentences(vec![said])];
+        let sentence = if title.is_empty() { none.to_owned() } else { format!("{title}: {none}") };
+        return vec![Section::Sentences(vec![sentence])];
     }
     let (title, notes) = (title.to_owned(), Vec::new());
     let mut all = vec![Section::Table { title, table: times_table(&rows, table), notes }];
@@ -160,7 +160,7 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Legend {
     let Some(first) = timed else { return counter_legend(&tables) };
     let parts = tables.iter().any(|table| has_parts(table)).then(|| part_terms(first));
     let count = (first.rows_are != ExitRows::Phases).then_some(COUNT);
-    Legend::of([MICROSECONDS].into_iter().chain(row_meaning(first)))
+    Legend::new([MICROSECONDS].into_iter().chain(row_meaning(first)))
         .with([SUM])
         .with(count)
         .with(rate_term(&tables))
@@ -215,7 +215,7 @@ fn counter_legend(tables: &[&ExitTable]) -> Legend {
     let has_times = rows().any(ExitRow::is_timed);
     let times = has_times.then_some(MICROSECONDS);
     let counters = "A row without count % is a counter of KVM, and no reason for an exit.";
-    Legend::of(times.into_iter().chain([counters]))
+    Legend::new(times.into_iter().chain([counters]))
         .with(has_times.then_some(SUM))
         .with(rows().any(ExitRow::is_reason).then_some(COUNT))
         .with(rate_term(tables))
@@ -256,7 +256,8 @@ fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Opt
              time may be in another part of its row."
         );
     }
-    let costs: Vec<&RecorderCost> = accounts.iter().filter_map(|it| it.recorder.as_ref()).collect();
+    let costs: Vec<&RecorderCost> =
+        accounts.iter().filter_map(|account| account.recorder.as_ref()).collect();
     let at_exits = count_range(costs.iter().map(|cost| cost.exit_ns));
     let at_switches = count_range(costs.iter().map(|cost| cost.switch_ns));
     if let Some((exit, switch)) = at_exits.zip(at_switches) {
@@ -271,7 +272,8 @@ fn recorder_sentence<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> Opt
 
 /// `411`, or `408 to 411`.
 fn count_range(values: impl Iterator<Item = u64> + Clone) -> Option<String> {
-    let [least, most] = [values.clone().min()?, values.max()?].map(|it| number::whole(it as f64));
+    let [least, most] =
+        [values.clone().min()?, values.max()?].map(|value| number::whole(value as f64));
     Some(if least == most { least } else { format!("{least} to {most}") })
 }
 

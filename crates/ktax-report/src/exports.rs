@@ -8,7 +8,7 @@ mod pprof;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carried::Carried;
+use crate::carried::CountKind;
 use crate::flame::{PathScale, path_flame};
 use crate::formats::flame_file;
 use crate::verdict::REP;
@@ -74,8 +74,8 @@ pub(super) struct Stack<'a> {
 pub(super) fn stacks(paths: &RowPaths) -> impl Iterator<Item = Stack<'_>> {
     paths.contexts.iter().flat_map(|(context, paths)| {
         let callers = callers(paths);
-        paths.iter().zip(own(paths)).enumerate().map(move |(at, (path, own))| {
-            let below = stack(paths, &callers, at);
+        paths.iter().zip(own(paths)).enumerate().map(move |(index, (path, own))| {
+            let below = stack(paths, &callers, index);
             let functions = [context_name(*context)].into_iter().chain(below).collect();
             Stack { functions, path, own }
         })
@@ -89,8 +89,8 @@ pub(super) fn costly_kinds(paths: &RowPaths) -> Vec<Costly> {
 }
 
 /// How many of them, each Side.
-pub(super) fn kind_count(of: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
-    of.get(&kind).map_or(0, |counts| *counts.get(side))
+pub(super) fn kind_count(counts: &BTreeMap<Costly, Sides<u64>>, kind: Costly, side: Side) -> u64 {
+    counts.get(&kind).map_or(0, |counts| *counts.get(side))
 }
 
 /// One of the counts of a function.
@@ -102,8 +102,9 @@ pub(super) const TIMES: [(&str, CountOf); 2] =
 
 /// Whether CPUs wait for each other anywhere, or processes have left them idle.
 pub(super) fn has_times(paths: &RowPaths) -> bool {
-    let is_time =
-        |path: &PathDelta| [&path.wait, &path.idle].into_iter().any(|it| *it != Sides::default());
+    let is_time = |path: &PathDelta| {
+        [&path.wait, &path.idle].into_iter().any(|counts| *counts != Sides::default())
+    };
     paths.contexts.values().flatten().any(is_time)
 }
 
@@ -159,18 +160,20 @@ const SVG_HOW: &str = "upper bar: base, blue where the function's own code execu
 /// Of the process alone: interrupts are not what the row costs.
 fn write_svg(paths: &RowPaths) -> String {
     let of_process = paths.contexts.get(&Context::Process).map_or(&[][..], Vec::as_slice);
-    let by = Carried::of_metric(&paths.metric);
+    let by = CountKind::from_metric(&paths.metric);
     let mut whole = Sides { base: 0, change: 0 };
-    for of in of_process.iter().filter(|it| it.depth == 0).filter_map(|it| by.of_path(it)) {
-        whole.base += of.base;
-        whole.change += of.change;
+    for counts in
+        of_process.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path))
+    {
+        whole.base += counts.base;
+        whole.change += counts.change;
     }
     let scale = PathScale { by, ops: paths.ops, spread: paths.spread };
-    let said =
+    let summary =
         format!("{} per operation ({}): {}", by.unit(), paths.operation, scale.numbers(&whole));
     let none = Flame { unit: by.unit(), bars: Vec::new() };
     let flame = path_flame(of_process, whole, scale).unwrap_or(none);
-    flame_file([&paths.row, &said], SVG_HOW, &flame)
+    flame_file([&paths.row, &summary], SVG_HOW, &flame)
 }
 
 const LKP: Export = Export {
@@ -238,7 +241,7 @@ impl LkpRows {
         // The first is the Context.
         let functions = &stack.functions[1..];
         // A function that calls itself, and the same functions once more, have it once.
-        let shown = |at: usize| &functions[at.saturating_sub(LKP_LEVELS - 1)..=at];
+        let shown = |index: usize| &functions[index.saturating_sub(LKP_LEVELS - 1)..=index];
         for shown in (0..functions.len()).map(shown).collect::<BTreeSet<_>>() {
             let shown: Vec<&str> = shown.iter().rev().copied().collect();
             add_counts(self.stacks.entry(shown.join(".")).or_default(), own);
@@ -253,7 +256,7 @@ impl LkpRows {
 
     fn shares(&self, counts: &[u64; 2]) -> Sides<f64> {
         let [base, change] =
-            [0, 1].map(|at| share_percent(counts[at] as f64, self.all[at].max(1) as f64));
+            [0, 1].map(|index| share_percent(counts[index] as f64, self.all[index].max(1) as f64));
         Sides { base, change }
     }
 }
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_form_without_what_decides_the_row_says_so() {
-        let of = |metric: &str| {
+        let remarks = |metric: &str| {
             let paths = RowPaths {
                 row: "stat".to_owned(),
                 ops: 1,
@@ -319,9 +322,9 @@ mod tests {
             };
             EXPORTS.map(|form| (form.name, form.remark(&paths).is_some()))
         };
-        assert!(of(METRICS[0].name).iter().all(|(_, is_said)| !is_said));
-        let said: Vec<&str> =
-            of("rep-iterations").iter().filter(|it| it.1).map(|it| it.0).collect();
-        assert_eq!(said, ["folded", "lkp"]);
+        assert!(remarks(METRICS[0].name).iter().all(|(_, has_remark)| !has_remark));
+        let names: Vec<&str> =
+            remarks("rep-iterations").iter().filter(|form| form.1).map(|form| form.0).collect();
+        assert_eq!(names, ["folded", "lkp"]);
     }
 }

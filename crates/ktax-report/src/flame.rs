@@ -1,6 +1,6 @@
 //! Call paths as a picture: each function below its caller, as wide as what both sides execute.
 
-use crate::carried::Carried;
+use crate::carried::CountKind;
 use crate::number;
 use crate::view::{Flame, FlameBar};
 use ktax_model::{Effect, Own, PathDelta, Row, Sides, callers, kept, own};
@@ -16,7 +16,7 @@ const MOVED_PERCENT: f64 = 10.0;
 
 /// The paths of a row's Effect; nothing where it has none.
 pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
-    let by = Carried::of(effect);
+    let by = CountKind::from_effect(effect);
     let whole = effect.counts()?;
     (!effect.paths.is_empty()).then(|| {
         path_flame(&effect.paths, whole, PathScale { by, ops: row.ops, spread: effect.spread })
@@ -27,7 +27,7 @@ pub fn row_flame(row: &Row, effect: &Effect) -> Option<Flame> {
 #[derive(Debug, Clone, Copy)]
 pub struct PathScale {
     /// What is counted.
-    pub by: Carried,
+    pub by: CountKind,
     /// Operations in the Region.
     pub ops: u64,
     /// How far layouts lie apart, per operation.
@@ -39,17 +39,18 @@ impl PathScale {
         count as f64 / self.ops.max(1) as f64
     }
 
-    fn delta(self, of: &Sides<u64>) -> f64 {
-        self.per_op(of.change) - self.per_op(of.base)
+    fn delta(self, counts: &Sides<u64>) -> f64 {
+        self.per_op(counts.change) - self.per_op(counts.base)
     }
 
     /// `+40.00 (12.00 → 52.00)`.
-    pub fn numbers(self, of: &Sides<u64>) -> String {
-        format!("{} ({})", number::delta(self.delta(of)), self.both(of))
+    pub fn numbers(self, counts: &Sides<u64>) -> String {
+        format!("{} ({})", number::delta(self.delta(counts)), self.both(counts))
     }
 
-    fn both(self, of: &Sides<u64>) -> String {
-        let [base, change] = [of.base, of.change].map(|it| number::count(self.per_op(it)));
+    fn both(self, counts: &Sides<u64>) -> String {
+        let [base, change] =
+            [counts.base, counts.change].map(|count| number::count(self.per_op(count)));
         format!("{base} → {change}")
     }
 }
@@ -60,14 +61,14 @@ pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> O
     let all = below_all(paths, whole);
     let kept = drawn_paths(&all, scale);
     let own = own_counts(&all, scale.by);
-    let own: Vec<Sides<u64>> = kept.iter().map(|at| own[*at].clone()).collect();
-    let paths: Vec<PathDelta> = kept.iter().map(|at| all[*at].clone()).collect();
+    let own: Vec<Sides<u64>> = kept.iter().map(|index| own[*index].clone()).collect();
+    let paths: Vec<PathDelta> = kept.iter().map(|index| all[*index].clone()).collect();
     // What is not drawn has its room in its caller's.
     let places = places(&callers(&paths), &wider_side(&own_counts(&paths, scale.by)));
     let most = own.iter().map(|own| scale.delta(own).abs()).fold(0.0, f64::max);
-    let bar = |at: usize| {
-        let (path, place, delta) = (&paths[at], &places[at], scale.delta(&own[at]));
-        let of = scale.by.of_path(path)?;
+    let bar = |index: usize| {
+        let (path, place, delta) = (&paths[index], &places[index], scale.delta(&own[index]));
+        let counts = scale.by.path_counts(path)?;
         let of_place = |count: u64| percent(count, place.room).min(100.0);
         // What a layout does as well says nothing.
         let moved = if delta.abs() <= scale.spread { 0.0 } else { delta / most };
@@ -76,10 +77,10 @@ pub fn path_flame(paths: &[PathDelta], whole: Sides<u64>, scale: PathScale) -> O
             depth: path.depth as usize,
             from: percent(place.from, places[0].room),
             width: percent(place.room, places[0].room),
-            sides: Sides { base: of_place(of.base), change: of_place(of.change) },
+            sides: Sides { base: of_place(counts.base), change: of_place(counts.change) },
             moved,
-            said: bar_numbers(path, of, scale),
-            own: (moved != 0.0).then(|| scale.numbers(&own[at])),
+            numbers: bar_numbers(path, counts, scale),
+            own: (moved != 0.0).then(|| scale.numbers(&own[index])),
         })
     };
     let bars: Vec<FlameBar> = (0..paths.len()).filter_map(bar).collect();
@@ -109,23 +110,25 @@ fn below_all(paths: &[PathDelta], whole: Sides<u64>) -> Vec<PathDelta> {
 
 /// Which of them have a bar: those that can be seen, and those that say why the row moved.
 fn drawn_paths(all: &[PathDelta], scale: PathScale) -> Vec<usize> {
-    let of = |path: &PathDelta| scale.by.of_path(path).cloned();
-    let widest = |of: &Sides<u64>| of.base.max(of.change);
-    let least = all.first().and_then(of).map_or(0, |it| widest(&it));
+    let counts_of = |path: &PathDelta| scale.by.path_counts(path).cloned();
+    let widest = |counts: &Sides<u64>| counts.base.max(counts.change);
+    let least = all.first().and_then(counts_of).map_or(0, |counts| widest(&counts));
     let least = least.saturating_mul(NARROW_PERCENT);
-    let delta = |of: &Sides<u64>| scale.delta(of).abs();
-    let most = all.iter().filter_map(of).map(|it| delta(&it)).fold(0.0, f64::max);
-    let is_drawn = |of: &Sides<u64>| {
-        let has_moved = delta(of) > scale.spread && delta(of) * 100.0 >= most * MOVED_PERCENT;
-        widest(of).saturating_mul(100) >= least || has_moved
+    let delta = |counts: &Sides<u64>| scale.delta(counts).abs();
+    let most = all.iter().filter_map(counts_of).map(|counts| delta(&counts)).fold(0.0, f64::max);
+    let is_drawn = |counts: &Sides<u64>| {
+        let has_moved =
+            delta(counts) > scale.spread && delta(counts) * 100.0 >= most * MOVED_PERCENT;
+        widest(counts).saturating_mul(100) >= least || has_moved
     };
-    kept(all, |path| of(path).is_some_and(|of| is_drawn(&of)))
+    kept(all, |path| counts_of(path).is_some_and(|counts| is_drawn(&counts)))
 }
 
 /// What each executes without those of the list that it calls.
-fn own_counts(paths: &[PathDelta], by: Carried) -> Vec<Sides<u64>> {
-    let of = |own: Own| if by == Carried::Rep { own.rep_iterations } else { own.instructions };
-    own(paths).into_iter().map(of).collect()
+fn own_counts(paths: &[PathDelta], by: CountKind) -> Vec<Sides<u64>> {
+    let counted =
+        |own: Own| if by == CountKind::Rep { own.rep_iterations } else { own.instructions };
+    own(paths).into_iter().map(counted).collect()
 }
 
 /// Where a path's place begins and how wide it is, in what is counted.
@@ -144,17 +147,17 @@ fn wider_side(own: &[Sides<u64>]) -> Vec<u64> {
 fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
     let mut rooms = own.to_vec();
     // From the last on, so that each is whole before its caller gets it.
-    for (at, caller) in callers.iter().enumerate().rev() {
+    for (index, caller) in callers.iter().enumerate().rev() {
         if let Some(caller) = caller {
-            rooms[*caller] = rooms[*caller].saturating_add(rooms[at]);
+            rooms[*caller] = rooms[*caller].saturating_add(rooms[index]);
         }
     }
     let mut next: Vec<u64> = vec![0; rooms.len()];
     let mut places = Vec::with_capacity(rooms.len());
-    for (at, room) in rooms.iter().enumerate() {
-        let from = callers[at].map_or(0, |caller| next[caller]);
-        next[at] = from;
-        if let Some(caller) = callers[at] {
+    for (index, room) in rooms.iter().enumerate() {
+        let from = callers[index].map_or(0, |caller| next[caller]);
+        next[index] = from;
+        if let Some(caller) = callers[index] {
             next[caller] = from.saturating_add(*room);
         }
         places.push(Room { from, room: *room });
@@ -163,7 +166,7 @@ fn places(callers: &[Option<usize>], own: &[u64]) -> Vec<Room> {
 }
 
 /// `+40.00 (12.00 → 52.00), called 1.00 → 2.00 times`.
-fn bar_numbers(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
+fn bar_numbers(path: &PathDelta, counts: &Sides<u64>, scale: PathScale) -> String {
     let calls = match &path.calls {
         Sides { base: 0, change: 0 } => String::new(),
         Sides { base, change } if base == change => {
@@ -171,7 +174,7 @@ fn bar_numbers(path: &PathDelta, of: &Sides<u64>, scale: PathScale) -> String {
         }
         calls => format!(", called {} times", scale.both(calls)),
     };
-    scale.numbers(of) + &calls
+    scale.numbers(counts) + &calls
 }
 
 #[cfg(test)]
@@ -188,11 +191,11 @@ mod tests {
             path(2, "narrow", 20, 22),
             path(1, "walk", 5000, 5003),
         ];
-        let scale = PathScale { by: Carried::Instructions, ops: 1, spread: 5.0 };
+        let scale = PathScale { by: CountKind::Instructions, ops: 1, spread: 5.0 };
         let whole = Sides { base: 10_000, change: 10_044 };
         let flame = path_flame(&paths, whole, scale).unwrap();
-        let said = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
-        let bars: Vec<_> = flame.bars.iter().map(said).collect();
+        let shown = |bar: &FlameBar| (bar.name.clone(), bar.moved, bar.own.clone());
+        let bars: Vec<_> = flame.bars.iter().map(shown).collect();
         let expected = [
             ("all", 0.0, None),
             ("stat", 0.0, None),
@@ -204,7 +207,7 @@ mod tests {
             expected.map(|(name, moved, own)| (name.into(), moved, own.map(str::to_owned)));
         assert_eq!(bars, expected);
         // The room of what is not drawn is in its caller's.
-        let room = |at: usize| (flame.bars[at].width * 1e6).round();
+        let room = |index: usize| (flame.bars[index].width * 1e6).round();
         assert!(room(2) > room(3) && flame.bars[2].sides.change > 99.0, "{flame:?}");
     }
 
@@ -213,11 +216,12 @@ mod tests {
         // Of 0 the callees are 1 and 3, of 1 it is 2, and of 3 they are 4 and 5.
         let callers = [None, Some(0), Some(1), Some(0), Some(3), Some(3)];
         let places = places(&callers, &[20, 20, 40, 20, 40, 30]);
-        let seen: Vec<_> = places.iter().map(|it| (it.from, it.from + it.room)).collect();
+        let seen: Vec<_> =
+            places.iter().map(|place| (place.from, place.from + place.room)).collect();
         assert_eq!(seen, [(0, 170), (0, 60), (0, 40), (60, 150), (60, 100), (100, 130)]);
-        for (at, caller) in callers.iter().enumerate() {
+        for (index, caller) in callers.iter().enumerate() {
             let Some(caller) = *caller else { continue };
-            assert!(seen[caller].0 <= seen[at].0 && seen[at].1 <= seen[caller].1, "{at}");
+            assert!(seen[caller].0 <= seen[index].0 && seen[index].1 <= seen[caller].1, "{index}");
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn view(comparison: &Comparison, guests: &GuestsComparison) -> View {
 }
 
 fn compared_legend(comparison: &Comparison, layouts: usize) -> Legend {
-    Legend::of([
+    Legend::new([
         "base and change are the time of all vCPUs, in the guest and out of it, of the layout with \
          the median delta.",
     ])
@@ -77,7 +77,7 @@ fn alone_legend(comparison: &Comparison) -> Legend {
         ("bare metal %", "host in percent of guest"),
     ]);
     let range = "the shortest and the longest time over all layouts, against the one that is shown";
-    Legend::of(of_tables.sentences)
+    Legend::new(of_tables.sentences)
         .with([("time", "all vCPUs, in the guest and out of it"), ("range %", range)])
         .with(host.into_iter().flatten())
         .with(of_tables.terms)
@@ -179,7 +179,7 @@ fn alone_records(rows: &[Row]) -> Records {
     let times = |row: &Row| row.guests().map_or(Vec::new(), |guests| guests.times_ns.base.clone());
     let layouts = rows.iter().map(|row| times(row).len()).max().unwrap_or(0);
     let numbered = (0..layouts).map(|layout| format!("time_ns_{layout}"));
-    let mut records = Records::of(RECORD_COLUMNS.map(str::to_owned).into_iter().chain(numbered));
+    let mut records = Records::new(RECORD_COLUMNS.map(str::to_owned).into_iter().chain(numbered));
     for row in rows {
         let table = exit_runs(std::slice::from_ref(row)).next().map(|(_, run)| &run.table);
         let of_host = row.effect(GUEST_TIME);
@@ -214,7 +214,7 @@ const ALONE_COLUMNS: [(&str, Kind); 8] = [
 /// same work.
 fn alone_table(rows: &[Row]) -> Table {
     let gives_way = vec![vec![3], vec![4, 5]];
-    let table = Table { gives_way, ..Table::of(ALONE_COLUMNS) }.with(rows.iter().map(alone_line));
+    let table = Table { gives_way, ..Table::new(ALONE_COLUMNS) }.with(rows.iter().map(alone_line));
     match has_host(rows) {
         true => table,
         false => table.without(&[4, 5, 6]),
@@ -224,7 +224,7 @@ fn alone_table(rows: &[Row]) -> Table {
 /// Where the time of all rows went, and how much of its host's speed a guest keeps.
 fn alone_headline(rows: &[Row]) -> String {
     let tables: Vec<_> = exit_runs(rows).map(|(_, run)| &run.table).collect();
-    let mut said = exits::headline(tables);
+    let mut sentence = exits::headline(tables);
     let of_host = |row: &Row| {
         let effect = row.effect(GUEST_TIME)?;
         Some(share_percent(effect.base, effect.change))
@@ -234,13 +234,13 @@ fn alone_headline(rows: &[Row]) -> String {
     if let Some((least, most)) = ends {
         let [least, most] = [least, most].map(|share| format!("{share:.1}"));
         let range = if least == most { least } else { format!("{least} to {most}") };
-        said += &format!("; the guest has {range} % of bare metal's speed");
+        sentence += &format!("; the guest has {range} % of bare metal's speed");
     }
     let failed = rows.iter().filter(|row| row.verdict == Verdict::Failed).count();
     if failed > 0 {
-        said += &format!("; {failed} of {} failed", counted(rows.len(), "row"));
+        sentence += &format!("; {failed} of {} failed", counted(rows.len(), "row"));
     }
-    said.trim_start_matches("; ").to_owned()
+    sentence.trim_start_matches("; ").to_owned()
 }
 
 /// Whether a row has the host itself to be compared with.
@@ -251,12 +251,12 @@ fn has_host(rows: &[Row]) -> bool {
 fn alone_line(row: &Row) -> Line {
     let [exits, time, range] = row.guests().and_then(exit_cells).unwrap_or_default();
     let of_host = row.effect(GUEST_TIME);
-    let [host, guest, share] = of_host.map_or_else(Default::default, |of| {
-        let share = format!("{:.1}", share_percent(of.base, of.change));
-        [number::measured(of.base), number::measured(of.change), share]
+    let [host, guest, share] = of_host.map_or_else(Default::default, |effect| {
+        let share = format!("{:.1}", share_percent(effect.base, effect.change));
+        [number::measured(effect.base), number::measured(effect.change), share]
     });
     let verdict = Cell::verdict(row.verdict, "");
-    Line::of([row.row.clone(), exits, time, range, host, guest, share]).and(verdict)
+    Line::new([row.row.clone(), exits, time, range, host, guest, share]).and(verdict)
 }
 
 /// The exits, their time in the layout that is shown, and that of all layouts in percent of it.
@@ -304,7 +304,7 @@ const COMPARED_COLUMNS: [(&str, Kind); 9] = [
 fn compared_table(rows: &[Row]) -> Table {
     // The range and the MDE first; the exits are in the tables of reasons.
     let gives_way = vec![vec![6], vec![7], vec![1, 2], vec![3]];
-    Table { gives_way, ..Table::of(COMPARED_COLUMNS) }.with(rows.iter().map(compared_line))
+    Table { gives_way, ..Table::new(COMPARED_COLUMNS) }.with(rows.iter().map(compared_line))
 }
 
 fn compared_line(row: &Row) -> Line {
@@ -313,14 +313,18 @@ fn compared_line(row: &Row) -> Line {
     let [base_us, change_us] = both_shown(effect(TIME), |ns| number::measured(ns / number::US));
     let [delta, range, detectable] = match effect(TIME) {
         None => <[String; 3]>::default(),
-        Some(of) => [number::percent(of.percent), effect::over_layouts(of), effect::detectable(of)],
+        Some(effect) => [
+            number::percent(effect.percent),
+            effect::over_layouts(effect),
+            effect::detectable(effect),
+        ],
     };
     let cells = [row.row.clone(), base, change, base_us, change_us, delta, range, detectable];
-    Line::of(cells).and(Cell::verdict(row.verdict, ""))
+    Line::new(cells).and(Cell::verdict(row.verdict, ""))
 }
 
 fn both_shown(effect: Option<&Effect>, shown: impl Fn(f64) -> String) -> [String; 2] {
-    effect.map(|of| [shown(of.base), shown(of.change)]).unwrap_or_default()
+    effect.map(|effect| [shown(effect.base), shown(effect.change)]).unwrap_or_default()
 }
 
 /// For each row what changed reason by reason, in the layout with the median change of time.

@@ -52,11 +52,12 @@ impl Report for History {
 
     /// One line for each point.
     fn records(&self) -> Records {
-        let mut records = Records::of(COLUMNS);
+        let mut records = Records::new(COLUMNS);
         for line in &self.lines {
             for point in &line.points {
                 let (against, before) = (point.against.as_ref(), point.before.as_ref());
-                let anchor = against.and_then(|it| Some(&line.points.get(it.anchor)?.name));
+                let anchor =
+                    against.and_then(|against| Some(&line.points.get(against.anchor)?.name));
                 records.push([
                     (&line.row).into(),
                     (&self.metric).into(),
@@ -69,9 +70,9 @@ impl Report for History {
                     Value::Text(point.tags.join(" ")),
                     point.cost(line.ops).into(),
                     anchor.into(),
-                    against.map(|it| it.delta).into(),
-                    against.and_then(|it| it.percent).into(),
-                    against.map(|it| it.verdict.text()).into(),
+                    against.map(|against| against.delta).into(),
+                    against.and_then(|against| against.percent).into(),
+                    against.map(|against| against.verdict.text()).into(),
                     before.map(|before| before.delta).into(),
                     before.and_then(|before| before.percent).into(),
                     before.and_then(|before| before.detectable_percent).into(),
@@ -128,7 +129,7 @@ fn legend(history: &History) -> Legend {
          the layouts.",
         history.threshold_percent
     );
-    let legend = Legend::of([sentence]).with([
+    let legend = Legend::new([sentence]).with([
         ("delta %", "the change to the kernel before"),
         ("MDE %", "the smallest change to the kernel before that would have been found"),
     ]);

@@ -63,7 +63,7 @@ impl Report for LedgerTable {
                 vec![interaction_value(row, TIME)]
             }),
         };
-        let mut records = Records::of(columns.iter().copied());
+        let mut records = Records::new(columns.iter().copied());
         for row in &self.rows {
             for entry in &row.entries {
                 records.push(values(row, entry));
@@ -110,11 +110,11 @@ fn warnings(all: &[(String, Warning)]) -> Vec<Warning> {
             None => grouped.push((vec![name], warning)),
         }
     }
-    let of = |(names, warning): (Vec<&str>, &Warning)| Warning {
+    let merged = |(names, warning): (Vec<&str>, &Warning)| Warning {
         fact: format!("{}: {}", names.join(", "), warning.fact),
         next_step: warning.next_step.clone(),
     };
-    grouped.into_iter().map(of).collect()
+    grouped.into_iter().map(merged).collect()
 }
 
 const ALONE: &str = "Each addition is added to the base alone.";
@@ -153,7 +153,7 @@ fn counts_legend(machine: Option<&Estimate>, sections: &[Section]) -> Legend {
         true => "the estimated cycles % of this row, also where no count changed".to_owned(),
         false => cycles.clone(),
     };
-    Legend::of([
+    Legend::new([
         "delta: instructions per operation in process context beyond those of the base, counted \
          exactly; they are not time.",
         ALONE,
@@ -215,7 +215,7 @@ fn guests_legend(sections: &[Section]) -> Legend {
         true => "the same, whatever the verdict",
         false => TIME,
     };
-    Legend::of([
+    Legend::new([
         "The time is that of all vCPUs, in the guest and out of it. 1 µs is 1 000 instructions of \
          the host's one CPU: the host counts instructions, not time.",
         ALONE,
@@ -264,9 +264,9 @@ fn counts_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     let [instructions, rep] =
         [METRICS[0].name, verdict::REP].map(|name| costs.and_then(|costs| costs.metric(name)));
     let estimate = costs.and_then(|costs| costs.estimate.as_ref());
-    let end = |ends: Option<LowHigh>, at: usize| Value::from(ends.map(|ends| ends[at]));
+    let end = |ends: Option<LowHigh>, index: usize| Value::from(ends.map(|ends| ends[index]));
     let (cycles, percent) =
-        (estimate.map(|it| it.delta), estimate.and_then(|estimate| estimate.percent));
+        (estimate.map(|estimate| estimate.delta), estimate.and_then(|estimate| estimate.percent));
     let costly = costs
         .map(|costs| deltas_text(costs.costly.iter().map(|(kind, delta)| (kind.name(), *delta))));
     let not_timed = estimate.map(|estimate| {
@@ -275,18 +275,18 @@ fn counts_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     vec![
         (&row.row).into(),
         (&entry.name).into(),
-        cost_value(instructions, |it| Some(it.base)),
-        cost_value(instructions, |it| Some(it.delta)),
-        cost_value(instructions, |it| it.percent),
-        cost_value(instructions, |it| it.detectable),
+        cost_value(instructions, |cost| Some(cost.base)),
+        cost_value(instructions, |cost| Some(cost.delta)),
+        cost_value(instructions, |cost| cost.percent),
+        cost_value(instructions, |cost| cost.detectable),
         entry.verdict.text().into(),
         (&entry.decided_by).into(),
-        cost_value(rep, |it| Some(it.base)),
-        cost_value(rep, |it| Some(it.delta)),
-        cost_value(rep, |it| it.percent),
-        rep.map(|it| it.verdict.text()).into(),
+        cost_value(rep, |cost| Some(cost.base)),
+        cost_value(rep, |cost| Some(cost.delta)),
+        cost_value(rep, |cost| cost.percent),
+        rep.map(|rep| rep.verdict.text()).into(),
         costly.as_deref().into(),
-        estimate.map(|it| it.machine.as_str()).into(),
+        estimate.map(|estimate| estimate.machine.as_str()).into(),
         end(cycles, 0),
         end(cycles, 1),
         end(percent, 0),
@@ -308,6 +308,6 @@ fn cost_value(which: Option<&LedgerCost>, value: fn(&LedgerCost) -> Option<f64>)
 /// What is beyond the sum, if that is more than noise.
 fn interaction_value(row: &LedgerRow, metric: &str) -> Value {
     let changes = row.interactions.iter().filter(|one| one.beyond.verdict.is_change());
-    let mut of = changes.filter(|one| one.metric == metric);
-    of.next().map(|one| one.beyond.delta).into()
+    let mut changes = changes.filter(|one| one.metric == metric);
+    changes.next().map(|one| one.beyond.delta).into()
 }

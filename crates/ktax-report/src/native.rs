@@ -14,7 +14,7 @@ fn headline(table: &NativeTable) -> String {
     let mut known: Vec<(&NativeRow, &Summary)> = cells.collect();
     known.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
     let heading = &column.heading;
-    let mut said = match known.as_slice() {
+    let mut sentence = match known.as_slice() {
         [] => String::new(),
         [(row, cell)] => format!(
             "{}: {heading} {} (median of {}; {} to {})",
@@ -35,9 +35,9 @@ fn headline(table: &NativeTable) -> String {
     let failed = table.rows.iter().filter(|row| row.failure.is_some()).count();
     if failed > 0 {
         let rows = counted(table.rows.len(), "row");
-        said = format!("{said}; {failed} of {rows} failed");
+        sentence = format!("{sentence}; {failed} of {rows} failed");
     }
-    said.trim_start_matches("; ").to_owned()
+    sentence.trim_start_matches("; ").to_owned()
 }
 
 fn row_sections(table: &NativeTable, row: &NativeRow) -> Vec<Section> {
@@ -55,9 +55,9 @@ fn row_sections(table: &NativeTable, row: &NativeRow) -> Vec<Section> {
         let numbers = [cell.median, cell.least, cell.most].map(measured);
         let names = [column.heading.clone(), column.unit.clone()];
         let samples = [cell.samples.len().to_string()];
-        Some(Line::of(names.into_iter().chain(numbers).chain(samples)))
+        Some(Line::new(names.into_iter().chain(numbers).chain(samples)))
     });
-    let mut sections = vec![Section::table(Table::of(columns).with(lines))];
+    let mut sections = vec![Section::table(Table::new(columns).with(lines))];
     if let Some((column, Some(cell))) = cells().next() {
         let samples: Vec<String> = cell.samples.iter().map(|value| measured(*value)).collect();
         let samples = samples.join("  ");
@@ -90,10 +90,10 @@ fn rows_table(table: &NativeTable) -> Section {
         let fixed = [row.workload.row.clone(), row.samples.len().to_string()];
         let mut line: Vec<String> = fixed.into_iter().chain(row.cells.iter().map(cell)).collect();
         line.resize(names.len() + 2, "–".to_owned());
-        Line::of(line)
+        Line::new(line)
     });
     let notes = vec!["Each number is the median of the samples.".to_owned()];
-    Section::Table { title: String::new(), table: Table::of(columns).with(lines), notes }
+    Section::Table { title: String::new(), table: Table::new(columns).with(lines), notes }
 }
 
 /// What could not be run, and what to do about it.
@@ -142,7 +142,7 @@ impl Report for NativeTable {
         let cells = || self.rows.iter().flat_map(|row| &row.cells).flatten();
         let most = cells().map(|cell| cell.samples.len()).max().unwrap_or(0);
         let samples = (0..most).map(|sample| format!("sample_{sample}"));
-        let mut records = Records::of(COLUMNS.map(str::to_owned).into_iter().chain(samples));
+        let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(samples));
         for row in &self.rows {
             let name = || Value::from(&row.workload.row);
             let failure = row.failure.as_ref().map(ToString::to_string);

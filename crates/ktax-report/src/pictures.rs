@@ -75,28 +75,33 @@ pub fn forest(rows: &[&Row], threshold_percent: f64, range: &str) -> Section {
     }
 }
 
-fn drawn_effect(of: &Effect) -> Drawn {
-    let percent = |delta: f64| change_percent(of.base, of.base + delta);
-    let (least, most) = of.delta_range;
+fn drawn_effect(effect: &Effect) -> Drawn {
+    let percent = |delta: f64| change_percent(effect.base, effect.base + delta);
+    let (least, most) = effect.delta_range;
     Drawn {
-        percent: of.percent,
+        percent: effect.percent,
         range: percent(least).zip(percent(most)),
-        detectable: effect::detectable_percent(of),
-        shown: [number::percent(of.percent), effect::over_layouts(of), effect::detectable(of)],
+        detectable: effect::detectable_percent(effect),
+        shown: [
+            number::percent(effect.percent),
+            effect::over_layouts(effect),
+            effect::detectable(effect),
+        ],
     }
 }
 
 fn drawn_times(times: &TimesEvidence) -> Drawn {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let ends = |Ratio { low, high, .. }: Ratio| Some((percent(low), percent(high?)));
-    let (delta, range) = (times.ratio.map(|it| percent(it.estimate)), times.ratio.and_then(ends));
+    let (delta, range) =
+        (times.ratio.map(|ratio| percent(ratio.estimate)), times.ratio.and_then(ends));
     Drawn {
         percent: delta,
         range,
         detectable: times.detectable_percent,
         shown: [
             delta.map(|delta| number::percent(Some(delta))).unwrap_or_default(),
-            range.map(|it| number::percent_range(Some(it.0), Some(it.1))).unwrap_or_default(),
+            range.map(|ends| number::percent_range(Some(ends.0), Some(ends.1))).unwrap_or_default(),
             times.detectable_percent.map(number::limit).unwrap_or_default(),
         ],
     }
@@ -117,14 +122,15 @@ pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Se
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
                 SideCurve { name: side.name(), points }
             };
-            let crossed =
-                crossings.iter().filter(|it| it.family == family && it.parameter == parameter);
+            let crossed = crossings
+                .iter()
+                .filter(|crossing| crossing.family == family && crossing.parameter == parameter);
             Section::Picture {
                 title: format!("{family}: {unit} per operation over {parameter}"),
                 picture: Picture::Curves(Curves {
                     cost: unit.to_owned(),
                     curves: Side::BOTH.map(curve).to_vec(),
-                    crossings: crossed.map(|it| it.at).collect(),
+                    crossings: crossed.map(|crossing| crossing.at).collect(),
                     parameter,
                 }),
                 how: "Both axes are logarithmic: a straight line is a power of the parameter."
@@ -137,10 +143,10 @@ pub fn family_curves(rows: &[Row], unit: &str, crossings: &[Crossing]) -> Vec<Se
 
 fn families(rows: &[Row]) -> Vec<(Family, Vec<&Row>)> {
     let mut found: BTreeMap<Family, Vec<(usize, &Row)>> = BTreeMap::new();
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         for parameter in row.params.keys() {
             let key = (family(&row.row, parameter), parameter.clone());
-            found.entry(key).or_default().push((at, row));
+            found.entry(key).or_default().push((index, row));
         }
     }
     let mut found: Vec<_> = found.into_iter().filter(|(_, rows)| rows.len() > 2).collect();
@@ -189,13 +195,13 @@ fn sweep_point(report: &dyn Report) -> Option<SweepPoint> {
 }
 
 fn sweep_curves(name: &str, parameter: &str, points: &[SweepPoint]) -> Option<Section> {
-    let of = |point: &SweepPoint, side: Side| {
+    let cost = |point: &SweepPoint, side: Side| {
         let row = point.comparison.rows.iter().find(|row| row.row == name)?;
         Some((point.value, row.cost(side)?))
     };
     let curve = |side: Side| SideCurve {
         name: side.name(),
-        points: points.iter().filter_map(|point| of(point, side)).collect(),
+        points: points.iter().filter_map(|point| cost(point, side)).collect(),
     };
     let [base, change] = Side::BOTH.map(curve);
     if base.points.len() < 3 && change.points.len() < 3 {
@@ -218,17 +224,17 @@ fn sweep_curves(name: &str, parameter: &str, points: &[SweepPoint]) -> Option<Se
 /// Where the straight line through the logarithms of two neighbours' ratios is at 1.
 fn crossings(base: &[(f64, f64)], change: &[(f64, f64)]) -> Vec<f64> {
     let ratio = |(x, cost): &(f64, f64)| {
-        let (_, other) = change.iter().find(|(at, _)| at == x)?;
+        let (_, other) = change.iter().find(|(value, _)| value == x)?;
         Some((libm::log(*x), libm::log(other / cost)))
-            .filter(|it| it.0.is_finite() && it.1.is_finite())
+            .filter(|point| point.0.is_finite() && point.1.is_finite())
     };
     let ratios: Vec<(f64, f64)> = base.iter().filter_map(ratio).collect();
     let crossed = ratios.windows(2).filter(|pair| pair[0].1 * pair[1].1 < 0.0);
-    let at = |pair: &[(f64, f64)]| {
+    let crossing = |pair: &[(f64, f64)]| {
         let [(from, before), (to, after)] = [pair[0], pair[1]];
         libm::exp(from + (to - from) * before / (before - after))
     };
-    crossed.map(at).collect()
+    crossed.map(crossing).collect()
 }
 
 #[cfg(test)]
@@ -239,8 +245,8 @@ mod tests {
     fn curves_cross_between_the_logarithms_of_their_points() {
         let base = [(1.0, 100.0), (4.0, 200.0), (16.0, 400.0)];
         let change = [(1.0, 110.0), (4.0, 210.0), (16.0, 380.95)];
-        let [at] = crossings(&base, &change)[..] else { panic!() };
-        assert!((at - 8.0).abs() < 0.01, "{at}");
+        let [crossing] = crossings(&base, &change)[..] else { panic!() };
+        assert!((crossing - 8.0).abs() < 0.01, "{crossing}");
         assert_eq!(crossings(&base, &base), Vec::<f64>::new());
         assert_eq!(crossings(&base, &change[..2]), Vec::<f64>::new());
     }

@@ -96,7 +96,7 @@ impl Report for Explained {
         }
         let is_functions = |section: &Section| matches!(section, Section::Functions(_));
         let behind = view.sections.iter().rposition(is_functions);
-        let behind = behind.map_or(view.sections.len(), |at| at + 1);
+        let behind = behind.map_or(view.sections.len(), |index| index + 1);
         let rows = &self.comparison.rows;
         let changed = changed_paths(rows).chain(rows.iter().filter_map(kind_functions));
         let all: Vec<Section> = changed.chain(self.costs()).collect();
@@ -113,19 +113,19 @@ impl Report for Explained {
     }
 }
 
-fn with_report<T>(saved: &Saved, of: impl FnOnce(Named<'_>) -> T) -> T {
+fn with_report<T>(saved: &Saved, show: impl FnOnce(Named<'_>) -> T) -> T {
     let name = &saved.name;
     match &saved.result {
-        SavedResult::Comparison(comparison) => of(Named { name, report: &**comparison }),
-        SavedResult::Bisection(bisection) => of(Named { name, report: &**bisection }),
-        SavedResult::Ledger(table) => of(Named { name, report: &**table }),
-        SavedResult::Stat(table) => of(Named { name, report: &**table }),
-        SavedResult::Native(table) => of(Named { name, report: &**table }),
-        SavedResult::Exits(tables) => of(Named { name, report: &ExitTables(tables) }),
-        SavedResult::Calibration(table) => of(Named { name, report: &**table }),
-        SavedResult::Validation(validation) => of(Named { name, report: &**validation }),
-        SavedResult::History(history) => of(Named { name, report: &**history }),
-        SavedResult::ExitDiff(pair) => of(Named { name, report: &ExitDiff(pair) }),
+        SavedResult::Comparison(comparison) => show(Named { name, report: &**comparison }),
+        SavedResult::Bisection(bisection) => show(Named { name, report: &**bisection }),
+        SavedResult::Ledger(table) => show(Named { name, report: &**table }),
+        SavedResult::Stat(table) => show(Named { name, report: &**table }),
+        SavedResult::Native(table) => show(Named { name, report: &**table }),
+        SavedResult::Exits(tables) => show(Named { name, report: &ExitTables(tables) }),
+        SavedResult::Calibration(table) => show(Named { name, report: &**table }),
+        SavedResult::Validation(validation) => show(Named { name, report: &**validation }),
+        SavedResult::History(history) => show(Named { name, report: &**history }),
+        SavedResult::ExitDiff(pair) => show(Named { name, report: &ExitDiff(pair) }),
     }
 }
 
@@ -190,13 +190,13 @@ pub fn versions(result: &SavedResult, options: TextOptions) -> Option<String> {
     let SavedResult::Comparison(comparison) = result else { return None };
     let (key, kernels) = match &comparison.method {
         ComparisonMethod::Counts(counts) => {
-            let of = |side: Side| (side.name(), &counts.subjects.get(side).kernel);
-            (&counts.key, Side::BOTH.map(of).to_vec())
+            let named_kernel = |side: Side| (side.name(), &counts.subjects.get(side).kernel);
+            (&counts.key, Side::BOTH.map(named_kernel).to_vec())
         }
         ComparisonMethod::Guests(guests) => {
             let plan = &guests.plan;
-            let of = |side: Side| Some((side.name(), plan.side(side)?.kernel.as_ref()?));
-            let sides = Side::BOTH.into_iter().filter_map(of);
+            let named_kernel = |side: Side| Some((side.name(), plan.side(side)?.kernel.as_ref()?));
+            let sides = Side::BOTH.into_iter().filter_map(named_kernel);
             (&plan.key, [("host", &plan.host_kernel)].into_iter().chain(sides).collect())
         }
         ComparisonMethod::Times(_) => return None,

@@ -36,12 +36,12 @@ impl Shape {
         if omitted.is_empty() {
             return table;
         }
-        let said = format!(
+        let omitted = format!(
             "Omitted, because these tables have no place for them: {}. To print all rows, type \
              `ktax report` without --layout.",
             omitted.join(", ")
         );
-        table + "\n" + &Page::new(options).paragraph(&said)
+        table + "\n" + &Page::new(options).paragraph(&omitted)
     }
 
     /// Whether a row has a place.
@@ -234,8 +234,8 @@ pub fn native_counters(table: &NativeTable) -> impl Iterator<Item = Section> {
             None => "(the run did not say)".to_owned(),
         };
         let columns = [("here", Kind::Number), ("counter", Kind::Words), ("", Kind::Words)];
-        let lines = counter_lines(COUNTERS.iter(), &[medians(row)], why).into_iter().map(Line::of);
-        let table = Table { wraps: 2, ..Table::of(columns) }.with(lines);
+        let lines = counter_lines(COUNTERS.iter(), &[medians(row)], why).into_iter().map(Line::new);
+        let table = Table { wraps: 2, ..Table::new(columns) }.with(lines);
         Section::Table { title: counters_title(&row.workload.row), table, notes: Vec::new() }
     };
     table.rows.iter().filter(|row| is_counted(row)).map(section)
@@ -422,8 +422,8 @@ fn lmbench_cells(comparison: &Comparison, (name, names): &PublishedLine) -> Opti
             verdict,
         ]);
     }
-    let mean_of = |of: fn(&Effect) -> f64| {
-        mean(&headlines.iter().map(|effect| of(effect)).collect::<Vec<f64>>())
+    let mean_of = |value: fn(&Effect) -> f64| {
+        mean(&headlines.iter().map(|effect| value(effect)).collect::<Vec<f64>>())
     };
     let (base, change) = (mean_of(|effect| effect.base)?, mean_of(|effect| effect.change)?);
     // Instructions: less is better, as of the times in the original's tables.

@@ -36,11 +36,13 @@ impl Report for StatTable {
     /// One line for each counter and command, with all values in the order of the runs.
     fn records(&self) -> Records {
         let values = (0..self.runs).map(|run| format!("value_{run}"));
-        let mut records = Records::of(COLUMNS.map(str::to_owned).into_iter().chain(values));
+        let mut records = Records::new(COLUMNS.map(str::to_owned).into_iter().chain(values));
         for row in &self.rows {
             for (repeats, side) in row.repeats.iter().zip(side_names(self)) {
                 let fixed = record_line(row, side, repeats);
-                records.push(fixed.into_iter().chain(repeats.values.iter().map(|it| (*it).into())));
+                records.push(
+                    fixed.into_iter().chain(repeats.values.iter().map(|value| (*value).into())),
+                );
             }
             if row.repeats.is_empty() {
                 let nothing = std::iter::repeat_n(Value::Nothing, 10);
@@ -59,7 +61,8 @@ impl Report for StatTable {
 
 /// The counters, what could not be counted, and all values if asked.
 fn stat_view(table: &StatTable, with_values: bool) -> View {
-    let lines: Vec<String> = table.commands.iter().map(|it| shell_line(&it.words)).collect();
+    let lines: Vec<String> =
+        table.commands.iter().map(|command| shell_line(&command.words)).collect();
     let (title, sides, how) = match (lines.as_slice(), table.seed) {
         ([base, change], Some(seed)) => {
             let side = |side: Side, line: &String| SideLine {
@@ -109,19 +112,20 @@ fn headline(table: &StatTable) -> String {
         2 => rows.iter().filter_map(|row| changed_text(row)).collect(),
         _ => rows.iter().filter_map(|row| mean_text(row)).collect(),
     };
-    let has_none = |row: &&StatRow| row.change.is_some_and(|it| it.interval_percent.is_none());
+    let has_none =
+        |row: &&StatRow| row.change.is_some_and(|change| change.interval_percent.is_none());
     if rows.iter().any(has_none) {
         parts.push("too few runs for an interval".to_owned());
     }
     for (command, side) in table.commands.iter().zip(Side::BOTH) {
-        let of = if table.commands.len() == 2 {
+        let whose = if table.commands.len() == 2 {
             format!(" of the {}", side.name())
         } else {
             String::new()
         };
         if !command.failures.is_empty() {
             let runs = counted(table.runs, "run");
-            parts.push(format!("{} of {runs}{of} failed", command.failures.len()));
+            parts.push(format!("{} of {runs}{whose} failed", command.failures.len()));
         }
     }
     parts.join(", ")
@@ -159,8 +163,10 @@ const COUNTER: (&str, Kind) = ("counter", Kind::Words);
 
 /// A line for each counter; a part is of the whole that stands above it.
 fn counters_table(table: &StatTable) -> Table {
-    let has_interval =
-        table.rows.iter().any(|row| row.change.is_some_and(|it| it.interval_percent.is_some()));
+    let has_interval = table
+        .rows
+        .iter()
+        .any(|row| row.change.is_some_and(|change| change.interval_percent.is_some()));
     let columns: &[(&str, Kind)] = match (table.commands.len() == 2, table.runs > 1) {
         (true, _) if has_interval => &[
             ("base", Kind::Number),
@@ -185,8 +191,8 @@ fn counters_table(table: &StatTable) -> Table {
     let interval = columns.iter().rposition(|column| column.1 == Kind::Words && *column != COUNTER);
     let gives_way = interval.into_iter().map(|column| vec![column]).collect();
     let wraps = columns.iter().position(|column| *column == COUNTER).unwrap_or(0);
-    let of = Table::of(columns.iter().copied());
-    Table { gives_way, wraps, ..of }.with(lines)
+    let empty = Table::new(columns.iter().copied());
+    Table { gives_way, wraps, ..empty }.with(lines)
 }
 
 fn counter_line(row: &StatRow, commands: usize, columns: usize) -> Line {
@@ -204,7 +210,7 @@ fn counter_line(row: &StatRow, commands: usize, columns: usize) -> Line {
         cells.push(median_within(seen).unwrap_or_default());
     }
     cells.resize(columns, String::new());
-    Line { is_part: !counter.headline, ..Line::of(cells) }
+    Line { is_part: !counter.headline, ..Line::new(cells) }
 }
 
 /// Where the median lies, in percent of itself.
@@ -254,7 +260,7 @@ fn all_values(table: &StatTable) -> Vec<String> {
         let seen = row.repeats.iter().zip(names).filter(|_| counter.headline);
         let line = |(seen, name): (&Repeats, &&str)| {
             let sorted: Vec<String> =
-                seen.sorted.iter().map(|it| shown_value(counter, *it)).collect();
+                seen.sorted.iter().map(|value| shown_value(counter, *value)).collect();
             let spread =
                 seen.spread_percent.map(|value| format!("; spread {} %", shown_spread(value)));
             let (title, sorted) = (counter.title, sorted.join("  "));
@@ -335,10 +341,10 @@ fn record_line(row: &StatRow, side: &'static str, repeats: &Repeats) -> [Value; 
         repeats.mean.into(),
         repeats.median.into(),
         repeats.spread_percent.into(),
-        interval.map(|it| it.low).into(),
-        interval.map(|it| it.high).into(),
+        interval.map(|interval| interval.low).into(),
+        interval.map(|interval| interval.high).into(),
         repeats.counted_percent.into(),
-        change.map(|it| it.percent).into(),
+        change.map(|change| change.percent).into(),
         ends.map(|[low, _]| low).into(),
         ends.map(|[_, high]| high).into(),
         row.uncounted.as_ref().into(),

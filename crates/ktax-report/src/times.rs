@@ -73,7 +73,7 @@ fn legend(comparison: &Comparison, rows: &[TimedRow<'_>]) -> Legend {
         ("ratio", "change over base (Hodges-Lehmann estimate), with its signed-rank interval"),
     ];
     let all = ["Times are per operation.".to_owned()].into_iter();
-    Legend::of(all.chain(words::programs(&comparison.rows))).with(terms).with([
+    Legend::new(all.chain(words::programs(&comparison.rows))).with(terms).with([
         (
             "MDE %",
             format!("{mde}: the smallest change that nine of ten such runs would have found"),
@@ -139,12 +139,13 @@ fn how_measured(times: &TimesComparison) -> String {
 /// The machine, of guests the one they run on: what is the same on both Sides and changes times.
 fn machine_words(facts: &Sides<Facts>) -> String {
     let Sides { base, change } = facts;
-    let said = |facts: &Facts, name: &str| {
+    let known_fact = |facts: &Facts, name: &str| {
         facts.get(&fact::of_machine(name)).or_else(|| facts.get(name)).cloned()
     };
     let named =
         [fact::CPU, fact::GOVERNOR, fact::THP, fact::CLOCK].into_iter().filter_map(|name| {
-            let value = said(base, name).filter(|it| said(change, name).as_ref() == Some(it))?;
+            let value = known_fact(base, name)
+                .filter(|value| known_fact(change, name).as_ref() == Some(value))?;
             Some(if name == fact::CPU { value } else { format!("{name} {value}") })
         });
     named.map(|fact| format!(" · {fact}")).collect()
@@ -164,7 +165,7 @@ const TABLE_COLUMNS: [(&str, Kind); 7] = [
 fn rows_table(rows: &[(&Row, &TimesEvidence)]) -> Table {
     // The times give way: the ratio is the answer.
     let gives_way = vec![vec![4], vec![5], vec![1, 2]];
-    Table { gives_way, ..Table::of(TABLE_COLUMNS) }
+    Table { gives_way, ..Table::new(TABLE_COLUMNS) }
         .with(rows.iter().map(|(row, times)| row_line(row, times)))
 }
 
@@ -178,7 +179,7 @@ fn row_line(row: &Row, times: &TimesEvidence) -> Line {
         times.pairs.to_string(),
         times.detectable_percent.map(number::limit).unwrap_or_default(),
     ];
-    let line = Line::of(cells).and(Cell::verdict(row.verdict, ""));
+    let line = Line::new(cells).and(Cell::verdict(row.verdict, ""));
     Line { is_part: !row.headline, ..line }
 }
 
@@ -206,14 +207,17 @@ fn row_detail(
 ) -> RowDetail {
     let trail =
         Trail { pairs: evidence.series.clone(), looks: times.looks.clone(), ratio: evidence.ratio };
-    let mut said = vec![format!("{}. One operation: {}.", row.title, row.operation)];
-    said.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
+    let mut sentences = vec![format!("{}. One operation: {}.", row.title, row.operation)];
+    sentences.extend(row.reason.iter().map(|reason| format!("{}: {reason}.", row.verdict.text())));
     RowDetail {
         row: row.row.clone(),
-        answer: evidence.ratio.map(|it| format!("ratio {}", shown_ratio(it))).unwrap_or_default(),
+        answer: evidence
+            .ratio
+            .map(|ratio| format!("ratio {}", shown_ratio(ratio)))
+            .unwrap_or_default(),
         verdict: Cell::verdict(row.verdict, ""),
         sections: vec![
-            Section::Sentences(said),
+            Section::Sentences(sentences),
             Section::Picture {
                 title: "Pairs in the order of time".to_owned(),
                 picture: Picture::Trail(trail),
@@ -230,14 +234,14 @@ fn row_detail(
 }
 
 fn pair_numbers(times: &TimesEvidence) -> Section {
-    let line = |name: &str, value: String| Line::of([name.to_owned(), value]);
+    let line = |name: &str, value: String| Line::new([name.to_owned(), value]);
     let control = times.control.map(|control| {
         let pairs = counted(control.pairs, "A/A pair");
         line("base over base", format!("{} over {pairs}", shown_ratio(control.ratio)))
     });
     let p = format!("{:.4} (corrected over {})", times.p_adjusted, counted(times.family, "row"));
     let lines = [line("p", p)].into_iter().chain(control);
-    Section::table(Table::of([("", Kind::Words), ("", Kind::Words)]).with(lines))
+    Section::table(Table::new([("", Kind::Words), ("", Kind::Words)]).with(lines))
 }
 
 /// A row with what its pairs say.
@@ -292,7 +296,8 @@ fn bare_metal_speed(rows: &[TimedRow<'_>], times: &TimesComparison) -> Section {
 /// Where curves cross.
 fn crossing_sentences(times: &TimesComparison) -> Section {
     let sentence = |crossing: &Crossing| {
-        let Crossing { family, parameter, between: (from, to), at, ratios, certain } = crossing;
+        let Crossing { family, parameter, between: (from, to), at: crossed_at, ratios, certain } =
+            crossing;
         let certain = match certain {
             true => "",
             false => " This may be chance: not both ratios differ from 1 by more than noise.",
@@ -300,7 +305,7 @@ fn crossing_sentences(times: &TimesComparison) -> Section {
         format!(
             "{family}: the curves cross at about {parameter}={}. The ratio is {} at \
              {parameter}={from}, and {} at {parameter}={to}.{certain}",
-            number::measured(*at),
+            number::measured(*crossed_at),
             shown_ratio(ratios.0),
             shown_ratio(ratios.1),
         )
@@ -320,11 +325,11 @@ fn controls_table(rows: &[TimedRow<'_>]) -> Section {
         let between = times.between_boots_percent.map(|percent| format!("{percent:.0}"));
         let is_known = control.is_some() || between.is_some();
         let cells = [row.row.clone(), control.unwrap_or_default(), between.unwrap_or_default()];
-        is_known.then(|| Line { is_part: !row.headline, ..Line::of(cells) })
+        is_known.then(|| Line { is_part: !row.headline, ..Line::new(cells) })
     };
     Section::Table {
         title: "How fair and how noisy the machine was".to_owned(),
-        table: Table::of(columns).with(rows.iter().filter_map(line)),
+        table: Table::new(columns).with(rows.iter().filter_map(line)),
         notes: Vec::new(),
     }
 }
@@ -350,7 +355,7 @@ const RECORD_COLUMNS: [&str; 16] = [
 
 /// Unrounded, one line for each row.
 pub fn records(comparison: &Comparison) -> Records {
-    let mut records = Records::of(RECORD_COLUMNS);
+    let mut records = Records::new(RECORD_COLUMNS);
     for row in &comparison.rows {
         if let Some(times) = row.times() {
             records.push(record_line(row, times));
@@ -368,9 +373,9 @@ fn record_line(row: &Row, times: &TimesEvidence) -> [Value; 16] {
         row.verdict.text().into(),
         times.ns.base.into(),
         times.ns.change.into(),
-        ratio(|it| Some(it.estimate)),
-        ratio(|it| Some(it.low)),
-        ratio(|it| it.high),
+        ratio(|ratio| Some(ratio.estimate)),
+        ratio(|ratio| Some(ratio.low)),
+        ratio(|ratio| ratio.high),
         times.pairs.into(),
         times.family.into(),
         times.p_adjusted.into(),

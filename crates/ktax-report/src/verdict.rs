@@ -79,14 +79,14 @@ fn tally(rows: &[&Row], what: &str) -> String {
     if let [row] = rows {
         return format!("{}: {}", row.row, verdict_words(row.verdict, rows, true));
     }
-    let of = |verdict| -> Vec<&Row> {
+    let with_verdict = |verdict| -> Vec<&Row> {
         rows.iter().copied().filter(|row| row.verdict == verdict).collect()
     };
-    let found = VERDICTS.map(|verdict| (verdict, of(verdict))).into_iter();
+    let found = VERDICTS.map(|verdict| (verdict, with_verdict(verdict))).into_iter();
     let found = found.filter(|(_, rows)| !rows.is_empty());
     let all = counted(rows.len(), what);
-    let parts = found.enumerate().map(|(at, (verdict, found))| {
-        let of_all = if at == 0 { format!(" of {all}") } else { String::new() };
+    let parts = found.enumerate().map(|(index, (verdict, found))| {
+        let of_all = if index == 0 { format!(" of {all}") } else { String::new() };
         format!("{}{of_all} {}", found.len(), verdict_words(verdict, &found, false))
     });
     parts.collect::<Vec<_>>().join(", ")
@@ -115,7 +115,7 @@ fn extremes(which: &str, rows: &[&Row], sign: f64, is_named: bool) -> Option<Str
     let (rep, instructions): (Vec<&Row>, Vec<&Row>) =
         rows.iter().copied().partition(|row| is_by_rep(row));
     // What is counted comes before what a model says.
-    let is_modelled = |row: &&Row| row.deciding().is_some_and(|it| it.metric == TRANSFERS);
+    let is_modelled = |row: &&Row| row.deciding().is_some_and(|effect| effect.metric == TRANSFERS);
     let (modelled, counted): (Vec<&Row>, Vec<&Row>) =
         instructions.into_iter().partition(is_modelled);
     let instructions = if counted.is_empty() { modelled } else { counted };

@@ -64,7 +64,7 @@ pub struct Legend {
 
 impl Legend {
     /// Sentences alone.
-    pub fn of<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Legend {
+    pub fn new<T: Into<String>>(sentences: impl IntoIterator<Item = T>) -> Legend {
         Legend { sentences: sentences.into_iter().map(Into::into).collect(), terms: Vec::new() }
     }
 
@@ -133,7 +133,7 @@ pub enum Value {
 
 impl Records {
     /// No lines yet.
-    pub fn of<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
+    pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Records {
         Records { header: header.into_iter().map(Into::into).collect(), lines: Vec::new() }
     }
 
@@ -382,11 +382,12 @@ impl MetricChange {
             ("delta %", Kind::Number),
             ("verdict", Kind::Verdict),
         ];
-        let lines = changes.iter().map(|it| {
-            let words = [&it.row, &it.metric, &it.from_to, &it.delta, &it.percent];
-            Line::of(words.map(String::as_str)).and(it.verdict.clone())
+        let lines = changes.iter().map(|change| {
+            let words =
+                [&change.row, &change.metric, &change.from_to, &change.delta, &change.percent];
+            Line::new(words.map(String::as_str)).and(change.verdict.clone())
         });
-        Table { gives_way: vec![vec![2]], ..Table::of(COLUMNS) }.with(lines)
+        Table { gives_way: vec![vec![2]], ..Table::new(COLUMNS) }.with(lines)
     }
 }
 
@@ -469,7 +470,7 @@ impl Functions {
             let (delta, other) = (number::delta(line.delta), self.other(line.other));
             [delta, line.function.clone(), line.from_to.clone(), other]
         };
-        let sum = |of: fn(&FunctionLine) -> f64| others.iter().map(of).sum::<f64>();
+        let sum = |value: fn(&FunctionLine) -> f64| others.iter().map(value).sum::<f64>();
         let rest = (!others.is_empty()).then(|| {
             let name = format!("… {}", counted(others.len(), "more function"));
             let (delta, other) = (sum(|line| line.delta), sum(|line| line.other));
@@ -480,7 +481,7 @@ impl Functions {
 
     /// `Call paths that carry most: vfs_open → security_file_open +215.00 (30 %)`; empty where none
     /// carries much.
-    pub fn said_paths(&self) -> String {
+    pub fn paths_sentence(&self) -> String {
         let one = |line: &PathLine| {
             let (delta, share) = (number::delta(line.delta), number::whole(line.share_percent));
             let why = line.lacking.map(|feature| format!(", as the CPU lacks {feature}"));

@@ -35,9 +35,9 @@ pub fn machine(key: &Key, layouts: usize) -> String {
 }
 
 /// `+2.00 cr3-write, +1.00 verw`: Metrics by how much they changed.
-pub fn deltas(of: &BTreeMap<String, f64>) -> String {
+pub fn deltas(deltas: &BTreeMap<String, f64>) -> String {
     let one = |(name, delta): (&String, &f64)| format!("{} {name}", number::delta(*delta));
-    of.iter().map(one).collect::<Vec<_>>().join(", ")
+    deltas.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `quantum 500`, or the two that there are where none was asked for.
@@ -102,11 +102,11 @@ pub fn over_layouts(threshold_percent: f64, layouts: usize) -> Vec<(&'static str
 
 /// When a comparison over layouts says that something is slower or faster.
 pub fn verdicts(threshold_percent: f64) -> Option<(&'static str, String)> {
-    let said = format!(
+    let meaning = format!(
         "slower or faster: by at least {threshold_percent} %, and the gap between the sides \
          exceeds each side's range over layouts"
     );
-    (threshold_percent > 0.0).then_some(("verdict", said))
+    (threshold_percent > 0.0).then_some(("verdict", meaning))
 }
 
 /// A verdict that REP iterations decide.

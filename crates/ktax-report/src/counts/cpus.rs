@@ -35,7 +35,7 @@ pub fn cpu_times(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(|row| time_lines(row, cpus)).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: format!("{cpus} CPUs together, per operation, and where their time goes:"),
-        table: Table { gives_way: vec![vec![4], vec![2], vec![7]], ..Table::of(TIME_COLUMNS) }
+        table: Table { gives_way: vec![vec![4], vec![2], vec![7]], ..Table::new(TIME_COLUMNS) }
             .with(lines),
         notes: vec![TIME_MEANING.to_owned()],
     })
@@ -46,33 +46,35 @@ fn time_lines(row: &Row, cpus: u32) -> Option<[Line; 2]> {
     let (makespan, waits, idles) =
         (row.effect(MAKESPAN)?, row.effect(SPIN_WAIT)?, row.effect(IDLE)?);
     let executed = row.effect(METRICS[0].name)?;
-    let at = |effect: &Effect, side: Side| {
+    let count_of = |effect: &Effect, side: Side| {
         effect.samples.get(side).get(makespan.layout).copied().unwrap_or_default()
     };
     let line = |side: Side| {
-        let whole = at(makespan, side) as f64 * f64::from(cpus);
+        let whole = count_of(makespan, side) as f64 * f64::from(cpus);
         let share =
             |part: u64| number::with_decimals(share_percent(part as f64, whole.max(1.0)), 1, false);
-        let process = at(executed, side);
+        let process = count_of(executed, side);
         let per_op = if side == Side::Base { executed.base } else { executed.change };
         // An older ktax did not keep the times: then what is known of them is in the metrics.
         let times = row.counts().and_then(|counts| counts.cpu_time.as_ref());
         let known = times.map(|times| times.get(side));
-        let of = |part: fn(&CpuTime) -> u64| known.map(part);
-        let [other, uneven] =
-            [of(|time| time.work).map(|work| work.saturating_sub(process)), of(|time| time.uneven)]
-                .map(|part| part.map_or(String::new(), share));
+        let part_of = |part: fn(&CpuTime) -> u64| known.map(part);
+        let [other, uneven] = [
+            part_of(|time| time.work).map(|work| work.saturating_sub(process)),
+            part_of(|time| time.uneven),
+        ]
+        .map(|part| part.map_or(String::new(), share));
         let cells = [
             row.row.clone(),
             side.name().to_owned(),
             number::count(per_op),
             share(process),
             other,
-            share(of(|time| time.wait).unwrap_or_else(|| at(waits, side))),
-            share(of(|time| time.idle).unwrap_or_else(|| at(idles, side))),
+            share(part_of(|time| time.wait).unwrap_or_else(|| count_of(waits, side))),
+            share(part_of(|time| time.idle).unwrap_or_else(|| count_of(idles, side))),
             uneven,
         ];
-        Line::of(cells.map(Cell::from))
+        Line::new(cells.map(Cell::from))
     };
     Some(Side::BOTH.map(line))
 }
@@ -115,7 +117,7 @@ pub fn scalability(rows: &[Row]) -> Option<Section> {
         title: "What each CPU does where more of them do it:".to_owned(),
         table: Table {
             gives_way: vec![vec![2], vec![3], vec![6], vec![4]],
-            ..Table::of(RATE_COLUMNS)
+            ..Table::new(RATE_COLUMNS)
         }
         .with(lines),
         notes: vec![RATE_MEANING.to_owned()],
@@ -135,7 +137,7 @@ fn rate_lines(name: &str, members: &[(u64, &Row, &Effect)]) -> Vec<Line> {
             number::with_decimals(share_percent(*rate.get(side), *one.get(side)), 1, false)
         };
         let [waits, share] = waits_most(row, effect, *cpus).unwrap_or_default();
-        Line::of(
+        Line::new(
             [
                 // On every line, since a page can sort them.
                 name.to_owned(),
@@ -189,7 +191,7 @@ pub fn awaited(rows: &[Row]) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(awaited_line).collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: "Kernel threads that rows wait for, instructions per operation:".to_owned(),
-        table: Table { gives_way: vec![vec![4]], ..Table::of(AWAITED_COLUMNS) }.with(lines),
+        table: Table { gives_way: vec![vec![4]], ..Table::new(AWAITED_COLUMNS) }.with(lines),
         notes: vec![AWAITED_MEANING.to_owned()],
     })
 }
@@ -205,7 +207,7 @@ fn awaited_line(row: &Row) -> Option<Line> {
             number::percent(awaited.percent),
             effect::over_layouts(awaited),
         ];
-        Line::of(cells.map(Cell::from)).and(Cell::verdict(awaited.verdict, ""))
+        Line::new(cells.map(Cell::from)).and(Cell::verdict(awaited.verdict, ""))
     })
 }
 
@@ -239,7 +241,7 @@ pub fn coherence(rows: &[Row]) -> Option<Section> {
         title: "Cache lines that travel between CPUs, by the model of coherence:".to_owned(),
         table: Table {
             gives_way: vec![vec![5], vec![2], vec![6], vec![3]],
-            ..Table::of(TRANSFER_COLUMNS)
+            ..Table::new(TRANSFER_COLUMNS)
         }
         .with(lines),
         notes: vec![TRANSFER_MEANING.to_owned()],
@@ -265,13 +267,13 @@ fn row_transfers(row: &Row) -> Option<Vec<Line>> {
     let is_much = |sides: &Sides<u64>| {
         share_percent(most(sides) as f64, most(&all) as f64) >= LITTLE_TRANSFERS_PERCENT
     };
-    let of = |name: &str, lines: String, transfers: &Sides<u64>| {
+    let line = |name: &str, lines: String, transfers: &Sides<u64>| {
         transfers_line(row, [name.to_owned(), lines], transfers)
     };
     let worth =
         named.iter().filter(|(_, (transfers, _))| is_much(transfers)).take(MOST_CACHE_LINES);
-    let worth = worth.map(|(name, (transfers, lines))| of(name, lines.to_string(), transfers));
-    Some(std::iter::once(of(ALL_LINES, String::new(), &all)).chain(worth).collect())
+    let worth = worth.map(|(name, (transfers, lines))| line(name, lines.to_string(), transfers));
+    Some(std::iter::once(line(ALL_LINES, String::new(), &all)).chain(worth).collect())
 }
 
 /// Both Sides' raw counts in the Layout that is shown.
@@ -291,7 +293,7 @@ fn transfers_line(row: &Row, [name, lines]: [String; 2], transfers: &Sides<u64>)
         number::delta(change - base),
         number::percent(change_percent(base, change)),
     ];
-    Line::of(cells.map(Cell::from))
+    Line::new(cells.map(Cell::from))
 }
 
 /// A line's name on the screen.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::carried::{Carried, carrying};
+use crate::carried::{CountKind, carrying};
 use crate::counts::functions::{change_summary, from_to, functions};
 use crate::flame::row_flame;
 use crate::view::{
@@ -58,7 +58,8 @@ const METRIC_COLUMNS: [(&str, Kind); 8] = [
 pub fn details(comparison: &Comparison, counts: &CountsComparison, rows: &[&Row]) -> Section {
     let with_flames = if is_large(comparison) { BTreeSet::new() } else { rows_with_flames(rows) };
     let rows = rows.iter().enumerate();
-    let rows = rows.map(|(at, row)| row_detail(comparison, counts, row, with_flames.contains(&at)));
+    let rows =
+        rows.map(|(index, row)| row_detail(comparison, counts, row, with_flames.contains(&index)));
     let rows = rows.collect();
     let how = if is_large(comparison) {
         format!("{HOW_TO_READ} {LARGE_NOTE}")
@@ -74,11 +75,11 @@ fn is_large(comparison: &Comparison) -> bool {
 
 /// The places of the rows that have a picture of their call paths: those that changed most.
 fn rows_with_flames(rows: &[&Row]) -> BTreeSet<usize> {
-    let size = |at: &usize| {
-        let changed = rows[*at].deciding().filter(|effect| effect.verdict.is_change());
+    let size = |index: &usize| {
+        let changed = rows[*index].deciding().filter(|effect| effect.verdict.is_change());
         changed.map(|effect| effect.percent.unwrap_or(f64::INFINITY).abs())
     };
-    let mut places: Vec<usize> = (0..rows.len()).filter(|at| size(at).is_some()).collect();
+    let mut places: Vec<usize> = (0..rows.len()).filter(|index| size(index).is_some()).collect();
     // Stable: of equal rows the first.
     places.sort_by(|one, other| size(other).partial_cmp(&size(one)).unwrap_or(Ordering::Equal));
     places.into_iter().take(FLAMES).collect()
@@ -94,20 +95,22 @@ fn row_detail(
     let mut sections = vec![operation_sentence(row)];
     let is_large = is_large(comparison);
     let functions = if is_large { FUNCTIONS_OF_LARGE } else { FUNCTIONS };
-    let bridge = deciding.and_then(|it| bridge(row, it, functions));
+    let bridge = deciding.and_then(|effect| bridge(row, effect, functions));
     sections.extend(bridge.map(|bridge| Section::Picture {
         title: format!("From base to change: {} per operation", bridge.unit),
         picture: Picture::Bridge(bridge),
         how: String::new(),
     }));
     let carrying = carrying(row).filter(|_| has_flame);
-    sections.extend(carrying.and_then(|it| row_flame(row, it)).map(|flame| Section::Picture {
-        title: format!("From where it is called: {}", flame.unit),
-        picture: Picture::Flame(flame),
-        how: HOW_TO_READ_FLAME.to_owned(),
+    sections.extend(carrying.and_then(|effect| row_flame(row, effect)).map(|flame| {
+        Section::Picture {
+            title: format!("From where it is called: {}", flame.unit),
+            picture: Picture::Flame(flame),
+            how: HOW_TO_READ_FLAME.to_owned(),
+        }
     }));
     sections.extend(call_paths_sentence(row));
-    sections.extend(deciding.filter(|_| !is_large).map(|it| layout_dots(row, it)));
+    sections.extend(deciding.filter(|_| !is_large).map(|effect| layout_dots(row, effect)));
     sections.push(metrics_table(row));
     sections.extend(seen_by_guest(row));
     let alone = std::slice::from_ref(row);
@@ -126,20 +129,20 @@ fn row_detail(
 
 /// The call paths that carry most, in words; absent where none carries much.
 fn call_paths_sentence(row: &Row) -> Option<Section> {
-    let said = functions(std::slice::from_ref(row)).find_map(|section| match section {
-        Section::Functions(functions) => Some(functions.said_paths()),
+    let sentence = functions(std::slice::from_ref(row)).find_map(|section| match section {
+        Section::Functions(functions) => Some(functions.paths_sentence()),
         _ => None,
     })?;
-    (!said.is_empty()).then(|| Section::Sentences(vec![format!("{said}.")]))
+    (!sentence.is_empty()).then(|| Section::Sentences(vec![format!("{sentence}.")]))
 }
 
 fn operation_sentence(row: &Row) -> Section {
     let ops = number::whole(row.ops as f64);
-    let said = match row.ops {
+    let sentence = match row.ops {
         1 => format!("{}. One operation was measured: {}.", row.title, row.operation),
         _ => format!("{}. One operation: {}. {ops} were measured.", row.title, row.operation),
     };
-    Section::Sentences(vec![said])
+    Section::Sentences(vec![sentence])
 }
 
 /// The values by Layout, which the range and the MDE rest on.
@@ -147,7 +150,7 @@ fn layout_dots(row: &Row, effect: &Effect) -> Section {
     let per_op = |count: &u64| *count as f64 / row.ops.max(1) as f64;
     let both = effect.samples.base.iter().zip(&effect.samples.change);
     let layouts = both.map(|(base, change)| (per_op(base), per_op(change))).collect();
-    let unit = Carried::of(effect).unit();
+    let unit = CountKind::from_effect(effect).unit();
     if let Some(value) = only_value(effect) {
         let value = number::count(per_op(&value));
         return Section::Sentences(vec![format!("Each layout has {value} {unit} on both sides.")]);
@@ -168,32 +171,33 @@ fn only_value(effect: &Effect) -> Option<u64> {
 
 /// Everything that was counted, also of interrupts and kernel threads, unless there was nothing.
 fn metrics_table(row: &Row) -> Section {
-    let is_there =
-        |of: &&Effect| of.samples.base.iter().chain(&of.samples.change).any(|it| *it > 0);
-    let line = |of: &Effect| {
-        let unit = metric(&of.metric).map_or("", |metric| metric.unit);
+    let is_there = |effect: &&Effect| {
+        effect.samples.base.iter().chain(&effect.samples.change).any(|count| *count > 0)
+    };
+    let line = |effect: &Effect| {
+        let unit = metric(&effect.metric).map_or("", |metric| metric.unit);
         let cells = [
-            match of.metric.as_str() {
+            match effect.metric.as_str() {
                 name if name.ends_with(unit) => name.to_owned(),
                 name => format!("{name}, {unit}"),
             },
-            number::count(of.base),
-            number::count(of.change),
-            number::delta(of.delta),
-            number::percent(of.percent),
-            effect::over_layouts(of),
-            effect::detectable(of),
+            number::count(effect.base),
+            number::count(effect.change),
+            number::delta(effect.delta),
+            number::percent(effect.percent),
+            effect::over_layouts(effect),
+            effect::detectable(effect),
         ];
-        let is_of_kind = metric(&of.metric).is_some_and(Metric::is_of_kind);
+        let is_of_kind = metric(&effect.metric).is_some_and(Metric::is_of_kind);
         let verdict = match is_of_kind {
-            true => Cell::from(changes::more_or_less(of)),
-            false => Cell::verdict(of.verdict, ""),
+            true => Cell::from(changes::more_or_less(effect)),
+            false => Cell::verdict(effect.verdict, ""),
         };
-        Line::of(cells.map(Cell::from)).and(verdict)
+        Line::new(cells.map(Cell::from)).and(verdict)
     };
     Section::Table {
         title: "All that was counted, per operation".to_owned(),
-        table: Table::of(METRIC_COLUMNS).with(row.effects().iter().filter(is_there).map(line)),
+        table: Table::new(METRIC_COLUMNS).with(row.effects().iter().filter(is_there).map(line)),
         notes: Vec::new(),
     }
 }
@@ -209,13 +213,13 @@ fn seen_by_guest(row: &Row) -> Option<Section> {
         let value = |side: Side| {
             seen.get(side).get(name).map(|count| number::whole(*count as f64)).unwrap_or_default()
         };
-        Line::of([name.clone(), value(Side::Base), value(Side::Change)])
+        Line::new([name.clone(), value(Side::Base), value(Side::Change)])
     };
     let columns =
         [("in the region", Kind::Words), ("base", Kind::Number), ("change", Kind::Number)];
     Some(Section::Table {
         title: "What the guest saw".to_owned(),
-        table: Table::of(columns).with(names.into_iter().map(line)),
+        table: Table::new(columns).with(names.into_iter().map(line)),
         notes: Vec::new(),
     })
 }
@@ -228,7 +232,7 @@ struct Grain {
 
 impl Grain {
     /// Whole numbers of one operation, otherwise hundredths; more where the delta is small.
-    fn of(ops: u64, delta: f64) -> Grain {
+    fn new(ops: u64, delta: f64) -> Grain {
         let decimals = match (ops, delta.abs()) {
             (0 | 1, _) => 0,
             (_, delta) if delta < 0.1 => 4,
@@ -261,19 +265,19 @@ impl Grain {
 /// A bar's number is the difference of two rounded sums, so that the numbers add up whatever the
 /// rounding does to one of them.
 fn bridge(row: &Row, effect: &Effect, most: usize) -> Option<Bridge> {
-    let by = Carried::of(effect);
+    let by = CountKind::from_effect(effect);
     let Sides { base, change } = effect.counts()?;
     let [base, change] = [base, change].map(i128::from);
     let carried: i128 = effect.functions.iter().map(|one| carried_count(one, by)).sum();
     if effect.functions.is_empty() || base + carried != change {
         return None;
     }
-    let grain = Grain::of(row.ops, effect.delta);
+    let grain = Grain::new(row.ops, effect.delta);
     let mut bars = vec![side_bar("base", base, base, &grain)];
-    let mut at = base;
+    let mut reached = base;
     for part in bar_parts(effect, by, row, most) {
-        let (from, to) = (at, at + part.carries);
-        at = to;
+        let (from, to) = (reached, reached + part.carries);
+        reached = to;
         bars.push(BridgeBar {
             name: part.name,
             kind: part.kind,
@@ -309,7 +313,7 @@ struct BarPart {
 }
 
 /// The largest functions, and all others as one.
-fn bar_parts(effect: &Effect, by: Carried, row: &Row, most: usize) -> Vec<BarPart> {
+fn bar_parts(effect: &Effect, by: CountKind, row: &Row, most: usize) -> Vec<BarPart> {
     let beside = |one: &FunctionDelta| by.other().delta(one, row);
     let part = |one: &FunctionDelta| BarPart {
         name: one.function.clone(),
@@ -331,13 +335,13 @@ fn bar_parts(effect: &Effect, by: Carried, row: &Row, most: usize) -> Vec<BarPar
     shown.iter().map(part).chain(rest).collect()
 }
 
-fn carried_count(function: &FunctionDelta, by: Carried) -> i128 {
-    let of = by.counts(function);
-    i128::from(of.change) - i128::from(of.base)
+fn carried_count(function: &FunctionDelta, by: CountKind) -> i128 {
+    let counts = by.counts(function);
+    i128::from(counts.change) - i128::from(counts.base)
 }
 
 /// Whether both Sides execute it.
-fn bar_kind(function: &FunctionDelta, by: Carried) -> BarKind {
+fn bar_kind(function: &FunctionDelta, by: CountKind) -> BarKind {
     match (by.counts(function).base, by.counts(function).change) {
         (0, 1..) => BarKind::New,
         (1.., 0) => BarKind::Gone,
@@ -359,12 +363,12 @@ mod tests {
             steps in prop::collection::vec(-1_i128 << 40..1_i128 << 40, 0..20)
         ) {
             let grain = Grain { ops: i128::from(ops), decimals: 2 };
-            let (mut at, mut sum) = (base, grain.round(base));
+            let (mut reached, mut sum) = (base, grain.round(base));
             for step in steps {
-                sum += grain.round(at + step) - grain.round(at);
-                at += step;
+                sum += grain.round(reached + step) - grain.round(reached);
+                reached += step;
             }
-            prop_assert_eq!(sum, grain.round(at));
+            prop_assert_eq!(sum, grain.round(reached));
         }
     }
 

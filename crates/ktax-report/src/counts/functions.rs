@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::carried::{Carried, carrying, missing_features};
+use crate::carried::{CountKind, carrying, missing_features};
 use crate::counts::paths::largest_paths;
 use crate::view::{Cell, FunctionLine, Functions, Kind, Line, Note, Section, Table};
 use crate::{effect, number};
@@ -16,9 +16,9 @@ pub fn functions(rows: &[Row]) -> impl Iterator<Item = Section> {
 }
 
 fn row_functions(row: &Row, effect: &Effect) -> Functions {
-    let carried = Carried::of(effect);
+    let carried = CountKind::from_effect(effect);
     let line = |function: &FunctionDelta| {
-        let [delta, other] = [carried, carried.other()].map(|it| it.delta(function, row));
+        let [delta, other] = [carried, carried.other()].map(|count| count.delta(function, row));
         let from_to = from_to(function, carried, row.ops);
         FunctionLine { function: function.function.clone(), delta, from_to, other }
     };
@@ -35,7 +35,7 @@ fn row_functions(row: &Row, effect: &Effect) -> Functions {
 }
 
 /// The counts that decide, per operation: `25.00 → 168.00`.
-pub fn from_to(function: &FunctionDelta, carried: Carried, ops: u64) -> String {
+pub fn from_to(function: &FunctionDelta, carried: CountKind, ops: u64) -> String {
     counts_from_to(carried.counts(function), ops)
 }
 
@@ -46,18 +46,18 @@ fn counts_from_to(counts: &Sides<u64>, ops: u64) -> String {
 }
 
 /// `+404.00 instructions (+1.22 %, the same in every layout)`.
-pub fn change_summary(of: &Effect) -> String {
-    let (least, most) = of.delta_range;
+pub fn change_summary(effect: &Effect) -> String {
+    let (least, most) = effect.delta_range;
     let layouts = if least == most {
         "the same in every layout".to_owned()
     } else {
-        format!("over layouts {} %", effect::over_layouts(of))
+        format!("over layouts {} %", effect::over_layouts(effect))
     };
-    let (delta, percent) = (number::delta(of.delta), number::percent(of.percent));
-    let unit = match of.metric.as_str() {
+    let (delta, percent) = (number::delta(effect.delta), number::percent(effect.percent));
+    let unit = match effect.metric.as_str() {
         MAKESPAN => "instructions of makespan",
         AWAITED => "instructions of kernel threads that it waits for",
-        _ => Carried::of(of).unit(),
+        _ => CountKind::from_effect(effect).unit(),
     };
     format!("{delta} {unit} ({percent} %, {layouts})")
 }
@@ -88,15 +88,15 @@ const OVERALL_COLUMNS: [(&str, Kind); 5] = [
 /// so what is added up is in percent of each row's base. Where REP iterations decided, those are
 /// the base; such functions come last. A row alone says it itself.
 pub fn overall(rows: &[Row]) -> Option<Section> {
-    let mut functions: BTreeMap<(&str, Carried), Vec<RowShare<'_>>> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, CountKind), Vec<RowShare<'_>>> = BTreeMap::new();
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
     // What CPUs waited, or passed to each other, may be many times what it was.
-    let is_work = |by: Carried| matches!(by, Carried::Instructions | Carried::Rep);
-    let changed = changed.filter(|(_, effect)| is_work(Carried::of(effect)));
+    let is_work = |by: CountKind| matches!(by, CountKind::Instructions | CountKind::Rep);
+    let changed = changed.filter(|(_, effect)| is_work(CountKind::from_effect(effect)));
     let changed = changed.filter(|(_, effect)| !effect.functions.is_empty() && effect.base != 0.0);
-    let mut counts: BTreeMap<Carried, u32> = BTreeMap::new();
+    let mut counts: BTreeMap<CountKind, u32> = BTreeMap::new();
     for (row, effect) in changed {
-        let by = Carried::of(effect);
+        let by = CountKind::from_effect(effect);
         *counts.entry(by).or_default() += 1;
         // What only this CPU makes them differ by says nothing of the kernels; a warning names it.
         if !missing_features(row, effect).is_empty() {
@@ -117,9 +117,10 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
     let sum = |parts: &[RowShare<'_>]| parts.iter().map(|(_, percent)| percent).sum::<f64>();
     let mut all: Vec<_> = functions.into_iter().collect();
     all.sort_by(|(_, one), (_, other)| sum(other).abs().total_cmp(&sum(one).abs()));
-    let of_kind =
-        |by: Carried| all.iter().filter(move |((_, of), _)| *of == by).take(OVERALL_FUNCTIONS);
-    let lines = [Carried::Instructions, Carried::Rep].into_iter().flat_map(of_kind).map(
+    let of_kind = |by: CountKind| {
+        all.iter().filter(move |((_, kind), _)| *kind == by).take(OVERALL_FUNCTIONS)
+    };
+    let lines = [CountKind::Instructions, CountKind::Rep].into_iter().flat_map(of_kind).map(
         |((function, by), parts)| {
             let size = |percent: f64| percent.abs();
             let (row, largest) = parts
@@ -129,7 +130,7 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
             let mean = number::percent(Some(sum(parts) / f64::from(counts[by])));
             let name = format!("{function}{}", by.mark());
             let largest = number::percent(Some(*largest));
-            Line::of(
+            Line::new(
                 [mean, name, parts.len().to_string(), largest, (*row).to_owned()].map(Cell::from),
             )
         },
@@ -140,11 +141,11 @@ pub fn overall(rows: &[Row]) -> Option<Section> {
             "Functions that carry most over {}:",
             counted(count as usize, "changed row")
         ),
-        table: Table { gives_way: vec![vec![3, 4]], wraps: 1, ..Table::of(OVERALL_COLUMNS) }
+        table: Table { gives_way: vec![vec![3, 4]], wraps: 1, ..Table::new(OVERALL_COLUMNS) }
             .with(lines),
         notes: vec![format!(
             "{OVERALL_MEANING}{}.",
-            if counts.contains_key(&Carried::Rep) { OVERALL_REP_MEANING } else { "" }
+            if counts.contains_key(&CountKind::Rep) { OVERALL_REP_MEANING } else { "" }
         )],
     })
 }
@@ -216,7 +217,7 @@ mod tests {
         let one = [(Msr(0xc000_0102), counts(0, 20))].into();
         let two = [(Msr(0x1b), counts(5, 10)), (Msr(0x6e0), counts(10, 0))];
         let two = two.into_iter().chain([(Msr(0x1c), counts(7, 7))]).collect();
-        let many = (0..9).map(|at| (Msr(at), counts(10, 20))).collect();
+        let many = (0..9).map(|number| (Msr(number), counts(10, 20))).collect();
         let text = [BTreeMap::new(), one, two, many].map(|msrs| registers_text(&msrs, 10));
         assert_eq!(text[..2], ["", " (register 0xc0000102)"]);
         assert_eq!(text[2], " (registers 0x6e0 1.00 → 0, 0x1b 0.50 → 1.00)");

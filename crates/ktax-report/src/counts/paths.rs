@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::carried::{Carried, carrying};
+use crate::carried::{CountKind, carrying};
 use crate::number;
 use crate::view::{Cell, Kind, Line, PathLine, Section, Table};
 use ktax_host::text::counted;
@@ -13,8 +13,8 @@ use ktax_model::{
 use ktax_stats::tables::share_percent;
 
 /// The second is what decides beside instructions.
-fn path_columns(by: Carried) -> [(&'static str, Kind); 5] {
-    let second = if by == Carried::Wait { "delta spin-wait" } else { "delta REP" };
+fn path_columns(by: CountKind) -> [(&'static str, Kind); 5] {
+    let second = if by == CountKind::Wait { "delta spin-wait" } else { "delta REP" };
     [
         ("delta insn", Kind::Number),
         (second, Kind::Number),
@@ -33,14 +33,15 @@ const PATHS_MEANING: &str = "The function above called it; where that called sev
 /// One table for each changed row.
 pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
     let changed = rows.iter().filter_map(|row| Some((row, carrying(row)?)));
-    let changed = changed.map(|(row, effect)| (row, Carried::of(effect), moved_paths(effect)));
+    let changed =
+        changed.map(|(row, effect)| (row, CountKind::from_effect(effect), moved_paths(effect)));
     changed.filter(|(.., paths)| !paths.is_empty()).map(|(row, by, paths)| {
         let lines = paths.iter().zip(branches(&paths));
         let lines = lines.map(|(path, branch)| path_line(path, &branch, by, row.ops));
-        let gives_way = vec![vec![if by == Carried::Wait { 0 } else { 1 }], vec![2]];
+        let gives_way = vec![vec![if by == CountKind::Wait { 0 } else { 1 }], vec![2]];
         Section::Table {
             title: format!("Call paths of {} that changed:", row.row),
-            table: Table { gives_way, ..Table::of(path_columns(by)) }.with(lines),
+            table: Table { gives_way, ..Table::new(path_columns(by)) }.with(lines),
             notes: vec![PATHS_MEANING.to_owned()],
         }
     })
@@ -48,9 +49,9 @@ pub fn changed_paths(rows: &[Row]) -> impl Iterator<Item = Section> {
 
 /// The paths whose delta is worth a line.
 fn moved_paths(effect: &Effect) -> Vec<PathDelta> {
-    let carried = Carried::of(effect);
+    let carried = CountKind::from_effect(effect);
     let size = |path: &PathDelta| {
-        carried.of_path(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
+        carried.path_counts(path).map_or(0, |Sides { base, change }| base.abs_diff(*change))
     };
     let delta = effect.counts().map_or(0, |Sides { base, change }| base.abs_diff(change));
     let least = delta.saturating_mul(LITTLE_OF_DELTA_PERCENT);
@@ -66,11 +67,11 @@ const NAMED_FUNCTIONS: usize = 3;
 /// The places that carry most, each without those below it that carry much themselves. Those that
 /// differ because the CPU lacks a feature stand last.
 pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
-    let carried = Carried::of(effect);
+    let carried = CountKind::from_effect(effect);
     let Some(all) = effect.counts() else { return Vec::new() };
-    let delta = |of: &Sides<u64>| of.change as f64 - of.base as f64;
-    let delta_of = |path: &PathDelta| carried.of_path(path).map_or(0.0, delta);
-    let share = |of: f64| share_percent(of, delta(&all));
+    let delta = |counts: &Sides<u64>| counts.change as f64 - counts.base as f64;
+    let delta_of = |path: &PathDelta| carried.path_counts(path).map_or(0.0, delta);
+    let share = |part: f64| share_percent(part, delta(&all));
     let paths = without_below(&effect.paths, |path| share(delta_of(path)) >= MUCH_PERCENT);
     let callers = callers(&paths);
     let mut rest: Vec<f64> = paths.iter().map(delta_of).collect();
@@ -78,7 +79,7 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
         caller.iter().for_each(|caller| rest[*caller] -= delta_of(path));
     }
     let mut places: Vec<usize> = (0..paths.len()).collect();
-    places.retain(|at| share(rest[*at]) >= MUCH_PERCENT);
+    places.retain(|index| share(rest[*index]) >= MUCH_PERCENT);
     let lacking = |place: usize| effect.lacking(&paths[place].function);
     places.sort_by(|one, other| {
         let is_last = |place: &usize| lacking(*place).is_some();
@@ -86,12 +87,13 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
         is_last(one).cmp(&is_last(other)).then(by_share)
     });
     places.truncate(MOST_PATHS);
-    let stacks: Vec<Vec<&str>> = places.iter().map(|at| stack(&paths, &callers, *at)).collect();
-    let line = |(at, stack): (&usize, &Vec<&str>)| PathLine {
+    let stacks: Vec<Vec<&str>> =
+        places.iter().map(|index| stack(&paths, &callers, *index)).collect();
+    let line = |(index, stack): (&usize, &Vec<&str>)| PathLine {
         path: named(stack, &stacks),
-        delta: rest[*at] / ops.max(1) as f64,
-        share_percent: share(rest[*at]),
-        lacking: lacking(*at),
+        delta: rest[*index] / ops.max(1) as f64,
+        share_percent: share(rest[*index]),
+        lacking: lacking(*index),
     };
     places.iter().zip(&stacks).map(line).collect()
 }
@@ -100,23 +102,23 @@ pub fn largest_paths(effect: &Effect, ops: u64) -> Vec<PathLine> {
 fn named(stack: &[&str], all: &[Vec<&str>]) -> String {
     let last = |stack: &[&str]| stack[stack.len().saturating_sub(NAMED_FUNCTIONS)..].join(" → ");
     let (shown, twins) =
-        (last(stack), all.iter().filter(|it| *it != stack && last(it) == last(stack)));
+        (last(stack), all.iter().filter(|other| *other != stack && last(other) == last(stack)));
     let apart = |twin: &Vec<&str>| stack.iter().zip(twin).position(|(one, other)| one != other);
-    match twins.filter_map(apart).max().and_then(|at| stack.get(at)) {
+    match twins.filter_map(apart).max().and_then(|index| stack.get(index)) {
         Some(function) => format!("{function} → … → {shown}"),
         None => shown,
     }
 }
 
-fn path_line(path: &PathDelta, branch: &str, by: Carried, ops: u64) -> Line {
+fn path_line(path: &PathDelta, branch: &str, by: CountKind, ops: u64) -> Line {
     let per_op = |count: u64| count as f64 / ops.max(1) as f64;
-    let delta = |of: &Sides<u64>| match per_op(of.change) - per_op(of.base) {
+    let delta = |counts: &Sides<u64>| match per_op(counts.change) - per_op(counts.base) {
         0.0 => String::new(),
         delta => number::delta(delta),
     };
-    Line::of([
+    Line::new([
         delta(&path.instructions),
-        delta(if by == Carried::Wait { &path.wait } else { &path.rep_iterations }),
+        delta(if by == CountKind::Wait { &path.wait } else { &path.rep_iterations }),
         number::count(per_op(path.calls.base)),
         number::count(per_op(path.calls.change)),
         format!("{branch}{}", path.function),
@@ -140,14 +142,14 @@ pub fn row_costs(paths: &RowPaths) -> Vec<Section> {
     let all = |context: &Context| paths.contexts.get(context).map_or(&[][..], Vec::as_slice);
     let of_context = |context: &Context| {
         let paths_of = all(context);
-        let insn = top_counts(Carried::Instructions, paths_of);
-        let is_much = |by: &Carried| {
+        let insn = top_counts(CountKind::Instructions, paths_of);
+        let is_much = |by: &CountKind| {
             let counts = top_counts(*by, paths_of);
             let share = |side: Side| share_of(*counts.get(side), *insn.get(side));
             Side::BOTH.into_iter().any(|side| share(side) >= LEAST_OF_OTHERS)
         };
-        let others = [Carried::Rep, Carried::Wait].into_iter().filter(is_much);
-        let tables = [Carried::Instructions].into_iter().chain(others);
+        let others = [CountKind::Rep, CountKind::Wait].into_iter().filter(is_much);
+        let tables = [CountKind::Instructions].into_iter().chain(others);
         let tables = tables.map(|by| Costs { row: paths, context: *context, paths: paths_of, by });
         tables.flat_map(|costs| [costs.functions(), costs.paths()]).collect::<Vec<_>>()
     };
@@ -160,11 +162,11 @@ struct Costs<'a> {
     row: &'a RowPaths,
     context: Context,
     paths: &'a [PathDelta],
-    by: Carried,
+    by: CountKind,
 }
 
-fn top_counts(by: Carried, paths: &[PathDelta]) -> Sides<u64> {
-    let top = paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.of_path(path));
+fn top_counts(by: CountKind, paths: &[PathDelta]) -> Sides<u64> {
+    let top = paths.iter().filter(|path| path.depth == 0).filter_map(|path| by.path_counts(path));
     top.fold(Sides::default(), |sum, counts| sum_counts(&sum, counts))
 }
 
@@ -172,8 +174,8 @@ fn sum_counts(one: &Sides<u64>, other: &Sides<u64>) -> Sides<u64> {
     Sides::of(|side| one.get(side).saturating_add(*other.get(side)))
 }
 
-fn share_of(of: u64, whole: u64) -> f64 {
-    share_percent(of as f64, whole.max(1) as f64)
+fn share_of(part: u64, whole: u64) -> f64 {
+    share_percent(part as f64, whole.max(1) as f64)
 }
 
 impl Costs<'_> {
@@ -192,7 +194,7 @@ impl Costs<'_> {
         let shares = [("base %", Kind::Number), ("change %", Kind::Number)];
         let counts = heads.iter().map(|head| (head.as_str(), Kind::Number));
         let gives_way = vec![vec![2], vec![0]];
-        Table { gives_way, ..Table::of(counts.chain(shares).chain(more.iter().copied())) }
+        Table { gives_way, ..Table::new(counts.chain(shares).chain(more.iter().copied())) }
     }
 
     fn cells(&self, counts: &Sides<u64>) -> [Cell; 4] {
@@ -215,7 +217,7 @@ impl Costs<'_> {
         let mut functions: BTreeMap<&str, Sides<u64>> = BTreeMap::new();
         for (path, own) in self.paths.iter().zip(own(self.paths)) {
             let sum = functions.entry(&path.function).or_default();
-            *sum = sum_counts(sum, self.by.of_own(&own));
+            *sum = sum_counts(sum, self.by.own_counts(&own));
         }
         functions.retain(|_, counts| *counts != Sides::default());
         let is_large = |counts: &Sides<u64>| self.is_at_least(counts, LEAST_OF_FUNCTION);
@@ -224,7 +226,7 @@ impl Costs<'_> {
         // Stable: those that have as much stay in the order of their names.
         large.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.base.max(counts.change)));
         let line =
-            |name: String, counts: &Sides<u64>| Line::of(self.cells(counts)).and(Cell::from(name));
+            |name: String, counts: &Sides<u64>| Line::new(self.cells(counts)).and(Cell::from(name));
         let rest = small.iter().fold(Sides::default(), |sum, (_, counts)| sum_counts(&sum, counts));
         let name = format!("… {}", counted(small.len(), "more function"));
         let rest = (!small.is_empty()).then(|| line(name, &rest));
@@ -239,13 +241,13 @@ impl Costs<'_> {
     /// What each function executes with all that it calls, below its callers.
     fn paths(&self) -> Section {
         let is_wide = |path: &PathDelta| {
-            self.by.of_path(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
+            self.by.path_counts(path).is_some_and(|counts| self.is_at_least(counts, LEAST_OF_PATH))
         };
         let kept = without_below(self.paths, is_wide);
         let none = Sides::default();
         let line = |(path, branch): (&PathDelta, String)| {
             let calls = path.calls.change as f64 / self.row.ops.max(1) as f64;
-            let line = Line::of(self.cells(self.by.of_path(path).unwrap_or(&none)));
+            let line = Line::new(self.cells(self.by.path_counts(path).unwrap_or(&none)));
             let last = Cell::from(format!("{branch}{}", path.function));
             // Calls of user mode, and those of thunks, are not followed.
             let calls = if calls > 0.0 { number::count(calls) } else { String::new() };
@@ -267,7 +269,7 @@ impl Costs<'_> {
 /// to each of several a line leads. So a chain of calls takes no width.
 fn branches(paths: &[PathDelta]) -> Vec<String> {
     let callers = callers(paths);
-    let place = |caller: Option<usize>| caller.map_or(0, |at| at + 1);
+    let place = |caller: Option<usize>| caller.map_or(0, |index| index + 1);
     // How many are still to come below each, and below all at first.
     let mut to_come = vec![0; paths.len() + 1];
     callers.iter().for_each(|caller| to_come[place(*caller)] += 1);
@@ -275,7 +277,7 @@ fn branches(paths: &[PathDelta]) -> Vec<String> {
     // What stands before the functions that each calls.
     let mut below = vec![String::new(); paths.len() + 1];
     let mut branches = Vec::with_capacity(paths.len());
-    for (at, caller) in callers.iter().enumerate() {
+    for (index, caller) in callers.iter().enumerate() {
         let caller = place(*caller);
         to_come[caller] -= 1;
         let (here, next) = match (is_alone[caller], to_come[caller]) {
@@ -283,7 +285,7 @@ fn branches(paths: &[PathDelta]) -> Vec<String> {
             (false, 0) => ("└ ", "  "),
             (false, _) => ("├ ", "│ "),
         };
-        below[at + 1] = format!("{}{next}", below[caller]);
+        below[index + 1] = format!("{}{next}", below[caller]);
         branches.push(format!("{}{here}", below[caller]));
     }
     branches
@@ -329,9 +331,11 @@ mod tests {
             (1, "walk", 500, 500),
         ]);
         let found = largest_paths(&effect, 10);
-        let said: Vec<(&str, f64, f64)> =
-            found.iter().map(|it| (it.path.as_str(), it.delta, it.share_percent)).collect();
-        assert_eq!(said, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
+        let shown: Vec<(&str, f64, f64)> = found
+            .iter()
+            .map(|place| (place.path.as_str(), place.delta, place.share_percent))
+            .collect();
+        assert_eq!(shown, [("stat → alloc", 6.5, 65.0), ("alloc → memset → erms", 3.0, 30.0)]);
     }
 
     #[test]
@@ -376,24 +380,24 @@ mod tests {
         assert_eq!(named(&one[2..], &all[1..]), "alloc_a → … → alloc → memset → erms");
     }
 
-    fn of(depths: &[u32]) -> Vec<String> {
+    fn drawn(depths: &[u32]) -> Vec<String> {
         let path = |depth: &u32| PathDelta::with_instructions(*depth, "f", 0, 0);
         branches(&depths.iter().map(path).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_line_leads_to_each_of_several_and_to_none_that_is_alone() {
-        let drawn = of(&[0, 1, 2, 3, 3, 4, 2, 3]);
-        assert_eq!(drawn, ["", "", "├ ", "│ ├ ", "│ └ ", "│   ", "└ ", "  "]);
+        let several = drawn(&[0, 1, 2, 3, 3, 4, 2, 3]);
+        assert_eq!(several, ["", "", "├ ", "│ ├ ", "│ └ ", "│   ", "└ ", "  "]);
         // Several that nothing calls.
-        assert_eq!(of(&[0, 1, 0]), ["├ ", "│ ", "└ "]);
+        assert_eq!(drawn(&[0, 1, 0]), ["├ ", "│ ", "└ "]);
         // The end of a chain and what comes next below its caller's caller.
-        assert_eq!(of(&[0, 1, 2, 1]), ["", "├ ", "│ ", "└ "]);
+        assert_eq!(drawn(&[0, 1, 2, 1]), ["", "├ ", "│ ", "└ "]);
     }
 
     #[test]
     fn a_list_that_ktax_did_not_write_is_no_panic() {
-        assert_eq!(of(&[7, 4_000_000_000, 0]), ["├ ", "│ ", "└ "]);
-        assert_eq!(of(&[]), [""; 0]);
+        assert_eq!(drawn(&[7, 4_000_000_000, 0]), ["├ ", "│ ", "└ "]);
+        assert_eq!(drawn(&[]), [""; 0]);
     }
 }

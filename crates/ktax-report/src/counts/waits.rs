@@ -32,7 +32,7 @@ pub fn waits(rows: &[Row], counts: &CountsComparison) -> Option<Section> {
     let lines: Vec<Line> = rows.iter().filter_map(|row| wait_lines(row, cpus)).flatten().collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: "Where CPUs wait for each other, and their time there:".to_owned(),
-        table: Table { gives_way: vec![vec![4, 5]], ..Table::of(WAIT_COLUMNS) }.with(lines),
+        table: Table { gives_way: vec![vec![4, 5]], ..Table::new(WAIT_COLUMNS) }.with(lines),
         notes: vec![WAIT_MEANING.to_owned()],
     })
 }
@@ -151,7 +151,7 @@ fn lock_table<'a>(
     let lines: Vec<Line> = rows.flat_map(|places| places.lines(rest)).collect();
     (!lines.is_empty()).then(|| Section::Table {
         title: title.to_owned(),
-        table: Table { gives_way: vec![vec![2], vec![4]], ..Table::of(LOCK_COLUMNS) }.with(lines),
+        table: Table { gives_way: vec![vec![2], vec![4]], ..Table::new(LOCK_COLUMNS) }.with(lines),
         notes: vec![note.to_owned()],
     })
 }
@@ -190,7 +190,7 @@ impl LockStacks<'_> {
             let [base, change] = shares;
             // The row is on every line, since a page can sort them.
             let cells = [self.row.row.clone(), by.to_owned(), base, change, lock.to_owned()];
-            Line::of(cells.map(Cell::from))
+            Line::new(cells.map(Cell::from))
         };
         let named =
             takers.iter().map(|(by, counts)| line(by, counts, lock_taken_by(by).unwrap_or("")));
@@ -216,7 +216,7 @@ fn wait_line(row: &Row, share: &Share<'_>) -> Line {
         base_wait,
         change_wait,
     ];
-    Line::of(cells.map(Cell::from))
+    Line::new(cells.map(Cell::from))
 }
 
 /// What waits for any lock, and what leads there: the function that takes the lock called it.

@@ -14,7 +14,7 @@ pub struct ExitDiff<'a>(pub &'a ExitPair);
 
 impl ExitDiff<'_> {
     fn scale(&self) -> Scale {
-        Scale::of(&self.0.base, &self.0.change, self.0.totals)
+        Scale::new(&self.0.base, &self.0.change, self.0.totals)
     }
 }
 
@@ -47,7 +47,8 @@ impl Report for ExitDiff<'_> {
     fn view(&self) -> View {
         let (ExitPair { base, change, .. }, scale) = (self.0, self.scale());
         let side = |side, table: &ExitTable| {
-            let beside = table.elapsed_s().map(|it| format!("{} s", number::measured(it)));
+            let beside =
+                table.elapsed_s().map(|seconds| format!("{} s", number::measured(seconds)));
             SideLine { side, what: title(table), beside: beside.unwrap_or_default() }
         };
         let sides = vec![side("base", base), side("change", change)];
@@ -87,7 +88,7 @@ impl Report for ExitDiff<'_> {
         ];
         let ExitPair { base, change, .. } = self.0;
         let (scale, lengths) = (self.scale(), [base.elapsed_ns, change.elapsed_ns]);
-        let mut records = Records::of(columns);
+        let mut records = Records::new(columns);
         for (reason, base, change) in reason_pairs(base, change, scale) {
             let percent = base.1.zip(change.1).and_then(|(base, change)| {
                 let [base, change] = scale.apply([base as f64, change as f64]);
@@ -123,7 +124,7 @@ pub enum Scale {
 
 impl Scale {
     /// Seconds where both tables say how long was recorded, unless totals are wanted.
-    pub fn of(base: &ExitTable, change: &ExitTable, totals: bool) -> Scale {
+    pub fn new(base: &ExitTable, change: &ExitTable, totals: bool) -> Scale {
         match base.elapsed_s().zip(change.elapsed_s()) {
             Some((base, change)) if !totals => Scale::Seconds([base, change]),
             _ => Scale::Totals,
@@ -139,9 +140,9 @@ impl Scale {
     }
 
     /// A blank and the unit of what was a number of these: ` µs/s`; nothing where there is none.
-    pub fn unit(self, of: &str) -> String {
+    pub fn unit(self, unit: &str) -> String {
         let per = if self == Scale::Totals { "" } else { "/s" };
-        let unit = format!("{of}{per}");
+        let unit = format!("{unit}{per}");
         if unit.is_empty() { unit } else { format!(" {unit}") }
     }
 }
@@ -168,11 +169,12 @@ fn reason_pairs<'a>(
 ) -> Vec<ReasonPair<'a>> {
     let only_there = change.rows.iter().filter(|row| base.row(&row.reason).is_none());
     let names = base.rows.iter().chain(only_there).map(|row| row.reason.as_str());
-    let of = |table: &ExitTable, reason: &str| -> CountAndSum {
+    let count_and_sum = |table: &ExitTable, reason: &str| -> CountAndSum {
         (table.row(reason).map_or(0, |row| row.count), reason_time_ns(table, reason))
     };
-    let mut rows: Vec<ReasonPair<'a>> =
-        names.map(|reason| (reason, of(base, reason), of(change, reason))).collect();
+    let mut rows: Vec<ReasonPair<'a>> = names
+        .map(|reason| (reason, count_and_sum(base, reason), count_and_sum(change, reason)))
+        .collect();
     rows.retain(|(_, base, change)| base.0 > 0 || change.0 > 0);
     let moved = |(_, base, change): &ReasonPair<'_>| {
         let far = |values: [u64; 2]| {
@@ -205,7 +207,7 @@ pub fn reasons_table(base: &ExitTable, change: &ExitTable, scale: Scale) -> Tabl
     let cells = |(name, base, change): ReasonPair<'_>| {
         let times = columns([base.1, change.1].map(|ns| Some(ns? as f64 / number::US)));
         let counts = columns([base.0, change.0].map(|count| Some(count as f64)));
-        Line::of([name.to_owned()].into_iter().chain(times).chain(counts))
+        Line::new([name.to_owned()].into_iter().chain(times).chain(counts))
     };
     // Each exit is followed by a stay in the guest, which is no second exit.
     let whole = |table: &ExitTable| (table.exits(), table.is_timed().then(|| table.sum_ns()));

@@ -22,7 +22,7 @@ struct VcpuTime<'a> {
 
 impl<'a> VcpuTime<'a> {
     /// Halted and preempted time stays that of its row where one of the tables does not know it.
-    fn of(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
+    fn sum(tables: &[&'a ExitTable], knows_halts: bool) -> VcpuTime<'a> {
         let mut time = VcpuTime::default();
         let rows = tables.iter().flat_map(|table| &table.rows);
         rows.for_each(|row| time.add(row, row.parts.as_ref().filter(|_| knows_halts)));
@@ -95,7 +95,7 @@ pub fn headline<'a>(tables: impl IntoIterator<Item = &'a ExitTable>) -> String {
 
 /// Each kind of events that were not recorded, what that means, and how to record them.
 fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+    let mut sentences: Vec<String> = Vec::new();
     for missing in tables.iter().flat_map(|table| &table.missing) {
         let what = match missing.events {
             ExitEvents::Entries => {
@@ -106,16 +106,16 @@ fn missing_events(tables: &[&ExitTable]) -> Vec<String> {
             }
         };
         let sentence = format!("{what}: {}", missing.next_step);
-        if !said.contains(&sentence) {
-            said.push(sentence);
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
         }
     }
-    said
+    sentences
 }
 
 /// The time in exits where there is none in the guest, of which it could be a share.
 fn exit_totals(tables: &[&ExitTable]) -> String {
-    let time = VcpuTime::of(tables, false);
+    let time = VcpuTime::sum(tables, false);
     let all = time.exits_ns();
     let share =
         |(name, ns): &(&str, u64)| format!("{:.2} % {name}", share_percent(*ns as f64, all as f64));
@@ -138,7 +138,7 @@ fn counted_noun(tables: &[&ExitTable]) -> &'static str {
 /// Each part's share of the time of the vCPUs.
 fn time_shares(tables: &[&ExitTable]) -> String {
     let knows_parts = tables.iter().all(|table| has_parts(table));
-    let time = VcpuTime::of(tables, knows_parts);
+    let time = VcpuTime::sum(tables, knows_parts);
     let all_ns = time.all_ns();
     let share = |ns: u64| format!("{:.2} %", share_percent(ns as f64, all_ns));
     let named = |parts: &[(&str, u64)]| -> String {
@@ -156,19 +156,19 @@ fn time_shares(tables: &[&ExitTable]) -> String {
     elsewhere.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let exits = named(&time.exits[..time.exits.len().min(NAMED)]);
     let least = if time.unknown_ns() > 0 { "at least " } else { "" };
-    let mut said = format!("exits took {least}{} of the vCPU time", share(time.exits_ns()));
+    let mut sentence = format!("exits took {least}{} of the vCPU time", share(time.exits_ns()));
     if !knows_parts {
-        said += ", halts included";
+        sentence += ", halts included";
     }
     if tables.iter().any(|table| table.rows_are == ExitRows::Phases) {
-        said += ", by phase";
+        sentence += ", by phase";
     }
     for (before, part) in [(": ", exits), ("; ", named(&elsewhere)), ("; ", exit_rate(tables))] {
         if !part.is_empty() {
-            said += &format!("{before}{part}");
+            sentence += &format!("{before}{part}");
         }
     }
-    said
+    sentence
 }
 
 /// Whether it knows which time was halted and which preempted.
@@ -230,8 +230,8 @@ const WITH_HALTS: &str = "time in exits, halts included,";
 /// `exits -34.81 % (2 320 → 1 512 /s), time in exits -20.56 % (6 188 → 4 922 µs/s), …`: all times
 /// together are those of the table.
 pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> String {
-    let part = |what: &str, of: [f64; 2], unit: &str| {
-        let [base, change] = scale.apply(of);
+    let part = |what: &str, values: [f64; 2], unit: &str| {
+        let [base, change] = scale.apply(values);
         let percent = number::percent(change_percent(base, change));
         let [base, change] = [base, change].map(number::whole);
         format!("{what} {percent} % ({base} → {change}{})", scale.unit(unit))
@@ -240,11 +240,11 @@ pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> Stri
     let exits = sides.map(|table| table.exits() as f64);
     let knows_halts =
         sides.iter().all(|table| has_parts(table) && !table.lacks(ExitEvents::Scheduling));
-    let times = sides.map(|table| VcpuTime::of(&[table], knows_halts));
-    let of =
+    let times = sides.map(|table| VcpuTime::sum(&[table], knows_halts));
+    let both =
         |part: fn(&VcpuTime) -> u64| times.each_ref().map(|time| part(time) as f64 / number::US);
-    let [in_exits, guest] = [of(|time| time.exits_ns()), of(|time| time.guest)];
-    let [halted, preempted] = [of(|time| time.halted), of(|time| time.preempted)];
+    let [in_exits, guest] = [both(|time| time.exits_ns()), both(|time| time.guest)];
+    let [halted, preempted] = [both(|time| time.halted), both(|time| time.preempted)];
     let inside = guest_words(&sides);
     let mut parts = vec![part("exits", exits, "")];
     // KVM's statistics know neither.
@@ -254,8 +254,8 @@ pub fn diff_headline(base: &ExitTable, change: &ExitTable, scale: Scale) -> Stri
             parts.push(part(inside, guest, "µs"));
         }
         let elsewhere = [("halted", halted), ("preempted", preempted)];
-        let there = elsewhere.iter().filter(|(_, of)| *of != [0.0; 2]);
-        parts.extend(there.map(|(what, of)| part(what, *of, "µs")));
+        let there = elsewhere.iter().filter(|(_, times)| *times != [0.0; 2]);
+        parts.extend(there.map(|(what, times)| part(what, *times, "µs")));
     }
     parts.join(", ")
 }

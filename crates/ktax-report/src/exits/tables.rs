@@ -28,7 +28,7 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
         gives_way: [&[7][..], &[8], &[9, 10], &[11], &[6], &[4]].map(<[usize]>::to_vec).into(),
         ..reason_table(&HEADS)
     };
-    let all = all.with(rows.iter().map(|row| Line::of(time_cells(row, table))));
+    let all = all.with(rows.iter().map(|row| Line::new(time_cells(row, table))));
     let mut unknown = Vec::new();
     if table.elapsed_s().is_none() {
         unknown.push(5);
@@ -52,8 +52,10 @@ pub fn times_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
 
 /// The same without columns that say nothing; the others give way as before.
 pub(super) fn without_columns(table: &Table, gone: &[usize]) -> Table {
-    let after =
-        |at: &usize| (!gone.contains(at)).then(|| at - gone.iter().filter(|it| *it < at).count());
+    let after = |index: &usize| {
+        (!gone.contains(index))
+            .then(|| index - gone.iter().filter(|column| *column < index).count())
+    };
     let groups = table.gives_way.iter().map(|group| group.iter().filter_map(after).collect());
     let gives_way: Vec<Vec<usize>> =
         groups.filter(|group: &Vec<usize>| !group.is_empty()).collect();
@@ -63,7 +65,7 @@ pub(super) fn without_columns(table: &Table, gone: &[usize]) -> Table {
 /// A table of numbers for each reason.
 pub fn reason_table(heads: &[&str]) -> Table {
     let numbers = heads.iter().map(|head| (*head, Kind::Number));
-    Table::of([("reason", Kind::Name)].into_iter().chain(numbers))
+    Table::new([("reason", Kind::Name)].into_iter().chain(numbers))
 }
 
 fn time_cells(row: &ExitRow, table: &ExitTable) -> Vec<String> {
@@ -105,7 +107,7 @@ pub fn parts_table(rows: &[&ExitRow], table: &ExitTable) -> Table {
         ns => number::whole(ns as f64 / number::US),
     };
     let line = |name: &str, columns: [u64; PARTS]| {
-        Line::of([name.to_owned()].into_iter().chain(columns.map(us)))
+        Line::new([name.to_owned()].into_iter().chain(columns.map(us)))
     };
     let all = rows.iter().map(|row| part_columns(row)).fold([0u64; PARTS], |mut all, more| {
         all.iter_mut().zip(more).for_each(|(sum, one)| *sum = sum.saturating_add(one));
@@ -277,7 +279,7 @@ mod tests {
             ..ExitRow::default()
         };
         let mut rows: Vec<ExitRow> =
-            (0..9).map(|at| row(&at.to_string(), 100 + at, 0, false)).collect();
+            (0..9).map(|number| row(&number.to_string(), 100 + number, 0, false)).collect();
         rows.extend([row("guest", 700, 0, true), row("HLT", 900, 800, false)]);
         let table = ExitTable { rows, ..ExitTable::default() };
         let parts = bar_parts(&table);

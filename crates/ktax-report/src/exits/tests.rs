@@ -59,9 +59,9 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
         "TIMEINGUEST 500 60",
         "all 500 11 22 300 100",
     ] {
-        assert!(lines.iter().any(|said| said == line), "{line}\n{text}");
+        assert!(lines.iter().any(|shown| shown == line), "{line}\n{text}");
     }
-    for said in [
+    for sentence in [
         "vCPU wall time 1 000 µs = rows 933 + 57 in open exits (TIMEINGUEST) + 10 missing \
          (1.00 %).",
         "Events lost: 3.",
@@ -71,7 +71,7 @@ fn where_it_went_what_was_lost_and_what_it_cost_is_printed() {
         "exits took 3.54 % of the vCPU time: 3.22 % HLT, 0.32 % IO; 53.59 % in the guest, 32.15 % \
          halted, 10.72 % preempted; 100 exits",
     ] {
-        assert!(lines.join(" ").contains(said), "{said}\n{text}");
+        assert!(lines.join(" ").contains(sentence), "{sentence}\n{text}");
     }
 }
 
@@ -112,7 +112,7 @@ fn numbers_too_large_to_be_added_are_printed() {
     let _ = text(&ExitDiff(&ExitPair { base: table.clone(), change: table, totals: false }));
 }
 
-fn recorded(of: &str, exits: u64, elapsed_s: u64) -> ExitTable {
+fn recorded(name: &str, exits: u64, elapsed_s: u64) -> ExitTable {
     let row = |reason: &str, is_guest| ExitRow {
         reason: reason.into(),
         is_guest,
@@ -130,7 +130,7 @@ fn recorded(of: &str, exits: u64, elapsed_s: u64) -> ExitTable {
     };
     let warning = Warning { fact: "a fact".into(), next_step: "do something".into() };
     ExitTable {
-        of: of.into(),
+        of: name.into(),
         source: "a test".into(),
         rows: vec![row("HLT", false), row("TIMEINGUEST", true)],
         warnings: vec![warning],
@@ -148,8 +148,8 @@ fn line<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 /// One vCPU was busy and one idle: the recorder's cost is that of an exit in each table.
 #[test]
 fn what_holds_for_all_vcpus_stands_once() {
-    let of = [("vm", 90_010), ("vCPU 0 of vm", 90_000), ("vCPU 1 of vm", 10)];
-    let tables = of.map(|(of, exits)| recorded(of, exits, 10));
+    let names = [("vm", 90_010), ("vCPU 0 of vm", 90_000), ("vCPU 1 of vm", 10)];
+    let tables = names.map(|(name, exits)| recorded(name, exits, 10));
     let shown = text(&ExitTables(&tables));
     for once in ["The recorder took 411 ns", "Events lost: 0.", "a fact", "Times are in"] {
         assert_eq!(shown.matches(once).count(), 1, "{once}\n{shown}");
@@ -178,8 +178,8 @@ fn recordings_of_unequal_length_are_compared_by_the_second() {
     let same = ["500", "000", "500", "000", "0", "100.0", "100.0", "0"];
     assert_eq!(line(&shown, "HLT")[1..], same, "{shown}");
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in ["are normalised: they are", "10.00 s, and the change has 30.00 s"] {
-        assert!(words.contains(said), "{said}\n{shown}");
+    for part in ["are normalised: they are", "10.00 s, and the change has 30.00 s"] {
+        assert!(words.contains(part), "{part}\n{shown}");
     }
     assert!(words.contains("exits 0 % (100 → 100 /s)"), "{shown}");
     assert!(line(&diff(true), "HLT").ends_with(&["1", "000", "3", "000", "+200.00"]));
@@ -211,20 +211,20 @@ fn the_times_of_a_diffs_headline_add_up_with_its_table() {
         let shown = text(&ExitDiff(&ExitPair { base, change, totals: false }));
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let said = shown(with(true), with(true));
+    let headline = shown(with(true), with(true));
     for part in [
         "time in exits 0 % (200 000 → 200 000 µs/s)",
         "in the guest 0 % (200 000 → 200 000 µs/s)",
         "halted 0 % (500 000 → 500 000 µs/s)",
         "preempted 0 % (100 000 → 100 000 µs/s)",
     ] {
-        assert!(said.contains(part), "{part}\n{said}");
+        assert!(headline.contains(part), "{part}\n{headline}");
     }
     for base in [true, false] {
-        let said = shown(with(base), with(false));
+        let headline = shown(with(base), with(false));
         let part = "time in exits, halts included, 0 % (500 000 → 500 000 µs/s), in the guest 0 %";
-        assert!(said.contains(part), "{part}\n{said}");
-        assert!(!said.contains("halted"), "{said}");
+        assert!(headline.contains(part), "{part}\n{headline}");
+        assert!(!headline.contains("halted"), "{headline}");
     }
 }
 
@@ -278,7 +278,7 @@ fn shares_are_of_the_exits_that_kvm_counted() {
         "insn_emulation 122 440 122 440",
         "halt_wait 100.00 9 7 7.000 1.286",
     ] {
-        assert!(lines.iter().any(|said| said == line), "{line}\n{shown}");
+        assert!(lines.iter().any(|printed| printed == line), "{line}\n{shown}");
     }
     assert!(lines.join(" ").contains("A row without count % is a counter of KVM"), "{shown}");
     // Without one reason or one time there are no columns for them.
@@ -349,9 +349,9 @@ fn table(reasons: &[&str], has_quantiles: bool) -> ExitTable {
         }
     };
     let rows = reasons.iter().chain(&["TIMEINGUEST"]).zip(1..).map(|(name, at)| row(name, at));
-    let (of, source, rows) = (String::new(), "a test".to_owned(), rows.collect());
+    let (source, rows) = ("a test".to_owned(), rows.collect());
     let elapsed_ns = Some(60_000_000_000);
-    ExitTable { of, source, rows, elapsed_ns, ..ExitTable::default() }
+    ExitTable { source, rows, elapsed_ns, ..ExitTable::default() }
 }
 
 fn text_of_width(report: &dyn Report, width: u16) -> String {

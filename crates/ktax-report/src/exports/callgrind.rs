@@ -37,7 +37,7 @@ fn write(paths: &RowPaths, side: Option<Side>) -> String {
     let costly = costly_kinds(paths);
     let events: Vec<String> = sides
         .iter()
-        .flat_map(|of| events(side.is_none(), *of, has_times(paths), &costly))
+        .flat_map(|one| events(side.is_none(), *one, has_times(paths), &costly))
         .collect();
     let mut text = format!(
         "# callgrind format\nversion: 1\ncreator: ktax {}\ncmd: {}\npositions: line\nevents: {}\n",
@@ -82,10 +82,10 @@ fn nodes<'a>(
     let mut nodes: BTreeMap<Function<'a>, Node<'a>> = BTreeMap::new();
     let most = if has_times(paths) { 4 } else { 2 };
     for stack in stacks(paths) {
-        let counts = |of: [&Sides<u64>; 4], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
+        let counts = |fixed: [&Sides<u64>; 4], more: &BTreeMap<Costly, Sides<u64>>| -> Vec<u64> {
             let of_side = |side: &Side| {
                 let costly = costly.iter().map(|kind| kind_count(more, *kind, *side));
-                let counts = of.map(|counts| *counts.get(*side)).into_iter().take(most);
+                let counts = fixed.map(|counts| *counts.get(*side)).into_iter().take(most);
                 counts.chain(costly).collect::<Vec<_>>()
             };
             sides.iter().flat_map(of_side).collect()

@@ -92,14 +92,14 @@ fn profile(paths: &RowPaths, side: Option<Side>) -> Profile {
     let times: &[&str] = if counted.has_times { &["spin-wait", "idle"] } else { &[] };
     let kinds = kinds.chain(times.iter().copied());
     let kinds: Vec<&str> = kinds.chain(costly.iter().map(|kind| kind.name())).collect();
-    let kind = |name: &str, of: &Side| match side {
+    let kind = |name: &str, of_side: &Side| match side {
         Some(_) => name.to_owned(),
-        None => format!("{}-{name}", of.name()),
+        None => format!("{}-{name}", of_side.name()),
     };
     // Of both Sides the one that is new.
     let shown = sides.last().map_or_else(String::new, |last| kind(INSTRUCTIONS, last));
     let default_sample_type = strings.place(&shown);
-    let names = sides.iter().flat_map(|of| kinds.iter().map(move |name| kind(name, of)));
+    let names = sides.iter().flat_map(|side| kinds.iter().map(move |name| kind(name, side)));
     let sample_type = names
         .map(|name| ValueType { kind: strings.place(&name), unit: strings.place("count") })
         .collect();

@@ -60,9 +60,9 @@ fn document(reports: &[&dyn Report]) -> Result<String, ReportError> {
                 (marks())
                 (tools())
                 main {
-                    @for one in sweep(reports) { (section(&one, Spot::of_article(0))) }
-                    @for (at, report) in reports.iter().enumerate() {
-                    (article(*report, at + 1))
+                    @for one in sweep(reports) { (section(&one, Spot::in_article(0))) }
+                    @for (index, report) in reports.iter().enumerate() {
+                    (article(*report, index + 1))
                     }
                 }
                 footer {
@@ -138,11 +138,11 @@ fn tools() -> Markup {
 /// One report: the answer, the pictures and tables behind it, and how to read them.
 fn article(report: &dyn Report, number: usize) -> Markup {
     let view = report.view();
-    let spot = Spot::of_article(number);
-    let has_rows = view.sections.iter().any(|it| matches!(it, Section::Rows { .. }));
+    let spot = Spot::in_article(number);
+    let has_rows = view.sections.iter().any(|section| matches!(section, Section::Rows { .. }));
     // What folded rows have need not stand twice.
-    let is_twice = |it: &Section| has_rows && matches!(it, Section::Functions(_));
-    let is_shown = |it: &&Section| !it.is_empty() && !is_twice(it);
+    let is_twice = |section: &Section| has_rows && matches!(section, Section::Functions(_));
+    let is_shown = |section: &&Section| !section.is_empty() && !is_twice(section);
     html! {
         article {
             header {
@@ -279,7 +279,7 @@ pub struct Spot {
 
 impl Spot {
     /// Below the title of an article, the first of which is 1.
-    pub fn of_article(article: usize) -> Spot {
+    pub fn in_article(article: usize) -> Spot {
         Spot { article, depth: 0 }
     }
 

@@ -21,12 +21,15 @@ pub const FORMAT: Format = Format {
 
 fn write(view: &View) -> String {
     let page = Page::new(TextOptions { width: WIDTH, colour: false, ascii: true });
-    let said = |text: &str| page.paragraph(text);
-    let mut blocks = vec![said(&view.title), said(&view.headline)];
+    let paragraph = |text: &str| page.paragraph(text);
+    let mut blocks = vec![paragraph(&view.title), paragraph(&view.headline)];
     blocks.push(header(view, &page) + concat!("ktax ", env!("CARGO_PKG_VERSION"), "\n"));
     let sections = telling_sections(view);
-    blocks.extend(sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, &page)));
-    let warnings = view.warnings.iter().map(|it| said(&format!("Warning: {}", it.fact)));
+    blocks.extend(
+        sections.iter().filter(|part| !part.is_wordless()).map(|part| section(part, &page)),
+    );
+    let warnings =
+        view.warnings.iter().map(|warning| paragraph(&format!("Warning: {}", warning.fact)));
     blocks.push(warnings.collect());
     blocks.push(legend(&shown_terms(short_legend(view), &sections, &page), &page));
     blocks.push(again_block(&view.again, &page));
@@ -48,7 +51,7 @@ fn telling_sections(view: &View) -> Vec<Section> {
         Section::Functions(functions) => functions.size_percent >= least,
         // What has a verdict, and not the background.
         Section::AlsoChanged { changes, .. } => {
-            changes.iter().any(|it| it.verdict.verdict.is_some())
+            changes.iter().any(|change| change.verdict.verdict.is_some())
         }
         _ => true,
     };

@@ -35,8 +35,8 @@ fn write(view: &View) -> String {
     }
     blocks.extend(view.sections.iter().filter(|section| !section.is_wordless()).map(section));
     let warnings = view.warnings.iter();
-    let warnings =
-        warnings.map(|it| format!("{} → {}", markdown(&it.fact), markdown(&it.next_step)));
+    let warnings = warnings
+        .map(|warning| format!("{} → {}", markdown(&warning.fact), markdown(&warning.next_step)));
     blocks.push(list("Warnings:", warnings));
     let legend = view.shown_legend();
     blocks.push(paragraph(&legend.sentences.join(" ")));
@@ -66,7 +66,9 @@ fn sides_table(view: &View) -> String {
 
 fn section(part: &Section) -> String {
     match part {
-        Section::Sentences(sentences) => list("", sentences.iter().map(|it| markdown(it))),
+        Section::Sentences(sentences) => {
+            list("", sentences.iter().map(|sentence| markdown(sentence)))
+        }
         Section::Table { title, table: lines, notes } => {
             let title = if title.is_empty() { String::new() } else { heading(title) };
             let notes = notes.iter().map(|note| format!("\n{}", paragraph(note)));
@@ -74,11 +76,12 @@ fn section(part: &Section) -> String {
         }
         Section::Functions(carried) => functions_block(carried),
         Section::AlsoChanged { title, changes } => list(title, changes.iter().map(change_item)),
-        Section::Notes { title, notes } => {
-            list(title, notes.iter().map(|it| format!("{}: {}", code(&it.row), markdown(&it.text))))
-        }
+        Section::Notes { title, notes } => list(
+            title,
+            notes.iter().map(|note| format!("{}: {}", code(&note.row), markdown(&note.text))),
+        ),
         Section::Reasons { title, reasons } => list(title, reasons.iter().map(reason_item)),
-        Section::Items { title, items } => list(title, items.iter().map(|it| markdown(it))),
+        Section::Items { title, items } => list(title, items.iter().map(|item| markdown(item))),
         Section::InWords(inner) => section(inner),
         Section::Command { sentence, command } => {
             format!("{}\n{}", paragraph(sentence), code_block(command))
@@ -152,9 +155,9 @@ fn functions_block(carried: &Functions) -> String {
         let [delta, from_to, other] = [delta, from_to, other].map(|cell| markdown(&cell));
         text += &table_line(&[delta, code(&function), from_to, other]);
     }
-    let paths = match carried.said_paths() {
-        said if said.is_empty() => said,
-        said => format!("\n{}", paragraph(&said)),
+    let paths = match carried.paths_sentence() {
+        sentence if sentence.is_empty() => sentence,
+        sentence => format!("\n{}", paragraph(&sentence)),
     };
     text + &paths + "\n</details>\n"
 }

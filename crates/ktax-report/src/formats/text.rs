@@ -27,7 +27,9 @@ pub const FORMAT: Format = Format {
 fn write_page(view: &View, page: &Page) -> String {
     let mut blocks = vec![page.paragraph(&view.title), headline(view, page)];
     blocks.push(header(view, page));
-    blocks.extend(view.sections.iter().filter(|it| !it.is_wordless()).map(|it| section(it, page)));
+    blocks.extend(
+        view.sections.iter().filter(|part| !part.is_wordless()).map(|part| section(part, page)),
+    );
     blocks.push(warnings(&view.warnings, page));
     blocks.push(legend(&shown_terms(view.shown_legend(), &view.sections, page), page));
     blocks.retain(|block| !block.is_empty());
@@ -74,8 +76,8 @@ pub fn legend(legend: &Legend, page: &Page) -> String {
 pub fn header(view: &View, page: &Page) -> String {
     // The last of them may wrap.
     let shown = if view.side_heads[1].is_empty() { 2 } else { 3 };
-    let side = |it: &SideLine| {
-        let all = [it.side.to_owned(), it.what.clone(), it.beside.clone()];
+    let side = |side: &SideLine| {
+        let all = [side.side.to_owned(), side.what.clone(), side.beside.clone()];
         all.into_iter().take(shown).collect::<Vec<String>>()
     };
     let mut text = match view.sides.as_slice() {
@@ -116,7 +118,7 @@ pub fn section(part: &Section, page: &Page) -> String {
             page.paragraph(title) + &indented(&lines, INDENT)
         }
         Section::Reasons { title, reasons } => {
-            let reasons = reasons.iter().map(|it| reason_lines(it, page));
+            let reasons = reasons.iter().map(|reason| reason_lines(reason, page));
             page.paragraph(title) + &reasons.collect::<String>()
         }
         Section::Items { title, items } => {
@@ -168,9 +170,9 @@ fn functions_section(carried: &Functions, page: &Page) -> String {
         let gone = ["base → change", other][shown..].join(", ");
         table += &inner.paragraph(&omitted(&gone, &inner));
     }
-    let paths = match carried.said_paths() {
-        said if said.is_empty() => said,
-        said => inner.paragraph(&said),
+    let paths = match carried.paths_sentence() {
+        sentence if sentence.is_empty() => sentence,
+        sentence => inner.paragraph(&sentence),
     };
     page.paragraph(&text) + &indented(&(table + &paths), INDENT)
 }

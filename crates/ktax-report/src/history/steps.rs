@@ -57,8 +57,9 @@ impl<'a> CostStep<'a> {
 
     /// `do_statx +8.00, fput -1.00`: the functions that carry most, at most so many.
     pub fn carried_by(&self, most: usize) -> String {
-        let one =
-            |it: &ktax_model::StepFunction| format!("{} {}", it.function, number::delta(it.delta));
+        let one = |carried: &ktax_model::StepFunction| {
+            format!("{} {}", carried.function, number::delta(carried.delta))
+        };
         let all: Vec<String> = self.point.functions.iter().take(most).map(one).collect();
         all.join(", ")
     }
@@ -94,7 +95,7 @@ pub fn largest_detectable(line: &HistoryLine) -> Option<f64> {
 /// The lines that are about one row and the same kernels, largest step first: steps within a
 /// series come before steps between series.
 pub fn by_size(history: &History) -> Vec<&[HistoryLine]> {
-    let size = |line: &HistoryLine, between| largest(line, between).map_or(0.0, |it| it.size());
+    let size = |line: &HistoryLine, between| largest(line, between).map_or(0.0, |step| step.size());
     let key = |lines: &[HistoryLine]| {
         let most = |between| lines.iter().map(|line| size(line, between)).fold(0.0, f64::max);
         [most(false), most(true)]

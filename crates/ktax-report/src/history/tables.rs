@@ -32,10 +32,11 @@ pub fn overview(history: &History) -> Table {
         lines.iter().map(move |line| Line { leads_to: Some(group), ..overview_line(line) })
     });
     let gives_way = [9, 8, 7, 10, 5].map(|column| vec![column]).to_vec();
-    let table = Table { gives_way, extra: vec![7, 8, 9], ..Table::of(columns) }.with(lines);
+    let table = Table { gives_way, extra: vec![7, 8, 9], ..Table::new(columns) }.with(lines);
     let mut left_out = Vec::new();
     left_out.extend(common_lineage(history).map(|_| 1));
-    let has_functions = |line: &HistoryLine| steps(line).any(|it| !it.point.functions.is_empty());
+    let has_functions =
+        |line: &HistoryLine| steps(line).any(|step| !step.point.functions.is_empty());
     left_out.extend((!history.lines.iter().any(has_functions)).then_some(5));
     left_out.extend((!has_series).then_some(6));
     table.without(&left_out)
@@ -53,7 +54,7 @@ fn overview_line(line: &HistoryLine) -> Line {
     let place = |step: CostStep<'_>| short(line, &step.point.kernel).to_owned();
     let none = || if has_several { "none".to_owned() } else { String::new() };
     let shown = within.or(between);
-    Line::of([
+    Line::new([
         line.row.clone(),
         line.lineage.clone(),
         within.map_or_else(none, place),
@@ -90,7 +91,7 @@ pub fn kernels_table(history: &History) -> Table {
         let count = |verdict| steps.iter().filter(|step| step.verdict == verdict).count();
         let most = steps.iter().max_by(|one, other| one.size().total_cmp(&other.size()));
         let most = most.unwrap_or(&steps[0]);
-        Line::of([
+        Line::new([
             most.point.kernel.clone(),
             count(Verdict::Slower).to_string(),
             count(Verdict::Faster).to_string(),
@@ -100,7 +101,7 @@ pub fn kernels_table(history: &History) -> Table {
         ])
     });
     let gives_way = vec![vec![5], vec![1, 2]];
-    let table = Table { gives_way, wraps: 3, ..Table::of(columns) }.with(lines);
+    let table = Table { gives_way, wraps: 3, ..Table::new(columns) }.with(lines);
     if has_functions { table } else { table.without(&[5]) }
 }
 
@@ -136,22 +137,25 @@ fn points_table(history: &History, line: &HistoryLine) -> Table {
     ];
     let lines = line.points.iter().map(|point| {
         let (against, before) = (point.against.as_ref(), point.before.as_ref());
-        let anchor = against.and_then(|it| line.points.get(it.anchor));
+        let anchor = against.and_then(|against| line.points.get(against.anchor));
         let step = steps(line).find(|step| step.point.place == point.place);
-        Line::of([
+        Line::new([
             point.kernel.clone(),
             point.tags.join(", "),
             number::count(point.cost(line.ops)),
-            before.map_or(String::new(), |it| number::percent(it.percent)),
-            before.and_then(|it| it.detectable_percent).map(number::limit).unwrap_or_default(),
-            against.map_or(String::new(), |it| number::percent(it.percent)),
+            before.map_or(String::new(), |before| number::percent(before.percent)),
+            before
+                .and_then(|before| before.detectable_percent)
+                .map(number::limit)
+                .unwrap_or_default(),
+            against.map_or(String::new(), |against| number::percent(against.percent)),
             anchor.map_or("", |anchor| short(line, &anchor.kernel)).to_owned(),
             step.map(|step| step.carried_by(1)).unwrap_or_default(),
         ])
-        .and(against.map_or_else(Cell::default, |it| Cell::verdict(it.verdict, "")))
+        .and(against.map_or_else(Cell::default, |against| Cell::verdict(against.verdict, "")))
     });
     let gives_way = [6, 5, 7, 1, 4].map(|column| vec![column]).to_vec();
-    let table = Table { gives_way, extra: vec![5, 6, 7], ..Table::of(columns) }.with(lines);
+    let table = Table { gives_way, extra: vec![5, 6, 7], ..Table::new(columns) }.with(lines);
     let has_tags = line.points.iter().any(|point: &HistoryPoint| !point.tags.is_empty());
     let has_functions = line.points.iter().any(|point| !point.functions.is_empty());
     let mut left_out = Vec::new();
@@ -248,11 +252,11 @@ fn kernel_commands(history: &History, line: &HistoryLine) -> Section {
     let command = |pair: &[ktax_model::HistoryPoint]| {
         let words =
             again::history_step_command(line, &pair[0], &pair[1], history.threshold_percent);
-        let shown = |words: Vec<String>| Line::of([pair[1].kernel.clone(), shell_line(words)]);
+        let shown = |words: Vec<String>| Line::new([pair[1].kernel.clone(), shell_line(words)]);
         (!words.is_empty()).then(|| shown(words))
     };
     let columns = [("kernel", Kind::Name), ("command", Kind::Name)];
-    let table = Table::of(columns).with(line.points.windows(2).filter_map(command));
+    let table = Table::new(columns).with(line.points.windows(2).filter_map(command));
     if table.lines.is_empty() {
         return Section::Sentences(Vec::new());
     }

@@ -13,8 +13,8 @@ use ktax_stats::exact::MIN_LAYOUTS;
 /// what all cost together, and whether that is the sum.
 pub fn headline(ledger: &LedgerTable) -> Vec<String> {
     let names = tables::additions(ledger);
-    let any = |name: &str, of: fn(&LedgerCosts) -> bool| {
-        entries(ledger, name).any(|(_, entry)| entry.costs.as_ref().is_some_and(of))
+    let any = |name: &str, is_wanted: fn(&LedgerCosts) -> bool| {
+        entries(ledger, name).any(|(_, entry)| entry.costs.as_ref().is_some_and(is_wanted))
     };
     let slower: Vec<&str> = names.iter().copied().filter(|name| any(name, is_slower)).collect();
     let mut found = who_is_slower(ledger, slower.len(), names.len());
@@ -23,7 +23,7 @@ pub fn headline(ledger: &LedgerTable) -> Vec<String> {
         true => names.first(),
         false => slower.first(),
     };
-    let unit = RankUnit::of(ledger);
+    let unit = RankUnit::new(ledger);
     if let Some((name, (row, costs))) =
         dearest_of.and_then(|name| Some((name, largest_cost(entries(ledger, name))?)))
     {
@@ -99,7 +99,7 @@ enum RankUnit {
 }
 
 impl RankUnit {
-    fn of(ledger: &LedgerTable) -> RankUnit {
+    fn new(ledger: &LedgerTable) -> RankUnit {
         match (tables::estimated_machine(ledger), &ledger.method) {
             (Some(estimate), _) => RankUnit::Cycles(estimate.cpu.clone()),
             (None, LedgerMethod::Counts { .. }) => RankUnit::Measured("instructions"),
@@ -193,22 +193,23 @@ fn together(ledger: &LedgerTable) -> Option<String> {
     let has_verdicts = ledger.layouts >= MIN_LAYOUTS;
     let changed: Vec<_> = rows().filter(|row| !has_verdicts || changes(row)).collect();
     rows().next()?;
-    let unit = RankUnit::of(ledger);
-    let said = match (largest_cost(changed.iter().copied()), smallest_cost(changed.iter().copied()))
-    {
-        (Some((row, most)), _) if most.rank() > Some(0.0) => {
-            let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
-            format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
-        }
-        (_, Some((row, least))) => {
-            let most_of_all = if least.open_end() == OpenEnd::Neither { "at most " } else { "" };
-            format!("All together save {most_of_all}{}.", unit.saving(least, row))
-        }
-        _ if !rows().any(|(_, entry)| is_judged(entry)) => {
-            "All together were not measured.".to_owned()
-        }
-        _ => "No change was detected with all together.".to_owned(),
-    };
+    let unit = RankUnit::new(ledger);
+    let sentence =
+        match (largest_cost(changed.iter().copied()), smallest_cost(changed.iter().copied())) {
+            (Some((row, most)), _) if most.rank() > Some(0.0) => {
+                let most_of_all = if most.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together cost {most_of_all}{}.", unit.cost(most, row, false))
+            }
+            (_, Some((row, least))) => {
+                let most_of_all =
+                    if least.open_end() == OpenEnd::Neither { "at most " } else { "" };
+                format!("All together save {most_of_all}{}.", unit.saving(least, row))
+            }
+            _ if !rows().any(|(_, entry)| is_judged(entry)) => {
+                "All together were not measured.".to_owned()
+            }
+            _ => "No change was detected with all together.".to_owned(),
+        };
     let has_sum =
         |row: &&LedgerRow| row.interactions.iter().any(|one| one.beyond.detectable.is_some());
     let is_more =
@@ -221,7 +222,7 @@ fn together(ledger: &LedgerTable) -> Option<String> {
             format!(" Their costs do not add up in {count} of {}.", counted(judged, "row"))
         }
     };
-    Some(said + &adds_up)
+    Some(sentence + &adds_up)
 }
 
 fn is_slower(costs: &LedgerCosts) -> bool {

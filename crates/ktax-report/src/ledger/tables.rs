@@ -73,17 +73,18 @@ pub fn matrix(ledger: &LedgerTable) -> Option<Section> {
         .chain(ledger.rows.iter().map(|row| workload(&row.row)))
         .collect();
     let line = |name: &str| {
-        let of =
-            |entries: &[LedgerEntry]| entries.iter().find(|it| it.name == name).map(matrix_cell);
-        let cells = ledger.rows.iter().map(|row| of(&row.entries).unwrap_or_default());
-        Line::of([Cell::from(name)].into_iter().chain(cells))
+        let found = |entries: &[LedgerEntry]| {
+            entries.iter().find(|entry| entry.name == name).map(matrix_cell)
+        };
+        let cells = ledger.rows.iter().map(|row| found(&row.entries).unwrap_or_default());
+        Line::new([Cell::from(name)].into_iter().chain(cells))
     };
     let together = ledger.rows.iter().any(|row| row.together.is_some()).then(|| {
         let cells = ledger.rows.iter().map(|row| row.together.as_ref().map(matrix_cell));
-        Line::of([Cell::from("together")].into_iter().chain(cells.map(Option::unwrap_or_default)))
+        Line::new([Cell::from("together")].into_iter().chain(cells.map(Option::unwrap_or_default)))
     });
     let lines = additions(ledger).into_iter().map(line).chain(together);
-    let table = Table::of(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
+    let table = Table::new(heads.iter().map(|(head, kind)| (head.as_str(), *kind))).with(lines);
     (ledger.rows.len() > 1).then(|| Section::Table {
         title: matrix_title(ledger).to_owned(),
         table: Table { splits: true, ..table },
@@ -144,7 +145,7 @@ const COUNTS_COLUMNS: [(&str, Kind); 7] = [
 /// One Workload: the additions, the most expensive first, then all together.
 pub fn counts_section(row: &LedgerRow) -> Section {
     let entries = || row.entries.iter().chain(&row.together);
-    let table = Table::of(COUNTS_COLUMNS).with(entries().map(counts_line));
+    let table = Table::new(COUNTS_COLUMNS).with(entries().map(counts_line));
     let has_rep = entries().any(|entry| rep_cost(entry).is_some_and(|rep| rep.delta != 0.0));
     let has_cycles = entries()
         .any(|entry| entry.costs.as_ref().is_some_and(|costs| costs.estimated_percent().is_some()));
@@ -196,7 +197,7 @@ fn counts_line(entry: &LedgerEntry) -> Line {
     });
     let rep = rep_cost(entry).map(|rep| rep.verdict);
     let verdict: Cell = verdict::decided_cell(entry.verdict, &entry.decided_by, rep);
-    Line::of([entry.name.clone()].into_iter().chain(cells)).and(verdict)
+    Line::new([entry.name.clone()].into_iter().chain(cells)).and(verdict)
 }
 
 fn rep_cost(entry: &LedgerEntry) -> Option<&LedgerCost> {
@@ -248,7 +249,7 @@ pub fn guests_section(row: &LedgerRow) -> Section {
     let lines = row.entries.iter().chain(&row.together).map(|entry| guests_line(entry, &reasons));
     Section::Table {
         title: format!("{}, {} µs", row.row, number::measured(row.base / number::US)),
-        table: Table { splits: true, ..Table::of(columns).with(lines) },
+        table: Table { splits: true, ..Table::new(columns).with(lines) },
         notes: row.interactions.iter().filter_map(guests_interaction).collect(),
     }
 }
@@ -274,7 +275,7 @@ fn moved_reasons(row: &LedgerRow) -> Vec<&str> {
 fn guests_line(entry: &LedgerEntry, reasons: &[&str]) -> Line {
     let Some(costs) = entry.costs.as_ref().filter(|_| entry.verdict != Verdict::Failed) else {
         let nothing = [entry.name.clone(), String::new(), String::new()].map(Cell::from);
-        return Line::of(nothing).and(Cell::verdict(entry.verdict, ""));
+        return Line::new(nothing).and(Cell::verdict(entry.verdict, ""));
     };
     let LedgerCost { base, percent, detectable, verdict, .. } = &costs.all;
     let detectable = effect::detectable_text(*base, *detectable, *verdict);
@@ -285,7 +286,7 @@ fn guests_line(entry: &LedgerEntry, reasons: &[&str]) -> Line {
     let all = signed_count(costs.exits.iter().map(exits_delta).sum());
     let before = [entry.name.clone(), number::percent(*percent), detectable].map(Cell::from);
     let verdict = Cell::verdict(entry.verdict, "");
-    Line::of(before.into_iter().chain([verdict, all.into()]).chain(counts.map(Cell::from)))
+    Line::new(before.into_iter().chain([verdict, all.into()]).chain(counts.map(Cell::from)))
 }
 
 fn exits_delta(exits: &LedgerExits) -> i64 {
@@ -331,10 +332,10 @@ pub fn guests_record(row: &LedgerRow, entry: &LedgerEntry) -> Vec<Value> {
     vec![
         (&row.row).into(),
         (&entry.name).into(),
-        time.map(|it| it.base).into(),
-        time.map(|it| it.delta).into(),
-        time.and_then(|it| it.percent).into(),
-        time.and_then(|it| it.detectable).into(),
+        time.map(|time| time.base).into(),
+        time.map(|time| time.delta).into(),
+        time.and_then(|time| time.percent).into(),
+        time.and_then(|time| time.detectable).into(),
         entry.verdict.text().into(),
         sum(|exits| exits.base),
         sum(|exits| exits.change),

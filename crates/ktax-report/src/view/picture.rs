@@ -123,7 +123,7 @@ pub struct FlameBar {
     /// Its delta as a share of the largest, from -1 to 1; 0 where layouts lie as far apart.
     pub moved: f64,
     /// Its numbers as people read them.
-    pub said: String,
+    pub numbers: String,
     /// Those of its own code, without all that it calls; of one that moved.
     pub own: Option<String>,
 }

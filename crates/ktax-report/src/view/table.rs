@@ -94,7 +94,7 @@ impl From<&str> for Cell {
 
 impl Line {
     /// A line that stands by itself.
-    pub fn of<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
+    pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Line {
         Line { cells: cells.into_iter().map(Into::into).collect(), ..Line::default() }
     }
 
@@ -107,7 +107,7 @@ impl Line {
 
 impl Table {
     /// A table without lines, of which the first column wraps.
-    pub fn of<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> Table {
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> Table {
         let column = |(head, kind): (&str, Kind)| Column { head: head.to_owned(), kind };
         Table { columns: columns.into_iter().map(column).collect(), ..Table::default() }
     }
@@ -130,7 +130,7 @@ impl Table {
         let is_shown = |index: &usize| !left_out.contains(index);
         let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
         let line = |line: &Line| Line {
-            cells: shown.iter().filter_map(|at| line.cells.get(*at)).cloned().collect(),
+            cells: shown.iter().filter_map(|index| line.cells.get(*index)).cloned().collect(),
             is_part: line.is_part,
             leads_to: line.leads_to,
         };
@@ -151,9 +151,9 @@ impl Table {
     pub fn without_extra(mut self) -> Table {
         let extra = std::mem::take(&mut self.extra);
         self.gives_way.retain(|group| !group.iter().any(|column| extra.contains(column)));
-        let after = |column: usize| column - extra.iter().filter(|it| **it < column).count();
+        let after = |column: usize| column - extra.iter().filter(|gone| **gone < column).count();
         let gives_way =
-            self.gives_way.iter().map(|group| group.iter().map(|it| after(*it)).collect());
+            self.gives_way.iter().map(|group| group.iter().map(|column| after(*column)).collect());
         let gives_way = gives_way.collect();
         Table { gives_way, ..self.without(&extra) }
     }

@@ -10,11 +10,11 @@ fn theme(start: &str) -> BTreeMap<&str, [f64; 3]> {
     let colour = |declaration: &'static str| {
         let (name, value) = declaration.split_once(':')?;
         let digits = value.strip_prefix('#')?;
-        let one = |at: usize| match digits.len() {
-            3 => u8::from_str_radix(&digits[at..=at].repeat(2), 16),
-            _ => u8::from_str_radix(&digits[2 * at..2 * at + 2], 16),
+        let one = |index: usize| match digits.len() {
+            3 => u8::from_str_radix(&digits[index..=index].repeat(2), 16),
+            _ => u8::from_str_radix(&digits[2 * index..2 * index + 2], 16),
         };
-        Some((name.trim_start_matches("--"), [0, 1, 2].map(|at| f64::from(one(at).unwrap()))))
+        Some((name.trim_start_matches("--"), [0, 1, 2].map(|index| f64::from(one(index).unwrap()))))
     };
     block.split(';').filter_map(colour).collect()
 }
@@ -36,12 +36,12 @@ fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
 fn text_can_be_read_in_both_themes() {
     for start in [":root{", "(prefers-color-scheme:dark){:root{"] {
         let colours = theme(start);
-        let of = |name: &str| colours[name];
+        let colour = |name: &str| colours[name];
         for text in ["fg", "soft", "slower", "faster", "below", "none", "unsure", "failed"] {
-            let found = contrast(of(text), of("bg"));
+            let found = contrast(colour(text), colour("bg"));
             assert!(found >= 4.5, "{start} {text}: {found:.2}");
         }
-        let found = contrast(of("fg"), of("band"));
+        let found = contrast(colour("fg"), colour("band"));
         assert!(found >= 4.5, "{start} band: {found:.2}");
     }
     assert!((contrast([0.0; 3], [255.0; 3]) - 21.0).abs() < 1e-9);

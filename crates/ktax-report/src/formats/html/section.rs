@@ -76,8 +76,8 @@ fn functions_table(carried: &Functions, spot: Spot) -> Markup {
         ("base → change", Kind::Number),
         ("beside", Kind::Words),
     ];
-    let lines = carried.largest(FUNCTIONS).into_iter().map(Line::of);
-    table(&title, &Table::of(columns).with(lines), spot)
+    let lines = carried.largest(FUNCTIONS).into_iter().map(Line::new);
+    table(&title, &Table::new(columns).with(lines), spot)
 }
 
 fn reason_item(reason: &FailureReason) -> Markup {
@@ -87,8 +87,8 @@ fn reason_item(reason: &FailureReason) -> Markup {
             @if !reason.name.is_empty() { " " code { (t(&reason.name)) } }
             ": "
         }
-        @for (at, row) in reason.rows.iter().enumerate() {
-            @if at > 0 { ", " }
+        @for (index, row) in reason.rows.iter().enumerate() {
+            @if index > 0 { ", " }
             code { (name(row)) }
         }
         ": " (t(&reason.why))
@@ -101,8 +101,8 @@ fn row_details(rows: &[RowDetail], how: &str, spot: Spot) -> Markup {
     html! {
         (spot.heading("Each row"))
         p.note { (t(how)) }
-        @for (at, row) in rows.iter().enumerate() {
-            details.row id=(spot.id(at)) data-v=[row.verdict.verdict.map(verdict_class)] {
+        @for (index, row) in rows.iter().enumerate() {
+            details.row id=(spot.id(index)) data-v=[row.verdict.verdict.map(verdict_class)] {
                 summary {
                     span.name { (name(&row.row)) }
                     span.answer { (t(&row.answer)) }
@@ -196,7 +196,7 @@ fn table_cell(
 /// Draws a name, which may be broken where its parameters are, and before a distribution's suffix.
 pub fn name(text: &str) -> Markup {
     let parts = text.split_inclusive([':', ',', '+']).enumerate();
-    html! { @for (at, part) in parts { @if at > 0 { wbr; } (t(part)) } }
+    html! { @for (index, part) in parts { @if index > 0 { wbr; } (t(part)) } }
 }
 
 /// The class that repeats a number as a colour.

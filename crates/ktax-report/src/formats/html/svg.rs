@@ -76,18 +76,18 @@ pub struct Plot {
 
 impl Plot {
     /// A place in the frame: across in percent, down in pixels.
-    pub fn at(&self, x: f64, y: f64) -> (String, String) {
+    pub fn point(&self, x: f64, y: f64) -> (String, String) {
         (self.x.percent(x), pixels(self.down(y)))
     }
 
     /// How far down a value is, pixels.
     pub fn down(&self, y: f64) -> f64 {
-        ABOVE + self.height - self.y.at(y) / 100.0 * self.height
+        ABOVE + self.height - self.y.position(y) / 100.0 * self.height
     }
 
     /// A line from one point to another.
     pub fn line(&self, class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
-        let ((x1, y1), (x2, y2)) = (self.at(from.0, from.1), self.at(to.0, to.1));
+        let ((x1, y1), (x2, y2)) = (self.point(from.0, from.1), self.point(to.0, to.1));
         html! { line.(class) x1=(x1) y1=(y1) x2=(x2) y2=(y2) {} }
     }
 
@@ -162,11 +162,11 @@ pub struct Axis {
 
 impl Axis {
     /// An axis that has all of these values.
-    pub fn of(spread: Spread, values: impl IntoIterator<Item = f64>) -> Axis {
+    pub fn new(spread: Spread, values: impl IntoIterator<Item = f64>) -> Axis {
         let finite = values.into_iter().filter(|value| value.is_finite());
-        let at = finite.map(|value| scaled(spread, value));
+        let positions = finite.map(|value| scaled(spread, value));
         let none = (f64::INFINITY, f64::NEG_INFINITY);
-        let ends = at.fold(none, |(low, high), at| (low.min(at), high.max(at)));
+        let ends = positions.fold(none, |(low, high), end| (low.min(end), high.max(end)));
         let ends = match ends {
             (low, high) if low > high => (0.0, 1.0),
             (low, high) if low == high => (low - 0.5, high + 0.5),
@@ -176,7 +176,7 @@ impl Axis {
     }
 
     /// Where a value is, from 0 to 100.
-    pub fn at(&self, value: f64) -> f64 {
+    pub fn position(&self, value: f64) -> f64 {
         let (low, high) = self.ends;
         let share = (scaled(self.spread, value) - low) / (high - low);
         MARGIN + share.clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
@@ -184,7 +184,7 @@ impl Axis {
 
     /// The same as SVG has it: `12.34%`.
     pub fn percent(&self, value: f64) -> String {
-        percent(self.at(value))
+        percent(self.position(value))
     }
 
     /// Round values, few enough to be labelled.
@@ -195,9 +195,11 @@ impl Axis {
             Spread::Log => power_ticks(low, high),
             Spread::Symlog(limit) => {
                 let is_on = |value: &f64| (low..=high).contains(&scaled(self.spread, *value));
-                let of = |digits: &[f64]| symmetric_values(limit, digits).filter(is_on).collect();
-                let powers: Vec<f64> = of(&[1.0]);
-                let mut ticks = if powers.len() > 4 { powers } else { of(&[1.0, 2.0, 5.0]) };
+                let ticks_with =
+                    |digits: &[f64]| symmetric_values(limit, digits).filter(is_on).collect();
+                let powers: Vec<f64> = ticks_with(&[1.0]);
+                let mut ticks =
+                    if powers.len() > 4 { powers } else { ticks_with(&[1.0, 2.0, 5.0]) };
                 ticks.sort_by(f64::total_cmp);
                 ticks
             }
@@ -231,11 +233,12 @@ fn symmetric_values(limit: f64, digits: &[f64]) -> impl Iterator<Item = f64> {
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 4.0;
     let power = libm::pow(10.0, libm::floor(libm::log10(rough)));
-    let step = [1.0, 2.0, 5.0, 10.0].map(|it| it * power).into_iter().find(|it| *it >= rough);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| *step >= rough);
     let step = step.unwrap_or(10.0 * power);
     let first = (low / step).ceil() as i64;
     let last = (high / step).floor() as i64;
-    (first..=last).take(9).map(|at| at as f64 * step).collect()
+    (first..=last).take(9).map(|number| number as f64 * step).collect()
 }
 
 fn power_ticks(low: f64, high: f64) -> Vec<f64> {
@@ -253,23 +256,28 @@ mod tests {
 
     #[test]
     fn an_axis_has_all_its_values_and_round_ticks() {
-        let axis = Axis::of(Spread::Linear, [0.0, 100.0]);
-        assert_eq!([0.0, 50.0, 100.0, 1e9].map(|it| axis.percent(it)), ["3%", "50%", "97%", "97%"]);
+        let axis = Axis::new(Spread::Linear, [0.0, 100.0]);
+        assert_eq!(
+            [0.0, 50.0, 100.0, 1e9].map(|value| axis.percent(value)),
+            ["3%", "50%", "97%", "97%"]
+        );
         assert_eq!(axis.ticks(), [0.0, 50.0, 100.0]);
-        let axis = Axis::of(Spread::Log, [1.0, 10_000.0]);
+        let axis = Axis::new(Spread::Log, [1.0, 10_000.0]);
         assert_eq!(axis.percent(100.0), "50%");
         assert_eq!(axis.ticks(), [1.0, 10.0, 100.0, 1_000.0, 10_000.0]);
-        let axis = Axis::of(Spread::Symlog(0.1), [-1.0, 1.0, 24.0]);
+        let axis = Axis::new(Spread::Symlog(0.1), [-1.0, 1.0, 24.0]);
         assert_eq!(axis.ticks(), [-1.0, -0.1, 0.0, 0.1, 1.0, 10.0]);
-        assert!(axis.at(-0.5) < axis.at(0.0) && axis.at(0.01) > axis.at(0.0));
+        assert!(
+            axis.position(-0.5) < axis.position(0.0) && axis.position(0.01) > axis.position(0.0)
+        );
     }
 
     #[test]
     fn what_is_no_number_breaks_no_axis() {
         for values in [vec![], vec![f64::NAN], vec![5.0], vec![0.0, 0.0], vec![f64::INFINITY]] {
             for spread in [Spread::Linear, Spread::Log, Spread::Symlog(0.1)] {
-                let axis = Axis::of(spread, values.clone());
-                assert!((0.0..=100.0).contains(&axis.at(5.0)), "{values:?}");
+                let axis = Axis::new(spread, values.clone());
+                assert!((0.0..=100.0).contains(&axis.position(5.0)), "{values:?}");
                 assert!(axis.ticks().len() < 30, "{values:?}");
             }
         }

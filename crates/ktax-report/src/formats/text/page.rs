@@ -163,7 +163,7 @@ impl Break {
     pub const ALL: [Break; 3] = [Break::Nowhere, Break::Colon, Break::Commas];
 
     /// The name, on as many lines as it then has.
-    pub fn of(self, name: &str) -> String {
+    pub fn apply(self, name: &str) -> String {
         match self {
             Break::Nowhere => name.to_owned(),
             Break::Colon => name.replacen(':', ":\n  ", 1),

@@ -20,7 +20,7 @@ pub fn draw_all(table: &Table, page: &Page) -> String {
 /// As many columns in each as fit beside the first.
 fn split(table: &Table, page: &Page) -> Vec<Table> {
     let only = |shown: &[usize]| {
-        let is_left_out = |at: &usize| *at > 0 && !shown.contains(at);
+        let is_left_out = |column: &usize| *column > 0 && !shown.contains(column);
         table.without(&(0..table.columns.len()).filter(is_left_out).collect::<Vec<usize>>())
     };
     let fits = |shown: &[usize]| {
@@ -100,7 +100,8 @@ fn narrowed(table: &Table, given: usize) -> Table {
 
 fn lay_out(shown: &Table, page: &Page, names: Break) -> LaidOut {
     let mut table = page.table();
-    let heads: Vec<String> = column_heads(&shown.columns).iter().map(|it| page.own(it)).collect();
+    let heads: Vec<String> =
+        column_heads(&shown.columns).iter().map(|head| page.own(head)).collect();
     let header_lines = heads.iter().map(|head| head.lines().count()).max().unwrap_or(0);
     if shown.has_header() {
         table.set_header(heads);
@@ -123,7 +124,7 @@ fn line_cells(line: &Line, columns: &[Column], page: &Page, names: Break) -> Vec
         let margin = if line.is_part && Some(index) == named { "  " } else { "" };
         let text = format!("{margin}{}", page.escape(&cell.text));
         match columns.get(index).map(|column| column.kind) {
-            Some(Kind::Row) => names.of(&text),
+            Some(Kind::Row) => names.apply(&text),
             _ => text,
         }
     };
@@ -160,17 +161,17 @@ pub fn plain_table(
     let page = Page::new(options);
     let given = (0..gives_way.len()).find(|given| is_readable(&rows, &gives_way[..*given], &page));
     let given = &gives_way[..given.unwrap_or(gives_way.len())];
-    let kept = |at: &usize| !given.contains(at);
-    let heads: Vec<&str> = (0..header.len()).filter(kept).map(|at| header[at]).collect();
+    let kept = |column: &usize| !given.contains(column);
+    let heads: Vec<&str> = (0..header.len()).filter(kept).map(|column| header[column]).collect();
     let of_row = |row: Vec<String>| {
-        let cells = row.into_iter().enumerate().filter(|(at, _)| kept(at));
+        let cells = row.into_iter().enumerate().filter(|(column, _)| kept(column));
         cells.map(|(_, cell)| cell).collect()
     };
     let mut text = draw_plain(&heads, rows.into_iter().map(of_row).collect(), &page);
     if !given.is_empty() {
         let mut given = given.to_vec();
         given.sort_unstable();
-        let names: Vec<&str> = given.into_iter().map(|at| header[at]).collect();
+        let names: Vec<&str> = given.into_iter().map(|column| header[column]).collect();
         text += &page.paragraph(&omitted(&names.join(", "), &page));
     }
     text
@@ -178,13 +179,14 @@ pub fn plain_table(
 
 /// Whether the last column has room without the columns that are left out.
 fn is_readable(rows: &[Vec<String>], left_out: &[usize], page: &Page) -> bool {
-    let widest = |at: usize| {
-        let widths = rows.iter().filter_map(|row| Some(page.escape(row.get(at)?).chars().count()));
+    let widest = |column: usize| {
+        let widths =
+            rows.iter().filter_map(|row| Some(page.escape(row.get(column)?).chars().count()));
         widths.max().unwrap_or(0)
     };
     let last = rows.iter().map(Vec::len).max().unwrap_or(1) - 1;
-    let before = (0..last).filter(|at| !left_out.contains(at));
-    let before: usize = before.map(|at| widest(at) + usize::from(GAP)).sum();
+    let before = (0..last).filter(|column| !left_out.contains(column));
+    let before: usize = before.map(|column| widest(column) + usize::from(GAP)).sum();
     before + READABLE.min(widest(last)) <= usize::from(page.width)
 }
 

@@ -47,7 +47,7 @@ fn draw_bar(bar: &FlameBar) -> Markup {
         svg x=(percent(bar.from)) y=(bar.depth * ROW_HEIGHT) width=(percent(bar.width))
             height=(NAME_HEIGHT + 2 * SIDE_HEIGHT) {
             title {
-                (t(&bar.name)) ": " (t(&bar.said))
+                (t(&bar.name)) ": " (t(&bar.numbers))
                 @if let Some(own) = &bar.own { "; its own code " (t(own)) }
             }
             // The style places them below the name, one below the other.
@@ -103,15 +103,15 @@ pub fn flame_file(lines: [&str; 2], how: &str, picture: &Flame) -> String {
 
 /// The functions whose own code differs most, also where a bar has no room for a name.
 fn largest_functions(picture: &Flame) -> String {
-    let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|it| it.moved != 0.0).collect();
+    let mut coloured: Vec<&FlameBar> = picture.bars.iter().filter(|bar| bar.moved != 0.0).collect();
     coloured.sort_by(|one, other| other.moved.abs().total_cmp(&one.moved.abs()));
-    let said = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
-    let said: Vec<String> = coloured.iter().take(MOST_FUNCTIONS).map(said).collect();
-    if said.is_empty() { String::new() } else { format!("largest: {}", said.join(", ")) }
+    let named = |bar: &&FlameBar| format!("{} {}", bar.name, bar.own.as_deref().unwrap_or(""));
+    let named: Vec<String> = coloured.iter().take(MOST_FUNCTIONS).map(named).collect();
+    if named.is_empty() { String::new() } else { format!("largest: {}", named.join(", ")) }
 }
 
 fn text_line(x: &str, y: usize, class: &str, text: &str) -> Markup {
-    html! { text x=(x) y=(y) class=[Some(class).filter(|it| !it.is_empty())] { (t(text)) } }
+    html! { text x=(x) y=(y) class=[Some(class).filter(|class| !class.is_empty())] { (t(text)) } }
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_largest_difference_is_strongest_and_none_has_no_colour() {
-        let of = [1.0, -1.0, 0.001, -0.3, 0.0].map(strength);
-        assert_eq!(of, ["more5", "less5", "more1", "less3", "same"]);
+        let classes = [1.0, -1.0, 0.001, -0.3, 0.0].map(strength);
+        assert_eq!(classes, ["more5", "less5", "more1", "less3", "same"]);
     }
 }

@@ -19,8 +19,8 @@ pub fn curves(title: &str, curves: &Curves) -> Markup {
     };
     let all: Vec<(f64, f64)> = curves.curves.iter().flat_map(points).collect();
     let plot = Plot {
-        x: Axis::of(Spread::Log, all.iter().map(|it| it.0)),
-        y: Axis::of(Spread::Log, all.iter().map(|it| it.1)),
+        x: Axis::new(Spread::Log, all.iter().map(|point| point.0)),
+        y: Axis::new(Spread::Log, all.iter().map(|point| point.1)),
         height: CURVES_HEIGHT,
     };
     let inside = html! {
@@ -28,11 +28,11 @@ pub fn curves(title: &str, curves: &Curves) -> Markup {
             @let points = points(curve);
             @for pair in points.windows(2) { (plot.line(curve.name, pair[0], pair[1])) }
             @for (x, y) in &points {
-                @let (x, y) = plot.at(*x, *y);
+                @let (x, y) = plot.point(*x, *y);
                 circle.(curve.name) cx=(x) cy=(y) r="3.5" {}
             }
         }
-        @for at in &curves.crossings { (plot.upright("crossing", *at)) }
+        @for crossing in &curves.crossings { (plot.upright("crossing", *crossing)) }
     };
     html! {
         (plot.draw(title, [&curves.parameter, &curves.cost], &inside))
@@ -45,7 +45,7 @@ pub fn curves(title: &str, curves: &Curves) -> Markup {
 
 fn curve_numbers(curves: &Curves) -> Markup {
     let mut values: Vec<f64> =
-        curves.curves.iter().flat_map(|curve| curve.points.iter().map(|it| it.0)).collect();
+        curves.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
     let cost = |curve: &SideCurve, value: f64| {
@@ -77,8 +77,8 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
     let points = || levels.levels.iter().flat_map(|level| &level.points);
     let last = levels.kernels.len().saturating_sub(1);
     let plot = Plot {
-        x: Axis::of(Spread::Linear, [0.0, last as f64]),
-        y: Axis::of(Spread::Linear, points().map(|point| point.cost)),
+        x: Axis::new(Spread::Linear, [0.0, last as f64]),
+        y: Axis::new(Spread::Linear, points().map(|point| point.cost)),
         height: LEVELS_HEIGHT,
     };
     let inside = html! {
@@ -90,7 +90,7 @@ pub fn levels(title: &str, levels: &Levels) -> Markup {
                 (plot.step(side, from, to))
             }
             @for point in &level.points {
-                @let (x, y) = plot.at(point.place as f64, point.cost);
+                @let (x, y) = plot.point(point.place as f64, point.cost);
                 g {
                     title { (t(&point.hover)) }
                     @match point.step {
@@ -120,7 +120,7 @@ fn step_labels<'a>(
 ) -> Vec<(&'a KernelPoint, f64)> {
     let mut placed: Vec<(&KernelPoint, f64)> = Vec::new();
     for point in points.filter(|point| !point.label.is_empty()).take(MOST_LABELS) {
-        let across = |point: &KernelPoint| plot.x.at(point.place as f64);
+        let across = |point: &KernelPoint| plot.x.position(point.place as f64);
         let mut down = plot.down(point.cost) - 9.0;
         let lies_on = |down: f64| {
             placed.iter().any(|(other, taken)| {
@@ -141,26 +141,26 @@ const STEPS_HEIGHT: f64 = 180.0;
 /// The cost along the chain; a carrier's name stands where the cost steps.
 pub fn steps(title: &str, steps: &Steps) -> Markup {
     let plot = Plot {
-        x: Axis::of(Spread::Linear, [0.0, steps.last as f64]),
-        y: Axis::of(Spread::Linear, steps.points.iter().map(|it| it.1)),
+        x: Axis::new(Spread::Linear, [0.0, steps.last as f64]),
+        y: Axis::new(Spread::Linear, steps.points.iter().map(|point| point.1)),
         height: STEPS_HEIGHT,
     };
     let inside = html! {
         @for pair in steps.points.windows(2) {
-            @let [from, to] = [pair[0], pair[1]].map(|(at, cost)| (at as f64, cost));
+            @let [from, to] = [pair[0], pair[1]].map(|(place, cost)| (place as f64, cost));
             (plot.step("change", from, to))
         }
         @for (place, cost) in &steps.points {
-            @let (x, y) = plot.at(*place as f64, *cost);
+            @let (x, y) = plot.point(*place as f64, *cost);
             circle.change cx=(x) cy=(y) r="3" {}
         }
         @for place in &steps.skipped {
             (mark("failed", &plot.x.percent(*place as f64), plot.height + 20.0))
         }
-        @for (at, (to, name)) in steps.carriers.iter().enumerate() {
+        @for (index, (to, name)) in steps.carriers.iter().enumerate() {
             // On the side where there is room for it.
             @let is_right = *to * 2 > steps.last;
-            text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * at) { (t(name)) }
+            text.carrier.end[is_right] x=(plot.x.percent(*to as f64)) y=(38 + 14 * index) { (t(name)) }
         }
     };
     html! {
@@ -184,11 +184,11 @@ const TRAIL_HEIGHT: f64 = 160.0;
 
 /// Ratios in the order of time; the numbers are folded away.
 pub fn trail(title: &str, trail: &Trail) -> Markup {
-    let ends = trail.ratio.map(|it| [it.low, it.high.unwrap_or(it.estimate)]);
+    let ends = trail.ratio.map(|ratio| [ratio.low, ratio.high.unwrap_or(ratio.estimate)]);
     let ratios = trail.pairs.iter().map(|pair| pair.ratio);
     let plot = Plot {
-        x: Axis::of(Spread::Linear, trail.pairs.iter().map(|pair| f64::from(pair.pair) + 1.0)),
-        y: Axis::of(Spread::Linear, ratios.chain(ends.into_iter().flatten()).chain([1.0])),
+        x: Axis::new(Spread::Linear, trail.pairs.iter().map(|pair| f64::from(pair.pair) + 1.0)),
+        y: Axis::new(Spread::Linear, ratios.chain(ends.into_iter().flatten()).chain([1.0])),
         height: TRAIL_HEIGHT,
     };
     let inside = html! {
@@ -199,7 +199,7 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
         line.zero x1="0" x2="100%" y1=(pixels(plot.down(1.0))) y2=(pixels(plot.down(1.0))) {}
         @for look in look_places(trail) { (plot.upright("look", look)) }
         @for pair in &trail.pairs {
-            @let (x, y) = plot.at(f64::from(pair.pair) + 1.0, pair.ratio);
+            @let (x, y) = plot.point(f64::from(pair.pair) + 1.0, pair.ratio);
             circle.change[!pair.is_control].control[pair.is_control] cx=(x) cy=(y) r="3.5" {}
         }
     };
@@ -211,9 +211,9 @@ pub fn trail(title: &str, trail: &Trail) -> Markup {
 
 /// A look is after so many pairs of the change: where the last of them stands.
 fn look_places(trail: &Trail) -> Vec<f64> {
-    let of_change: Vec<&PairRatio> = trail.pairs.iter().filter(|it| !it.is_control).collect();
-    let at = |look: &usize| Some(f64::from(of_change.get(look.checked_sub(1)?)?.pair) + 1.5);
-    trail.looks.iter().filter_map(at).collect()
+    let of_change: Vec<&PairRatio> = trail.pairs.iter().filter(|pair| !pair.is_control).collect();
+    let place = |look: &usize| Some(f64::from(of_change.get(look.checked_sub(1)?)?.pair) + 1.5);
+    trail.looks.iter().filter_map(place).collect()
 }
 
 fn ratio_numbers(pairs: &[PairRatio]) -> Markup {

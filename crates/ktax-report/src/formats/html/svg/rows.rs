@@ -29,8 +29,8 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
                 th.l { "verdict" }
             } }
             tbody {
-                @for (at, one) in forest.lines.iter().enumerate() {
-                    (forest_row(one, &axis, forest.threshold_percent, spot.id(at), has_carried))
+                @for (index, one) in forest.lines.iter().enumerate() {
+                    (forest_row(one, &axis, forest.threshold_percent, spot.id(index), has_carried))
                 }
             }
         }
@@ -40,21 +40,22 @@ pub fn forest(title: &str, forest: &Forest, spot: Spot) -> Markup {
 /// Everything that is drawn, and 0.
 fn forest_axis(forest: &Forest) -> Axis {
     let limit = forest.threshold_percent.max(0.01);
-    let of = |line: &ForestLine| {
+    let drawn_values = |line: &ForestLine| {
         let (low, high) = line.range.unwrap_or_default();
         let most = line.detectable.unwrap_or(0.0);
         [line.percent.unwrap_or(0.0), low, high, most, -most]
     };
-    let values = forest.lines.iter().flat_map(of).chain([0.0, 2.0 * limit, -2.0 * limit]);
-    Axis::of(Spread::Symlog(limit), values)
+    let values = forest.lines.iter().flat_map(drawn_values).chain([0.0, 2.0 * limit, -2.0 * limit]);
+    Axis::new(Spread::Symlog(limit), values)
 }
 
 /// A label that is nearer to that of 0, in percent of the axis, would lie on it.
 const LABEL_WIDTH: f64 = 9.0;
 
 fn forest_ticks(axis: &Axis) -> Markup {
-    let is_apart =
-        |tick: &f64| *tick == 0.0 || (axis.at(*tick) - axis.at(0.0)).abs() >= LABEL_WIDTH;
+    let is_apart = |tick: &f64| {
+        *tick == 0.0 || (axis.position(*tick) - axis.position(0.0)).abs() >= LABEL_WIDTH
+    };
     let ticks: Vec<f64> = axis.ticks().into_iter().filter(is_apart).collect();
     let zero = ticks.iter().position(|tick| *tick == 0.0).unwrap_or_default();
     // On a narrow page every other one of many labels would lie on its neighbour.
@@ -97,7 +98,7 @@ fn forest_row(
 }
 
 fn draw_forest_row(line: &ForestLine, axis: &Axis, threshold: f64) -> Markup {
-    let width = |from: f64, to: f64| percent(axis.at(to) - axis.at(from));
+    let width = |from: f64, to: f64| percent(axis.position(to) - axis.position(from));
     let class = line.verdict.verdict.map_or("none", verdict_class);
     html! {
         svg role="img" {
@@ -131,7 +132,7 @@ fn row_words(line: &ForestLine) -> String {
 /// A table of bars, each of which begins where the one above ends.
 pub fn bridge(title: &str, bridge: &Bridge) -> Markup {
     let ends = bridge.bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]);
-    let axis = Axis::of(Spread::Linear, ends.chain([0.0]));
+    let axis = Axis::new(Spread::Linear, ends.chain([0.0]));
     let has_other = bridge.bars.iter().any(|bar| !bar.other.is_empty());
     html! {
         table.bridge {
@@ -169,7 +170,7 @@ fn bar_word(kind: BarKind) -> Option<&'static str> {
 
 fn draw_bridge_bar(bar: &BridgeBar, axis: &Axis) -> Markup {
     let (from, to) = bar.span;
-    let (left, right) = (axis.at(from.min(to)), axis.at(from.max(to)));
+    let (left, right) = (axis.position(from.min(to)), axis.position(from.max(to)));
     let class = match bar.kind {
         BarKind::Side => "side",
         _ if to < from => "faster",
@@ -192,14 +193,14 @@ const DOTS_HEIGHT: u32 = 60;
 
 /// Both sides of each layout, and their numbers.
 pub fn dots(dots: &Dots) -> Markup {
-    let axis = Axis::of(Spread::Linear, dots.layouts.iter().flat_map(|it| [it.0, it.1]));
+    let axis = Axis::new(Spread::Linear, dots.layouts.iter().flat_map(|sides| [sides.0, sides.1]));
     html! {
         svg.dots width="100%" height=(DOTS_HEIGHT) role="img" {
             title { "Layouts" }
             line.grid x1="0" x2="100%" y1=(BASE_DOWN) y2=(BASE_DOWN) {}
             line.grid x1="0" x2="100%" y1=(CHANGE_DOWN) y2=(CHANGE_DOWN) {}
-            @for (at, (base, change)) in dots.layouts.iter().enumerate() {
-                line.pair.median[at == dots.median] x1=(axis.percent(*base)) y1=(BASE_DOWN)
+            @for (index, (base, change)) in dots.layouts.iter().enumerate() {
+                line.pair.median[index == dots.median] x1=(axis.percent(*base)) y1=(BASE_DOWN)
                     x2=(axis.percent(*change)) y2=(CHANGE_DOWN) {}
             }
             text.tick x="0" y=(BASE_DOWN - 4) { "base" }
@@ -208,12 +209,12 @@ pub fn dots(dots: &Dots) -> Markup {
         div.wide tabindex="0" { table {
             thead { tr {
                 th.l { "layout" }
-                @for at in 0..dots.layouts.len() { th { (at + 1) } }
+                @for index in 0..dots.layouts.len() { th { (index + 1) } }
             } }
             tbody {
-                (dots_row("base", dots.layouts.iter().map(|it| number::count(it.0))))
-                (dots_row("change", dots.layouts.iter().map(|it| number::count(it.1))))
-                (dots_row("delta", dots.layouts.iter().map(|it| number::delta(it.1 - it.0))))
+                (dots_row("base", dots.layouts.iter().map(|sides| number::count(sides.0))))
+                (dots_row("change", dots.layouts.iter().map(|sides| number::count(sides.1))))
+                (dots_row("delta", dots.layouts.iter().map(|sides| number::delta(sides.1 - sides.0))))
             }
         } }
     }
@@ -230,7 +231,7 @@ const COLOURS: usize = 8;
 /// One bar of 100 % for each whole, and the shares of its parts.
 pub fn bars(title: &str, bars: &[Bar]) -> Markup {
     let names = part_names(bars);
-    let colour = |part: &str| names.iter().position(|it| *it == part).unwrap_or(0) % COLOURS;
+    let colour = |part: &str| names.iter().position(|name| *name == part).unwrap_or(0) % COLOURS;
     html! {
         @for bar in bars {
             p.bar-name { (t(&bar.name)) }
